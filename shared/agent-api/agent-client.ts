@@ -1,0 +1,108 @@
+/** Typed caller of the agent: direct (validator) or through the gateway (central), by the SignedFetch given. */
+import { z } from 'zod';
+import type { Clock } from '../clock.ts';
+import { ApiError, isErrorCode, messageOf } from '../errors.ts';
+import { readSse } from '../http/sse.ts';
+import type { SignedFetch } from '../signing/signed-fetch.ts';
+import { Inventory, VerifyResult } from './inventory.ts';
+import { LogFrame, PodList, type PodSpecInput, PodView } from './pod.ts';
+
+export type AgentClient = ReturnType<typeof createAgentClient>;
+
+const CALL_TIMEOUT_MS = 15_000;
+const VERIFY_TIMEOUT_MS = 120_000;
+const MAX_ANSWER_CHARS = 8 * 1024 * 1024;
+
+/** What the agent's error body must hold to be passed on; anything else is `upstream_unavailable`. */
+const AgentRefusal = z.object({
+  error: z.object({ code: z.string(), message: z.string(), hint: z.string() }),
+});
+
+/**
+ * Every call rejects with ApiError: the agent's own refusal with its code and status, or
+ * `upstream_unavailable` when there was no usable answer (then it is unknown whether the call had effect).
+ */
+export function createAgentClient({ send, clock }: { send: SignedFetch; clock: Clock }) {
+  async function call<T>(
+    schema: z.ZodType<T>,
+    method: string,
+    path: string,
+    body?: unknown,
+    timeoutMs: number = CALL_TIMEOUT_MS,
+  ): Promise<T> {
+    const signal = clock.deadline(timeoutMs);
+    const request = { method, path, signal };
+    const response = await reach(() =>
+      send(body === undefined ? request : { ...request, body: JSON.stringify(body) }),
+    );
+    const answer = await reach(() => readJson(response));
+    if (!response.ok) throw refusalFrom(response.status, answer);
+    const parsed = schema.safeParse(answer);
+    if (!parsed.success) throw unavailable('The node gave an answer of unknown form', parsed.error);
+    return parsed.data;
+  }
+
+  return {
+    inventory: () => call(Inventory, 'GET', '/v1/inventory'),
+    listPods: async () => (await call(PodList, 'GET', '/v1/pods')).pods,
+    getPod: (id: string) => call(PodView, 'GET', `/v1/pods/${id}`),
+    putPod: (id: string, spec: PodSpecInput) => call(PodView, 'PUT', `/v1/pods/${id}`, spec),
+    deletePod: (id: string) => call(PodView, 'DELETE', `/v1/pods/${id}`),
+    rebootPod: (id: string, reboot: number) =>
+      call(PodView, 'POST', `/v1/pods/${id}/reboot`, { reboot }),
+    verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>
+      call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
+
+    /** Frames until the stream ends or `signal` aborts. Throws ApiError before the first frame only. */
+    async podLogs(
+      id: string,
+      query: { tail: number; follow: boolean; since?: string },
+      signal: AbortSignal,
+    ): Promise<AsyncGenerator<LogFrame>> {
+      const search = new URLSearchParams({
+        tail: String(query.tail),
+        follow: String(query.follow),
+        ...(query.since === undefined ? {} : { since: query.since }),
+      });
+      const path = `/v1/pods/${id}/logs?${search}`;
+      const response = await reach(() => send({ method: 'GET', path, signal }));
+      if (!response.ok) throw refusalFrom(response.status, await reach(() => readJson(response)));
+      if (response.body === null) throw unavailable('The node gave an empty stream');
+      return parseFrames(response.body);
+    },
+  };
+}
+
+async function* parseFrames(body: AsyncIterable<Uint8Array>): AsyncGenerator<LogFrame> {
+  for await (const value of readSse(body)) {
+    const frame = LogFrame.safeParse(value);
+    if (frame.success) yield frame.data;
+  }
+}
+
+async function readJson(response: Response): Promise<unknown> {
+  const text = await response.text();
+  if (text.length > MAX_ANSWER_CHARS) throw new RangeError('answer too long');
+  return JSON.parse(text);
+}
+
+async function reach<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw unavailable(`The node did not answer (${messageOf(error)})`, error);
+  }
+}
+
+function unavailable(message: string, cause?: unknown): ApiError {
+  return new ApiError('upstream_unavailable', message, { cause });
+}
+
+function refusalFrom(status: number, answer: unknown): ApiError {
+  const refusal = AgentRefusal.safeParse(answer);
+  if (!refusal.success || !isErrorCode(refusal.data.error.code)) {
+    return unavailable(`The node answered with status ${status}`);
+  }
+  const { code, message, hint } = refusal.data.error;
+  return new ApiError(code, message, { status, hint });
+}

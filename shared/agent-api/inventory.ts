@@ -1,0 +1,85 @@
+/** What a host has, as the agent measured it (GET /v1/inventory). Absent figures are null, never 0. */
+import { z } from 'zod';
+
+export const GPU_DRIVERS = ['nvidia', 'simulated', 'none'] as const;
+
+export const GpuDevice = z.object({
+  index: z.int(),
+  uuid: z.string(),
+  name: z.string(),
+  memory_total_mib: z.int(),
+  memory_used_mib: z.int().nullable(),
+  utilization_percent: z.number().nullable(),
+  temperature_c: z.number().nullable(),
+  power_draw_w: z.number().nullable(),
+  power_limit_w: z.number().nullable(),
+  pci_bus_id: z.string().nullable(),
+  /** The pod that holds it, if any. */
+  leased_by: z.string().nullable(),
+});
+export type GpuDevice = z.output<typeof GpuDevice>;
+
+export const GpuInventory = z.object({
+  driver: z.enum(GPU_DRIVERS),
+  driver_version: z.string().nullable(),
+  cuda_version: z.string().nullable(),
+  devices: z.array(GpuDevice),
+  /** Why the GPUs could not be read, in words; null when they could. */
+  error: z.string().nullable(),
+});
+
+export const Inventory = z.object({
+  executor_id: z.uuid(),
+  agent_version: z.string(),
+  collected_ms: z.int(),
+  /** True when the GPUs are simulated: nothing computes on them. */
+  simulated: z.boolean(),
+  gpu: GpuInventory,
+  cpu: z.object({ model: z.string(), cores: z.int(), utilization_percent: z.number().nullable() }),
+  memory: z.object({ total_kib: z.int(), available_kib: z.int() }),
+  disk: z.object({ path: z.string(), total_kib: z.int(), free_kib: z.int() }),
+  os: z.object({ name: z.string(), kernel: z.string(), hostname: z.string(), boot_id: z.string() }),
+  docker: z.object({
+    version: z.string(),
+    storage_driver: z.string(),
+    cgroup_version: z.string(),
+    /** A runtime or CDI that can hand GPUs to containers was found. */
+    gpu_runtime: z.boolean(),
+    sysbox_runtime: z.boolean(),
+  }),
+  ports: z.object({ first: z.int(), last: z.int(), free: z.int() }),
+});
+export type Inventory = z.output<typeof Inventory>;
+
+export const VersionInfo = z.object({
+  version: z.string(),
+  executor_id: z.uuid(),
+  started_ms: z.int(),
+  simulated: z.boolean(),
+});
+
+export const Readiness = z.object({
+  ready: z.boolean(),
+  components: z.record(z.string(), z.object({ ok: z.boolean(), message: z.string() })),
+});
+
+/** Starts a labelled, short-lived probe container with exactly these demands. */
+export const VerifyRequest = z.strictObject({
+  gpu_uuids: z.array(z.string()).max(64).default([]),
+  /** `--cpus` of the probe; an engine that cannot give as many refuses it. */
+  cpu_cores: z.number().min(0.1).max(1024).optional(),
+});
+export const VerifyStep = z.object({
+  name: z.string(),
+  status: z.enum(['ok', 'failed', 'skipped']),
+  ms: z.int(),
+  message: z.string(),
+});
+export const VerifyResult = z.object({
+  ok: z.boolean(),
+  /** GPU_RUNTIME_DEVICE_FAULT, CPU_QUOTA_EXCEEDS_HOST, CONTAINER_START_FAILED or null. */
+  reason_code: z.string().nullable(),
+  steps: z.array(VerifyStep),
+  simulated: z.boolean(),
+});
+export type VerifyResult = z.output<typeof VerifyResult>;

@@ -1,0 +1,198 @@
+/** Pods on the agent's wire: the spec that is sent, the view that is answered (design, agent's interface). */
+import { z } from 'zod';
+
+export const PodId = z.uuid();
+/** `GPU-<uuid>` or `MIG-<uuid>`; simulated ones are `GPU-51…`-shaped too. Never an index. */
+export const GpuUuid = z.string().regex(/^(GPU|MIG)-[0-9a-fA-F-]{36}$/, 'Not a GPU UUID');
+export const ImageDigest = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'Not a sha256 digest');
+
+/** `[host[:port]/]path[:tag]`, no digest; the digest has a field of its own. */
+export const ImageReference = z
+  .string()
+  .max(255)
+  .regex(
+    /^(?:[a-zA-Z0-9.-]+(?::\d{1,5})?\/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?$/,
+    'Not an image reference',
+  );
+
+const EnvironmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'Not a variable name');
+const NoNul = z.string().refine((text) => !text.includes('\0'), 'Contains a NUL character');
+
+export const PodLimits = z.strictObject({
+  /** CPU cores, fractions allowed. */
+  cpu_cores: z.number().min(0.1).max(1024),
+  memory_bytes: z.int().min(16 * 1024 * 1024),
+  shm_bytes: z.int().min(0),
+  pids: z.int().min(16).max(1_000_000),
+});
+
+/** A whole pod. PUT is idempotent: a generation that is already stored with the same content changes nothing. */
+export const PodSpec = z.strictObject({
+  generation: z.int().min(1),
+  image: z.strictObject({
+    reference: ImageReference,
+    /** Given: exactly this image is run, or none. Absent: resolved at the first launch and then kept. */
+    digest: ImageDigest.optional(),
+  }),
+  /** Replaces the image's entrypoint; empty keeps it. */
+  entrypoint: z.array(NoNul.max(4096)).max(64).default([]),
+  /** Replaces the image's command; empty keeps it. */
+  command: z.array(NoNul.max(65_536)).max(64).default([]),
+  environment: z.record(EnvironmentName, NoNul.max(32_768)).default({}),
+  /** Ports inside the pod that get a host port each; 22 is the one for SSH. */
+  internal_ports: z.array(z.int().min(1).max(65_535)).max(64).default([]),
+  /** Exactly these GPUs, all or none. Empty: a pod without GPUs. */
+  gpu_uuids: z.array(GpuUuid).max(64).default([]),
+  limits: PodLimits,
+  /** From SIGTERM to SIGKILL. */
+  stop_grace_seconds: z.int().min(0).max(120).default(10),
+  ssh_public_keys: z.array(z.string().max(16_384)).max(50).default([]),
+});
+export type PodSpec = z.output<typeof PodSpec>;
+export type PodSpecInput = z.input<typeof PodSpec>;
+
+export const DESIRED_STATES = ['running', 'removed'] as const;
+export type DesiredState = (typeof DESIRED_STATES)[number];
+
+/** Where a pod stands (agent reference 4). */
+export const POD_PHASES = [
+  'pending',
+  'pulling',
+  'creating',
+  'starting',
+  'running',
+  'rebooting',
+  'backoff',
+  'removing',
+  'removed',
+  'failed',
+  'quarantined',
+] as const;
+export type PodPhase = (typeof POD_PHASES)[number];
+
+/** Why a pod is not (or no longer) running. Closed and stable: clients key on it (agent reference 4). */
+export const REASON_CODES = [
+  'ImageAuth',
+  'ImageNotFound',
+  'ImageRateLimited',
+  'ImageNoSpace',
+  'ImageStalled',
+  'ImageDigestMismatch',
+  'ImageUnreachable',
+  'PortConflict',
+  'PortPoolExhausted',
+  'GpuUnavailable',
+  'RuntimeMissing',
+  'SpecRefused',
+  'StartFailed',
+  'OOMKilled',
+  'ExitedNonZero',
+  'ExitedZero',
+  'CrashLoopBackOff',
+  'HostReboot',
+  'DockerUnavailable',
+  'DeadlineExceeded',
+  'NameTaken',
+  'Internal',
+] as const;
+export const ReasonCode = z.enum(REASON_CODES);
+export type ReasonCode = z.output<typeof ReasonCode>;
+
+export const CONDITION_TYPES = [
+  'ImageReady',
+  'NetworkReady',
+  'PortsBound',
+  'GpuLeased',
+  'Running',
+] as const;
+
+export const PodCondition = z.object({
+  type: z.enum(CONDITION_TYPES),
+  status: z.boolean(),
+  reason: z.string(),
+  message: z.string(),
+  last_transition_ms: z.int(),
+});
+export type PodCondition = z.output<typeof PodCondition>;
+
+/** Pull progress summed over the layers; totals grow while layers are still being discovered. */
+export const PullProgress = z.object({
+  layers_done: z.int(),
+  layers_total: z.int(),
+  bytes_done: z.int(),
+  bytes_total: z.int(),
+});
+export type PullProgress = z.output<typeof PullProgress>;
+
+export const PodView = z.object({
+  id: PodId,
+  executor_id: z.uuid(),
+  desired: z.enum(DESIRED_STATES),
+  phase: z.enum(POD_PHASES),
+  /** When the present phase began, host clock, milliseconds. */
+  phase_since_ms: z.int(),
+  generation: z.int(),
+  /** The generation that the present container was made from; 0 before the first. */
+  observed_generation: z.int(),
+  /** Counts requested and finished reboots; equal when none is under way. */
+  reboots_requested: z.int(),
+  reboots_done: z.int(),
+  reason: ReasonCode.nullable(),
+  message: z.string(),
+  conditions: z.array(PodCondition),
+  container_id: z.string().nullable(),
+  image: z.object({ reference: z.string(), digest: z.string().nullable() }),
+  pull: PullProgress.nullable(),
+  /** Internal port as text -> host port. Stable from the first launch to the removal. */
+  ports: z.record(z.string(), z.int()),
+  gpu_uuids: z.array(z.string()),
+  /** True when the GPUs are simulated: nothing computes on them. */
+  simulated: z.boolean(),
+  restart_count: z.int(),
+  next_retry_ms: z.int().nullable(),
+  last_exit: z
+    .object({
+      exit_code: z.int(),
+      oom_killed: z.boolean(),
+      finished_ms: z.int(),
+      reason: ReasonCode,
+    })
+    .nullable(),
+  created_ms: z.int(),
+  updated_ms: z.int(),
+});
+export type PodView = z.output<typeof PodView>;
+
+export const PodList = z.object({ pods: z.array(PodView) });
+
+/** A reboot is identified by its count, so that a repeated request reboots once. */
+export const RebootRequest = z.strictObject({
+  /** `reboots_requested` + 1 as the caller last saw it. */
+  reboot: z.int().min(1),
+});
+
+export const LogsQuery = z.object({
+  tail: z.coerce.number().int().min(0).max(10_000).default(100),
+  /** Milliseconds since the epoch or a frame id: only later lines. */
+  since: z.string().max(100).optional(),
+  follow: z.stringbool().default(false),
+});
+export type LogsQuery = z.output<typeof LogsQuery>;
+
+/** One line of the container's output, or a note about the stream itself (contract 7). */
+export const LogFrame = z.union([
+  z.object({
+    log: z.string(),
+    id: z.string(),
+    ts: z.string(),
+    stream: z.enum(['stdout', 'stderr']),
+  }),
+  z.object({
+    meta: z.enum(['start', 'gap', 'end', 'restart']),
+    reason: z.string().optional(),
+    dropped: z.int().optional(),
+  }),
+  /** Keep-alive. */
+  z.strictObject({}),
+]);
+export type LogFrame = z.output<typeof LogFrame>;

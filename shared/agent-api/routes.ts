@@ -1,0 +1,25 @@
+/** Every signed route of the agent, who may call it, and whether the gateway relays it for the central API. */
+import type { Role } from '../signing/request-verifier.ts';
+
+export type AgentRoute = {
+  method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  /** fastify pattern. */
+  path: string;
+  roles: readonly Role[];
+  relayed: boolean;
+};
+
+const READERS = ['validator-control', 'validator-read', 'provider-local'] as const;
+const CONTROLLERS = ['validator-control'] as const;
+
+/** A route that is not listed here is refused before any work. */
+export const AGENT_ROUTES = [
+  { method: 'GET', path: '/v1/inventory', roles: READERS, relayed: true },
+  { method: 'GET', path: '/v1/pods', roles: READERS, relayed: true },
+  { method: 'GET', path: '/v1/pods/:id', roles: READERS, relayed: true },
+  { method: 'PUT', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
+  { method: 'DELETE', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
+  { method: 'POST', path: '/v1/pods/:id/reboot', roles: CONTROLLERS, relayed: true },
+  { method: 'GET', path: '/v1/pods/:id/logs', roles: CONTROLLERS, relayed: true },
+  { method: 'POST', path: '/v1/verify', roles: [...CONTROLLERS, 'provider-local'], relayed: false },
+] as const satisfies readonly AgentRoute[];

@@ -1,0 +1,66 @@
+/** What validator and central API say to each other (contract 11). */
+import { z } from 'zod';
+import { Inventory } from '../agent-api/inventory.ts';
+import { Hotkey } from '../signing/hotkey.ts';
+
+/** One row of POST /validator/{hotkey}/executors. */
+export const ExecutorToCheck = z.object({
+  id: z.uuid(),
+  executor_ip_address: z.string(),
+  executor_ip_port: z.string(),
+  uptime_in_minutes: z.int().nullable(),
+  miner_hotkey: z.string(),
+  gpu_type: z.string(),
+  gpu_count: z.int(),
+  /** GPUs that the last accepted verdict saw. */
+  gpu_uuids: z.array(z.string()),
+  rented: z.boolean(),
+});
+export type ExecutorToCheck = z.output<typeof ExecutorToCheck>;
+export const ExecutorsToCheck = z.array(ExecutorToCheck);
+
+/** One check's outcome, readable by the provider (marketplace reference 1.18). */
+export const CheckResult = z.object({
+  check_id: z.string().max(64),
+  passed: z.boolean(),
+  reason_code: z.string().max(64).nullable(),
+  measured: z.string().max(1000),
+  required: z.string().max(1000),
+  message: z.string().max(2000),
+  remediation: z.string().max(2000),
+});
+export type CheckResult = z.output<typeof CheckResult>;
+
+/** `withheld`: it could not be measured, so it is no verdict and changes nothing. */
+export const VERDICTS = ['verified', 'failed', 'withheld'] as const;
+
+export const HealthReport = z.object({
+  verdict: z.enum(VERDICTS),
+  checked_at_ms: z.int(),
+  checks: z.array(CheckResult).max(100),
+  /** What the agent said of itself, kept with the verdict; null when it did not answer. */
+  inventory: Inventory.nullable(),
+});
+export type HealthReport = z.output<typeof HealthReport>;
+
+/** Without `report` the central API has the check run now; with one the verdict is recorded. */
+export const ExecutorHealthCheckRequest = z.object({
+  miner_address: z.string().max(255),
+  miner_port: z.int().min(1).max(65_535),
+  miner_hotkey: Hotkey,
+  container_port: z.int().min(1).max(65_535),
+  rental_in_progress: z.boolean(),
+  gpu_uuids: z.array(z.string().max(64)).max(64),
+  cpu_count: z.int().min(1).nullish(),
+  executor_id: z.uuid().nullish(),
+  report: HealthReport.nullish(),
+});
+export const ExecutorHealthCheckResponse = z.object({
+  success: z.boolean(),
+  error: z.string().nullable(),
+  details: z.record(z.string(), z.unknown()).nullable(),
+  reason_code: z.string().nullable(),
+});
+
+/** Headers that validators of this market sign: the timestamp text alone, hence the canonical set beside them. */
+export const LEGACY_SIGNATURE_HEADERS = ['hotkey', 'timestamp', 'signature'] as const;

@@ -1,0 +1,64 @@
+/** Time as a port. The only file that reads the system clock, starts timers or uses `Date`. */
+
+export type Clock = {
+  /** Wall clock, milliseconds since the Unix epoch. May jump; use it for dates only. */
+  now(): number;
+  /** Monotonic milliseconds from an arbitrary origin. Use it for durations and backoff. */
+  monotonicMs(): number;
+  /** Resolves after `ms`, or rejects with the signal's reason as soon as it aborts. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** A signal that aborts with a `TimeoutError` after `ms`, or earlier together with `parent`. */
+  deadline(ms: number, parent?: AbortSignal): AbortSignal;
+};
+
+/** setTimeout overflows to 1 ms above this; longer sleeps are split. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** The real clock. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  async sleep(ms, signal) {
+    for (let left = ms; left > 0; left -= LONGEST_TIMER_MS) {
+      await sleepOnce(Math.min(left, LONGEST_TIMER_MS), signal);
+    }
+    signal?.throwIfAborted();
+  },
+  deadline(ms, parent) {
+    const timeout = AbortSignal.timeout(ms);
+    return parent === undefined ? timeout : AbortSignal.any([timeout, parent]);
+  },
+};
+
+/** `2026-11-20T23:50:00.123456`: the wire's outgoing time form, naive UTC, microseconds (contract 2). */
+export function naiveUtc(epochMs: number): string {
+  return `${new Date(epochMs).toISOString().slice(0, -1)}000`;
+}
+
+/** Milliseconds since the epoch of an ISO 8601 time; one without an offset counts as UTC. Null if invalid. */
+export function parseIsoTime(text: string): number | null {
+  const match = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?$/.exec(
+    text,
+  );
+  if (match === null) return null;
+  const epochMs = Date.parse(match[3] === undefined ? `${text}Z` : text);
+  return Number.isNaN(epochMs) ? null : epochMs;
+}
+
+function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}

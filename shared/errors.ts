@@ -1,0 +1,100 @@
+/** Every error code of every interface of ours: its status and its default hint (specification, Errors). */
+
+type ErrorEntry = { status: number; hint: string };
+
+/** Clients key on these codes: the set may grow and never shrinks. */
+export const ERROR_TABLE = {
+  unauthorized: { status: 401, hint: 'Send a valid API key in X-API-Key or log in again.' },
+  api_key_inactive: { status: 401, hint: 'Activate the key or use another one.' },
+  insufficient_balance: { status: 403, hint: 'Top up, then retry with a new Idempotency-Key.' },
+  account_balance_invalid: { status: 403, hint: 'Contact support and give the request id.' },
+  email_not_verified: { status: 403, hint: 'Confirm your e-mail address, then retry.' },
+  forbidden: { status: 403, hint: 'Use a credential that may do this.' },
+  pod_not_found: { status: 404, hint: 'List your pods with GET /pods.' },
+  node_not_found: { status: 404, hint: 'List free nodes with GET /executors.' },
+  template_not_found: { status: 404, hint: 'List your templates with GET /templates.' },
+  volume_not_found: { status: 404, hint: 'List your volumes with GET /volumes.' },
+  not_found: {
+    status: 404,
+    hint: 'Check the path and the id; GET /openapi.json lists all routes.',
+  },
+  node_rent_in_progress: { status: 409, hint: 'Retry in a few seconds or rent another node.' },
+  node_not_verified: { status: 400, hint: 'Choose a node listed by GET /executors.' },
+  node_unavailable: { status: 400, hint: 'Choose a node listed by GET /executors.' },
+  node_paused_by_provider: { status: 409, hint: 'Choose another node.' },
+  provider_banned: { status: 409, hint: 'Choose a node of another provider.' },
+  gpu_count_invalid: { status: 400, hint: 'Request a GPU count that the node offers.' },
+  gpu_split_not_allowed: { status: 400, hint: 'Rent the whole node or choose another one.' },
+  template_invalid: { status: 400, hint: 'Choose another template or mend this one.' },
+  ttl_invalid: { status: 400, hint: 'Choose a termination between 1 and 720 hours from now.' },
+  pod_state_conflict: { status: 400, hint: 'Read the pod and retry when its state allows this.' },
+  bad_request: { status: 400, hint: 'Change the request as the message says.' },
+  validation_error: { status: 422, hint: 'Fix the listed fields and retry.' },
+  idempotency_key_invalid: {
+    status: 422,
+    hint: 'Use 1-255 characters from letters, digits, - _ . : in one Idempotency-Key header.',
+  },
+  idempotency_key_reused: { status: 422, hint: 'Use a new Idempotency-Key for a new request.' },
+  idempotency_in_progress: { status: 409, hint: 'Retry after a second with the same key.' },
+  conflict: { status: 409, hint: 'Read the resource again and retry.' },
+  no_executor_matches_spec: { status: 409, hint: 'Relax the named constraint.' },
+  method_not_allowed: { status: 405, hint: 'Use one of the methods in the Allow header.' },
+  rate_limited: { status: 429, hint: 'Wait for the time in Retry-After, then retry.' },
+  client_error: { status: 400, hint: 'Change the request as the message says.' },
+  upstream_unavailable: { status: 502, hint: 'Retry in a minute; nothing was changed.' },
+  internal_error: { status: 500, hint: 'Retry; if it stays, report the request id.' },
+  BACKUP_STORAGE_BUSY: { status: 409, hint: 'Wait for the running operation or cancel it.' },
+  POD_NOT_FOUND: { status: 404, hint: 'List your pods with GET /pods.' },
+  // Signed requests between central, validator and agent (validator reference 2.2).
+  auth_failed: { status: 401, hint: 'Sign the request with a trusted key for this audience.' },
+  clock_or_restart: { status: 401, hint: 'Set the clock, then sign again with the present time.' },
+  auth_busy: { status: 503, hint: 'Retry in a minute.' },
+  // The agent's own refusals.
+  spec_refused: { status: 400, hint: 'Change the named field; the host allows nothing else.' },
+  gpu_unavailable: { status: 409, hint: 'Read /v1/inventory and choose free GPUs.' },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof ERROR_TABLE;
+
+export type ApiErrorOptions = {
+  /** One sentence on what to do next; the table's hint when absent. */
+  hint?: string;
+  /** Only for codes used with several statuses (client_error, upstream_unavailable). */
+  status?: number;
+  details?: Record<string, unknown>;
+  /** Members placed beside the envelope's own, where the contract asks for them. */
+  extra?: Record<string, unknown>;
+  headers?: Record<string, string>;
+  validationErrors?: ValidationIssue[];
+  cause?: unknown;
+};
+
+/** One entry of `validation_errors` (contract 2.3). */
+export type ValidationIssue = { field: string; message: string; type: string };
+
+/** An expected refusal. Its message is shown to the caller: no internals in it. */
+export class ApiError extends Error {
+  override name = 'ApiError';
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly hint: string;
+  readonly options: ApiErrorOptions;
+
+  constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.status = options.status ?? ERROR_TABLE[code].status;
+    this.hint = options.hint ?? ERROR_TABLE[code].hint;
+    this.options = options;
+  }
+}
+
+/** The message of anything thrown, for logs and operation records. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Whether `code` is one of ours: for bodies that come from outside. */
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code);
+}

@@ -1,0 +1,94 @@
+/** The two error bodies of the interface (specification, Errors; contract 2.3) and how errors become them. */
+import type { FastifyError } from 'fastify';
+import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
+import { naiveUtc } from '../clock.ts';
+import { ApiError, type ValidationIssue } from '../errors.ts';
+
+/** `envelope` is the default; `flat` is `{success:false, message}` of the older route groups. */
+export type ErrorProfile = 'envelope' | 'flat';
+
+export type ErrorContext = { requestId: string; nowMs: number; profile: ErrorProfile };
+
+/** The body for `error`. No stack, query or path ever enters it: only ApiError texts do. */
+export function errorBody(error: ApiError, context: ErrorContext): Record<string, unknown> {
+  if (context.profile === 'flat') return { success: false, message: error.message };
+  const { requestId } = context;
+  return {
+    success: false,
+    error: { code: error.code, message: error.message, hint: error.hint, request_id: requestId },
+    message: error.message,
+    status_code: error.status,
+    error_id: error.status >= 500 ? requestId : null,
+    request_id: requestId,
+    timestamp: naiveUtc(context.nowMs),
+    api_context: null,
+    validation_errors: error.options.validationErrors ?? [],
+    details: error.options.details ?? null,
+    ...error.options.extra,
+  };
+}
+
+/** Turns anything thrown into an ApiError: expected refusals stay, the framework's are mapped, the rest is 500. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  if (hasZodFastifySchemaValidationErrors(error)) return validationError(error);
+  if (isFastifyError(error)) {
+    const mapped = fastifyRefusal(error);
+    if (mapped !== null) return mapped;
+  }
+  return new ApiError('internal_error', 'An unexpected error occurred', { cause: error });
+}
+
+type ZodRefusal = {
+  validation: readonly { instancePath: string; message?: string; params?: unknown }[];
+  validationContext?: string | undefined;
+};
+
+const PLACE: Record<string, string> = { querystring: 'query', params: 'path', headers: 'header' };
+
+function validationError(error: ZodRefusal): ApiError {
+  const context = error.validationContext ?? 'body';
+  const place = PLACE[context] ?? context;
+  const issues = error.validation.map((entry) => issueFrom(place, entry));
+  return new ApiError('validation_error', 'Request validation failed', {
+    validationErrors: issues,
+    hint: `Fix ${issues.map((issue) => issue.field).join(', ')} and retry.`,
+  });
+}
+
+function issueFrom(place: string, entry: ZodRefusal['validation'][number]): ValidationIssue {
+  const path = entry.instancePath.split('/').filter((part) => part !== '');
+  const message = entry.message ?? 'Invalid value';
+  const missing = message.endsWith('received undefined');
+  return {
+    field: [place, ...path].join('.'),
+    message: missing ? 'Field required' : message,
+    type: missing ? 'missing' : 'invalid',
+  };
+}
+
+function isFastifyError(error: unknown): error is FastifyError {
+  return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number';
+}
+
+/** Requests that the framework refuses before our code: by status, in our words. */
+function fastifyRefusal(error: FastifyError): ApiError | null {
+  switch (error.statusCode) {
+    case 400:
+      return new ApiError('bad_request', 'The request could not be read', {
+        hint: 'Send a well-formed HTTP request.',
+      });
+    case 413:
+      return new ApiError('client_error', 'The request body is too large', {
+        status: 413,
+        hint: 'Send a smaller body.',
+      });
+    case 415:
+      return new ApiError('client_error', 'The content type is not supported', {
+        status: 415,
+        hint: 'Send JSON with Content-Type: application/json.',
+      });
+    default:
+      return null;
+  }
+}

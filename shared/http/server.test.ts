@@ -1,0 +1,103 @@
+import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createHttpServer } from './server.ts';
+
+const ID = '00000000-0000-4000-8000-000000000000';
+
+function createServer() {
+  const server = createHttpServer({
+    log: createLog({ name: 'test', level: 'silent' }),
+    clock: createManualClock(),
+    random: systemRandom,
+    bodyLimitBytes: 1000,
+    profileOf: (path) => (path.startsWith('/volumes') ? 'flat' : 'envelope'),
+  });
+  const schema = {
+    params: z.object({ id: z.uuid() }),
+    body: z.object({ n: z.int(), pod_name: z.string() }),
+    response: { 200: z.object({ ok: z.boolean() }) },
+  };
+  server.post('/a/:id', { schema }, async () => ({ ok: true }));
+  server.get('/boom', async () => {
+    throw new Error('secret at /etc/shadow');
+  });
+  server.get('/volumes', async () => {
+    throw new Error('secret');
+  });
+  return server;
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+it.each([
+  ['path id that is no uuid', 'POST', '/a/x', '{"n":1,"pod_name":"x"}', 422, 'validation_error'],
+  ['missing member', 'POST', `/a/${ID}`, '{"n":1}', 422, 'validation_error'],
+  ['malformed JSON', 'POST', `/a/${ID}`, '{', 400, 'bad_request'],
+  ['empty body', 'POST', `/a/${ID}`, '', 422, 'validation_error'],
+  ['oversized body', 'POST', `/a/${ID}`, `{"pod_name":"${'x'.repeat(2000)}"}`, 413, 'client_error'],
+  ['malformed path', 'GET', '/%zz', undefined, 400, 'bad_request'],
+  ['unknown path', 'GET', '/nope', undefined, 404, 'not_found'],
+  ['unknown method', 'GET', `/a/${ID}`, undefined, 405, 'method_not_allowed'],
+  ['handler that throws', 'GET', '/boom', undefined, 500, 'internal_error'],
+] as const)('%s is refused with the envelope', async (_, method, url, payload, status, code) => {
+  const response = await createServer().inject({
+    method,
+    url,
+    ...(payload === undefined ? {} : { payload, headers: JSON_TYPE }),
+  });
+  const body = response.json();
+  expect(response.statusCode).toBe(status);
+  expect(body.error).toMatchObject({ code, hint: expect.stringMatching(/.{10}/) });
+  expect(body).toMatchObject({
+    success: false,
+    message: body.error.message,
+    status_code: status,
+    error_id: status === 500 ? body.request_id : null,
+    request_id: response.headers['x-request-id'],
+    timestamp: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$/),
+    api_context: null,
+  });
+  expect(response.body).not.toMatch(/secret|\/etc|\.ts:/);
+});
+
+it('names every wrong field by its path', async () => {
+  const response = await createServer().inject({
+    method: 'POST',
+    url: `/a/${ID}`,
+    payload: { n: 'one' },
+  });
+  expect(response.json().validation_errors).toEqual([
+    { field: 'body.n', message: expect.stringContaining('number'), type: 'invalid' },
+    { field: 'body.pod_name', message: 'Field required', type: 'missing' },
+  ]);
+});
+
+it('tells the allowed methods with a 405 and serves /x and /x/ alike', async () => {
+  const server = createServer();
+  const refused = await server.inject({ method: 'DELETE', url: '/boom/' });
+  expect(refused.headers['allow']).toBe('GET, HEAD');
+  const payload = { n: 1, pod_name: 'x' };
+  const answered = await server.inject({ method: 'POST', url: `/a/${ID}/`, payload });
+  expect(answered.json()).toEqual({ ok: true });
+});
+
+it('keeps a well-formed request id and replaces any other', async () => {
+  const server = createServer();
+  const idFor = async (given: string) => {
+    const headers = { 'x-request-id': given };
+    return (await server.inject({ url: '/nope', headers })).headers['x-request-id'];
+  };
+  expect(await idFor('mine:1234')).toBe('mine:1234');
+  for (const bad of ['short', 'x'.repeat(65), 'with space', 'ünïcode12']) {
+    expect(await idFor(bad)).not.toBe(bad);
+  }
+});
+
+it('answers the flat body on the groups that have it', async () => {
+  const response = await createServer().inject({ url: '/volumes' });
+  expect(response.statusCode).toBe(500);
+  expect(response.json()).toEqual({ success: false, message: 'An unexpected error occurred' });
+});

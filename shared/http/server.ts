@@ -1,0 +1,145 @@
+/** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+  type RawServerDefault,
+} from 'fastify';
+import {
+  serializerCompiler,
+  validatorCompiler,
+  type ZodTypeProvider,
+} from 'fastify-type-provider-zod';
+import type { Clock } from '../clock.ts';
+import { ApiError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Random } from '../random.ts';
+import { type ErrorProfile, errorBody, toApiError } from './error-body.ts';
+import { createMethodIndex } from './method-index.ts';
+import { requestIdFrom } from './request-id.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The exact bytes of the body as received; null without one. Signatures cover these. */
+    rawBody: Uint8Array | null;
+    /** Why the body is no JSON; thrown only after `verifyBody` has passed. */
+    bodyError: ApiError | null;
+  }
+}
+
+/** A fastify instance whose schemas are zod objects. */
+export type HttpServer = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse<IncomingMessage>,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>;
+
+export type HttpServerOptions = {
+  log: Log;
+  clock: Clock;
+  random: Random;
+  /** Bytes; a larger body is answered 413. */
+  bodyLimitBytes: number;
+  /** Which error body a path gets; `envelope` everywhere by default. */
+  profileOf?(path: string): ErrorProfile;
+  /** Runs with the raw body before its syntax is judged: the place for body signatures. */
+  verifyBody?(request: FastifyRequest): Promise<void>;
+};
+
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Long enough for any id of ours in a path; fastify's 100 would turn a long id into a 404. */
+const MAX_PARAM_LENGTH = 512;
+
+/** Creates the instance; the caller registers routes and listens. `/x` and `/x/` are served alike. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { log, clock, random } = options;
+  const server: HttpServer = Fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: options.bodyLimitBytes,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    forceCloseConnections: 'idle',
+    genReqId: (request) => requestIdFrom(request.headers, random),
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: (error, request, reply) => {
+      void reply.header('X-Request-Id', request.id);
+      sendError(error, request, reply);
+    },
+  }).withTypeProvider<ZodTypeProvider>();
+
+  server.setValidatorCompiler(validatorCompiler);
+  server.setSerializerCompiler(serializerCompiler);
+  server.decorateRequest('rawBody', null);
+  server.decorateRequest('bodyError', null);
+  acceptOnlyJson(server);
+
+  const methods = createMethodIndex();
+  server.addHook('onRoute', (route) => methods.add(route.method, route.url));
+  server.addHook('onRequest', async (request, reply) => {
+    void reply.header('X-Request-Id', request.id);
+  });
+  server.addHook('preValidation', async (request) => {
+    await options.verifyBody?.(request);
+    if (request.bodyError !== null) throw request.bodyError;
+  });
+
+  function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    const refusal = toApiError(error);
+    if (refusal.status >= 500) log.error({ err: error, request_id: request.id }, 'request failed');
+    const path = request.url.split('?', 1)[0] ?? '/';
+    const profile = options.profileOf?.(path) ?? 'envelope';
+    void reply
+      .status(refusal.status)
+      .headers(refusal.options.headers ?? {})
+      .type('application/json; charset=utf-8')
+      .serializer(JSON.stringify)
+      .send(errorBody(refusal, { requestId: request.id, nowMs: clock.now(), profile }));
+  }
+
+  server.setErrorHandler(sendError);
+  server.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?', 1)[0] ?? '/';
+    const allowed = methods.methodsOf(path);
+    if (allowed.length === 0) throw new ApiError('not_found', 'There is nothing at this path');
+    void reply.header('Allow', allowed.join(', '));
+    throw new ApiError('method_not_allowed', `This path does not take ${request.method}`);
+  });
+  return server;
+}
+
+/** An empty body counts as none whatever its content type says (contract 2). */
+function acceptOnlyJson(server: HttpServer): void {
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser<Buffer>(
+    /^application\/(?:[\w.+-]+\+)?json/i,
+    { parseAs: 'buffer' },
+    (request, body, done) => {
+      request.rawBody = body;
+      if (body.length === 0) {
+        done(null, undefined);
+        return;
+      }
+      try {
+        done(null, parseJson(body));
+      } catch {
+        request.bodyError = new ApiError('bad_request', 'The request body is not valid JSON', {
+          hint: 'Send one JSON value in UTF-8.',
+        });
+        done(null, undefined);
+      }
+    },
+  );
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Drops `__proto__` members, so that no schema sees a polluted object. */
+function parseJson(body: Uint8Array): unknown {
+  return JSON.parse(utf8.decode(body), (key, value) => (key === '__proto__' ? undefined : value));
+}

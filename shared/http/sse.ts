@@ -1,0 +1,70 @@
+/** Server-Sent Events, both ends: a bounded writer and a reader. */
+import { once } from 'node:events';
+import type { FastifyReply } from 'fastify';
+
+/** A text is written as it is (it must end its own frame); see `dataFrame`. */
+export type SseSource = AsyncIterable<string>;
+
+/** One `data:` frame holding `value` as JSON. */
+export function dataFrame(value: unknown): string {
+  return `data: ${JSON.stringify(value)}\n\n`;
+}
+
+/**
+ * Streams `source` as the response and resolves when it or the client has ended. Pull-based: while the
+ * client does not read, the source is not pulled, so a stalled client costs one frame of memory.
+ */
+export async function sendSse(reply: FastifyReply, source: SseSource): Promise<void> {
+  reply.hijack();
+  const response = reply.raw;
+  response.writeHead(200, {
+    ...headersSet(reply),
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'Cache-Control': 'no-store',
+    'X-Accel-Buffering': 'no',
+  });
+  response.flushHeaders();
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const frames = source[Symbol.asyncIterator]();
+  gone.signal.addEventListener('abort', () => void frames.return?.());
+  try {
+    for (;;) {
+      const next = await frames.next();
+      if (next.done === true || gone.signal.aborted) break;
+      if (!response.write(next.value)) await once(response, 'drain', { signal: gone.signal });
+    }
+  } catch (error) {
+    if (!gone.signal.aborted) reply.log.warn({ err: error }, 'event stream ended early');
+  } finally {
+    await frames.return?.();
+    response.end();
+  }
+}
+
+/** Headers set on the reply before it was hijacked (X-Request-Id) belong on the stream too. */
+function headersSet(reply: FastifyReply): Record<string, string> {
+  const entries = Object.entries(reply.getHeaders());
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
+}
+
+/** A frame longer than this ends the stream: no server of ours sends one. */
+const MAX_FRAME_CHARS = 1024 * 1024;
+
+/** The JSON of each `data:` frame of an event stream, in order. Throws SyntaxError on a broken frame. */
+export async function* readSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<unknown> {
+  const decoder = new TextDecoder();
+  let pending = '';
+  for await (const chunk of body) {
+    pending += decoder.decode(chunk, { stream: true });
+    for (;;) {
+      const end = pending.indexOf('\n\n');
+      if (end === -1) break;
+      const lines = pending.slice(0, end).split('\n');
+      pending = pending.slice(end + 2);
+      const data = lines.filter((line) => line.startsWith('data:')).map((line) => line.slice(5));
+      if (data.length > 0) yield JSON.parse(data.join('\n'));
+    }
+    if (pending.length > MAX_FRAME_CHARS) throw new SyntaxError('event stream frame too long');
+  }
+}

@@ -1,0 +1,35 @@
+/** Structured logs: JSON lines on stdout, secrets redacted by key name. */
+import { type DestinationStream, type Logger, pino } from 'pino';
+
+export type Log = Logger;
+
+/** Values under these keys never reach a log, one level deep or nested. */
+const SECRET_KEYS = [
+  'password',
+  'new_password',
+  'current_password',
+  'api_key',
+  'apiKey',
+  'key',
+  'token',
+  'secret',
+  'seed',
+  'signature',
+  'authorization',
+  'cookie',
+  'environment',
+  'x-api-key',
+  'x-podwright-signature',
+];
+
+/** `level` is a pino level; `name` is the process's name. */
+export function createLog(
+  options: { name: string; level: string },
+  destination?: DestinationStream,
+): Log {
+  const paths = SECRET_KEYS.flatMap((key) => [`["${key}"]`, `*["${key}"]`, `*.*["${key}"]`]);
+  return pino(
+    { name: options.name, level: options.level, redact: { paths, censor: '[redacted]' } },
+    destination ?? pino.destination({ fd: 1, sync: true }),
+  );
+}

@@ -1,0 +1,58 @@
+/** Periodic work at its own pace: one run at a time, woken early by `wake`, stopped cleanly by `stop`. */
+import type { Clock } from './clock.ts';
+
+export type Loop = {
+  /** Runs again as soon as the present run has ended. Any number of wakes during a run count as one. */
+  wake(): void;
+  /** Aborts the wait and the signal given to `run`; resolves when the present run has ended. */
+  stop(): Promise<void>;
+};
+
+export type LoopOptions = {
+  clock: Clock;
+  /** Pause between the end of one run and the start of the next. */
+  intervalMs: number;
+  run(signal: AbortSignal): Promise<void>;
+  /** Every failure of `run` arrives here; the loop goes on. */
+  onError(error: unknown): void;
+};
+
+/** Starts with a run at once. */
+export function startLoop({ clock, intervalMs, run, onError }: LoopOptions): Loop {
+  const stopping = new AbortController();
+  let woken = false;
+  let waiting: AbortController | null = null;
+
+  async function pause(): Promise<void> {
+    if (woken) return;
+    waiting = new AbortController();
+    await clock
+      .sleep(intervalMs, AbortSignal.any([waiting.signal, stopping.signal]))
+      .catch(() => undefined);
+    waiting = null;
+  }
+
+  async function repeat(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      woken = false;
+      try {
+        await run(stopping.signal);
+      } catch (error) {
+        if (!stopping.signal.aborted) onError(error);
+      }
+      await pause();
+    }
+  }
+
+  const ended = repeat();
+  return {
+    wake() {
+      woken = true;
+      waiting?.abort();
+    },
+    async stop() {
+      stopping.abort();
+      await ended;
+    },
+  };
+}

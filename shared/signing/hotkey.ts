@@ -1,0 +1,44 @@
+/** Hotkeys: sr25519 public keys in ss58 form with prefix 42 (validator reference 3). */
+import { createHash } from 'node:crypto';
+import { base58 } from '@scure/base';
+import { z } from 'zod';
+
+/** A checked ss58 address: prefix 42, valid checksum, 32 byte key. */
+export type Hotkey = string & { readonly brand: 'Hotkey' };
+
+const PREFIX = 42;
+const PUBLIC_KEY_BYTES = 32;
+const CHECKSUM_BYTES = 2;
+const CHECKSUM_CONTEXT = new TextEncoder().encode('SS58PRE');
+
+/** The ss58 form of a 32 byte public key. */
+export function hotkeyOf(publicKey: Uint8Array): Hotkey {
+  if (publicKey.length !== PUBLIC_KEY_BYTES) throw new RangeError('a public key has 32 bytes');
+  const body = Uint8Array.of(PREFIX, ...publicKey);
+  return base58.encode(Uint8Array.of(...body, ...checksumOf(body))) as Hotkey;
+}
+
+/** The public key of `text`, or null: hex, other prefixes, other lengths and bad checksums are refused. */
+export function publicKeyOf(text: string): Uint8Array | null {
+  if (!/^[1-9A-HJ-NP-Za-km-z]{47,48}$/.test(text)) return null;
+  let bytes: Uint8Array;
+  try {
+    bytes = base58.decode(text);
+  } catch {
+    return null;
+  }
+  if (bytes.length !== 1 + PUBLIC_KEY_BYTES + CHECKSUM_BYTES || bytes[0] !== PREFIX) return null;
+  const publicKey = bytes.slice(1, 1 + PUBLIC_KEY_BYTES);
+  return hotkeyOf(publicKey) === text ? publicKey : null;
+}
+
+/** Accepts exactly the texts that `publicKeyOf` decodes. */
+export const Hotkey = z
+  .string()
+  .refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address with prefix 42')
+  .transform((text) => text as Hotkey);
+
+function checksumOf(body: Uint8Array): Uint8Array {
+  const hash = createHash('blake2b512').update(CHECKSUM_CONTEXT).update(body).digest();
+  return new Uint8Array(hash.subarray(0, CHECKSUM_BYTES));
+}

@@ -1,0 +1,149 @@
+/** Checks signed requests in the order cheap to dear (validator reference 2.2). Shared by agent and gateway. */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Clock } from '../clock.ts';
+import { ApiError } from '../errors.ts';
+import { canonicalRequest, SIGNATURE_HEADERS, sha256Hex } from './canonical-request.ts';
+import { type Hotkey, publicKeyOf } from './hotkey.ts';
+import type { ReplayCache } from './replay-cache.ts';
+import { signatureFromHex, type Verify } from './sr25519.ts';
+
+/** What a trusted key may do; a route names the roles it admits. */
+export const ROLES = ['validator-control', 'validator-read', 'central', 'provider-local'] as const;
+export type Role = (typeof ROLES)[number];
+
+export type TrustedKey = { hotkey: Hotkey; roles: readonly Role[] };
+
+/** Largest difference between the signer's clock and ours, either way. */
+export const MAX_SKEW_MS = 30_000;
+
+/** Why a request was refused: for the log and the metric, never for the caller. */
+export type AuthFailure =
+  | 'headers'
+  | 'skew'
+  | 'before_start'
+  | 'audience'
+  | 'signer'
+  | 'role'
+  | 'replay'
+  | 'body_hash'
+  | 'signature'
+  | 'cache_full';
+
+export type IncomingRequest = {
+  method: string;
+  /** Path and query as received. */
+  url: string;
+  headers: IncomingHttpHeaders;
+};
+
+/** A request whose headers are in order; its body and signature are still to be checked. */
+export type PendingRequest = {
+  canonical: string;
+  bodySha256: string;
+  signature: Uint8Array;
+  signer: Hotkey;
+  nonce: string;
+};
+
+export type RequestVerifierOptions = {
+  clock: Clock;
+  /** Who we are: the executor id, or the ss58 of the validator. */
+  audience: string;
+  keys: readonly TrustedKey[];
+  replay: ReplayCache;
+  verify: Verify;
+  onFailure(reason: AuthFailure, signer: string | undefined): void;
+};
+
+export type RequestVerifier = ReturnType<typeof createRequestVerifier>;
+
+/** Requests signed before this verifier was made are refused, so a restart forgets no nonce. */
+export function createRequestVerifier(options: RequestVerifierOptions) {
+  const { clock, audience, replay, verify } = options;
+  const roles = new Map(options.keys.map((key) => [key.hotkey as string, key.roles]));
+  const startedMs = clock.now();
+
+  function refuse(reason: AuthFailure, signer?: string): ApiError {
+    options.onFailure(reason, signer);
+    switch (reason) {
+      case 'skew':
+      case 'before_start':
+        return new ApiError('clock_or_restart', 'The request was not signed just now', {
+          details: { server_time_ms: clock.now() },
+        });
+      case 'role':
+        return new ApiError('forbidden', 'This key may not do this');
+      case 'cache_full':
+        return new ApiError('auth_busy', 'Too many requests to remember');
+      default:
+        return new ApiError('auth_failed', 'The request is not signed as required');
+    }
+  }
+
+  return {
+    /** Steps 1-6: everything that needs no body. Throws ApiError. */
+    checkHeaders(request: IncomingRequest, allowed: readonly Role[]): PendingRequest {
+      const read = readHeaders(request.headers);
+      if (read === null) throw refuse('headers');
+      if (Math.abs(clock.now() - read.timestampMs) > MAX_SKEW_MS) throw refuse('skew', read.signer);
+      if (read.timestampMs < startedMs) throw refuse('before_start', read.signer);
+      if (read.audience !== audience) throw refuse('audience', read.signer);
+      const granted = roles.get(read.signer);
+      if (granted === undefined) throw refuse('signer', read.signer);
+      if (!granted.some((role) => allowed.includes(role))) throw refuse('role', read.signer);
+      if (replay.has(read.signer, read.nonce, clock.now())) throw refuse('replay', read.signer);
+      const [rawPath = '', rawQuery = ''] = splitOnce(request.url, '?');
+      const canonical = canonicalRequest({ ...read, method: request.method, rawPath, rawQuery });
+      const { bodySha256, signature, nonce } = read;
+      return { canonical, bodySha256, signature, nonce, signer: read.signer as Hotkey };
+    },
+
+    /** Steps 7-9: the body's hash, the signature, then the nonce. Throws ApiError. */
+    checkBody(pending: PendingRequest, rawBody: Uint8Array): { signer: Hotkey } {
+      const { signer } = pending;
+      if (sha256Hex(rawBody) !== pending.bodySha256) throw refuse('body_hash', signer);
+      const publicKey = publicKeyOf(signer);
+      const message = new TextEncoder().encode(pending.canonical);
+      if (publicKey === null || !verify(message, pending.signature, publicKey)) {
+        throw refuse('signature', signer);
+      }
+      const outcome = replay.add(signer, pending.nonce, clock.now());
+      if (outcome === 'seen') throw refuse('replay', signer);
+      if (outcome === 'full') throw refuse('cache_full', signer);
+      return { signer };
+    },
+  };
+}
+
+type SignatureFields = {
+  signer: string;
+  timestampMs: number;
+  nonce: string;
+  audience: string;
+  bodySha256: string;
+  signature: Uint8Array;
+};
+
+/** Node joins repeated headers with a comma, which none of these shapes allows: each comes once. */
+function readHeaders(headers: IncomingHttpHeaders): SignatureFields | null {
+  const text = (name: string) => (typeof headers[name] === 'string' ? headers[name] : '');
+  const signer = text(SIGNATURE_HEADERS.signer);
+  const timestamp = text(SIGNATURE_HEADERS.timestamp);
+  const nonce = text(SIGNATURE_HEADERS.nonce);
+  const audience = text(SIGNATURE_HEADERS.audience);
+  const bodySha256 = text(SIGNATURE_HEADERS.bodySha256);
+  const signature = signatureFromHex(text(SIGNATURE_HEADERS.signature));
+  const shaped =
+    publicKeyOf(signer) !== null &&
+    /^[0-9]{13}$/.test(timestamp) &&
+    /^[A-Za-z0-9_-]{22}$/.test(nonce) &&
+    /^[A-Za-z0-9-]{1,64}$/.test(audience) &&
+    /^[0-9a-f]{64}$/.test(bodySha256);
+  if (!shaped || signature === null) return null;
+  return { signer, timestampMs: Number(timestamp), nonce, audience, bodySha256, signature };
+}
+
+function splitOnce(text: string, separator: string): [string, string] {
+  const at = text.indexOf(separator);
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+}

@@ -1,0 +1,44 @@
+/** sr25519 signatures through @scure/sr25519; the ports Signer and Verify. */
+import { getPublicKey, secretFromSeed, sign, verify } from '@scure/sr25519';
+import { type Hotkey, hotkeyOf } from './hotkey.ts';
+
+export type Signer = {
+  readonly hotkey: Hotkey;
+  /** 64 bytes. Randomised: two signatures of one message differ. */
+  sign(message: Uint8Array): Uint8Array;
+};
+
+/** True only for a 64 byte sr25519 signature of exactly `message`; never throws. */
+export type Verify = (message: Uint8Array, signature: Uint8Array, publicKey: Uint8Array) => boolean;
+
+const SEED_BYTES = 32;
+const SIGNATURE_BYTES = 64;
+
+/** A signer from a 32 byte seed. */
+export function createSigner(seed: Uint8Array): Signer {
+  if (seed.length !== SEED_BYTES) throw new RangeError('a seed has 32 bytes');
+  const secret = secretFromSeed(seed);
+  return {
+    hotkey: hotkeyOf(getPublicKey(secret)),
+    sign: (message) => sign(secret, message),
+  };
+}
+
+export const verifySr25519: Verify = (message, signature, publicKey) => {
+  if (signature.length !== SIGNATURE_BYTES) return false;
+  try {
+    return verify(message, signature, publicKey);
+  } catch {
+    return false;
+  }
+};
+
+/** `0x` + lower-case hex, the form of every signature on the wire. */
+export function toHex(bytes: Uint8Array): string {
+  return `0x${Buffer.from(bytes).toString('hex')}`;
+}
+
+/** Bytes of `0x` + 128 lower-case hex digits, or null. */
+export function signatureFromHex(text: string): Uint8Array | null {
+  return /^0x[0-9a-f]{128}$/.test(text) ? new Uint8Array(Buffer.from(text.slice(2), 'hex')) : null;
+}

@@ -1,0 +1,46 @@
+/** The one home of node:sqlite: how every database file of ours is opened. */
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+export type { DatabaseSync, StatementSync } from 'node:sqlite';
+
+const BUSY_TIMEOUT_MS = 5_000;
+
+/**
+ * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a commit that returned survives kill -9
+ * and power loss. Creates the folder with mode 0700.
+ */
+export function openSqlite(path: string): DatabaseSync {
+  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  database.exec('PRAGMA journal_mode = WAL');
+  database.exec('PRAGMA synchronous = FULL');
+  database.exec('PRAGMA foreign_keys = ON');
+  return database;
+}
+
+/** Runs `body` in one IMMEDIATE transaction; rolls back and rethrows on any error. Not re-entrant. */
+export function inTransaction<T>(database: DatabaseSync, body: () => T): T {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const result = body();
+    database.exec('COMMIT');
+    return result;
+  } catch (error) {
+    database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/**
+ * Takes an exclusive lock on `path` until the process ends, however it ends (the kernel drops it).
+ * Throws when another process holds it: two daemons on one store would fight.
+ */
+export function lockExclusively(path: string): DatabaseSync {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const lock = new DatabaseSync(path, { timeout: 0 });
+  lock.exec('PRAGMA locking_mode = EXCLUSIVE');
+  lock.exec('BEGIN EXCLUSIVE');
+  return lock;
+}
