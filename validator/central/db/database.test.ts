@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+import { openCentralDatabase } from './database.ts';
+
+it('creates every table once and keeps what a rolled-back transaction would have changed', async () => {
+  const db = await openCentralDatabase(':memory:');
+  const nonce = { hotkey: 'h', message: 'm', expires_at: 1 };
+  await expect(
+    db.transaction().execute(async (tx) => {
+      await tx.insertInto('login_nonces').values(nonce).execute();
+      throw new Error('undo');
+    }),
+  ).rejects.toThrow('undo');
+  expect(await db.selectFrom('login_nonces').selectAll().execute()).toEqual([]);
+  await db.insertInto('login_nonces').values(nonce).execute();
+  await expect(db.insertInto('login_nonces').values(nonce).execute()).rejects.toThrow(/UNIQUE/);
+  await db.destroy();
+});

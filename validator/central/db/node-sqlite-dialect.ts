@@ -1,0 +1,46 @@
+/** Kysely's SQLite dialect over node:sqlite (marketplace reference 5.3). */
+import { SqliteDialect } from 'kysely';
+import { type DatabaseSync, openSqlite, type StatementSync } from '#shared/sqlite.ts';
+
+/** Distinct statements of the product are some hundreds; beyond this the oldest is prepared anew. */
+const STATEMENT_CACHE_SIZE = 1_000;
+
+type Parameters = readonly (string | number | bigint | null | Uint8Array)[];
+
+/** Opens `path` (or `:memory:`). Transactions begin IMMEDIATE, so none fails half-way for want of the lock. */
+export function nodeSqliteDialect(path: string): SqliteDialect {
+  const database = openSqlite(path);
+  const cache = new Map<string, StatementSync>();
+  return new SqliteDialect({
+    database: {
+      close: () => database.close(),
+      prepare(sql) {
+        const statement = cachedStatement(database, cache, sql);
+        return {
+          reader: statement.columns().length > 0,
+          all: (parameters) => statement.all(...(parameters as Parameters)),
+          run: (parameters) => {
+            const { changes, lastInsertRowid } = statement.run(...(parameters as Parameters));
+            return { changes, lastInsertRowid };
+          },
+          iterate: (parameters) => statement.iterate(...(parameters as Parameters)),
+        };
+      },
+    },
+  });
+}
+
+function cachedStatement(
+  database: DatabaseSync,
+  cache: Map<string, StatementSync>,
+  sql: string,
+): StatementSync {
+  const text = sql === 'begin' ? 'begin immediate' : sql;
+  const known = cache.get(text);
+  if (known !== undefined) return known;
+  const oldest = cache.keys().next();
+  if (cache.size >= STATEMENT_CACHE_SIZE && oldest.done !== true) cache.delete(oldest.value);
+  const statement = database.prepare(text);
+  cache.set(text, statement);
+  return statement;
+}
