@@ -38,7 +38,7 @@ Podwright is ready.${gpus}
 
 Try:
   curl -s ${key} ${base}/executors
-  curl -s ${key} -H 'Content-Type: application/json' -d '{"pod_name":"first","template_id":"${template}","gpu_count":1}' ${base}/executors/${executor}/rent
+  curl -s ${key} -H 'Content-Type: application/json' -d '{"pod_name":"first","template_id":"${template}"}' ${base}/executors/${executor}/rent
   curl -s ${key} ${base}/pods
 
 Ctrl-C stops everything.

@@ -14,6 +14,8 @@ const Node = z.object({
   executor_ip_port: z.string(),
   gpu_type: z.string(),
   gpu_count: z.int(),
+  status: z.string(),
+  blocking_reasons: z.array(z.object({ code: z.string() })),
 });
 const NodeList = z.object({ data: z.array(Node) });
 const NodeAnswer = z.object({ data: Node });

@@ -19,6 +19,9 @@ export type Home = ReturnType<typeof homeAt>;
 /** Marks a folder as ours, so that `--fresh` never empties another. */
 const MARKER = '.podwright-home';
 
+/** What set-up and benchmarks keep in `var/`, which is also the default home; and our marker. */
+const KEPT = /^(setup\..*|bench\.json|\.podwright-home)$/;
+
 /** Paths only; nothing is touched. */
 export function homeAt(folder: string) {
   const root = resolve(folder);
@@ -36,6 +39,7 @@ export function homeAt(folder: string) {
     sshPublicKey: join(root, 'id_ed25519.pub'),
     log: (name: string) => join(root, 'logs', `${name}.log`),
     lock: join(root, 'marketplace.lock'),
+    agents: join(root, 'agents'),
     agent: (index: number) => join(root, 'agents', String(index)),
   };
 }
@@ -44,8 +48,8 @@ export function homeAt(folder: string) {
 export function prepareHome(home: Home): void {
   mkdirSync(home.root, { recursive: true, mode: 0o700 });
   if (existsSync(home.marker)) return;
-  const strangers = readdirSync(home.root).filter((name) => !name.startsWith('setup.'));
-  if (strangers.length > 0 && !strangers.includes('bench.json')) {
+  const strangers = readdirSync(home.root).filter((name) => !KEPT.test(name));
+  if (strangers.length > 0) {
     throw new ConfigError(
       `${home.root} holds other files (${strangers[0]}, …): choose an empty folder with --home`,
     );
@@ -56,7 +60,7 @@ export function prepareHome(home: Home): void {
 /** Empties a folder that `prepareHome` has marked, the marker last so that a crash leaves it ours. */
 export function emptyHome(home: Home): void {
   for (const name of readdirSync(home.root)) {
-    if (name === MARKER || name.startsWith('setup.') || name === 'bench.json') continue;
+    if (join(home.root, name) === home.lock || KEPT.test(name)) continue;
     rmSync(join(home.root, name), { recursive: true, force: true });
   }
 }
