@@ -20,7 +20,7 @@ usage() {
 Usage: sh systemd/prerequisites.sh [--check | --dry-run | --help]
 
 Installs with apt, as root, only what is missing: a Docker engine (docker.io), restic,
-busybox-static, openssh-sftp-server, iptables, ca-certificates. Then starts the engine if none
+busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
@@ -37,6 +37,7 @@ main() {
     --help | -h) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac
+  node=$(a_node)
   engine=$(engine_state)
   missing=$(missing_packages)
   case $mode in
@@ -94,6 +95,7 @@ missing_packages() {
   static_busybox || list="$list busybox-static"
   sftp_server || list="$list openssh-sftp-server"
   if is_root; then have iptables || list="$list iptables"; fi
+  libatomic || list="$list libatomic1"
   [ -e /etc/ssl/certs/ca-certificates.crt ] || list="$list ca-certificates"
   printf '%s' "${list# }"
 }
@@ -112,8 +114,15 @@ mounted_cgroups() {
 static_busybox() { have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; }
 
 sftp_server() {
-  for path in /usr/lib/openssh /usr/lib/ssh /usr/libexec/openssh /usr/libexec; do
-    [ ! -x "$path/sftp-server" ] || return 0
+  some_file /usr/lib/openssh/sftp-server /usr/lib/ssh/sftp-server /usr/libexec/openssh/sftp-server
+}
+
+# The packaged Node needs it, and a minimal Debian has none.
+libatomic() { some_file /usr/lib/*/libatomic.so.1 /usr/lib64/libatomic.so.1 /usr/lib/libatomic.so.1; }
+
+some_file() {
+  for path in "$@"; do
+    [ ! -e "$path" ] || return 0
   done
   return 1
 }
@@ -150,7 +159,7 @@ same_socket() { [ "$1" = "$DEFAULT_SOCKET" ] || [ "$1" = /run/docker.sock ]; }
 
 # Asks for /_ping without the docker program: by Node, else by curl.
 ping_engine() {
-  if node=$(a_node); then
+  if [ -n "$node" ]; then
     "$node" -e '
       const [at] = process.argv.slice(1);
       const { hostname: host, port } = new URL(at, "http://engine");
@@ -170,10 +179,13 @@ ping_engine() {
   fi
 }
 
-# sudo may hide the caller's Node; the one this repository installs is always at the same place.
+# Of those on PATH the first that runs: the packaged one may still lack its library. sudo may hide the
+# caller's Node; the packaged one is always at the same place.
 a_node() {
-  command -v node && return
-  [ -x "$root/node_modules/.bin/node" ] && echo "$root/node_modules/.bin/node"
+  for folder in $(printf '%s' "$PATH" | tr ': ' '\n?') "$root/node_modules/.bin"; do
+    [ -x "$folder/node" ] && "$folder/node" --version >/dev/null 2>&1 && echo "$folder/node" && return
+  done
+  return 0
 }
 
 engine_sentence() {

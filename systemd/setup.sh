@@ -13,9 +13,9 @@ cd "$(dirname "$0")/.."
 main() {
   hold_lock
   packages_current || install_packages
-  check_node
   # Closed for the child: a daemon it starts would otherwise hold the lock for good.
   sh systemd/prerequisites.sh 9>&-
+  check_node
 }
 
 # The lock is free again when this shell ends, however it ends.
