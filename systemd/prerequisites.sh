@@ -75,6 +75,8 @@ install() {
     apt_install
     # A package's own script may have started the engine.
     engine=$(engine_state)
+    missing=$(missing_packages)
+    [ -z "$missing" ] || fail "apt calls these installed, yet their programs are not there: $missing"
   fi
   [ "$engine" = answers ] || start_engine
 }
