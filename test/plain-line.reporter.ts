@@ -26,14 +26,15 @@ export default class PlainLineReporter implements Reporter {
   }
 }
 
-/** A module that failed with no failed test of its own (its import, a hook) is one failure. */
+/** An import or a hook that failed is a failure of its own: its tests then count as skipped. */
 function countModule(module: TestModule): Counts {
-  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const groups = [module, ...module.children.allSuites()];
+  const broken = groups.filter((group) => group.errors().length > 0);
+  const counts: Counts = { passed: 0, failed: broken.length, skipped: 0 };
   for (const test of module.children.allTests()) {
     const { state } = test.result();
     if (state !== 'pending') counts[state] += 1;
   }
-  if (module.state() === 'failed' && counts.failed === 0) counts.failed = 1;
   return counts;
 }
 
