@@ -20,7 +20,8 @@ main() {
 
 # The lock is free again when this shell ends, however it ends.
 hold_lock() {
-  if ! { mkdir -p var && : >>"$LOCK"; } 2>/dev/null; then
+  # A subshell, for a redirection that fails ends the shell it is in.
+  if ! (mkdir -p var && : >>"$LOCK") 2>/dev/null; then
     packages_current && return
     fail "$(pwd) cannot be written by $(id -un): run this as the owner of the checkout."
   fi
