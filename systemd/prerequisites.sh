@@ -182,7 +182,8 @@ ping_engine() {
 }
 
 # Of those on PATH the first that runs: the packaged one may still lack its library. sudo may hide the
-# caller's Node; the packaged one is always at the same place.
+# caller's Node; the packaged one is always at the same place. (A space in a folder's name becomes a
+# pattern's `?`, which finds it again, so that the list may be split at white space.)
 a_node() {
   for folder in $(printf '%s' "$PATH" | tr ': ' '\n?') "$root/node_modules/.bin"; do
     [ -x "$folder/node" ] && "$folder/node" --version >/dev/null 2>&1 && echo "$folder/node" && return
@@ -193,10 +194,13 @@ a_node() {
 engine_sentence() {
   case $engine in
     denied)
-      echo "The Docker engine runs, but $(id -un) may not use $(engine_socket); as root run: usermod -aG docker $(id -un), then log in again." ;;
+      echo "The Docker engine runs, but $(id -un) may not use $(engine_socket);" \
+        "as root run: usermod -aG docker $(id -un), then log in again." ;;
     silent) echo "No Docker engine answers on $(engine_socket). Run: $SELF" ;;
     unknown) echo "DOCKER_HOST=$DOCKER_HOST is not supported; use unix:// or tcp://, or unset it." ;;
-    *) echo "DOCKER_HOST=$DOCKER_HOST does not answer; start that engine, or unset DOCKER_HOST to use the local one." ;;
+    *)
+      echo "DOCKER_HOST=$DOCKER_HOST does not answer; start that engine," \
+        "or unset DOCKER_HOST to use the local one." ;;
   esac
 }
 
@@ -276,7 +280,7 @@ update_lists() {
 refuse_removals() {
   apt install -s --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
   removed=$(sed -n 's/^Remv \([^ ]*\).*/\1/p' "$apt_log" | grep -vx busybox | tr '\n' ' ') || true
-  [ -z "$removed" ] || fail "apt would remove ${removed}to install $missing; install these yourself, or any Docker engine in place of docker.io."
+  [ -z "$removed" ] || fail "apt would remove ${removed}to install $missing: install these yourself, or any Docker engine in place of docker.io."
 }
 
 apt_failed() {
