@@ -46,6 +46,8 @@ export type HttpServerOptions = {
   random: Random;
   /** Bytes; a larger body is answered 413. */
   bodyLimitBytes: number;
+  /** Addresses of proxies whose X-Forwarded-For is believed; none when absent. */
+  trustedProxies?: readonly string[];
   /** Which error body a path gets; `envelope` everywhere by default. */
   profileOf?(path: string): ErrorProfile;
   /** Runs with the raw body before its syntax is judged: the place for body signatures. */
@@ -58,11 +60,12 @@ const MAX_PARAM_LENGTH = 512;
 
 /** Creates the instance; the caller registers routes and listens. `/x` and `/x/` are served alike. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { log, clock, random } = options;
+  const { log, clock, random, trustedProxies = [] } = options;
   const server: HttpServer = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.bodyLimitBytes,
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: 'idle',
     genReqId: (request) => requestIdFrom(request.headers, random),

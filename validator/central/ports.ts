@@ -2,9 +2,12 @@
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { HttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { BalanceOf } from './accounts/account.service.ts';
+import type { Sessions } from './auth/session.ts';
 import type { Database } from './db/tables.ts';
 
 /** The way to agents: through the gateway of a validator. */
@@ -34,4 +37,22 @@ export type CentralOptions = {
   verifyEmailAtSignup: boolean;
   /** Proxies whose X-Forwarded-For is believed. */
   trustedProxies: readonly string[];
+  /** Whom canonically signed requests of validators must name; `central` when absent. */
+  audience?: string;
+  /** Whether owners can read their API keys again after making them; true when absent. */
+  apiKeysRetrievable?: boolean;
 };
+
+/** What a group of routes is registered with. */
+export type CentralDeps = {
+  ports: CentralPorts;
+  options: CentralOptions;
+  /** Issues portal and user tokens. */
+  sessions: Sessions;
+  balanceOf: BalanceOf;
+  /** Aborts when the server is to stop: streams and waits end on it. */
+  stopping: AbortSignal;
+};
+
+/** Registers routes on `server`, whose prefix is already set; each states its `config.auth`. */
+export type RegisterRoutes = (server: HttpServer, deps: CentralDeps) => void;

@@ -1,0 +1,100 @@
+/** A central API on an in-memory database and a manual clock, for tests that inject requests. */
+import type { InjectOptions } from 'fastify';
+import { createLog, type Log } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createCentral } from '../../validator/central/app.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import type { Agents, CentralOptions, CentralPorts } from '../../validator/central/ports.ts';
+import { createManualClock } from './manual-clock.ts';
+
+export type TestCentralOverrides = Partial<CentralOptions> & { agents?: Agents; log?: Log };
+
+/** An account that signed up and logged in. */
+export type TestAccount = {
+  id: string;
+  email: string;
+  password: string;
+  apiKey: string;
+  token: string;
+  /** Headers of its API key, and of its session. */
+  key: { 'x-api-key': string };
+  session: { authorization: string };
+};
+
+const PASSWORD = 'correct horse battery';
+const CREDIT_UUSD = 10_000_000;
+
+const noAgents: Agents = {
+  clientOf: (executorId) => {
+    throw new Error(`no agent ${executorId} in this test`);
+  },
+  checkNow: (executorId) => {
+    throw new Error(`no agent ${executorId} in this test`);
+  },
+};
+
+export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
+
+/** Close it with `close()`, which ends the database too. */
+export async function createTestCentral(overrides: TestCentralOverrides = {}) {
+  const { agents = noAgents, log, ...options } = overrides;
+  const clock = createManualClock();
+  const db = await openCentralDatabase(':memory:');
+  const ports: CentralPorts = {
+    db,
+    clock,
+    random: systemRandom,
+    log: log ?? createLog({ name: 'test', level: 'silent' }),
+    secret: new Uint8Array(32).fill(7),
+    agents,
+  };
+  const central = await createCentral(ports, {
+    validators: [],
+    signupCreditUusd: CREDIT_UUSD,
+    verifyEmailAtSignup: true,
+    trustedProxies: [],
+    ...options,
+  });
+  const { server } = central;
+  let accounts = 0;
+
+  /** Sends a request below /api; a body makes it JSON. */
+  async function call(
+    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+    path: string,
+    sent: { headers?: Record<string, string>; body?: InjectOptions['payload'] } = {},
+  ) {
+    const { headers = {}, body } = sent;
+    const response = await server.inject({
+      method,
+      url: `/api${path}`,
+      headers,
+      ...(body === undefined ? {} : { payload: body }),
+    });
+    return { status: response.statusCode, headers: response.headers, body: response.json() };
+  }
+
+  async function signUp(): Promise<TestAccount> {
+    accounts += 1;
+    const email = `user${accounts}@example.com`;
+    const body = { email, password: PASSWORD };
+    const { api_key: apiKey, user } = (await call('POST', '/users', { body })).body;
+    const { token } = (await call('POST', '/users/login', { body })).body;
+    return {
+      id: user.id,
+      email,
+      password: PASSWORD,
+      apiKey,
+      token,
+      key: { 'x-api-key': apiKey },
+      session: { authorization: `Bearer ${token}` },
+    };
+  }
+
+  async function close(): Promise<void> {
+    await central.close();
+    await db.destroy();
+  }
+
+  return { central, server, ports, clock, call, signUp, close };
+}

@@ -1,0 +1,110 @@
+/** Accounts on the wire (contract 9.2). */
+import { z } from 'zod';
+import { TemplateResponse } from '../templates/template.schemas.ts';
+import { NaiveTime, optional, Usd } from '../wire.ts';
+
+const MAX_EMAIL_CHARS = 254;
+/** What is offered for comparison is hashed, hence bounded. */
+const MAX_PASSWORD_CHARS = 128;
+const MIN_PASSWORD_CHARS = 8;
+
+const Email = z.string().trim().max(MAX_EMAIL_CHARS).pipe(z.email());
+const NewPassword = z.string().min(MIN_PASSWORD_CHARS).max(MAX_PASSWORD_CHARS);
+const GivenPassword = z.string().max(MAX_PASSWORD_CHARS);
+const AccountName = z.string().trim().min(1).max(100);
+
+export const User = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    email: z.string(),
+    balance: Usd,
+    held: Usd,
+    available: Usd,
+    burn_per_hour: Usd,
+    runs_out_at: NaiveTime.nullable(),
+    stripe_customer_id: z.string().nullable(),
+    stripe_connect_account_id: z.string().nullable(),
+    stripe_onboarding_completed: z.boolean(),
+    referral_payout_method: z.enum(['balance', 'stripe_connect', 'crypto']),
+    pending_referral_balance: Usd,
+    email_verified: z.boolean(),
+    discord_id: z.string().nullable(),
+    disable_incoming_connections: z.boolean(),
+    avatar_url: z.string().nullable(),
+    company_name: z.string().nullable(),
+    validator_hotkey: z.string().nullable(),
+    admin: z.boolean(),
+    internal_member: z.boolean(),
+    referral_code: z.string(),
+    default_template_id: z.uuid().nullable(),
+    created_at: NaiveTime,
+    updated_at: NaiveTime,
+    workspace: z
+      .object({
+        id: z.uuid(),
+        name: z.string(),
+        role: z.string(),
+        billing_owner_user_id: z.uuid(),
+        is_personal: z.boolean(),
+      })
+      .nullable(),
+  })
+  .meta({ id: 'User' });
+export type User = z.output<typeof User>;
+
+export const CreateUserDto = z
+  .object({
+    name: optional(AccountName),
+    email: Email,
+    password: NewPassword,
+    referral_code: optional(z.string().max(64)),
+  })
+  .meta({ id: 'CreateUserDto' });
+export type CreateUserDto = z.output<typeof CreateUserDto>;
+
+export const SignUpResponse = z
+  .object({
+    msg: z.literal('success'),
+    api_key: z.string(),
+    signup_credit_granted: z.boolean(),
+    user: User,
+  })
+  .meta({ id: 'SignUpResponse' });
+
+/** A malformed address is answered as an unknown one: 401. */
+export const LoginUserDto = z
+  .object({ email: z.string().max(MAX_EMAIL_CHARS), password: GivenPassword })
+  .meta({ id: 'LoginUserDto' });
+export type LoginUserDto = z.output<typeof LoginUserDto>;
+
+export const LoginResponse = z
+  .object({ user: User, token: z.string(), expires_at: NaiveTime })
+  .meta({ id: 'LoginResponse' });
+
+/** `preference.default_template_id` null clears it. */
+export const UpdateUserDto = z
+  .object({
+    name: optional(AccountName),
+    email: optional(Email),
+    new_password: optional(NewPassword),
+    current_password: optional(GivenPassword),
+    preference: optional(z.object({ default_template_id: z.uuid().nullish() })),
+  })
+  .meta({ id: 'UpdateUserDto' });
+export type UpdateUserDto = z.output<typeof UpdateUserDto>;
+
+export const UserPreference = z
+  .object({
+    default_template_id: z.uuid().nullable(),
+    default_template: TemplateResponse.nullable(),
+    default_termination_hours: z.record(z.string(), z.number()),
+  })
+  .meta({ id: 'UserPreference' });
+export type UserPreference = z.output<typeof UserPreference>;
+
+export const ClientAddress = z.object({ ip: z.string() }).meta({ id: 'ClientAddress' });
+export const UserSearchQuery = z.object({ email: z.string().min(1).max(MAX_EMAIL_CHARS) });
+export const UserSearchResponse = z
+  .object({ exists: z.boolean() })
+  .meta({ id: 'UserSearchResponse' });

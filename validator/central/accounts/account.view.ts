@@ -1,0 +1,53 @@
+/** The account record as the wire shows it (contract 9.2). Pure. */
+import { naiveUtc } from '#shared/clock.ts';
+import { microToUsd } from '#shared/money.ts';
+import type { Account } from '../db/tables.ts';
+import type { User } from './account.schemas.ts';
+
+/** Micro-dollars: what the account has, what of it is held for pods, what its pods cost per hour. */
+export type Balance = { posted: number; held: number; burnPerHour: number };
+
+const HOUR_MS = 3_600_000;
+
+/** Members of features that an account has not got (payments, chat, workspaces) are null or off. */
+export function toUser(account: Account, balance: Balance, nowMs: number): User {
+  const available = balance.posted - balance.held;
+  return {
+    id: account.id,
+    name: account.name,
+    email: account.email,
+    balance: microToUsd(balance.posted),
+    held: microToUsd(balance.held),
+    available: microToUsd(available),
+    burn_per_hour: microToUsd(balance.burnPerHour),
+    runs_out_at: runsOutAt(available, balance.burnPerHour, nowMs),
+    stripe_customer_id: null,
+    stripe_connect_account_id: null,
+    stripe_onboarding_completed: false,
+    referral_payout_method: 'balance',
+    pending_referral_balance: 0,
+    email_verified: account.email_verified_at !== null,
+    discord_id: null,
+    disable_incoming_connections: false,
+    avatar_url: null,
+    company_name: null,
+    validator_hotkey: null,
+    admin: false,
+    internal_member: false,
+    referral_code: account.referral_code,
+    default_template_id: account.default_template_id,
+    created_at: naiveUtc(account.created_at),
+    updated_at: naiveUtc(account.updated_at),
+    workspace: null,
+  };
+}
+
+/** The last instant that a time of the wire can name. */
+const END_OF_TIME_MS = 253_402_300_799_999;
+
+function runsOutAt(available: number, burnPerHour: number, nowMs: number): string | null {
+  if (burnPerHour <= 0) return null;
+  const leftMs = Math.floor((Math.max(0, available) / burnPerHour) * HOUR_MS);
+  const atMs = nowMs + leftMs;
+  return atMs <= END_OF_TIME_MS ? naiveUtc(atMs) : null;
+}

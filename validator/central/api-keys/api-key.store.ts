@@ -1,0 +1,86 @@
+/** Queries of the api_keys table. Deleted keys stay as rows, for events that name them, and are never found. */
+import type { Insertable, Updateable } from 'kysely';
+import type { ApiKey, ApiKeysTable, Db } from '../db/tables.ts';
+
+/** Stores a new key. */
+export async function insertApiKey(db: Db, row: Insertable<ApiKeysTable>): Promise<void> {
+  await db.insertInto('api_keys').values(row).execute();
+}
+
+/** By the hash of its text, of whatever account. */
+export function findApiKeyByHash(db: Db, hash: string): Promise<ApiKey | undefined> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('key_hash', '=', hash)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+}
+
+/** By id, of whatever account. */
+export function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+}
+
+/** Oldest first. */
+export function listApiKeys(db: Db, accountId: string): Promise<ApiKey[]> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
+/** Changes a key; false if it is gone by now. */
+export async function updateApiKey(
+  db: Db,
+  id: string,
+  changes: Updateable<ApiKeysTable>,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('api_keys')
+    .set(changes)
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Notes a use, unless one was noted after `beforeMs`: many requests make one write. */
+export async function touchApiKey(
+  db: Db,
+  id: string,
+  nowMs: number,
+  beforeMs: number,
+): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set({ last_used_at: nowMs })
+    .where('id', '=', id)
+    .where((where) =>
+      where.or([where('last_used_at', 'is', null), where('last_used_at', '<=', beforeMs)]),
+    )
+    .execute();
+}
+
+/** Pods that each key of the account rented and that are still there. */
+export async function countPodsByKey(db: Db, accountId: string): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('pods')
+    .select((select) => ['created_by_api_key_id', select.fn.countAll<number>().as('count')])
+    .where('account_id', '=', accountId)
+    .where('created_by_api_key_id', 'is not', null)
+    .where('delete_requested_at', 'is', null)
+    .where('ended_at', 'is', null)
+    .groupBy('created_by_api_key_id')
+    .execute();
+  return new Map(rows.map((row) => [row.created_by_api_key_id ?? '', Number(row.count)]));
+}

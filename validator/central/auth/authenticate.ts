@@ -1,0 +1,92 @@
+/** Authentication of every route by its `config.auth`, before bodies are read and resources looked up. */
+import type { FastifyRequest } from 'fastify';
+import { ApiError } from '#shared/errors.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Database } from '../db/tables.ts';
+import type { AuthRule, Identity, PortalIdentity } from './identity.ts';
+import { findProviderHotkey } from './session.store.ts';
+import type { Sessions } from './session.ts';
+import { bearerToken, type UserCredentials } from './user-credentials.ts';
+import type { ValidatorSignatures } from './validator-signature.ts';
+
+export type AuthenticationDeps = {
+  db: Database;
+  sessions: Sessions;
+  users: UserCredentials;
+  validators: ValidatorSignatures;
+};
+
+/** Clients map 419 to "expired, log in again" and 401 to "invalid" (contract 10). */
+const PORTAL_TOKEN_EXPIRED = 419;
+
+/** Guards every route registered afterwards; one that states no rule is refused at registration. */
+export function installAuthentication(server: HttpServer, deps: AuthenticationDeps): void {
+  server.decorateRequest('identity', null);
+  server.addHook('onRoute', (route) => {
+    if (route.config?.auth === undefined) {
+      throw new Error(`${String(route.method)} ${route.url} states no config.auth`);
+    }
+  });
+  server.addHook('onRequest', async (request) => {
+    const rule = request.routeOptions.config.auth;
+    // Only the 404 and 405 handler has none: what is not there needs no credential.
+    if (rule !== undefined) request.identity = await identify(request, rule, deps);
+  });
+}
+
+function identify(
+  request: FastifyRequest,
+  rule: AuthRule,
+  deps: AuthenticationDeps,
+): Promise<Identity | null> | Identity {
+  switch (rule) {
+    case 'none':
+      return userIfValid(request, deps);
+    case 'user':
+      return deps.users.identify(request);
+    case 'session':
+      return sessionOnly(request, deps);
+    case 'portal':
+      return portal(request, deps);
+    case 'validator':
+      return deps.validators.identify(request);
+  }
+}
+
+/** Only refusals count as "no credential": a failing database is still an error. */
+async function userIfValid(request: FastifyRequest, deps: AuthenticationDeps) {
+  try {
+    return await deps.users.identify(request);
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+async function sessionOnly(request: FastifyRequest, deps: AuthenticationDeps): Promise<Identity> {
+  const identity = await deps.users.identify(request);
+  if (identity.credential.type === 'session') return identity;
+  throw new ApiError('forbidden', 'An API key may not do this', {
+    hint: 'Log in and send the session token without an API key.',
+  });
+}
+
+async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promise<PortalIdentity> {
+  const token = bearerToken(request);
+  if (token === null) throw new ApiError('unauthorized', 'The portal token is missing');
+  const check = await deps.sessions.check(deps.db, 'portal', token);
+  if (check.state === 'expired') {
+    throw new ApiError('client_error', 'The portal token has expired', {
+      status: PORTAL_TOKEN_EXPIRED,
+      hint: 'Sign in again with the hotkey.',
+    });
+  }
+  const hotkey =
+    check.state === 'valid' ? await findProviderHotkey(deps.db, check.subjectId) : undefined;
+  if (check.state === 'invalid' || hotkey === undefined) {
+    throw new ApiError('unauthorized', 'The portal token is invalid');
+  }
+  const { subjectId: providerId, sessionId } = check;
+  return { kind: 'portal', providerId, hotkey: hotkey as Hotkey, sessionId };
+}

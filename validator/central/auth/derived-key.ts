@@ -1,0 +1,12 @@
+/** One key per purpose out of the deployment's secret, so that a leak of one tells nothing of the others. */
+import { hkdfSync } from 'node:crypto';
+
+/** What keys are derived for; a purpose's text never changes, or everything made with it is lost. */
+export type KeyPurpose = 'session-token' | 'api-key-sealing';
+
+const KEY_BYTES = 32;
+
+/** 32 bytes, the same for the same secret and purpose. */
+export function deriveKey(secret: Uint8Array, purpose: KeyPurpose): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret, '', `podwright/${purpose}`, KEY_BYTES));
+}

@@ -1,0 +1,67 @@
+/** Queries of the sessions table. */
+import type { Selectable } from 'kysely';
+import type { Db, SessionsTable } from '../db/tables.ts';
+
+export type Session = Selectable<SessionsTable>;
+export type SessionSubject = Pick<Session, 'kind' | 'subject_id'>;
+
+/** Stores a new session. */
+export async function insertSession(db: Db, session: Session): Promise<void> {
+  await db.insertInto('sessions').values(session).execute();
+}
+
+/** The session, revoked ones included. */
+export function findSession(db: Db, id: string): Promise<Session | undefined> {
+  return db.selectFrom('sessions').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** Revokes one session; a second time changes nothing. */
+export async function revokeSession(db: Db, id: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set({ revoked_at: nowMs })
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .execute();
+}
+
+/** Revokes every session of a subject but `exceptId`. */
+export async function revokeSessions(
+  db: Db,
+  subject: SessionSubject,
+  nowMs: number,
+  exceptId: string | null,
+): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set({ revoked_at: nowMs })
+    .where('kind', '=', subject.kind)
+    .where('subject_id', '=', subject.subject_id)
+    .where('revoked_at', 'is', null)
+    .$if(exceptId !== null, (query) => query.where('id', '!=', exceptId ?? ''))
+    .execute();
+}
+
+/** Removes a subject's expired sessions: run at log-in, so that the table does not grow without end. */
+export async function deleteExpiredSessions(
+  db: Db,
+  subject: SessionSubject,
+  nowMs: number,
+): Promise<void> {
+  await db
+    .deleteFrom('sessions')
+    .where('kind', '=', subject.kind)
+    .where('subject_id', '=', subject.subject_id)
+    .where('expires_at', '<=', nowMs)
+    .execute();
+}
+
+/** The hotkey of a provider: what a portal session stands for. */
+export async function findProviderHotkey(db: Db, providerId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('providers')
+    .select('hotkey')
+    .where('id', '=', providerId)
+    .executeTakeFirst();
+  return row?.hotkey;
+}

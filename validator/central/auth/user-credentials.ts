@@ -1,0 +1,71 @@
+/** Who an account's request comes from: API key and session token side by side (contract 2.1). */
+import type { FastifyRequest } from 'fastify';
+import { ApiError } from '#shared/errors.ts';
+import type { ApiKeys } from '../api-keys/api-key.service.ts';
+import type { Database } from '../db/tables.ts';
+import { API_KEY_PREFIX } from './api-key-secret.ts';
+import type { UserIdentity } from './identity.ts';
+import { clientVersionOf, sourceOf } from './request-source.ts';
+import type { Sessions } from './session.ts';
+
+type Credential = UserIdentity['credential'];
+type Proven = { accountId: string; credential: Credential };
+
+export type UserCredentials = ReturnType<typeof createUserCredentials>;
+
+/** Every credential sent must be valid and all must be of one account. */
+export function createUserCredentials(deps: {
+  db: Database;
+  sessions: Sessions;
+  apiKeys: ApiKeys;
+}) {
+  const { db, sessions, apiKeys } = deps;
+
+  async function proveKey(key: string): Promise<Proven> {
+    const { account_id, id, name } = await apiKeys.recognise(key);
+    return { accountId: account_id, credential: { type: 'api_key', keyId: id, keyName: name } };
+  }
+
+  async function proveBearer(token: string): Promise<Proven> {
+    if (token.startsWith(API_KEY_PREFIX)) return proveKey(token);
+    const check = await sessions.check(db, 'user', token);
+    if (check.state === 'valid') {
+      const { subjectId: accountId, sessionId } = check;
+      return { accountId, credential: { type: 'session', sessionId } };
+    }
+    throw new ApiError('unauthorized', 'The session token is invalid or expired');
+  }
+
+  return {
+    /** Throws `unauthorized` or `api_key_inactive`. */
+    async identify(request: FastifyRequest): Promise<UserIdentity> {
+      const { headers } = request;
+      const key = apiKeyHeader(request);
+      const token = bearerToken(request);
+      const byKey = key === null ? null : await proveKey(key);
+      const byBearer = token === null ? null : await proveBearer(token);
+      const proven = byKey ?? byBearer;
+      if (proven === null) throw new ApiError('unauthorized', 'API key header is missing');
+      if (byKey !== null && byBearer !== null && byKey.accountId !== byBearer.accountId) {
+        throw new ApiError('unauthorized', 'The two credentials belong to different accounts');
+      }
+      return {
+        kind: 'user',
+        ...proven,
+        source: sourceOf(headers, proven.credential.type),
+        clientVersion: clientVersionOf(headers),
+      };
+    },
+  };
+}
+
+function apiKeyHeader(request: FastifyRequest): string | null {
+  const given = request.headers['x-api-key'];
+  return typeof given === 'string' && given !== '' ? given : null;
+}
+
+/** The token of `Authorization: Bearer …`; other schemes count as no credential. */
+export function bearerToken(request: FastifyRequest): string | null {
+  const [, token] = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? '') ?? [];
+  return token ?? null;
+}

@@ -1,0 +1,101 @@
+/** Requests that validators sign: `hotkey`, `timestamp`, `signature`, and the canonical set beside them (contract 11). */
+import type { FastifyRequest } from 'fastify';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
+import { SIGNATURE_HEADERS } from '#shared/signing/canonical-request.ts';
+import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
+import { createReplayCache } from '#shared/signing/replay-cache.ts';
+import {
+  createRequestVerifier,
+  MAX_SKEW_MS,
+  type PendingRequest,
+} from '#shared/signing/request-verifier.ts';
+import { signatureFromHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import type { ValidatorIdentity } from './identity.ts';
+
+/** Largest difference between the signed timestamp and our clock. */
+const MAX_TIMESTAMP_SKEW_S = 300;
+const NO_BODY = new Uint8Array();
+
+export type ValidatorSignatures = ReturnType<typeof createValidatorSignatures>;
+
+/** `audience` is whom canonical signatures must name. */
+export function createValidatorSignatures(deps: {
+  clock: Clock;
+  log: Log;
+  audience: string;
+  validators: readonly Hotkey[];
+}) {
+  const { clock, log, audience, validators } = deps;
+  const verifier = createRequestVerifier({
+    clock,
+    audience,
+    keys: validators.map((hotkey) => ({ hotkey, roles: ['validator-control'] })),
+    replay: createReplayCache(2 * MAX_SKEW_MS),
+    verify: verifySr25519,
+    onFailure: (reason, signer) => log.warn({ reason, signer }, 'signed request refused'),
+  });
+  /** Between the headers' check and the body's. */
+  const pending = new WeakMap<FastifyRequest, PendingRequest>();
+
+  return {
+    /** Throws `unauthorized` for bad headers, 422 or 403 for the path's hotkey. */
+    identify(request: FastifyRequest): ValidatorIdentity {
+      const hotkey = signerOf(request, validators, clock.now());
+      if (hotkey === null) {
+        throw new ApiError('unauthorized', 'The request is not signed by a known validator', {
+          hint: 'Send hotkey, timestamp (unix seconds) and signature (0x + hex) of a validator of this market.',
+        });
+      }
+      refuseForeignPath(request, hotkey);
+      if (Object.values(SIGNATURE_HEADERS).some((name) => request.headers[name] !== undefined)) {
+        const checked = verifier.checkHeaders(request, ['validator-control']);
+        if (checked.signer !== hotkey) {
+          throw new ApiError('unauthorized', 'The two signatures are of different hotkeys');
+        }
+        pending.set(request, checked);
+      }
+      return { kind: 'validator', hotkey };
+    },
+
+    /** The second half of the canonical check: once the body is there. */
+    async verifyBody(request: FastifyRequest): Promise<void> {
+      const checked = pending.get(request);
+      if (checked !== undefined) verifier.checkBody(checked, request.rawBody ?? NO_BODY);
+    },
+  };
+}
+
+/** The hotkey whose timestamp signature is good and fresh, or null. */
+function signerOf(
+  request: FastifyRequest,
+  validators: readonly Hotkey[],
+  nowMs: number,
+): Hotkey | null {
+  const { hotkey, timestamp, signature } = request.headers;
+  const known = validators.find((validator) => validator === hotkey);
+  if (known === undefined || typeof timestamp !== 'string' || typeof signature !== 'string') {
+    return null;
+  }
+  if (!/^\d{1,12}$/.test(timestamp)) return null;
+  if (Math.abs(nowMs / 1000 - Number(timestamp)) > MAX_TIMESTAMP_SKEW_S) return null;
+  const publicKey = publicKeyOf(known);
+  const bytes = signatureFromHex(signature.toLowerCase());
+  if (publicKey === null || bytes === null) return null;
+  return verifySr25519(new TextEncoder().encode(timestamp), bytes, publicKey) ? known : null;
+}
+
+/** A validator speaks for itself only. */
+function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void {
+  const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
+  if (stated === undefined || stated === hotkey) return;
+  if (publicKeyOf(stated) !== null) {
+    throw new ApiError('forbidden', 'The path names another validator than the signature');
+  }
+  const field = 'path.validator_hotkey';
+  throw new ApiError('validation_error', 'Request validation failed', {
+    hint: `Fix ${field} and retry.`,
+    validationErrors: [{ field, message: 'Not an ss58 address with prefix 42', type: 'invalid' }],
+  });
+}

@@ -1,0 +1,113 @@
+/** The filters of GET /executors and how many nodes each one leaves (contract 3.1). Pure. */
+import { ApiError } from '#shared/errors.ts';
+import { microToUsd } from '#shared/money.ts';
+import { distanceMiles } from './distance.ts';
+import { machineNameOf } from './executor.row.ts';
+import type { ExecutorListQuery, NodeFilterQuery } from './executor.schemas.ts';
+import type { ExecutorEntry } from './executor.store.ts';
+
+/** What a node filter looks at: a free node, or the node under a pod. */
+export type FilterSubject = {
+  machineName: string;
+  pricePerGpu: number;
+  gpuCount: number;
+  lat: number | null;
+  lon: number | null;
+  collateralDeposited: boolean;
+};
+
+type Predicate<T> = { name: string; keep(item: T): boolean };
+
+/** Survivors after each filter that the query names, in order. */
+export type Funnel = { name: string; remaining: number }[];
+
+/** Throws 422 for a distance without a place to measure it from. */
+export function assertPlace(query: NodeFilterQuery): void {
+  if (query.max_distance_mile === undefined) return;
+  const missing = (['lat', 'lon'] as const).filter((name) => query[name] === undefined);
+  if (missing.length === 0) return;
+  throw new ApiError('validation_error', 'Request validation failed', {
+    hint: `Give ${missing.join(' and ')} beside max_distance_mile.`,
+    validationErrors: missing.map((name) => ({
+      field: `query.${name}`,
+      message: 'Field required with max_distance_mile',
+      type: 'missing',
+    })),
+  });
+}
+
+/** Keeps what passes every filter given, and counts what each one left. */
+export function filterNodes<T>(
+  items: readonly T[],
+  subjectOf: (item: T) => FilterSubject,
+  query: NodeFilterQuery,
+  more: readonly Predicate<T>[] = [],
+): { items: T[]; funnel: Funnel } {
+  const funnel: Funnel = [{ name: 'offered', remaining: items.length }];
+  const named = namedPredicates(query).map(({ name, keep }) => ({
+    name,
+    keep: (item: T) => keep(subjectOf(item)),
+  }));
+  let left = [...items];
+  for (const predicate of [...named, ...more]) {
+    left = left.filter(predicate.keep);
+    funnel.push({ name: predicate.name, remaining: left.length });
+  }
+  return { items: left, funnel };
+}
+
+/** `offered=12; price_lte=7`: the header's text. */
+export function funnelText(funnel: Funnel): string {
+  return funnel.map(({ name, remaining }) => `${name}=${remaining}`).join('; ');
+}
+
+/** The filters that only a free node has. */
+export function marketPredicates(query: ExecutorListQuery): Predicate<ExecutorEntry>[] {
+  const predicates: Predicate<ExecutorEntry>[] = [];
+  // No node reports its speed or its links yet, and a figure that is not reported fails its floor.
+  const { min_download_mbps: floor } = query;
+  if (floor !== undefined) predicates.push({ name: 'min_download_mbps', keep: () => floor === 0 });
+  if (query.nvlink === true) predicates.push({ name: 'nvlink', keep: () => false });
+  return predicates;
+}
+
+/** A free node as filters see it: counts are of free GPUs. */
+export function marketSubject(executor: ExecutorEntry): FilterSubject {
+  return {
+    machineName: machineNameOf(executor),
+    pricePerGpu: microToUsd(executor.price_uusd_per_gpu_hour),
+    gpuCount: executor.slots_free,
+    lat: executor.lat,
+    lon: executor.lon,
+    collateralDeposited: executor.collateral_deposited === 1,
+  };
+}
+
+function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
+  const predicates: Predicate<FilterSubject>[] = [];
+  const add = <V>(name: string, value: V | undefined, keep: (node: FilterSubject, value: V) => boolean) => {
+    if (value !== undefined) predicates.push({ name, keep: (node) => keep(node, value) });
+  };
+  add('machine_names', query.machine_names, (node, names) => listOf(names).includes(node.machineName));
+  add('price_lte', query.price_lte, (node, limit) => node.pricePerGpu <= limit);
+  add('price_gte', query.price_gte, (node, limit) => node.pricePerGpu >= limit);
+  add('gpu_count_lte', query.gpu_count_lte, (node, limit) => node.gpuCount <= limit);
+  add('gpu_count_gte', query.gpu_count_gte, (node, limit) => node.gpuCount >= limit);
+  add('max_distance_mile', query.max_distance_mile, (node, miles) => isNear(node, query, miles));
+  // Nothing can be bookmarked or requested yet, so no node is.
+  add('bookmarked', query.bookmarked, (_, wanted) => !wanted);
+  add('machine_request_id', query.machine_request_id, () => false);
+  add('collateral_deposited', query.collateral_deposited, (node, wanted) => node.collateralDeposited === wanted);
+  return predicates;
+}
+
+function listOf(text: string): string[] {
+  return text.split(',').map((name) => name.trim());
+}
+
+/** A node that tells no place is near nothing. */
+function isNear(node: FilterSubject, query: NodeFilterQuery, miles: number): boolean {
+  const { lat, lon } = query;
+  if (lat === undefined || lon === undefined || node.lat === null || node.lon === null) return false;
+  return distanceMiles({ lat, lon }, { lat: node.lat, lon: node.lon }) <= miles;
+}

@@ -1,0 +1,108 @@
+/** How an executor looks on the wire (contract 3.1). Pure. */
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { microToUsd } from '#shared/money.ts';
+import type { ExecutorDetailResponse, ExecutorLocation } from './executor.schemas.ts';
+import type { ExecutorEntry } from './executor.store.ts';
+import { shortGpuType } from './gpu-type.ts';
+import { huidOf } from './huid.ts';
+import { cudaVersionNumber, specsOf } from './specs.ts';
+
+const MINUTE_MS = 60_000;
+
+/** What its agent measured at the last verdict that had it; null before the first. */
+export function inventoryOf(executor: { inventory_json: string | null }): Inventory | null {
+  // Written by us from a parsed Inventory: its form is known.
+  return executor.inventory_json === null ? null : (JSON.parse(executor.inventory_json) as Inventory);
+}
+
+/** GPUs of the node: as measured, or as its provider says while nothing was measured. */
+export function gpuTotalOf(executor: ExecutorEntry): number {
+  return executor.slots_total > 0 ? executor.slots_total : executor.gpu_count;
+}
+
+/** The smallest count it rents; without a minimum only the whole node. */
+export function minimumGpusOf(executor: ExecutorEntry): number {
+  return executor.min_gpu_count ?? gpuTotalOf(executor);
+}
+
+/** Full GPU name as measured, else as its provider says. */
+export function machineNameOf(executor: ExecutorEntry): string {
+  return executor.machine_name ?? executor.gpu_type;
+}
+
+/** Whole minutes since it first passed its checks; null before that. */
+export function uptimeMinutesOf(executor: ExecutorEntry, nowMs: number): number | null {
+  const { first_verified_at: sinceMs } = executor;
+  return sinceMs === null ? null : Math.max(0, Math.floor((nowMs - sinceMs) / MINUTE_MS));
+}
+
+/** Where it stands; every member is null when nobody told. */
+export function locationOf(executor: ExecutorEntry): ExecutorLocation {
+  const known =
+    executor.location_json === null
+      ? {}
+      : (JSON.parse(executor.location_json) as Partial<ExecutorLocation>);
+  return {
+    country: known.country ?? null,
+    country_code: known.country_code ?? null,
+    region: known.region ?? null,
+    region_name: known.region_name ?? null,
+    city: known.city ?? null,
+    zip: known.zip ?? null,
+    lat: executor.lat,
+    lon: executor.lon,
+    timezone: known.timezone ?? null,
+  };
+}
+
+export type RowOptions = {
+  nowMs: number;
+  /** Without `specs`, for `view=summary`. */
+  summary: boolean;
+  /** Whether the caller is known: only then is `is_bookmarked` told. */
+  personal: boolean;
+};
+
+/** The full row. */
+export function executorRow(executor: ExecutorEntry, options: RowOptions): ExecutorDetailResponse {
+  const inventory = inventoryOf(executor);
+  const total = gpuTotalOf(executor);
+  const price = executor.price_uusd_per_gpu_hour;
+  const machineName = machineNameOf(executor);
+  return {
+    id: executor.id,
+    huid: huidOf(executor.id),
+    machine_name: machineName,
+    gpu_type: shortGpuType(machineName),
+    price_per_gpu: microToUsd(price),
+    price_per_hour: microToUsd(price * total),
+    gpu_count: total,
+    available_gpu_count: executor.slots_free,
+    min_gpu_count_for_rental: executor.min_gpu_count,
+    executor_ip_address: executor.ip_address,
+    status: 'available',
+    active: true,
+    tier: 'secure',
+    driver_version: executor.driver_version,
+    max_cuda_version: cudaVersionNumber(inventory?.gpu.cuda_version ?? null),
+    effective_upload_speed_mbps: null,
+    effective_download_speed_mbps: null,
+    location: locationOf(executor),
+    ...(options.summary ? {} : { specs: inventory === null ? null : specsOf(inventory) }),
+    reliability_score: null,
+    uptime_in_minutes: uptimeMinutesOf(executor, options.nowMs),
+    miner_hotkey: executor.miner_hotkey,
+    validator_hotkey: executor.validator_hotkey,
+    provider_id: executor.provider_id,
+    collateral_deposited: executor.collateral_deposited === 1,
+    ncu_profiling_enabled: null,
+    pending_price_per_hour: null,
+    price_change_effective_date: null,
+    ...(options.personal ? { is_bookmarked: false, machine_request_id: null } : {}),
+    notice_period: null,
+    nvlink: null,
+    interconnect: null,
+    p2p: null,
+    simulated: executor.simulated === 1,
+  };
+}

@@ -1,0 +1,166 @@
+/** What other concepts may ask of executors, and the public list of them. */
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Database, Db } from '../db/tables.ts';
+import {
+  assertPlace,
+  type Funnel,
+  filterNodes,
+  marketPredicates,
+  marketSubject,
+} from './executor.filters.ts';
+import { executorRow, gpuTotalOf, minimumGpusOf } from './executor.row.ts';
+import type {
+  ExecutorDetailResponse,
+  ExecutorListQuery,
+  RentabilityResponse,
+} from './executor.schemas.ts';
+import {
+  countPresent,
+  type ExecutorEntry,
+  findExecutor,
+  listOffered,
+  updateExecutor,
+} from './executor.store.ts';
+import { dropFreeSlots, freeSlotsOf, insertSlots, listSlots, takeSlots } from './gpu-slot.store.ts';
+import { freeSlotsFor } from './gpu-slots.ts';
+
+export type { ExecutorEntry } from './executor.store.ts';
+export {
+  findExecutor,
+  findExecutorAt,
+  findExecutors,
+  insertExecutor,
+  listOffered,
+  listPresent,
+  pageOfProvider,
+  updateExecutor,
+} from './executor.store.ts';
+
+/** `last_seen_at` is written at most this often. */
+const SEEN_RESOLUTION_MS = 10_000;
+
+/** The executor unless it left the marketplace or never was there. */
+export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry> {
+  const executor = await findExecutor(db, id);
+  if (executor === undefined || executor.state === 'removed') {
+    throw new ApiError('node_not_found', `There is no node ${id}`);
+  }
+  return executor;
+}
+
+/** Whether enough GPUs are free for at least one rental. */
+export function hasRoom(executor: ExecutorEntry): boolean {
+  return executor.slots_free >= 1 && executor.slots_free >= minimumGpusOf(executor);
+}
+
+/** Gives `count` GPUs to the pod, lowest index first; their UUIDs. 400 `node_unavailable` when they are gone. */
+export async function reserveGpus(
+  tx: Db,
+  executorId: string,
+  count: number,
+  podId: string,
+): Promise<string[]> {
+  const free = (await listSlots(tx, executorId)).filter((slot) => slot.pod_id === null);
+  const chosen = free.slice(0, count);
+  const taken = await takeSlots(
+    tx,
+    executorId,
+    chosen.map((slot) => slot.idx),
+    podId,
+  );
+  if (taken !== count) {
+    throw new ApiError('node_unavailable', 'Another rental took these GPUs just now');
+  }
+  return chosen.map((slot) => slot.gpu_uuid);
+}
+
+/** Gives the pod's GPUs back to the market. */
+export async function releaseGpus(tx: Db, podId: string): Promise<void> {
+  await freeSlotsOf(tx, podId);
+}
+
+/** Follows the GPUs measured now; a slot that a pod holds is never touched. */
+export async function followInventory(tx: Db, executorId: string, inventory: Inventory): Promise<void> {
+  const held = (await listSlots(tx, executorId)).filter((slot) => slot.pod_id !== null);
+  await dropFreeSlots(tx, executorId);
+  await insertSlots(tx, freeSlotsFor(executorId, held, inventory.gpu.devices));
+}
+
+/** The UUIDs of its slots, and whether a pod holds any. */
+export async function slotsOf(db: Db, executorId: string): Promise<{ uuids: string[]; rented: boolean }> {
+  const slots = await listSlots(db, executorId);
+  return {
+    uuids: slots.map((slot) => slot.gpu_uuid),
+    rented: slots.some((slot) => slot.pod_id !== null),
+  };
+}
+
+/** Notes that the agent answered; cheap enough to call on every answer. */
+export async function noteSeen(db: Db, executor: ExecutorEntry, nowMs: number): Promise<void> {
+  if (nowMs - (executor.last_seen_at ?? 0) < SEEN_RESOLUTION_MS) return;
+  await updateExecutor(db, executor.id, { last_seen_at: nowMs });
+}
+
+/** Why it cannot be rented now; empty when it can. */
+export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['reasons'] {
+  const reasons: RentabilityResponse['reasons'] = [];
+  const add = (code: string, message: string) => reasons.push({ code, message });
+  if (executor.banned_at !== null) add('provider_banned', 'The provider is banned');
+  if (executor.paused === 1 || executor.opted_in === 0) {
+    add('node_paused_by_provider', 'The provider takes no new rentals');
+  }
+  if (executor.state !== 'verified') {
+    add('node_not_verified', 'The validator has not passed the node');
+  } else if (executor.slots_free === 0) {
+    add('node_unavailable', 'Every GPU is rented');
+  } else if (!hasRoom(executor)) {
+    add(
+      'gpu_count_invalid',
+      `${executor.slots_free} GPUs are free, fewer than the minimum of ${minimumGpusOf(executor)}`,
+    );
+  }
+  return reasons;
+}
+
+/** The public list and what explains it. */
+export function createExecutorService({ db, clock }: { db: Database; clock: Clock }) {
+  return {
+    /** Sorted by price, then id. Without `page` and `size` the list is whole. */
+    async list(
+      query: ExecutorListQuery,
+      personal: boolean,
+    ): Promise<{ rows: ExecutorDetailResponse[]; funnel: Funnel }> {
+      assertPlace(query);
+      const offered = (await listOffered(db)).filter(hasRoom);
+      const { items, funnel } = filterNodes(offered, marketSubject, query, marketPredicates(query));
+      const options = { nowMs: clock.now(), summary: query.view === 'summary', personal };
+      return { rows: pageOf(items, query).map((item) => executorRow(item, options)), funnel };
+    },
+
+    count: async () => (await listOffered(db)).filter(hasRoom).length,
+    totalCount: () => countPresent(db),
+
+    async rentability(id: string): Promise<RentabilityResponse> {
+      const executor = await requireExecutor(db, id);
+      const reasons = rentalObstacles(executor);
+      return {
+        rentable: reasons.length === 0,
+        reasons,
+        free_gpu_count: executor.slots_free,
+        min_gpu_count: executor.min_gpu_count ?? gpuTotalOf(executor),
+      };
+    },
+  };
+}
+
+function pageOf<T>(items: readonly T[], { page, size }: ExecutorListQuery): readonly T[] {
+  if (page === undefined && size === undefined) return items;
+  const length = size ?? DEFAULT_PAGE_SIZE;
+  const from = ((page ?? 1) - 1) * length;
+  return items.slice(from, from + length);
+}
+
+/** For a `page` without `size`. */
+const DEFAULT_PAGE_SIZE = 100;

@@ -1,0 +1,145 @@
+/** All queries on executors. A listing joins the provider and counts the GPU slots. */
+import { sql, type Updateable } from 'kysely';
+import type { Db, Executor, ExecutorsTable } from '../db/tables.ts';
+
+/** An executor with what decides whether it is on the market. */
+export type ExecutorEntry = Executor & {
+  miner_hotkey: string;
+  opted_in: 0 | 1;
+  banned_at: number | null;
+  slots_total: number;
+  slots_free: number;
+};
+
+function entries(db: Db) {
+  return db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .leftJoin(
+      (from) =>
+        from
+          .selectFrom('gpu_slots')
+          .select((eb) => [
+            'executor_id',
+            eb.fn.countAll<number>().as('total'),
+            sql<number>`sum(case when pod_id is null then 1 else 0 end)`.as('free'),
+          ])
+          .groupBy('executor_id')
+          .as('slots'),
+      (join) => join.onRef('slots.executor_id', '=', 'executors.id'),
+    )
+    .selectAll('executors')
+    .select([
+      'providers.hotkey as miner_hotkey',
+      'providers.opted_in',
+      'providers.banned_at',
+      sql<number>`coalesce(slots.total, 0)`.as('slots_total'),
+      sql<number>`coalesce(slots.free, 0)`.as('slots_free'),
+    ]);
+}
+
+/** In any state, removed ones included. */
+export async function findExecutor(db: Db, id: string): Promise<ExecutorEntry | undefined> {
+  return entries(db).where('executors.id', '=', id).executeTakeFirst();
+}
+
+/** Several at once, in any state. */
+export async function findExecutors(db: Db, ids: readonly string[]): Promise<ExecutorEntry[]> {
+  return ids.length === 0 ? [] : entries(db).where('executors.id', 'in', ids).execute();
+}
+
+/** The present one at an address. */
+export async function findExecutorAt(
+  db: Db,
+  ipAddress: string,
+  port: number,
+): Promise<ExecutorEntry | undefined> {
+  return entries(db)
+    .where('ip_address', '=', ipAddress)
+    .where('port', '=', port)
+    .where('state', '<>', 'removed')
+    .executeTakeFirst();
+}
+
+/** Verified, not paused, of a provider that takes part; cheapest first, then by id. */
+export async function listOffered(db: Db): Promise<ExecutorEntry[]> {
+  return entries(db)
+    .where('state', '=', 'verified')
+    .where('paused', '=', 0)
+    .where('providers.opted_in', '=', 1)
+    .where('providers.banned_at', 'is', null)
+    .orderBy('price_uusd_per_gpu_hour')
+    .orderBy('executors.id')
+    .execute();
+}
+
+/** Everything not removed, oldest first: what validators check. */
+export async function listPresent(db: Db): Promise<ExecutorEntry[]> {
+  return entries(db)
+    .where('state', '<>', 'removed')
+    .orderBy('executors.created_at')
+    .orderBy('executors.id')
+    .execute();
+}
+
+export type ProviderPage = { items: ExecutorEntry[]; total: number };
+
+/** Newest first; `hotkey` null means every provider's. */
+export async function pageOfProvider(
+  db: Db,
+  hotkey: string | null,
+  { page, limit }: { page: number; limit: number },
+): Promise<ProviderPage> {
+  let query = entries(db).where('state', '<>', 'removed');
+  let count = db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('state', '<>', 'removed');
+  if (hotkey !== null) {
+    query = query.where('providers.hotkey', '=', hotkey);
+    count = count.where('providers.hotkey', '=', hotkey);
+  }
+  const items = await query
+    .orderBy('executors.created_at', 'desc')
+    .orderBy('executors.id')
+    .limit(limit)
+    .offset((page - 1) * limit)
+    .execute();
+  return { items, total: (await count.executeTakeFirstOrThrow()).n };
+}
+
+/** How many are not removed. */
+export async function countPresent(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom('executors')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('state', '<>', 'removed')
+    .executeTakeFirstOrThrow();
+  return row.n;
+}
+
+/** Adds a row; false when the address is taken by a present executor. */
+export async function insertExecutor(db: Db, row: Executor): Promise<boolean> {
+  const done = await db
+    .insertInto('executors')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** Changes one that is not removed; false when there is none. */
+export async function updateExecutor(
+  db: Db,
+  id: string,
+  change: Updateable<ExecutorsTable>,
+): Promise<boolean> {
+  const done = await db
+    .updateTable('executors')
+    .set(change)
+    .where('id', '=', id)
+    .where('state', '<>', 'removed')
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}

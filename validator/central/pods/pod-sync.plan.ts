@@ -1,0 +1,123 @@
+/** What is to be done about one pod, from its row and what its agent says of it. Pure. */
+import type { PodView, ReasonCode } from '#shared/agent-api/pod.ts';
+import type { Pod } from '../db/tables.ts';
+import {
+  CREATION_STATES,
+  type PodState,
+  podStateOf,
+  REMOVAL_STATES,
+  TRANSITIONAL_STATES,
+  type WirePhase,
+  wirePhase,
+} from './pod.state.ts';
+
+/** `removing` in the phase of a failed creation: its node still has to be told. */
+export const REMOVAL_PHASE: WirePhase = 'deleting';
+/** The phase of a failed creation of which nothing is left on the node. */
+export const GONE_PHASE = '';
+
+export type SyncStep =
+  /** Send the spec. `anew`: the agent had it once and lost it, so its counts begin again. */
+  | { do: 'put'; anew: boolean }
+  | { do: 'reboot'; reboot: number }
+  /** Ask for the removal; an agent that knows no such pod confirms it. */
+  | { do: 'delete' }
+  /** Nothing of it is left on the node. */
+  | { do: 'gone' }
+  | { do: 'observe'; view: PodView }
+  | { do: 'wait' };
+
+/** The next step for one pod; `view` is undefined when the agent does not list it. */
+export function nextStep(pod: Pod, view: PodView | undefined): SyncStep {
+  const state = podStateOf(pod.state);
+  if (REMOVAL_STATES.includes(state)) return removalStep(pod, view);
+  if (view === undefined || view.phase === 'removed') {
+    // What has failed is not started again; its removal is the renter's to ask for.
+    return state === 'failed' ? { do: 'wait' } : { do: 'put', anew: pod.acknowledged_generation > 0 };
+  }
+  if (view.desired === 'removed') return { do: 'wait' };
+  if (view.generation < pod.generation) return { do: 'put', anew: false };
+  if (view.reboots_requested < pod.reboots_requested && state === 'rebooting') {
+    return { do: 'reboot', reboot: view.reboots_requested + 1 };
+  }
+  return { do: 'observe', view };
+}
+
+function removalStep(pod: Pod, view: PodView | undefined): SyncStep {
+  if (pod.phase === GONE_PHASE) return { do: 'wait' };
+  if (view?.phase === 'removed') return { do: 'gone' };
+  // One that the agent does not list may still arrive there: a launch whose answer was lost.
+  if (view?.desired === 'removed') return { do: 'wait' };
+  return { do: 'delete' };
+}
+
+/** Whether its executor is to be asked again soon. */
+export function needsAttention(pod: Pod): boolean {
+  const state = podStateOf(pod.state);
+  return (
+    TRANSITIONAL_STATES.includes(state) ||
+    (state === 'creation_failed' && pod.phase !== GONE_PHASE) ||
+    (!REMOVAL_STATES.includes(state) &&
+      (pod.acknowledged_generation < pod.generation ||
+        pod.reboots_acknowledged < pod.reboots_requested))
+  );
+}
+
+/** Where a pod stands by what its agent says. */
+export type Observed = {
+  state: PodState;
+  phase: WirePhase | '';
+  reason: string | null;
+  message: string;
+};
+
+/** What the row is to say once the agent has said `view`. */
+export function observedOf(pod: Pod, view: PodView): Observed {
+  const creating = CREATION_STATES.some((state) => state === pod.state);
+  const state = creating ? creationState(view) : lifeState(podStateOf(pod.state), pod, view);
+  const down = view.phase !== 'running' && state === 'running';
+  return {
+    state,
+    phase: down ? 'starting' : (wirePhase(state) ?? ''),
+    reason: view.reason === null ? null : reasonOf(view.reason),
+    message: view.message,
+  };
+}
+
+function creationState(view: PodView): PodState {
+  switch (view.phase) {
+    case 'running':
+      return 'running';
+    case 'failed':
+    case 'quarantined':
+      return 'creation_failed';
+    case 'pulling':
+      return 'pulling';
+    case 'backoff':
+      return isImageReason(view.reason) ? 'pulling' : 'starting';
+    case 'creating':
+    case 'starting':
+    case 'rebooting':
+      return 'starting';
+    default:
+      return 'pending';
+  }
+}
+
+/** Of a pod that has run before. Between crashes it counts as running: its agent restarts it. */
+function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
+  if (view.phase === 'failed' || view.phase === 'quarantined') {
+    return state === 'rebooting' ? 'reboot_failed' : 'failed';
+  }
+  const rebooting = view.phase === 'rebooting' || view.reboots_done < pod.reboots_requested;
+  return rebooting ? 'rebooting' : 'running';
+}
+
+/** The agent's reason as one of the market's (contract 5.2). */
+export function reasonOf(reason: ReasonCode): 'image_pull_failed' | 'start_failed' {
+  return isImageReason(reason) ? 'image_pull_failed' : 'start_failed';
+}
+
+function isImageReason(reason: ReasonCode | null): boolean {
+  return reason?.startsWith('Image') ?? false;
+}

@@ -1,0 +1,218 @@
+/** Writes what an agent said of a pod into its row: conditional moves, each with its event. */
+import type { PodView } from '#shared/agent-api/pod.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Random } from '#shared/random.ts';
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import type { Database, Db, Pod } from '../db/tables.ts';
+import { recordEvent } from '../events/event.service.ts';
+import { releaseGpus } from '../executors/executor.service.ts';
+import { huidOf } from '../executors/huid.ts';
+import { GONE_PHASE, type Observed, observedOf, REMOVAL_PHASE } from './pod-sync.plan.ts';
+import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
+import { acknowledgeGeneration, changePod, endPod, isBeingCreated } from './pod.store.ts';
+
+/** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
+export const CONTACT_LOST_MS = 60_000;
+/** `seen_at` is written at most this often while nothing else changes. */
+const SEEN_RESOLUTION_MS = 5_000;
+
+type Failure = { reason: string; message: string; gpusFree: boolean };
+
+/** Every function ends without effect when the row has moved on meanwhile. */
+export function createPodRecorder(deps: { db: Database; clock: Clock; random: Random }) {
+  const { db, clock } = deps;
+
+  async function move(tx: Db, pod: Pod, seen: Observed, view: PodView): Promise<void> {
+    const from = podStateOf(pod.state);
+    const nowMs = clock.now();
+    const first = seen.state === 'running' && pod.first_running_at === null;
+    const moved = await changePod(tx, pod.id, [from], {
+      state: seen.state,
+      phase: seen.phase,
+      reason_code: seen.reason,
+      message: seen.message,
+      ports_json: JSON.stringify(view.ports),
+      seen_at: nowMs,
+      updated_at: nowMs,
+      ...(first ? { first_running_at: nowMs } : {}),
+    });
+    if (moved) await tell(tx, pod, seen.state, { reason: seen.reason, message: seen.message });
+  }
+
+  /** The event of a state just entered. */
+  async function tell(
+    tx: Db,
+    pod: Pod,
+    to: PodState,
+    { reason, message }: { reason: string | null; message: string },
+  ): Promise<void> {
+    const from = podStateOf(pod.state);
+    const [eventType, outcome] = eventOf(from, to);
+    await recordEvent(tx, deps, {
+      accountId: pod.account_id,
+      podId: pod.id,
+      eventType,
+      subEventType: `${eventType}.${outcome}`,
+      actor: SYSTEM_ACTOR,
+      fromStatus: wireStatus(from),
+      toStatus: wireStatus(to),
+      reason,
+      payload: {
+        pod_name: pod.pod_name,
+        node: huidOf(pod.executor_id),
+        ...(outcome === 'failed' ? { error: message } : {}),
+      },
+    });
+  }
+
+  /** No pod of this row: GPUs and hold go back, its agent is to drop what it has of it. */
+  async function failCreation(pod: Pod, { reason, message, gpusFree }: Failure): Promise<void> {
+    const nowMs = clock.now();
+    await db.transaction().execute(async (tx) => {
+      const failed = await changePod(tx, pod.id, [podStateOf(pod.state)], {
+        state: 'creation_failed',
+        phase: REMOVAL_PHASE,
+        reason_code: reason,
+        message,
+        hold_uusd: 0,
+        delete_requested_at: nowMs,
+        updated_at: nowMs,
+      });
+      if (!failed) return;
+      if (gpusFree) await releaseGpus(tx, pod.id);
+      await tell(tx, pod, 'creation_failed', { reason, message });
+    });
+  }
+
+  return {
+    async observed(pod: Pod, view: PodView): Promise<void> {
+      const from = podStateOf(pod.state);
+      const seen = observedOf(pod, view);
+      if (pod.acknowledged_generation < view.generation) {
+        await acknowledgeGeneration(db, pod.id, view.generation);
+      }
+      await acknowledgeReboots(db, pod, view);
+      if (seen.state === 'creation_failed') {
+        const reason = seen.reason ?? 'start_failed';
+        await failCreation(pod, { reason, message: seen.message, gpusFree: true });
+      } else if (seen.state !== from) {
+        if (!mayMove(from, seen.state)) return;
+        await db.transaction().execute((tx) => move(tx, pod, seen, view));
+      } else if (isNews(pod, seen, view, clock.now())) {
+        await changePod(db, pod.id, [from], {
+          phase: seen.phase,
+          reason_code: seen.reason,
+          message: seen.message,
+          ports_json: JSON.stringify(view.ports),
+          seen_at: clock.now(),
+        });
+      }
+    },
+
+    /** The agent will not run this spec. */
+    async refused(pod: Pod, message: string): Promise<void> {
+      if (isBeingCreated(pod)) {
+        await failCreation(pod, { reason: 'start_failed', message, gpusFree: true });
+        return;
+      }
+      const from = podStateOf(pod.state);
+      if (!mayMove(from, 'failed')) return;
+      await db.transaction().execute(async (tx) => {
+        const change = {
+          state: 'failed',
+          phase: '',
+          reason_code: 'start_failed',
+          message,
+          updated_at: clock.now(),
+        };
+        if (!(await changePod(tx, pod.id, [from], change))) return;
+        await tell(tx, pod, 'failed', { reason: 'start_failed', message });
+      });
+    },
+
+    /** A launch may have arrived unheard, so the GPUs stay taken until the agent denies it. */
+    tooLate: (pod: Pod) =>
+      failCreation(pod, {
+        reason: 'start_failed',
+        message: 'The node did not take the pod in time',
+        gpusFree: false,
+      }),
+
+    /** Nothing of it is left on the node: a deletion is finished, a failed creation only settled. */
+    async gone(pod: Pod): Promise<void> {
+      const nowMs = clock.now();
+      await db.transaction().execute(async (tx) => {
+        await releaseGpus(tx, pod.id);
+        if (pod.state === 'creation_failed') {
+          await changePod(tx, pod.id, ['creation_failed'], { phase: GONE_PHASE });
+        } else if (await endPod(tx, pod.id, { ended_at: nowMs, updated_at: nowMs })) {
+          await tell(tx, pod, 'deleted', { reason: pod.reason_code, message: '' });
+        }
+      });
+    },
+
+    /** The agent lost the pod and gets it anew: its count of reboots begins at none. */
+    async startedAnew(pod: Pod): Promise<void> {
+      await changePod(db, pod.id, [podStateOf(pod.state)], {
+        reboots_requested: 0,
+        reboots_acknowledged: 0,
+      });
+    },
+
+    /** Pods keep running without contact; the row only says that nobody knows (marketplace reference 1.15). */
+    async unanswered(pods: readonly Pod[]): Promise<void> {
+      const nowMs = clock.now();
+      for (const pod of pods) {
+        const from = podStateOf(pod.state);
+        if (!mayMove(from, 'unknown') || nowMs - (pod.seen_at ?? 0) < CONTACT_LOST_MS) continue;
+        await db.transaction().execute(async (tx) => {
+          const change = { state: 'unknown', phase: wirePhase('unknown') ?? '', updated_at: nowMs };
+          if (!(await changePod(tx, pod.id, [from], change))) return;
+          await tell(tx, pod, 'unknown', { reason: 'provider_fault', message: '' });
+        });
+      }
+    },
+  };
+}
+
+async function acknowledgeReboots(db: Database, pod: Pod, view: PodView): Promise<void> {
+  const acknowledged = Math.min(view.reboots_requested, pod.reboots_requested);
+  if (acknowledged <= pod.reboots_acknowledged) return;
+  await changePod(db, pod.id, [podStateOf(pod.state)], { reboots_acknowledged: acknowledged });
+}
+
+function isNews(pod: Pod, seen: Observed, view: PodView, nowMs: number): boolean {
+  return (
+    pod.phase !== seen.phase ||
+    pod.reason_code !== seen.reason ||
+    pod.message !== seen.message ||
+    pod.ports_json !== JSON.stringify(view.ports) ||
+    nowMs - (pod.seen_at ?? 0) >= SEEN_RESOLUTION_MS
+  );
+}
+
+type Outcome = 'success' | 'failed' | 'status';
+
+function eventOf(from: PodState, to: PodState): [type: string, outcome: Outcome] {
+  switch (to) {
+    case 'creation_failed':
+      return ['pod-create', 'failed'];
+    case 'reboot_failed':
+      return ['pod-reboot', 'failed'];
+    case 'failed':
+      return ['pod-fail', 'failed'];
+    case 'deleted':
+      return ['pod-delete', 'success'];
+    case 'running':
+      return from === 'rebooting' ? ['pod-reboot', 'success'] : lifeEvent(from);
+    default:
+      return ['pod-lifecycle', 'status'];
+  }
+}
+
+/** Back from `unknown` a pod is not created a second time. */
+function lifeEvent(from: PodState): [type: string, outcome: Outcome] {
+  return from === 'unknown' || from === 'reboot_failed'
+    ? ['pod-lifecycle', 'status']
+    : ['pod-create', 'success'];
+}

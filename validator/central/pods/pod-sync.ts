@@ -1,0 +1,138 @@
+/** Makes the pods of one executor and its agent agree: every step may be repeated, none is remembered. */
+import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError, type ErrorCode } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
+import type { Random } from '#shared/random.ts';
+import type { Database, Pod } from '../db/tables.ts';
+import { findExecutor, noteSeen } from '../executors/executor.service.ts';
+import type { Agents } from '../ports.ts';
+import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
+import { createPodRecorder } from './pod-sync.record.ts';
+import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
+
+/** An agent that has not taken a pod for this long does not get it any more. */
+export const LAUNCH_DEADLINE_MS = 600_000;
+
+/** Refusals of a spec that sending it again cannot mend. */
+const FATAL_CODES: readonly ErrorCode[] = [
+  'spec_refused',
+  'validation_error',
+  'bad_request',
+  'client_error',
+];
+
+/** Ids of unknown pods that were logged: each once, the memory bounded. */
+const MAX_LOGGED_IDS = 1_000;
+
+export type SyncDeps = { db: Database; clock: Clock; random: Random; log: Log; agents: Agents };
+
+/** How an executor was found. */
+export type SyncResult = 'busy' | 'calm' | 'unreachable';
+
+/** One pass over one executor. Never rejects because an agent does not answer. */
+export function createPodSync(deps: SyncDeps) {
+  const { db, clock, log } = deps;
+  const record = createPodRecorder(deps);
+  const logged = new Set<string>();
+
+  async function put(client: AgentClient, pod: Pod, anew: boolean): Promise<void> {
+    if (anew) await record.startedAnew(pod);
+    try {
+      const view = await client.putPod(pod.id, JSON.parse(pod.spec_json) as PodSpecInput);
+      await record.observed(pod, view);
+    } catch (error) {
+      if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
+      if (FATAL_CODES.includes(error.code)) await record.refused(pod, error.message);
+      else log.warn({ pod_id: pod.id, code: error.code }, 'launch refused, trying again');
+    }
+  }
+
+  async function remove(client: AgentClient, pod: Pod): Promise<void> {
+    try {
+      const view = await client.deletePod(pod.id);
+      if (view.phase === 'removed') await record.gone(pod);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      await record.gone(pod);
+    }
+  }
+
+  async function perform(client: AgentClient, pod: Pod, step: SyncStep): Promise<void> {
+    switch (step.do) {
+      case 'put':
+        return put(client, pod, step.anew);
+      case 'reboot':
+        return record.observed(pod, await client.rebootPod(pod.id, step.reboot));
+      case 'delete':
+        return remove(client, pod);
+      case 'gone':
+        return record.gone(pod);
+      case 'observe':
+        return record.observed(pod, step.view);
+      case 'wait':
+        return;
+    }
+  }
+
+  /** What the agent runs although the market does not know it, or knows it as ended. */
+  async function tidy(client: AgentClient, executorId: string, strays: PodView[]): Promise<void> {
+    for (const view of strays) {
+      const pod = await findPod(db, view.id);
+      if (pod !== undefined && pod.executor_id === executorId) {
+        if (pod.delete_requested_at !== null || pod.ended_at !== null) await client.deletePod(pod.id);
+      } else if (!logged.has(view.id) && logged.size < MAX_LOGGED_IDS) {
+        logged.add(view.id);
+        log.warn({ pod_id: view.id, executor_id: executorId }, 'an agent runs an unknown pod');
+      }
+    }
+  }
+
+  /** A refusal concerns one pod; no answer concerns them all and ends the pass. */
+  async function performAll(client: AgentClient, pods: Pod[], views: PodView[]): Promise<void> {
+    const byId = new Map(views.map((view) => [view.id, view]));
+    for (const pod of pods) {
+      try {
+        await perform(client, pod, nextStep(pod, byId.get(pod.id)));
+      } catch (error) {
+        if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
+        log.warn({ pod_id: pod.id, code: error.code, err: error }, 'the agent refused');
+      }
+    }
+  }
+
+  async function giveUpLateLaunches(executorId: string): Promise<void> {
+    const nowMs = clock.now();
+    for (const pod of await listAliveOn(db, executorId)) {
+      const untaken = isBeingCreated(pod) && pod.acknowledged_generation === 0;
+      if (untaken && nowMs - pod.created_at >= LAUNCH_DEADLINE_MS) await record.tooLate(pod);
+    }
+  }
+
+  return async function syncExecutor(executorId: string): Promise<SyncResult> {
+    const client = deps.agents.clientOf(executorId);
+    const pods = await listAliveOn(db, executorId);
+    try {
+      const views = await client.listPods();
+      const executor = await findExecutor(db, executorId);
+      if (executor !== undefined) await noteSeen(db, executor, clock.now());
+      await performAll(client, pods, views);
+      const known = new Set(pods.map((pod) => pod.id));
+      const strays = views.filter((view) => !known.has(view.id) && view.desired === 'running');
+      await tidy(client, executorId, strays);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      await giveUpLateLaunches(executorId);
+      await record.unanswered(pods);
+      return 'unreachable';
+    }
+    await giveUpLateLaunches(executorId);
+    return (await listAliveOn(db, executorId)).some(needsAttention) ? 'busy' : 'calm';
+  };
+}
+
+/** No usable answer: whether the call had effect is unknown. */
+function isUnanswered(error: ApiError): boolean {
+  return error.status >= 500 || error.status === 401 || error.status === 429;
+}

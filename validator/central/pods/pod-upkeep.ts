@@ -1,0 +1,35 @@
+/** What falls due by time alone: scheduled removals, and failed creations that were shown long enough. */
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import type { Database } from '../db/tables.ts';
+import { beginRemoval } from './pod-removal.ts';
+import { listDueRemovals, listSettledFailures, endPod } from './pod.store.ts';
+
+/** How long a failed creation stays in the list (contract 5.1). */
+export const FAILED_LISTED_MS = 180_000;
+/** Taken per look; the rest comes with the next one. */
+const BATCH = 500;
+
+export type UpkeepDeps = { db: Database; clock: Clock; random: Random };
+
+/** Begins every removal whose time has come, those of a downtime included. */
+export async function removeDuePods(deps: UpkeepDeps, nowMs: number): Promise<void> {
+  const request = { actor: SYSTEM_ACTOR, reason: 'scheduled_termination' } as const;
+  for (const pod of await listDueRemovals(deps.db, nowMs, BATCH)) {
+    try {
+      await deps.db.transaction().execute((tx) => beginRemoval(tx, deps, pod, request));
+    } catch (error) {
+      // Its owner was faster.
+      if (!(error instanceof ApiError)) throw error;
+    }
+  }
+}
+
+/** Ends failed creations of which nothing is left on the node. */
+export async function endOldFailures({ db }: UpkeepDeps, nowMs: number): Promise<void> {
+  for (const pod of await listSettledFailures(db, nowMs - FAILED_LISTED_MS, BATCH)) {
+    await endPod(db, pod.id, { ended_at: nowMs, updated_at: nowMs });
+  }
+}

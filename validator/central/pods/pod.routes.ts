@@ -1,0 +1,114 @@
+/** /pods (contract 5.2); the log stream is in pod-logs.routes.ts. */
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { ApiError } from '#shared/errors.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import { actorOf, userOf } from '../auth/identity.ts';
+import {
+  PodDeletedResponse,
+  PodDetailQuery,
+  PodDetailResponse,
+  PodEventRow,
+  PodListItemResponse,
+  PodListQuery,
+  PodParams,
+  PodResponse,
+  RebootPodRequest,
+  ScheduleRemovalRequest,
+} from './pod.schemas.ts';
+import type { Caller, Pods } from './pod.service.ts';
+
+const tags = ['Pods'];
+const config = { auth: 'user' } as const;
+
+/** Registers them. */
+export function registerPodRoutes(api: HttpServer, pods: Pods): void {
+  api.get(
+    '/pods',
+    {
+      config,
+      schema: { tags, querystring: PodListQuery, response: { 200: z.array(PodListItemResponse) } },
+    },
+    (request) => pods.list(userOf(request), request.query),
+  );
+  api.get(
+    '/pods/:id',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        querystring: PodDetailQuery,
+        response: { 200: PodDetailResponse },
+      },
+    },
+    (request) =>
+      pods.get(userOf(request), request.params.id, request.query.include_deleted ?? false),
+  );
+  api.delete(
+    '/pods/:id',
+    { config, schema: { tags, params: PodParams, response: { 200: PodDeletedResponse } } },
+    async (request) => ({
+      ...(await pods.remove(callerOf(request), request.params.id)),
+      success: true as const,
+    }),
+  );
+  api.post(
+    '/pods/:id/reboot',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: RebootPodRequest.nullish(),
+        response: { 200: PodResponse },
+      },
+    },
+    (request) => {
+      if (typeof request.body?.volume_id === 'string') {
+        throw new ApiError('bad_request', 'volume_id is not available yet', {
+          hint: 'Reboot without volume_id.',
+        });
+      }
+      return pods.reboot(callerOf(request), request.params.id);
+    },
+  );
+  api.post(
+    '/pods/:id/like',
+    { config, schema: { tags, params: PodParams, response: { 200: PodResponse } } },
+    (request) => pods.like(callerOf(request), request.params.id),
+  );
+  api.post(
+    '/pods/:id/schedule-removal',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: ScheduleRemovalRequest,
+        response: { 200: PodResponse },
+      },
+    },
+    (request) =>
+      pods.scheduleRemoval(
+        callerOf(request),
+        request.params.id,
+        request.body.removal_scheduled_at,
+      ),
+  );
+  api.delete(
+    '/pods/:id/schedule-removal',
+    { config, schema: { tags, params: PodParams, response: { 200: PodResponse } } },
+    (request) => pods.cancelRemoval(callerOf(request), request.params.id),
+  );
+  api.get(
+    '/pods/:id/events',
+    { config, schema: { tags, params: PodParams, response: { 200: z.array(PodEventRow) } } },
+    (request) => pods.events(userOf(request), request.params.id),
+  );
+}
+
+/** Who asks, as services want it. */
+export function callerOf(request: FastifyRequest): Caller {
+  return { identity: userOf(request), actor: actorOf(request) };
+}

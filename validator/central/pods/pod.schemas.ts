@@ -1,0 +1,144 @@
+/** What the pod routes take and answer (contract 5). */
+import { z } from 'zod';
+import { NodeFilterQuery } from '../executors/executor.schemas.ts';
+import { ExecutorSpecs } from '../executors/specs.ts';
+import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
+
+export const PodParams = z.object({ id: z.uuid() });
+export const PodLogParams = z.object({ pod_id: z.uuid() });
+
+export const PodListQuery = NodeFilterQuery.extend({ only_favorites: z.stringbool().optional() });
+export type PodListQuery = z.output<typeof PodListQuery>;
+
+export const PodDetailQuery = z.object({ include_deleted: z.stringbool().optional() });
+
+/** The template as it was when rented: the whole row, since clients send it back to edit it. */
+const PodTemplate = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  docker_image: z.string(),
+  docker_image_tag: z.string(),
+});
+export type PodTemplate = z.output<typeof PodTemplate>;
+
+const PodExecutor = z.object({
+  id: z.uuid(),
+  huid: z.string(),
+  machine_name: z.string(),
+  price_per_gpu: z.number(),
+  executor_ip_address: z.string(),
+  validator_hotkey: z.string().nullable(),
+  gpu_count: z.int(),
+  specs: ExecutorSpecs.nullable(),
+  active: z.boolean(),
+  location: z.record(z.string(), z.union([z.string(), z.number(), z.null()])),
+  uptime_in_minutes: z.int().nullable(),
+  simulated: z.boolean(),
+  disk_health_ok: z.boolean().nullable().optional(),
+});
+
+/** A key given with the rental that is none of the account's has no id. */
+export const PodSshKey = z.object({
+  id: z.string().nullable(),
+  name: z.string(),
+  public_key: z.string(),
+});
+export type PodSshKey = z.output<typeof PodSshKey>;
+
+const podListShape = {
+  id: z.uuid(),
+  pod_name: z.string(),
+  status: z.enum(WIRE_STATUSES),
+  ssh_connect_cmd: z.string().nullable(),
+  /** Internal port as text -> external port. */
+  ports_mapping: z.record(z.string(), z.int()),
+  gpu_name: z.string(),
+  /** A string, as clients of this market expect it. */
+  gpu_count: z.string(),
+  cpu_name: z.string(),
+  cpu_count: z.int().nullable(),
+  /** KiB. */
+  ram_total: z.int(),
+  /** Total USD per hour, locked when rented. */
+  price: z.number(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  removal_scheduled_at: z.string().nullable(),
+  termination_hours: z.number().nullable(),
+  jupyter_installation_status: z.enum(['SUCCESS', 'FAILED']).nullable(),
+  jupyter_url: z.string().nullable(),
+  enable_jupyter: z.boolean(),
+  jupyter_error: z.string().nullable(),
+  is_favorite: z.boolean(),
+  template: PodTemplate,
+  executor: PodExecutor,
+  executor_id: z.uuid(),
+  template_id: z.string().nullable(),
+  user_id: z.string(),
+  volume: z.null(),
+  ssh_keys: z.array(PodSshKey),
+  notice_period: z.null(),
+  source: z.string(),
+  client_version: z.string().nullable(),
+  created_by_api_key_id: z.string().nullable(),
+  skip_add_agent_ssh_key: z.boolean(),
+  phase: z.enum(WIRE_PHASES).nullable(),
+  estimated_ready_seconds: z.number().nullable(),
+  eta_basis: z.string().nullable(),
+  workspace_id: z.null(),
+  cluster_id: z.null(),
+  cluster_name: z.null(),
+  enable_volume_encryption: z.boolean(),
+  volume_encryption_status: z.null(),
+  reason_code: z.string().nullable(),
+  /** Why it is not running, in words; null while there is nothing to say. */
+  message: z.string().nullable(),
+  max_spend_usd: z.number().nullable(),
+  idle_shutdown_minutes: z.int().nullable(),
+  spent_usd: z.number(),
+};
+
+export const PodListItemResponse = z.object(podListShape).meta({ id: 'PodListItemResponse' });
+export type PodListItemResponse = z.output<typeof PodListItemResponse>;
+
+/** One pod as every mutating pod route answers it. */
+export const PodResponse = z.object(podListShape).meta({ id: 'Pod' });
+
+/** An entry of a pod's or an account's log; its members are the events concept's. */
+export const PodEventRow = z.looseObject({ id: z.string(), event_type: z.string() });
+
+export const PodDetailResponse = z
+  .object({
+    ...podListShape,
+    executor_status: z.object({ logs: z.array(z.string()) }),
+    last_event: PodEventRow.nullable(),
+    backup_config: z.null(),
+    /** Only on the tombstone of a deleted pod. */
+    deleted_at: z.string().optional(),
+  })
+  .meta({ id: 'PodDetailResponse' });
+export type PodDetailResponse = z.output<typeof PodDetailResponse>;
+
+export const PodDeletedResponse = z
+  .object({ ...podListShape, success: z.literal(true) })
+  .meta({ id: 'PodDeletedResponse' });
+
+export const RebootPodRequest = z
+  .object({ volume_id: z.uuid().nullish() })
+  .meta({ id: 'RebootPodRequest' });
+
+export const ScheduleRemovalRequest = z
+  .object({ removal_scheduled_at: z.string().max(64) })
+  .meta({ id: 'ScheduleRemovalRequest' });
+
+/** Lines kept back from the end of the log when nothing is asked for. */
+const DEFAULT_LOG_TAIL = 100;
+const MAX_LOG_TAIL = 10_000;
+
+export const PodLogsQuery = z.object({
+  tail: z.coerce.number().int().min(0).max(MAX_LOG_TAIL).default(DEFAULT_LOG_TAIL),
+  follow: z.stringbool().default(false),
+  /** A frame id or an ISO time; wins over `tail`. */
+  since: z.string().max(100).optional(),
+});
+export type PodLogsQuery = z.output<typeof PodLogsQuery>;

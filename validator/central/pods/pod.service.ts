@@ -1,0 +1,220 @@
+/** What renters do with their pods. Effects on nodes are left to the sync: a row says what is wanted. */
+import { type Clock, naiveUtc } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import type { Actor, UserIdentity } from '../auth/identity.ts';
+import type { Database, Db, Pod } from '../db/tables.ts';
+import { listPodEvents, recordEvent } from '../events/event.service.ts';
+import { assertPlace, type FilterSubject, filterNodes } from '../executors/executor.filters.ts';
+import { machineNameOf } from '../executors/executor.row.ts';
+import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
+import { huidOf } from '../executors/huid.ts';
+import { microToUsd } from '#shared/money.ts';
+import { removalTimeOf } from './removal-time.ts';
+import { beginRemoval } from './pod-removal.ts';
+import { FAILED_LISTED_MS } from './pod-upkeep.ts';
+import { podRow, statusOf } from './pod.row.ts';
+import type { PodDetailResponse, PodListItemResponse, PodListQuery } from './pod.schemas.ts';
+import { POD_STATES, podStateOf, sourcesOf, wirePhase } from './pod.state.ts';
+import { changePod, findPod, listLiveOn, listVisible } from './pod.store.ts';
+
+export { insertPod } from './pod.store.ts';
+
+/** Who asks, and how the event names them. */
+export type Caller = { identity: UserIdentity; actor: Actor };
+
+export type PodsDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  /** Has the sync look at this executor at once. */
+  wake(executorId: string): void;
+};
+
+export type Pods = ReturnType<typeof createPods>;
+
+/** Rules of the pod routes. */
+export function createPods(deps: PodsDeps) {
+  const { db, clock } = deps;
+
+  async function rowOf(handle: Db, pod: Pod): Promise<PodListItemResponse> {
+    return podRow(pod, await executorUnder(handle, pod), clock.now());
+  }
+
+  /** Runs `change` on the caller's pod in one transaction and answers the row that comes of it. */
+  async function changeOwn(
+    caller: Caller,
+    id: string,
+    change: (tx: Db, pod: Pod) => Promise<Pod>,
+  ): Promise<PodListItemResponse> {
+    return db.transaction().execute(async (tx) => {
+      const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
+      return rowOf(tx, await change(tx, pod));
+    });
+  }
+
+  async function setRemoval(
+    tx: Db,
+    pod: Pod,
+    removalAt: number | null,
+  ): Promise<Pod> {
+    const change = { removal_at: removalAt, updated_at: clock.now() };
+    const states = POD_STATES.filter((state) => state !== 'deleting' && state !== 'creation_failed');
+    if (await changePod(tx, pod.id, states, change)) return { ...pod, ...change };
+    throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
+  }
+
+  return {
+    async list(caller: UserIdentity, query: PodListQuery): Promise<PodListItemResponse[]> {
+      assertPlace(query);
+      const pods = await listVisible(db, caller.accountId, clock.now() - FAILED_LISTED_MS);
+      const executors = await findExecutors(db, [...new Set(pods.map((pod) => pod.executor_id))]);
+      const byId = new Map(executors.map((executor) => [executor.id, executor]));
+      const pairs = pods.flatMap((pod) => {
+        const executor = byId.get(pod.executor_id);
+        return executor === undefined ? [] : [{ pod, executor }];
+      });
+      const wanted = query.only_favorites === true;
+      const favorites = { name: 'only_favorites', keep: isFavorite };
+      const { items } = filterNodes(pairs, subjectOf, query, wanted ? [favorites] : []);
+      return items.map(({ pod, executor }) => podRow(pod, executor, clock.now()));
+    },
+
+    async get(caller: UserIdentity, id: string, includeDeleted: boolean): Promise<PodDetailResponse> {
+      const pod = includeDeleted
+        ? await requireAnyOwnPod(db, caller.accountId, id)
+        : await requireOwnPod(db, caller.accountId, id, clock.now());
+      const events = await listPodEvents(db, id);
+      const deletedAt = pod.ended_at;
+      return {
+        ...(await rowOf(db, pod)),
+        executor_status: { logs: [] },
+        last_event: events.at(-1) ?? null,
+        backup_config: null,
+        ...(deletedAt === null ? {} : { deleted_at: naiveUtc(deletedAt) }),
+      };
+    },
+
+    async remove(caller: Caller, id: string): Promise<PodListItemResponse> {
+      const request = { actor: caller.actor, reason: 'user_initiated' } as const;
+      const row = await changeOwn(caller, id, (tx, pod) => beginRemoval(tx, deps, pod, request));
+      deps.wake(row.executor_id);
+      return row;
+    },
+
+    /** Legacy un-rent: the caller's only pod on a node. */
+    async removeOnly(caller: Caller, executorId: string): Promise<PodListItemResponse> {
+      const [pod, ...others] = await listLiveOn(db, caller.identity.accountId, executorId);
+      if (pod === undefined) throw podNotFound(`You have no pod on node ${executorId}`);
+      if (others.length > 0) {
+        throw new ApiError('bad_request', `You have ${others.length + 1} pods on this node`, {
+          hint: 'Delete the one you mean with DELETE /pods/{id}.',
+        });
+      }
+      return this.remove(caller, pod.id);
+    },
+
+    async reboot(caller: Caller, id: string): Promise<PodListItemResponse> {
+      const row = await changeOwn(caller, id, async (tx, pod) => {
+        const change = {
+          state: 'rebooting',
+          phase: wirePhase('rebooting') ?? '',
+          reboots_requested: pod.reboots_requested + 1,
+          updated_at: clock.now(),
+        };
+        const states = sourcesOf('rebooting').filter((state) => state !== 'unknown');
+        if (!(await changePod(tx, id, states, change))) {
+          throw new ApiError('pod_state_conflict', `A pod that is ${statusOf(pod)} cannot be rebooted`);
+        }
+        await recordEvent(tx, deps, {
+          accountId: pod.account_id,
+          podId: id,
+          eventType: 'pod-reboot',
+          subEventType: 'pod-reboot.requested',
+          actor: caller.actor,
+          fromStatus: statusOf(pod),
+          toStatus: 'REBOOT_PENDING',
+          reason: 'user_initiated',
+          payload: { pod_name: pod.pod_name, node: huidOf(pod.executor_id) },
+        });
+        return { ...pod, ...change };
+      });
+      deps.wake(row.executor_id);
+      return row;
+    },
+
+    like: (caller: Caller, id: string) =>
+      changeOwn(caller, id, async (tx, pod) => {
+        const change = { is_favorite: pod.is_favorite === 1 ? 0 : 1 } as const;
+        await changePod(tx, id, POD_STATES, change);
+        return { ...pod, ...change };
+      }),
+
+    scheduleRemoval: (caller: Caller, id: string, time: string) =>
+      changeOwn(caller, id, (tx, pod) => setRemoval(tx, pod, removalTimeOf(time, clock.now()))),
+
+    cancelRemoval: (caller: Caller, id: string) =>
+      changeOwn(caller, id, (tx, pod) => {
+        if (pod.removal_at === null) {
+          throw new ApiError('pod_state_conflict', 'No removal is scheduled for this pod');
+        }
+        return setRemoval(tx, pod, null);
+      }),
+
+    /** Oldest first, of ended pods as well. */
+    async events(caller: UserIdentity, id: string) {
+      await requireAnyOwnPod(db, caller.accountId, id);
+      return listPodEvents(db, id);
+    },
+  };
+}
+
+/** The account's pod; 404 with what is left of it once it has ended or its failure was shown long enough. */
+async function requireOwnPod(db: Db, accountId: string, id: string, nowMs: number): Promise<Pod> {
+  const pod = await requireAnyOwnPod(db, accountId, id);
+  const goneAt = pod.ended_at ?? failureShownUntil(pod);
+  if (goneAt === null || goneAt > nowMs) return pod;
+  throw podNotFound(`Pod ${id} was deleted`, {
+    deleted_at: naiveUtc(goneAt),
+    reason_code: pod.reason_code,
+  });
+}
+
+function failureShownUntil(pod: Pod): number | null {
+  const failedAt = pod.delete_requested_at;
+  const failed = podStateOf(pod.state) === 'creation_failed' && failedAt !== null;
+  return failed ? failedAt + FAILED_LISTED_MS : null;
+}
+
+async function requireAnyOwnPod(db: Db, accountId: string, id: string): Promise<Pod> {
+  const pod = await findPod(db, id);
+  if (pod?.account_id !== accountId) throw podNotFound(`There is no pod ${id}`);
+  return pod;
+}
+
+function podNotFound(message: string, details?: Record<string, unknown>): ApiError {
+  return new ApiError('pod_not_found', message, details === undefined ? {} : { details });
+}
+
+async function executorUnder(db: Db, pod: Pod): Promise<ExecutorEntry> {
+  const executor = await findExecutor(db, pod.executor_id);
+  if (executor === undefined) throw new Error(`executor ${pod.executor_id} of a pod is missing`);
+  return executor;
+}
+
+type PodOnNode = { pod: Pod; executor: ExecutorEntry };
+
+function isFavorite({ pod }: PodOnNode): boolean {
+  return pod.is_favorite === 1;
+}
+
+function subjectOf({ pod, executor }: PodOnNode): FilterSubject {
+  return {
+    machineName: machineNameOf(executor),
+    pricePerGpu: microToUsd(pod.price_uusd_per_gpu_hour),
+    gpuCount: pod.gpu_count,
+    lat: executor.lat,
+    lon: executor.lon,
+    collateralDeposited: executor.collateral_deposited === 1,
+  };
+}

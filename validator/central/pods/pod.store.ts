@@ -1,0 +1,152 @@
+/** All queries on pods. A state is changed only where the row still is in a state that allows it. */
+import type { Updateable } from 'kysely';
+import type { Db, Pod, PodsTable } from '../db/tables.ts';
+import { CREATION_STATES, type PodState } from './pod.state.ts';
+
+/** Stores a new pod. */
+export async function insertPod(db: Db, pod: Pod): Promise<void> {
+  await db.insertInto('pods').values(pod).execute();
+}
+
+/** In any state, ended ones included. */
+export async function findPod(db: Db, id: string): Promise<Pod | undefined> {
+  return db.selectFrom('pods').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** What an account sees in its list; failed creations while they failed after `failedSinceMs`. Newest first. */
+export async function listVisible(
+  db: Db,
+  accountId: string,
+  failedSinceMs: number,
+): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is', null)
+    .where('state', 'not in', ['deleting', 'deleted'])
+    .where((eb) =>
+      eb.or([
+        eb('state', '<>', 'creation_failed'),
+        eb('delete_requested_at', '>', failedSinceMs),
+      ]),
+    )
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute();
+}
+
+/** The account's pods on a node that are neither ended nor being deleted. */
+export async function listLiveOn(db: Db, accountId: string, executorId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('executor_id', '=', executorId)
+    .where('ended_at', 'is', null)
+    .where('state', '<>', 'deleting')
+    .orderBy('created_at')
+    .execute();
+}
+
+/** Everything on a node that has not ended. */
+export async function listAliveOn(db: Db, executorId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .where('ended_at', 'is', null)
+    .orderBy('created_at')
+    .execute();
+}
+
+/** Nodes with pods that have not ended, or that ended after `endedSinceMs`: those may still be there. */
+export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('pods')
+    .select('executor_id')
+    .distinct()
+    .where((eb) => eb.or([eb('ended_at', 'is', null), eb('ended_at', '>', endedSinceMs)]))
+    .execute();
+  return rows.map((row) => row.executor_id);
+}
+
+/** Pods whose scheduled removal has come. */
+export async function listDueRemovals(db: Db, nowMs: number, limit: number): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('removal_at', '<=', nowMs)
+    .where('ended_at', 'is', null)
+    .where('delete_requested_at', 'is', null)
+    .orderBy('removal_at')
+    .limit(limit)
+    .execute();
+}
+
+/** Failed creations that failed at or before `failedUntilMs` and of which nothing is left on the node. */
+export async function listSettledFailures(
+  db: Db,
+  failedUntilMs: number,
+  limit: number,
+): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('state', '=', 'creation_failed')
+    .where('phase', '=', '')
+    .where('delete_requested_at', '<=', failedUntilMs)
+    .where('ended_at', 'is', null)
+    .limit(limit)
+    .execute();
+}
+
+/** Changes a pod that is in one of `states` and has not ended; false when it is not. */
+export async function changePod(
+  db: Db,
+  id: string,
+  states: readonly PodState[],
+  change: Updateable<PodsTable>,
+): Promise<boolean> {
+  const done = await db
+    .updateTable('pods')
+    .set(change)
+    .where('id', '=', id)
+    .where('state', 'in', states)
+    .where('ended_at', 'is', null)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Ends a pod that is being removed: false when it is not, or has ended already. */
+export async function endPod(
+  db: Db,
+  id: string,
+  change: Pick<Pod, 'ended_at' | 'updated_at'>,
+): Promise<boolean> {
+  return changePod(db, id, ['deleting', 'creation_failed'], {
+    ...change,
+    state: 'deleted',
+    phase: '',
+    hold_uusd: 0,
+  });
+}
+
+/** Raises what the agent has acknowledged, never lowers it. */
+export async function acknowledgeGeneration(
+  db: Db,
+  id: string,
+  generation: number,
+): Promise<void> {
+  await db
+    .updateTable('pods')
+    .set({ acknowledged_generation: generation })
+    .where('id', '=', id)
+    .where('acknowledged_generation', '<', generation)
+    .execute();
+}
+
+/** Whether a pod is still on its way to its first `running`. */
+export function isBeingCreated(pod: Pod): boolean {
+  return CREATION_STATES.some((state) => state === pod.state);
+}

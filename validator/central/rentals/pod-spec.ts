@@ -1,0 +1,72 @@
+/** The spec that the agent gets, from the template and the renter's share of the node. Pure. */
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Template } from '../db/tables.ts';
+import { commandWords } from '../templates/template.service.ts';
+
+/** What is left to the host of the share that a pod's GPUs stand for. */
+const MEMORY_SHARE = 0.9;
+const SHM_SHARE = 0.5;
+const MAX_SHM_BYTES = 64 * 1024 ** 3;
+const MAX_PIDS = 4_096;
+/** Cores are given in hundredths. */
+const CORE_STEPS = 100;
+const KIB = 1_024;
+/** Extra ports wanted beyond the template's get these numbers inside the pod. */
+const FIRST_EXTRA_PORT = 20_000;
+
+export type SpecInput = {
+  template: Template;
+  inventory: Inventory;
+  gpuUuids: readonly string[];
+  /** GPUs of the whole node. */
+  gpuTotal: number;
+  /** External ports wanted; null or fewer than the template has leaves the template's. */
+  portCount: number | null;
+  sshPublicKeys: readonly string[];
+};
+
+/** Throws 400 `template_invalid` for a template that no agent would take. */
+export function podSpecFor(input: SpecInput): PodSpecInput {
+  const { template, inventory, gpuUuids } = input;
+  const digest = template.docker_image_digest;
+  const spec: PodSpecInput = {
+    generation: 1,
+    image: { reference: referenceOf(template), ...(digest === '' ? {} : { digest }) },
+    entrypoint: commandWords('entrypoint', template.entrypoint),
+    command: commandWords('startup_commands', template.startup_commands),
+    environment: JSON.parse(template.environment_json) as Record<string, string>,
+    internal_ports: portsFor(JSON.parse(template.internal_ports_json) as number[], input.portCount),
+    gpu_uuids: [...gpuUuids],
+    limits: limitsFor(inventory, gpuUuids.length / input.gpuTotal),
+    ssh_public_keys: [...input.sshPublicKeys],
+  };
+  const checked = PodSpec.safeParse(spec);
+  if (checked.success) return spec;
+  const issue = checked.error.issues[0];
+  throw new ApiError(
+    'template_invalid',
+    `The template cannot be run: ${issue?.path.join('.')}: ${issue?.message}`,
+  );
+}
+
+function referenceOf({ docker_image: image, docker_image_tag: tag }: Template): string {
+  return tag === '' ? image : `${image}:${tag}`;
+}
+
+function limitsFor(inventory: Inventory, share: number): PodSpecInput['limits'] {
+  const memoryBytes = Math.floor(inventory.memory.total_kib * KIB * MEMORY_SHARE * share);
+  return {
+    cpu_cores: Math.floor(inventory.cpu.cores * share * CORE_STEPS) / CORE_STEPS,
+    memory_bytes: memoryBytes,
+    shm_bytes: Math.min(Math.floor(memoryBytes * SHM_SHARE), MAX_SHM_BYTES),
+    pids: MAX_PIDS,
+  };
+}
+
+function portsFor(own: readonly number[], wanted: number | null): number[] {
+  const ports = new Set(own);
+  for (let extra = FIRST_EXTRA_PORT; ports.size < (wanted ?? 0); extra += 1) ports.add(extra);
+  return [...ports];
+}

@@ -1,0 +1,103 @@
+/** SSH public keys as people paste them: read strictly, kept in one form (RFC 4253 6.6, 5656, 8709). Pure. */
+import { createHash } from 'node:crypto';
+
+export type PublicKey = {
+  /** `type base64[ comment]`, single blanks. */
+  text: string;
+  /** `SHA256:…`, as ssh-keygen -l shows it; the comment does not count. */
+  fingerprint: string;
+};
+
+export type ParseResult = { key: PublicKey } | { problem: string };
+
+export const MAX_PUBLIC_KEY_CHARS = 16_384;
+const MAX_COMMENT_CHARS = 255;
+const MIN_RSA_BITS = 1_024;
+const MAX_RSA_BITS = 16_384;
+
+/** What follows the type's name in the blob, part by part. */
+const TYPES: Record<string, (parts: Uint8Array[]) => boolean> = {
+  'ssh-ed25519': ([key, ...rest]) => key?.length === 32 && rest.length === 0,
+  'ssh-rsa': isRsa,
+  'ecdsa-sha2-nistp256': (parts) => isEcdsa(parts, 'nistp256', 65),
+  'ecdsa-sha2-nistp384': (parts) => isEcdsa(parts, 'nistp384', 97),
+  'ecdsa-sha2-nistp521': (parts) => isEcdsa(parts, 'nistp521', 133),
+  'sk-ssh-ed25519@openssh.com': ([key, application, ...rest]) =>
+    key?.length === 32 && application !== undefined && rest.length === 0,
+  'sk-ecdsa-sha2-nistp256@openssh.com': (parts) =>
+    parts.length === 3 && isEcdsa(parts.slice(0, 2), 'nistp256', 65),
+};
+
+/** Options before the type, several lines and control characters are refused: they could grant more than a key. */
+export function parsePublicKey(pasted: string): ParseResult {
+  const text = pasted.trim();
+  if (text.includes('PRIVATE KEY')) {
+    return { problem: 'This is a private key: send the public one and keep this one secret' };
+  }
+  if (/\p{Cc}|[\u2028\u2029]/u.test(text.replaceAll('\t', ' '))) {
+    return { problem: 'A public key is one line without control characters' };
+  }
+  const [type = '', encoded = '', ...commentWords] = text.split(/[ \t]+/);
+  const isWellFormed = Object.hasOwn(TYPES, type) ? TYPES[type] : undefined;
+  if (isWellFormed === undefined) {
+    return { problem: `Not a key type in use; known are ${Object.keys(TYPES).join(', ')}` };
+  }
+  const blob = Buffer.from(encoded, 'base64');
+  if (encoded === '' || blob.toString('base64') !== encoded) {
+    return { problem: 'The key is no base64 text' };
+  }
+  const [name, ...parts] = readParts(blob) ?? [];
+  if (name === undefined || Buffer.from(name).toString('latin1') !== type) {
+    return { problem: 'The type inside the key is not the one before it' };
+  }
+  if (!isWellFormed(parts)) return { problem: `The key is no ${type} key` };
+  const comment = commentWords.join(' ');
+  if (comment.length > MAX_COMMENT_CHARS) return { problem: 'The comment is too long' };
+  return {
+    key: {
+      text: [type, encoded, comment].filter((part) => part !== '').join(' '),
+      fingerprint: fingerprintOf(blob),
+    },
+  };
+}
+
+function fingerprintOf(blob: Uint8Array): string {
+  return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
+}
+
+/** The length-prefixed strings that a blob is made of, or null if it does not end with one. */
+function readParts(blob: Buffer): Uint8Array[] | null {
+  const parts: Uint8Array[] = [];
+  let at = 0;
+  while (at < blob.length) {
+    if (at + 4 > blob.length) return null;
+    const length = blob.readUInt32BE(at);
+    at += 4;
+    if (length > blob.length - at) return null;
+    parts.push(blob.subarray(at, at + length));
+    at += length;
+  }
+  return parts;
+}
+
+function isRsa([exponent, modulus, ...rest]: Uint8Array[]): boolean {
+  if (exponent === undefined || modulus === undefined || rest.length > 0) return false;
+  const bits = bitLength(modulus);
+  return bitLength(exponent) > 1 && bits >= MIN_RSA_BITS && bits <= MAX_RSA_BITS;
+}
+
+/** Of a positive mpint; 0 for one that is negative or padded more than needed. */
+function bitLength(mpint: Uint8Array): number {
+  const [first = 0, second = 0] = mpint;
+  if (mpint.length === 0 || first >= 0x80 || (first === 0 && second < 0x80)) return 0;
+  const bytes = first === 0 ? mpint.subarray(1) : mpint;
+  return bytes.length * 8 - (Math.clz32(bytes[0] ?? 0) - 24);
+}
+
+/** Uncompressed points only, as OpenSSH writes them. */
+function isEcdsa([curve, point, ...rest]: Uint8Array[], name: string, pointBytes: number): boolean {
+  if (curve === undefined || point === undefined || rest.length > 0) return false;
+  return (
+    Buffer.from(curve).toString('latin1') === name && point.length === pointBytes && point[0] === 4
+  );
+}

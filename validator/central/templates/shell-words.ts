@@ -1,0 +1,74 @@
+/** Splits a command line into words as a shell would, without being one: nothing is expanded or run. Pure. */
+
+export type SplitResult = { words: string[] } | { problem: string };
+
+/** Unquoted, these would mean something to a shell, and there is none: the author expects what will not happen. */
+const METACHARACTERS = new Set([';', '&', '|', '<', '>', '(', ')', '$', '`', '\n', '\r']);
+/** What a backslash takes its meaning from within double quotes (POSIX shell, 2.2.3). */
+const ESCAPABLE_IN_DOUBLE_QUOTES = new Set(['"', '\\', '$', '`']);
+
+/**
+ * Words are parted by blanks and tabs; single quotes keep everything, double quotes and backslash work as
+ * in a POSIX shell. Metacharacters are refused unless quoted: `bash -c 'a && b'` is the way to have them.
+ */
+export function splitShellWords(text: string): SplitResult {
+  const words: string[] = [];
+  let word: string | null = null;
+  let at = 0;
+  while (at < text.length) {
+    const char = text[at] ?? '';
+    if (char === ' ' || char === '\t') {
+      if (word !== null) words.push(word);
+      word = null;
+      at += 1;
+      continue;
+    }
+    if (METACHARACTERS.has(char)) return { problem: `unquoted ${nameOf(char)}` };
+    const piece = readPiece(text, at);
+    if (piece === null) return { problem: 'a quote or backslash without its end' };
+    word = (word ?? '') + piece.text;
+    at = piece.nextAt;
+  }
+  if (word !== null) words.push(word);
+  return { words };
+}
+
+type Piece = { text: string; nextAt: number };
+
+/** One quoted part, one escaped character or one plain character; null when the text ends inside. */
+function readPiece(text: string, at: number): Piece | null {
+  switch (text[at]) {
+    case "'": {
+      const end = text.indexOf("'", at + 1);
+      return end === -1 ? null : { text: text.slice(at + 1, end), nextAt: end + 1 };
+    }
+    case '"':
+      return readDoubleQuoted(text, at + 1);
+    case '\\': {
+      const escaped = text[at + 1];
+      return escaped === undefined ? null : { text: escaped, nextAt: at + 2 };
+    }
+    default:
+      return { text: text[at] ?? '', nextAt: at + 1 };
+  }
+}
+
+function readDoubleQuoted(text: string, from: number): Piece | null {
+  let result = '';
+  for (let at = from; at < text.length; at += 1) {
+    const char = text[at] ?? '';
+    const next = text[at + 1];
+    if (char === '"') return { text: result, nextAt: at + 1 };
+    if (char === '\\' && next !== undefined && ESCAPABLE_IN_DOUBLE_QUOTES.has(next)) {
+      result += next;
+      at += 1;
+    } else {
+      result += char;
+    }
+  }
+  return null;
+}
+
+function nameOf(char: string): string {
+  return char === '\n' || char === '\r' ? 'line break' : char;
+}

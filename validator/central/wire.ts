@@ -1,0 +1,41 @@
+/** Small shapes that every concept's schemas share: what the wire's conventions look like in zod (contract 2). */
+import { z } from 'zod';
+import { parseIsoTime } from '#shared/clock.ts';
+
+/** An explicit null counts as absent. */
+export function optional<Schema extends z.ZodType>(schema: Schema) {
+  return schema.nullish().transform((value) => value ?? undefined);
+}
+
+/** Absent and null give `fallback`. */
+export function withDefault<Schema extends z.ZodType>(
+  schema: Schema,
+  fallback: Exclude<z.output<Schema>, null | undefined>,
+) {
+  return schema
+    .nullish()
+    .transform((value) => value ?? fallback)
+    .meta({ default: fallback });
+}
+
+/** A time going out: naive UTC with microseconds; made by `naiveUtc`. */
+export const NaiveTime = z.string().meta({
+  description: 'UTC without offset, e.g. 2026-11-20T23:50:00.123456',
+});
+
+/** A time coming in, as milliseconds since the epoch; one without an offset counts as UTC. */
+export const IsoTime = z
+  .string()
+  .max(64)
+  .transform((text, context) => {
+    const epochMs = parseIsoTime(text);
+    if (epochMs !== null) return epochMs;
+    context.addIssue({ code: 'custom', message: 'Not an ISO 8601 time' });
+    return z.NEVER;
+  });
+
+/** US dollars as a JSON number with at most 6 decimals. */
+export const Usd = z.number().meta({ description: 'USD' });
+
+/** The path parameter of routes below one resource. */
+export const IdParams = z.object({ id: z.uuid() });
