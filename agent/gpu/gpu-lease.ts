@@ -18,9 +18,11 @@ export type GpuLeases = ReturnType<typeof createGpuLeases>;
 export function createGpuLeases({ leases, gpus }: { leases: LeaseStore; gpus: GpuSource }) {
   const held = (podId: string) => leases.heldBy('gpu', podId);
 
-  async function settle(lease: Lease): Promise<void> {
+  /** The pod may have asked for the GPU again while its processes were looked for: then it stays held. */
+  async function settle(lease: Lease, isWanted: () => boolean): Promise<void> {
     // A reader that fails has not seen the GPU free.
     const free = await gpus.isFree(lease.key).catch(() => false);
+    if (isWanted()) return;
     if (free) leases.remove(lease);
     else leases.setState(lease, 'dirty', 0);
   }
@@ -48,15 +50,15 @@ export function createGpuLeases({ leases, gpus }: { leases: LeaseStore; gpus: Gp
       const lease = leases.get('gpu', uuid);
       return lease?.state === 'held' ? lease.pod_id : null;
     },
-    /** Gives up the pod's GPUs other than `keep`; call it only when no container of the pod runs. */
-    async release(podId: string, keep: readonly string[] = []): Promise<void> {
+    /** Gives up the pod's GPUs that are not wanted; call it only when no container of the pod runs. */
+    async release(podId: string, isWanted: (uuid: string) => boolean): Promise<void> {
       for (const lease of held(podId)) {
-        if (!keep.includes(lease.key)) await settle(lease);
+        if (!isWanted(lease.key)) await settle(lease, () => isWanted(lease.key));
       }
     },
     /** Looks again at the dirty ones; returns the UUIDs that still are. */
     async recheckDirty(): Promise<string[]> {
-      for (const lease of dirtyOf(leases)) await settle(lease);
+      for (const lease of dirtyOf(leases)) await settle(lease, () => false);
       return dirtyOf(leases).map((lease) => lease.key);
     },
   };

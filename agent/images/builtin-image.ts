@@ -1,6 +1,5 @@
 /** The image that needs no registry: made here from the host's static busybox, for demos, tests and probes. */
 import { readFile } from 'node:fs/promises';
-import { type Headers, pack } from 'tar-stream';
 import { EPOCH } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import { type ContainerEngine, LABELS } from '../docker/engine.ts';
@@ -90,6 +89,8 @@ const CHANGES = [
   `LABEL ${LABELS.managed}=1`,
 ];
 
+type Entry = { name: string; mode: number; type?: 'directory' | 'symlink'; linkname?: string };
+
 /** The built-in image's id; makes the image first when the engine does not have it. */
 export async function ensureBuiltinImage(
   engine: ContainerEngine,
@@ -98,25 +99,31 @@ export async function ensureBuiltinImage(
   const present = await engine.inspectImage(BUILTIN_REFERENCE);
   if (present !== null) return present.id;
   const busybox = await readBusybox(busyboxPath);
-  await engine.importImage(builtinTar(busybox), BUILTIN_REFERENCE, CHANGES);
+  await engine.importImage(await builtinTar(busybox), BUILTIN_REFERENCE, CHANGES);
   const made = await engine.inspectImage(BUILTIN_REFERENCE);
   if (made === null) throw new Error('the engine does not show the image that it imported');
   return made.id;
 }
 
 /** The image's root file system. Equal bytes for equal busyboxes: no times, no owners. */
-export function builtinTar(busybox: Uint8Array): AsyncIterable<Uint8Array> {
+export async function builtinTar(busybox: Uint8Array): Promise<AsyncIterable<Uint8Array>> {
+  // Needed once in the life of a host, so not kept in memory by every agent.
+  const { pack } = await import('tar-stream');
   const tar = pack();
-  const add = (header: Headers, content?: string | Buffer) =>
+  const add = (header: Entry, content: string | Uint8Array = '') =>
     tar.entry({ uid: 0, gid: 0, mtime: EPOCH, ...header }, content);
   for (const [name, mode] of FOLDERS) add({ name, mode, type: 'directory' });
-  add({ name: 'bin/busybox', mode: 0o755 }, Buffer.from(busybox));
+  add({ name: 'bin/busybox', mode: 0o755 }, busybox);
   for (const applet of APPLETS) {
     add({ name: `bin/${applet}`, mode: 0o777, type: 'symlink', linkname: 'busybox' });
   }
   for (const [name, mode, content] of FILES) add({ name, mode }, content);
   tar.finalize();
-  return tar;
+  return chunksOf(tar);
+}
+
+async function* chunksOf(stream: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream) if (chunk instanceof Uint8Array) yield chunk;
 }
 
 async function readBusybox(path: string): Promise<Uint8Array> {

@@ -16,6 +16,13 @@ export class ImageDigestMismatch extends Error {
 
 export const MAX_PARALLEL_PULLS = 3;
 
+const NOTHING_YET: PullProgress = {
+  layers_done: 0,
+  layers_total: 0,
+  bytes_done: 0,
+  bytes_total: 0,
+};
+
 type SharedPull = {
   done: Promise<void>;
   listeners: Set<(progress: PullProgress) => void>;
@@ -57,6 +64,8 @@ export function createImageService(ports: { engine: ContainerEngine; busyboxPath
     const shared = sharedPull(reference);
     const listener = (progress: PullProgress) => onProgress(progress);
     shared.listeners.add(listener);
+    // Also while it waits for its turn: the caller tells by this that a pull is needed at all.
+    onProgress(NOTHING_YET);
     const leave = () => {
       shared.listeners.delete(listener);
       if (shared.listeners.size > 0) return;
