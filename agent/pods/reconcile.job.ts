@@ -26,7 +26,7 @@ const EVENTS_RETRY_MS = 1_000;
 /** Unknown containers that are remembered as reported; beyond it one is reported again. */
 const MAX_REPORTED = 1_000;
 /** Events after which a pod may differ from its row; others are echoes of our own calls. */
-const WAKING_ACTIONS = new Set(['die', 'destroy', 'oom', 'start']);
+const WAKING_ACTIONS = new Set(['die', 'destroy', 'oom']);
 
 /** The relist is the truth, the events only make it early (agent reference 5). */
 export function createReconcile(deps: {
@@ -61,10 +61,12 @@ export function createReconcile(deps: {
     }
   }
 
+  /** A wait with an end counts as work: after a restart no worker's timer is set for it. */
   function isSettled(row: PodRow, containers: readonly ContainerState[]): boolean {
     const hash = launchHash(row.spec_hash, ports.portsOf(row.id));
     const facts = { nowMs: clock.now(), hostBootMs: deps.hostBootMs, launchHash: hash };
-    return planPod(row, containers, facts).kind === 'wait';
+    const step = planPod(row, containers, facts);
+    return step.kind === 'wait' && step.untilMs === null;
   }
 
   /** Never removed without a signed order: it may be the only trace of a lost store. */
