@@ -1,7 +1,6 @@
-/** ContainerEngine over dockerode, the only place that imports it. */
+/** ContainerEngine over dockerode, which is known to nothing outside this folder. */
 import { Agent } from 'node:http';
 import { Readable } from 'node:stream';
-import Dockerode from 'dockerode';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { containerOptions } from './container-options.ts';
@@ -20,9 +19,11 @@ import {
 import { createEngineCall, DEADLINES_MS, orAborted, unless } from './engine-call.ts';
 import { toEngineError, toPullError } from './engine-errors.ts';
 import { jsonLines, logFrames, withIdleLimit } from './engine-stream.ts';
+import { loadDockerode } from './load-dockerode.ts';
 import { followPull, PULL_IDLE_MS, PullRecord } from './pull.ts';
 
 const MS_PER_SECOND = 1_000;
+const Dockerode = await loadDockerode();
 
 /** Talks to the engine behind a Unix socket; connects on the first call. */
 export function createDockerodeEngine(options: {
