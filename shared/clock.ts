@@ -30,6 +30,9 @@ export const systemClock: Clock = {
   },
 };
 
+/** Time zero, for libraries that take only a Date and output that must not depend on the time. */
+export const EPOCH: Date = new Date(0);
+
 /** `2026-11-20T23:50:00.123456`: the wire's outgoing time form, naive UTC, microseconds (contract 2). */
 export function naiveUtc(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, -1)}000`;

@@ -1,0 +1,99 @@
+/** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
+import { z } from 'zod';
+import { parseConfig } from '#shared/config.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
+import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
+
+const MAX_TRUSTED_KEYS = 100;
+const MAX_SIMULATED_GPUS = 64;
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+const Port = z.coerce.number('Not a port').int().min(0).max(65_535);
+
+/** `20000-20999` */
+const PortRange = z
+  .string()
+  .regex(/^\d{1,5}-\d{1,5}$/, 'Not a range like 20000-20999')
+  .transform((text) => {
+    const [first = 0, last = 0] = text.split('-').map(Number);
+    return { first, last };
+  })
+  .refine(({ first, last }) => first >= 1024 && first <= last && last <= 65_535, {
+    message: 'Both ends must lie in 1024-65535, the first not above the last',
+  });
+
+/** `ss58=role+role,ss58=role` */
+const TrustedKeys = z.string().transform((text, context): TrustedKey[] => {
+  const entries = text.split(',').map((entry) => entry.trim());
+  if (entries.length > MAX_TRUSTED_KEYS) context.addIssue(`At most ${MAX_TRUSTED_KEYS} keys`);
+  return entries.flatMap((entry) => {
+    const [address = '', roles = ''] = entry.split('=');
+    const hotkey = Hotkey.safeParse(address);
+    const granted = z.array(z.enum(ROLES)).min(1).safeParse(roles.split('+'));
+    if (hotkey.success && granted.success) return [{ hotkey: hotkey.data, roles: granted.data }];
+    const problem = hotkey.success ? `roles are ${ROLES.join(', ')}` : 'not an ss58 address';
+    context.addIssue(`"${entry}" is not ss58=role+role: ${problem}`);
+    return [];
+  });
+});
+
+/** `NVIDIA H100 80GB HBM3*2, NVIDIA L40S` */
+const SimulatedGpus = z.string().transform((text, context): string[] => {
+  const names = text.split(',').flatMap((entry) => {
+    const match = /^\s*([^*]{1,80}?)\s*(?:\*\s*(\d{1,2}))?\s*$/.exec(entry);
+    return match === null ? [] : Array<string>(Number(match[2] ?? 1)).fill(match[1] ?? '');
+  });
+  const fits = names.length > 0 && names.length <= MAX_SIMULATED_GPUS;
+  if (!fits) context.addIssue(`Not a list like "NVIDIA L40S*2" of 1-${MAX_SIMULATED_GPUS} GPUs`);
+  return names;
+});
+
+const Schema = z.object({
+  AGENT_EXECUTOR_ID: z.uuid('Not a UUID'),
+  AGENT_HOME: z.string().startsWith('/', 'Not an absolute path').default('/var/lib/podwright'),
+  AGENT_HOST: z.string().default('0.0.0.0'),
+  AGENT_PORT: Port.default(8080),
+  AGENT_PORT_RANGE: PortRange.default({ first: 20_000, last: 20_999 }),
+  AGENT_TRUSTED_KEYS: TrustedKeys.default([]),
+  AGENT_GPU: z.enum(['auto', 'nvidia', 'simulated', 'none']).default('auto'),
+  AGENT_SIMULATED_GPUS: SimulatedGpus.default(['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3']),
+  AGENT_NVIDIA_SMI: z.string().default('nvidia-smi'),
+  AGENT_BUSYBOX: z.string().default('/bin/busybox'),
+  AGENT_DOCKER_SOCKET: z.string().optional(),
+  AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),
+  AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
+  AGENT_EXIT_WITH_PARENT: z.stringbool().default(false),
+});
+
+export type AgentConfig = z.output<typeof Schema>;
+
+/** Throws ConfigError naming every problem at once. */
+export function readConfig(environment: Record<string, string | undefined>): AgentConfig {
+  return parseConfig(Schema, environment, 'AGENT_');
+}
+
+const DEFAULT_SOCKET = '/var/run/docker.sock';
+const UNIX_PREFIX = 'unix://';
+
+/** AGENT_DOCKER_SOCKET, or a Unix socket named by Docker's own DOCKER_HOST, or Docker's default. */
+export function dockerSocketOf(config: AgentConfig, dockerHost: string | undefined): string {
+  if (config.AGENT_DOCKER_SOCKET !== undefined) return config.AGENT_DOCKER_SOCKET;
+  return dockerHost?.startsWith(UNIX_PREFIX) === true
+    ? dockerHost.slice(UNIX_PREFIX.length)
+    : DEFAULT_SOCKET;
+}
+
+/** For `--help`. */
+export const CONFIG_HELP = `AGENT_EXECUTOR_ID         required: this host's id at the marketplace, a UUID
+AGENT_HOME                folder of the store (/var/lib/podwright)
+AGENT_HOST, AGENT_PORT    where to listen (0.0.0.0, 8080)
+AGENT_PORT_RANGE          host ports for pods (20000-20999)
+AGENT_TRUSTED_KEYS        who may call: ss58=role+role,ss58=role (nobody)
+AGENT_GPU                 auto, nvidia, simulated or none (auto)
+AGENT_SIMULATED_GPUS      what simulated GPUs are called (NVIDIA H100 80GB HBM3*2)
+AGENT_NVIDIA_SMI          path of nvidia-smi (nvidia-smi)
+AGENT_BUSYBOX             static busybox for the built-in image (/bin/busybox)
+AGENT_DOCKER_SOCKET       the engine's socket (DOCKER_HOST, or /var/run/docker.sock)
+AGENT_MEMORY_RESERVE_MIB  memory kept from pods (1024)
+AGENT_LOG_LEVEL           fatal, error, warn, info, debug, trace or silent (info)
+AGENT_EXIT_WITH_PARENT    end when the parent process ends (false)`;

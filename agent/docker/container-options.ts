@@ -1,0 +1,58 @@
+/** A ContainerSpec as the engine's create request: every restriction on pods is in this file. Pure. */
+import type { ContainerSpec } from './engine.ts';
+
+/** The engine's default set without NET_RAW, MKNOD and AUDIT_WRITE, which no workload of ours needs. */
+const CAPABILITIES = [
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'KILL',
+  'NET_BIND_SERVICE',
+  'SETFCAP',
+  'SETGID',
+  'SETPCAP',
+  'SETUID',
+  'SYS_CHROOT',
+];
+const NANO_CPUS_PER_CORE = 1e9;
+const LOG_OPTIONS = { 'max-size': '50m', 'max-file': '3' };
+
+/** The body of POST /containers/create. */
+export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
+  const published = spec.ports.flatMap(({ internal, host }) =>
+    ['tcp', 'udp'].map((protocol) => ({ name: `${internal}/${protocol}`, host })),
+  );
+  return {
+    Image: spec.image,
+    Labels: spec.labels,
+    Env: Object.entries(spec.environment).map(([name, value]) => `${name}=${value}`),
+    ...(spec.entrypoint.length > 0 ? { Entrypoint: spec.entrypoint } : {}),
+    ...(spec.command.length > 0 ? { Cmd: spec.command } : {}),
+    ExposedPorts: Object.fromEntries(published.map(({ name }) => [name, {}])),
+    StopTimeout: spec.stopGraceSeconds,
+    HostConfig: {
+      // A PID 1 that ignores SIGTERM would cost every stop the full grace.
+      Init: true,
+      CapDrop: ['ALL'],
+      CapAdd: CAPABILITIES,
+      SecurityOpt: ['no-new-privileges'],
+      Memory: spec.limits.memoryBytes,
+      // Equal to Memory: no swap.
+      MemorySwap: spec.limits.memoryBytes,
+      NanoCpus: Math.round(spec.limits.cpuCores * NANO_CPUS_PER_CORE),
+      PidsLimit: spec.limits.pids,
+      ...(spec.limits.shmBytes > 0 ? { ShmSize: spec.limits.shmBytes } : {}),
+      LogConfig: { Type: 'json-file', Config: LOG_OPTIONS },
+      // The agent restarts pods; two owners of restarts would fight.
+      RestartPolicy: { Name: 'no' },
+      NetworkMode: spec.network ?? 'none',
+      PortBindings: Object.fromEntries(
+        published.map(({ name, host }) => [name, [{ HostIp: '', HostPort: String(host) }]]),
+      ),
+      ...(spec.gpuUuids.length > 0
+        ? { DeviceRequests: [{ Driver: '', DeviceIDs: spec.gpuUuids, Capabilities: [['gpu']] }] }
+        : {}),
+    },
+  };
+}

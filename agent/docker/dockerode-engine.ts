@@ -1,0 +1,250 @@
+/** ContainerEngine over dockerode, which is known to nothing outside this folder. */
+import { Agent } from 'node:http';
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
+import { containerOptions } from './container-options.ts';
+import { type ContainerEngine, type ContainerState, EngineError } from './engine.ts';
+import {
+  Anything,
+  ContainerAnswer,
+  ContainerListAnswer,
+  CreatedAnswer,
+  EventAnswer,
+  ImageAnswer,
+  InfoAnswer,
+  NetworkAnswer,
+  WaitAnswer,
+} from './engine-answers.ts';
+import { createEngineCall, DEADLINES_MS, orAborted, unless } from './engine-call.ts';
+import { toEngineError, toPullError } from './engine-errors.ts';
+import { jsonLines, logFrames, withIdleLimit } from './engine-stream.ts';
+import { loadDockerode } from './load-dockerode.ts';
+import { followPull, PULL_IDLE_MS, PullRecord } from './pull.ts';
+
+const MS_PER_SECOND = 1_000;
+const Dockerode = await loadDockerode();
+
+/** Talks to the engine behind a Unix socket; connects on the first call. */
+export function createDockerodeEngine(options: {
+  socketPath: string;
+  clock: Clock;
+}): ContainerEngine {
+  const { clock } = options;
+  const call = createEngineCall(clock);
+  const connection = {
+    socketPath: options.socketPath,
+    // A DOCKER_HOST in the environment would win over the socket otherwise.
+    host: undefined,
+    // New connections cost more than the small calls themselves.
+    agent: new Agent({ keepAlive: true }),
+  };
+  const docker = new Dockerode(connection);
+
+  const inspectContainer = (idOrName: string): Promise<ContainerState | null> =>
+    unless(
+      ['not_found'],
+      null,
+      call(DEADLINES_MS.inspect, ContainerAnswer, (abortSignal) =>
+        docker.getContainer(idOrName).inspect({ abortSignal }),
+      ),
+    );
+
+  const listNetworks = (labels: Record<string, string>) =>
+    call(DEADLINES_MS.network, z.array(NetworkAnswer), (abortSignal) =>
+      docker.listNetworks({ filters: labelFilter(labels), abortSignal }),
+    );
+
+  return {
+    // dockerode takes no signal for these three: past the deadline the request itself is left alone.
+    async ping() {
+      await call(DEADLINES_MS.inspect, Anything, () => docker.ping());
+    },
+    info: () => call(DEADLINES_MS.inspect, InfoAnswer, () => docker.info()),
+    inspectImage: (reference) =>
+      unless(
+        ['not_found'],
+        null,
+        call(DEADLINES_MS.inspect, ImageAnswer, () => docker.getImage(reference).inspect()),
+      ),
+    async pullImage(reference, onProgress, signal) {
+      const ended = new AbortController();
+      const abortSignal = AbortSignal.any([signal, ended.signal]);
+      try {
+        const stream = await orAborted(
+          docker.createImage({ fromImage: withTag(reference), abortSignal }),
+          signal,
+        );
+        const records = jsonLines(bytesOf(stream), PullRecord);
+        await orAborted(
+          followPull(withIdleLimit(records, clock, PULL_IDLE_MS), onProgress),
+          signal,
+        );
+      } catch (error) {
+        throw pullFailure(error, signal);
+      } finally {
+        // Closes the connection, which is how the engine learns that nobody wants the image any more.
+        ended.abort();
+      }
+    },
+    async importImage(tar, reference, changes) {
+      const [repo = '', tag = ''] = splitTag(reference);
+      await call(DEADLINES_MS.import, Anything, async (abortSignal) => {
+        const query = { fromSrc: '-', repo, tag, changes };
+        const importing = { _query: query, abortSignal };
+        const stream = await docker.importImage(Readable.from(tar), importing);
+        const records = jsonLines(bytesOf(stream), PullRecord);
+        await followPull(records, () => undefined);
+      });
+    },
+
+    async ensureNetwork(name, labels) {
+      try {
+        const created = await call(DEADLINES_MS.network, CreatedAnswer, async (abortSignal) => {
+          const { id } = await docker.createNetwork({
+            Name: name,
+            Driver: 'bridge',
+            CheckDuplicate: true,
+            Labels: labels,
+            // Subnets are the engine's choice for now: its pools give some tens of networks, and an
+            // own choice belongs to the firewall rules that name those subnets.
+            Options: { 'com.docker.network.bridge.enable_icc': 'false' },
+            abortSignal,
+          });
+          return { Id: id };
+        });
+        return { id: created.Id };
+      } catch (error) {
+        if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
+        const found = (await listNetworks(labels)).find((network) => network.name === name);
+        if (found === undefined) throw error;
+        return { id: found.id };
+      }
+    },
+    listNetworks,
+    async removeNetwork(nameOrId) {
+      await unless(
+        ['not_found'],
+        undefined,
+        call(DEADLINES_MS.network, Anything, (abortSignal) =>
+          docker.getNetwork(nameOrId).remove({ abortSignal }),
+        ),
+      );
+    },
+
+    async createContainer(spec) {
+      const { Id } = await call(DEADLINES_MS.create, CreatedAnswer, async (abortSignal) => {
+        // Without these two, dockerode would send the whole request in the query string as well.
+        const request = { _query: { name: spec.name }, _body: containerOptions(spec), abortSignal };
+        return { Id: (await docker.createContainer(request)).id };
+      });
+      return Id;
+    },
+    async startContainer(id) {
+      await call(DEADLINES_MS.start, Anything, (abortSignal) =>
+        unlessUnchanged(docker.getContainer(id).start({ abortSignal })),
+      );
+    },
+    async stopContainer(id, graceSeconds) {
+      const deadlineMs = graceSeconds * MS_PER_SECOND + DEADLINES_MS.stop;
+      const stopped = call(deadlineMs, Anything, (abortSignal) =>
+        unlessUnchanged(docker.getContainer(id).stop({ t: graceSeconds, abortSignal })),
+      );
+      await unless(['not_found'], undefined, stopped);
+    },
+    async removeContainer(id) {
+      const removed = call(DEADLINES_MS.create, Anything, (abortSignal) =>
+        docker.getContainer(id).remove({ force: true, v: true, abortSignal }),
+      );
+      await unless(['not_found'], undefined, removed);
+    },
+    inspectContainer,
+    async listContainers(labels) {
+      const rows = await call(DEADLINES_MS.list, ContainerListAnswer, (abortSignal) =>
+        docker.listContainers({ all: true, filters: labelFilter(labels), abortSignal }),
+      );
+      // The list tells neither exit codes nor times.
+      const states = await Promise.all(rows.map((row) => inspectContainer(row.Id)));
+      return states.filter((state) => state !== null);
+    },
+    async waitContainer(id, signal) {
+      try {
+        const waiting = docker.getContainer(id).wait({ abortSignal: signal });
+        return WaitAnswer.parse(await orAborted(waiting, signal)).StatusCode;
+      } catch (error) {
+        throw toEngineError(error);
+      }
+    },
+
+    async *containerLogs(id, { tail, follow, sinceMs }, signal) {
+      const query = {
+        stdout: true,
+        stderr: true,
+        timestamps: true,
+        follow,
+        tail,
+        ...(sinceMs === undefined ? {} : { since: (sinceMs / MS_PER_SECOND).toFixed(3) }),
+      };
+      try {
+        // `follow: true` makes dockerode hand out a stream; what the engine is asked is in _query.
+        const request = { follow: true as const, _query: query, abortSignal: signal };
+        const stream = await docker.getContainer(id).logs(request);
+        yield* logFrames(bytesOf(stream));
+      } catch (error) {
+        if (!signal.aborted) throw toEngineError(error);
+      }
+    },
+    async *events(labels, signal) {
+      try {
+        const filters = JSON.stringify({ type: ['container'], ...labelFilter(labels) });
+        const stream = await docker.getEvents({ filters, abortSignal: signal });
+        yield* jsonLines(bytesOf(stream), EventAnswer);
+      } catch (error) {
+        if (!signal.aborted) throw toEngineError(error);
+      }
+      if (!signal.aborted) throw new EngineError('unavailable', 'the event stream ended');
+    },
+  };
+}
+
+/** dockerode's types know streams only by their old interface, which may also give text. */
+async function* bytesOf(stream: NodeJS.ReadableStream): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+}
+
+function labelFilter(labels: Record<string, string>): { label: string[] } {
+  return { label: Object.entries(labels).map(([name, value]) => `${name}=${value}`) };
+}
+
+/** Without a tag the engine would pull every tag there is. */
+function withTag(reference: string): string {
+  return reference.includes('@') || splitTag(reference).length > 1
+    ? reference
+    : `${reference}:latest`;
+}
+
+/** `[repository, tag]`, or `[repository]`; a colon before the last slash belongs to a port. */
+function splitTag(reference: string): string[] {
+  const at = reference.lastIndexOf(':');
+  if (at === -1 || reference.indexOf('/', at) !== -1) return [reference];
+  return [reference.slice(0, at), reference.slice(at + 1)];
+}
+
+/** 304 means that the container is in the wanted state already. */
+async function unlessUnchanged(work: Promise<unknown>): Promise<unknown> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Error && 'statusCode' in error && error.statusCode === 304) return null;
+    throw error;
+  }
+}
+
+/** A refusal before the stream began carries a status; its words are those of the registry all the same. */
+function pullFailure(error: unknown, signal: AbortSignal): EngineError {
+  if (signal.aborted) return new EngineError('deadline', 'the pull was ended', { cause: error });
+  const known = toEngineError(error);
+  return known.kind === 'unavailable' || known.kind.startsWith('image_')
+    ? known
+    : toPullError(known.message, error);
+}

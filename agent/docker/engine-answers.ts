@@ -1,0 +1,96 @@
+/** The parts of the engine's answers that we read, and how they become the port's types. */
+import { z } from 'zod';
+import { parseIsoTime } from '#shared/clock.ts';
+import type { ContainerState, EngineEvent, EngineInfo } from './engine.ts';
+import { LABELS } from './engine.ts';
+
+const Labels = z
+  .record(z.string(), z.string())
+  .nullish()
+  .transform((labels) => labels ?? {});
+
+/** The engine's time; the year 1 is its way to say never. */
+const Time = z.string().transform((text) => Math.max(0, parseIsoTime(text) ?? 0));
+
+export const Anything = z.unknown();
+export const CreatedAnswer = z.object({ Id: z.string() });
+export const WaitAnswer = z.object({ StatusCode: z.int() });
+
+export const InfoAnswer = z
+  .object({
+    ServerVersion: z.string(),
+    Driver: z.string(),
+    CgroupVersion: z.string().default('1'),
+    Runtimes: z.record(z.string(), z.unknown()).nullish(),
+    DockerRootDir: z.string(),
+  })
+  .transform(
+    (info): EngineInfo => ({
+      version: info.ServerVersion,
+      storageDriver: info.Driver,
+      cgroupVersion: info.CgroupVersion,
+      runtimes: Object.keys(info.Runtimes ?? {}),
+      rootDir: info.DockerRootDir,
+    }),
+  );
+
+export const ImageAnswer = z
+  .object({ Id: z.string(), RepoDigests: z.array(z.string()).nullish(), Size: z.number() })
+  .transform((image) => ({
+    id: image.Id,
+    repoDigests: image.RepoDigests ?? [],
+    sizeBytes: image.Size,
+  }));
+
+export const NetworkAnswer = z
+  .object({ Id: z.string(), Name: z.string(), Labels })
+  .transform((network) => ({ id: network.Id, name: network.Name, labels: network.Labels }));
+
+export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
+
+export const ContainerAnswer = z
+  .object({
+    Id: z.string(),
+    Name: z.string(),
+    Image: z.string(),
+    Config: z.object({ Labels }),
+    State: z.object({
+      Status: z.enum(['created', 'running', 'paused', 'restarting', 'exited', 'dead', 'removing']),
+      ExitCode: z.int(),
+      OOMKilled: z.boolean(),
+      Error: z.string(),
+      StartedAt: Time,
+      FinishedAt: Time,
+    }),
+  })
+  .transform(
+    ({ Id, Name, Image, Config, State }): ContainerState => ({
+      id: Id,
+      name: Name.replace(/^\//, ''),
+      labels: Config.Labels,
+      status: State.Status,
+      exitCode: State.ExitCode,
+      oomKilled: State.OOMKilled,
+      startError: State.Error,
+      startedMs: State.StartedAt,
+      finishedMs: State.FinishedAt,
+      imageId: Image,
+    }),
+  );
+
+const NANOS_PER_MS = 1e6;
+
+export const EventAnswer = z
+  .object({
+    Action: z.string(),
+    Actor: z.object({ ID: z.string(), Attributes: z.record(z.string(), z.string()).default({}) }),
+    timeNano: z.number(),
+  })
+  .transform(
+    ({ Action, Actor, timeNano }): EngineEvent => ({
+      podId: Actor.Attributes[LABELS.pod] ?? '',
+      containerId: Actor.ID,
+      action: Action,
+      timeMs: Math.floor(timeNano / NANOS_PER_MS),
+    }),
+  );

@@ -1,0 +1,74 @@
+/** What the engine's refusals mean: status codes and texts -> EngineError (agent reference 2.1). */
+import { z } from 'zod';
+import { EngineError, type EngineErrorKind } from './engine.ts';
+
+const Refusal = z.object({
+  statusCode: z.int().optional(),
+  code: z.string().optional(),
+  message: z.string().default(''),
+  json: z.object({ message: z.string() }).optional().catch(undefined),
+});
+
+/** Longest engine text that is passed on; some carry whole stack traces. */
+const MAX_MESSAGE_CHARS = 500;
+
+const UNREACHABLE_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'EACCES',
+  'ENOTFOUND',
+  'ETIMEDOUT',
+]);
+
+/** First match wins. The engine says 500 for nearly everything, so the text decides. */
+const TEXTS: readonly [RegExp, EngineErrorKind][] = [
+  [/port is already allocated|address already in use/i, 'port_busy'],
+  [/could not select device driver|nvidia|\bcdi\b|unresolvable .*device/i, 'device'],
+];
+
+const PULL_TEXTS: readonly [RegExp, EngineErrorKind][] = [
+  [/toomanyrequests|too many requests|rate limit/i, 'image_rate_limited'],
+  [/no space left on device|disk quota exceeded/i, 'image_no_space'],
+  [/unauthorized|authentication required|denied|forbidden|no basic auth/i, 'image_auth'],
+  [/manifest unknown|not found|does not exist|no such image|invalid reference/i, 'image_not_found'],
+  [/no matching manifest/i, 'image_not_found'],
+  [
+    /dial tcp|lookup |connection refused|i\/o timeout|no such host|TLS|certificate|EOF|timeout|network|server gave HTTP/i,
+    'image_unreachable',
+  ],
+];
+
+/** The EngineError for anything that a call rejected with; an EngineError stays as it is. */
+export function toEngineError(cause: unknown): EngineError {
+  if (cause instanceof EngineError) return cause;
+  const parsed = Refusal.safeParse(fieldsOf(cause));
+  if (!parsed.success) return new EngineError('unavailable', 'no usable answer', { cause });
+  const { statusCode, json, message } = parsed.data;
+  const text = (json?.message ?? message).trim().slice(0, MAX_MESSAGE_CHARS);
+  return new EngineError(kindOf(statusCode, parsed.data.code, text), text, { cause });
+}
+
+/** The same for the words of a pull, which arrive in the progress stream or as the call's refusal. */
+export function toPullError(text: string, cause?: unknown): EngineError {
+  const kind = PULL_TEXTS.find(([pattern]) => pattern.test(text))?.[1] ?? 'image_unreachable';
+  return new EngineError(kind, text.slice(0, MAX_MESSAGE_CHARS), { cause });
+}
+
+function kindOf(status: number | undefined, code: string | undefined, text: string) {
+  if (status === undefined) {
+    const gone = code === undefined || UNREACHABLE_CODES.has(code) || /hang up|aborted/i.test(text);
+    return gone ? 'unavailable' : 'refused';
+  }
+  if (status === 404) return 'not_found';
+  if (status === 409) return 'conflict';
+  return TEXTS.find(([pattern]) => pattern.test(text))?.[1] ?? 'refused';
+}
+
+/** An error's message is not enumerable; what the client adds to it is. */
+function fieldsOf(cause: unknown): unknown {
+  if (!(cause instanceof Error)) return {};
+  const { message } = cause;
+  return { ...cause, message };
+}

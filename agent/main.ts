@@ -1,0 +1,144 @@
+/** The agent's process: environment -> real adapters -> createAgent -> listen. */
+import { readFileSync } from 'node:fs';
+import { cpus, totalmem, uptime } from 'node:os';
+import { systemClock } from '#shared/clock.ts';
+import { ConfigError } from '#shared/config.ts';
+import { ApiError, messageOf } from '#shared/errors.ts';
+import { createLog, type Log } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { VERSION } from '#shared/version.ts';
+import { type Agent, type AgentAuth, createAgent } from './app.ts';
+import { type AgentConfig, CONFIG_HELP, dockerSocketOf, readConfig } from './config.ts';
+import { createDockerodeEngine } from './docker/dockerode-engine.ts';
+import type { GpuSource } from './gpu/gpu-lease.ts';
+import { probePort } from './ports/port-probe.ts';
+import { openHome } from './store/database.ts';
+
+const BYTES_PER_MIB = 1024 * 1024;
+const MS_PER_SECOND = 1_000;
+/** Requests and steps under way may take this long to end; a pod's step cut off later resumes at the next start. */
+const SHUTDOWN_MS = 10_000;
+const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
+
+const HELP = `Usage: agent/main.ts [--help | --version | --check-config]
+
+The Podwright agent. It is configured by environment variables:
+
+${CONFIG_HELP}
+`;
+
+function configOrExit(): AgentConfig {
+  try {
+    return readConfig(process.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`podwright-agent: ${error.message}\n`);
+    process.exit(2);
+  }
+}
+
+async function run(config: AgentConfig): Promise<void> {
+  const clock = systemClock;
+  const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
+  warnAboutEphemeralPorts(config, log);
+  const home = openHome(config.AGENT_HOME);
+  const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
+  const agent = createAgent({
+    executorId: config.AGENT_EXECUTOR_ID,
+    clock,
+    random: systemRandom,
+    log,
+    database: home.database,
+    engine: createDockerodeEngine({ socketPath, clock }),
+    gpus: noGpus,
+    probePort,
+    auth: closedAuth,
+    portRange: config.AGENT_PORT_RANGE,
+    busyboxPath: config.AGENT_BUSYBOX,
+    host: {
+      memoryBytes: totalmem(),
+      memoryReserveBytes: config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
+      cpuCores: cpus().length,
+      bootMs: clock.now() - uptime() * MS_PER_SECOND,
+    },
+  });
+
+  const shutDown = once(() => endProcess(agent, home.close, log));
+  process.on('SIGTERM', shutDown);
+  process.on('SIGINT', shutDown);
+  if (config.AGENT_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
+
+  await agent.server.listen({ host: config.AGENT_HOST, port: config.AGENT_PORT });
+  agent.start();
+  const address = agent.server.server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');
+  process.send?.({ ready: true, port });
+}
+
+/** Pods keep running; the next start finds them by their labels. */
+async function endProcess(agent: Agent, closeHome: () => void, log: Log): Promise<void> {
+  log.info('shutting down; pods keep running');
+  const timeUp = systemClock.sleep(SHUTDOWN_MS);
+  await Promise.race([agent.stop(), timeUp]).catch((error: unknown) =>
+    log.error({ err: error }, 'shutting down failed'),
+  );
+  closeHome();
+  process.exit(0);
+}
+
+function once(work: () => Promise<void>): () => void {
+  let begun = false;
+  return () => {
+    if (begun) return;
+    begun = true;
+    void work();
+  };
+}
+
+/** The kernel hands these ports to outgoing connections, so one of ours may be taken at any moment. */
+function warnAboutEphemeralPorts({ AGENT_PORT_RANGE: range }: AgentConfig, log: Log): void {
+  try {
+    const [low = 0, high = 0] = readFileSync(EPHEMERAL_PORTS, 'utf8').split(/\s+/).map(Number);
+    if (range.first > high || range.last < low) return;
+    log.warn({ range, ephemeral: { low, high } }, 'AGENT_PORT_RANGE overlaps the ephemeral ports');
+  } catch (error) {
+    log.debug({ detail: messageOf(error) }, 'the range of ephemeral ports is not known');
+  }
+}
+
+/** A host whose GPUs nobody reads has none to rent. */
+const noGpus: GpuSource = {
+  listGpus: async () => [],
+  isFree: async () => true,
+  gpuMode: () => 'none',
+};
+
+/** Without a list of trusted keys nobody may do anything. */
+const closedAuth: AgentAuth = {
+  async onRequest() {
+    throw new ApiError('auth_failed', 'This agent trusts nobody');
+  },
+  async verifyBody() {},
+};
+
+if (process.features.typescript === false) throw new Error('run this with Node 26: npm run agent');
+
+switch (process.argv[2]) {
+  case undefined:
+    await run(configOrExit());
+    break;
+  case '--version':
+    process.stdout.write(`${VERSION}\n`);
+    break;
+  case '--check-config':
+    configOrExit();
+    process.stdout.write('configuration accepted\n');
+    break;
+  case '--help':
+    process.stdout.write(HELP);
+    break;
+  default:
+    process.stderr.write(HELP);
+    process.exitCode = 2;
+}

@@ -1,0 +1,62 @@
+/** A pod as the agent works with it: its row with the spec and the structured columns read. Pure. */
+import { createHash } from 'node:crypto';
+import type { z } from 'zod';
+import { PodSpec, PodView } from '#shared/agent-api/pod.ts';
+import type { PodRow } from '../store/pod.store.ts';
+
+export type LastExit = NonNullable<PodView['last_exit']>;
+export type PortMapping = { internal: number; host: number };
+
+const Conditions = PodView.shape.conditions;
+const LastExit = PodView.shape.last_exit;
+
+/** The spec of a row. Throws ZodError when it is corrupt. */
+export function specOf(row: PodRow): PodSpec {
+  return PodSpec.parse(JSON.parse(row.spec_json));
+}
+
+/** How the last container of the pod ended, if one has. */
+export function lastExitOf(row: PodRow): LastExit | null {
+  return row.last_exit_json === null ? null : LastExit.parse(JSON.parse(row.last_exit_json));
+}
+
+/** The conditions as they were last saved. */
+export function conditionsOf(row: PodRow): z.output<typeof Conditions> {
+  return Conditions.parse(JSON.parse(row.conditions_json));
+}
+
+/** Equal for equal content, however its members were ordered. */
+export function specHash(spec: PodSpec): string {
+  return sha256(canonicalJson(spec));
+}
+
+/**
+ * What a container was made from: the spec and the host ports. Carried by its label, so that an agent
+ * that was killed between two steps knows whether the container it finds is the one it wants.
+ */
+export function launchHash(hashOfSpec: string, ports: readonly PortMapping[]): string {
+  return sha256(canonicalJson({ spec: hashOfSpec, ports }));
+}
+
+/** The name of the container of one generation. */
+export function containerName(podId: string, generation: number): string {
+  return `pod-${podId}-g${generation}`;
+}
+
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    isPlainObject(member) ? Object.fromEntries(Object.entries(member).sort(byName)) : member,
+  );
+}
+
+function byName([a]: [string, unknown], [b]: [string, unknown]): number {
+  return a < b ? -1 : 1;
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,31 @@
+/** The routes of pods (design, "The agent's HTTP interface"). */
+import { z } from 'zod';
+import { PodId, PodList, PodSpec, PodView, RebootRequest } from '#shared/agent-api/pod.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { PodService } from './pod.service.ts';
+
+const params = z.object({ id: PodId });
+const response = { 200: PodView };
+
+/** Signatures and roles are checked by the server's hooks before any of these runs. */
+export function registerPodRoutes(server: HttpServer, pods: PodService): void {
+  server.get('/v1/pods', { schema: { response: { 200: PodList } } }, async () => ({
+    pods: pods.list(),
+  }));
+  server.get('/v1/pods/:id', { schema: { params, response } }, async ({ params }) =>
+    pods.get(params.id),
+  );
+  server.put(
+    '/v1/pods/:id',
+    { schema: { params, body: PodSpec, response } },
+    async ({ params, body }) => pods.put(params.id, body),
+  );
+  server.delete('/v1/pods/:id', { schema: { params, response } }, async ({ params }) =>
+    pods.remove(params.id),
+  );
+  server.post(
+    '/v1/pods/:id/reboot',
+    { schema: { params, body: RebootRequest, response } },
+    async ({ params, body }) => pods.reboot(params.id, body.reboot),
+  );
+}

@@ -1,0 +1,57 @@
+/** The agent's database file: opened, locked and migrated. Its tables are in schema.sql. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type DatabaseSync, inTransaction, lockExclusively, openSqlite } from '#shared/sqlite.ts';
+
+/** Applied in order, never edited once released: a store of number n has had the first n. */
+const MIGRATIONS = [readFileSync(new URL('./schema.sql', import.meta.url), 'utf8')];
+
+/** Opens (or creates) the store at `path`, or in memory with `:memory:`, and brings it to the newest schema. */
+export function openDatabase(path: string): DatabaseSync {
+  const database = openSqlite(path);
+  migrate(database);
+  return database;
+}
+
+/** Opens the store of a home folder for this process alone; throws when another agent has it. */
+export function openHome(home: string): { database: DatabaseSync; close(): void } {
+  const lock = lockHome(home);
+  const database = openDatabase(join(home, 'agent.sqlite'));
+  return {
+    database,
+    close() {
+      database.close();
+      lock.close();
+    },
+  };
+}
+
+function lockHome(home: string): DatabaseSync {
+  try {
+    return lockExclusively(join(home, 'agent.lock'));
+  } catch (cause) {
+    throw new Error(`another agent uses ${home}, or it cannot be written`, { cause });
+  }
+}
+
+function migrate(database: DatabaseSync): void {
+  inTransaction(database, () => {
+    database.exec(
+      'CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT',
+    );
+    const found = database.prepare(`SELECT value FROM meta WHERE name = 'schema'`).get();
+    const schema = Number(found?.['value'] ?? 0);
+    if (schema > MIGRATIONS.length) {
+      throw new Error(
+        `the store has schema ${schema}, newer than this agent's ${MIGRATIONS.length}`,
+      );
+    }
+    for (const step of MIGRATIONS.slice(schema)) database.exec(step);
+    database
+      .prepare(
+        `INSERT INTO meta (name, value) VALUES ('schema', :schema)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+      )
+      .run({ schema: String(MIGRATIONS.length) });
+  });
+}

@@ -1,0 +1,218 @@
+/** What every ContainerEngine must do: run against the real one and the fake, so that the fake can be believed. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import {
+  type ContainerEngine,
+  type ContainerSpec,
+  EngineError,
+  type EngineEvent,
+  LABELS,
+} from '../../agent/docker/engine.ts';
+import { eventually } from '../fakes/eventually.ts';
+
+/** The image must hold a shell, and a default command that ends on SIGTERM. */
+export type EngineUnderTest = {
+  engine: ContainerEngine;
+  image: string;
+  testRun: string;
+  /** First of a few host ports that nothing listens on. */
+  firstPort: number;
+};
+
+const NEVER = new AbortController().signal;
+
+/** Declares the suite; `prepare` runs once. Everything made carries the test run's label and is removed again. */
+export function describeEngine(name: string, prepare: () => Promise<EngineUnderTest>): void {
+  describe(`container engine: ${name}`, () => {
+    let subject: EngineUnderTest;
+    let engine: ContainerEngine;
+    const scope = systemRandom.uuid();
+    const labels = { [LABELS.managed]: '1', [LABELS.executor]: scope };
+
+    beforeAll(async () => {
+      subject = await prepare();
+      engine = subject.engine;
+    });
+
+    afterAll(async () => {
+      for (const { id } of await engine.listContainers(labels)) await engine.removeContainer(id);
+      for (const { id } of await engine.listNetworks(labels)) await engine.removeNetwork(id);
+    });
+
+    function allLabels(podId = systemRandom.uuid()): Record<string, string> {
+      return { ...labels, [LABELS.pod]: podId, 'io.podwright.test-run': subject.testRun };
+    }
+
+    function specOf(change: Partial<ContainerSpec> = {}): ContainerSpec {
+      return {
+        name: `contract-${systemRandom.uuid()}`,
+        image: subject.image,
+        labels: allLabels(),
+        entrypoint: [],
+        command: [],
+        environment: {},
+        network: null,
+        ports: [],
+        gpuUuids: [],
+        limits: { cpuCores: 0.5, memoryBytes: 2 ** 25, shmBytes: 2 ** 20, pids: 64 },
+        stopGraceSeconds: 5,
+        ...change,
+      };
+    }
+
+    async function kindOf(work: Promise<unknown>): Promise<string> {
+      const error = await work.then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      return error instanceof EngineError ? error.kind : `no EngineError: ${String(error)}`;
+    }
+
+    it('answers, and says what it is', async () => {
+      await engine.ping();
+      const info = await engine.info();
+      expect(info.version).toMatch(/./);
+      expect(info.rootDir).toMatch(/^\//);
+      expect(info.runtimes).toContain('runc');
+    });
+
+    it('knows the images that it has, and tells a missing one as null', async () => {
+      const image = await engine.inspectImage(subject.image);
+      expect(image?.id).toMatch(/^sha256:[0-9a-f]{64}$/);
+      expect(await engine.inspectImage('podwright.local/none:1')).toBeNull();
+    });
+
+    it('takes a container from created over running and exited to gone', async () => {
+      const spec = specOf();
+      const id = await engine.createContainer(spec);
+      const created = { id, name: spec.name, status: 'created', startedMs: 0, finishedMs: 0 };
+      expect(await engine.inspectContainer(id)).toMatchObject({ ...created, startError: '' });
+
+      const beforeMs = systemClock.now();
+      await engine.startContainer(id);
+      const running = await engine.inspectContainer(spec.name);
+      expect(running).toMatchObject({ id, status: 'running', exitCode: 0, oomKilled: false });
+      expect(Math.abs((running?.startedMs ?? 0) - beforeMs)).toBeLessThan(30_000);
+      expect(running?.labels).toMatchObject(spec.labels);
+
+      await engine.stopContainer(id, 5);
+      const stopped = await engine.inspectContainer(id);
+      expect(stopped?.status).toBe('exited');
+      expect(stopped?.finishedMs).toBeGreaterThanOrEqual(running?.startedMs ?? Infinity);
+
+      await engine.startContainer(id);
+      const again = await engine.inspectContainer(id);
+      expect(again).toMatchObject({ id, status: 'running' });
+      expect(again?.startedMs).toBeGreaterThan(running?.startedMs ?? Infinity);
+
+      await engine.removeContainer(id);
+      expect(await engine.inspectContainer(id)).toBeNull();
+    });
+
+    it('makes every repeated call harmless', async () => {
+      const id = await engine.createContainer(specOf());
+      await engine.startContainer(id);
+      await engine.startContainer(id);
+      await engine.stopContainer(id, 5);
+      await engine.stopContainer(id, 5);
+      await engine.removeContainer(id);
+      await engine.removeContainer(id);
+      await engine.stopContainer(id, 5);
+      expect(await kindOf(engine.startContainer(id))).toBe('not_found');
+    });
+
+    it('refuses a name that is taken, and an image that is missing', async () => {
+      const spec = specOf();
+      await engine.createContainer(spec);
+      expect(await kindOf(engine.createContainer(spec))).toBe('conflict');
+      const missing = specOf({ image: 'podwright.local/none:1' });
+      expect(await kindOf(engine.createContainer(missing))).toBe('not_found');
+    });
+
+    it('leaves a container created when its host port is taken, and tells which port', async () => {
+      const ports = [{ internal: 8000, host: subject.firstPort }];
+      const network = `contract-${systemRandom.uuid()}`;
+      await engine.ensureNetwork(network, allLabels());
+      const first = await engine.createContainer(specOf({ ports, network }));
+      await engine.startContainer(first);
+      const second = await engine.createContainer(specOf({ ports, network }));
+      const refusal = await engine.startContainer(second).catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(EngineError);
+      expect(refusal).toMatchObject({
+        kind: 'port_busy',
+        message: expect.stringContaining(String(subject.firstPort)),
+      });
+      const left = await engine.inspectContainer(second);
+      expect(left).toMatchObject({ status: 'created', startError: expect.stringMatching(/./) });
+      await engine.removeContainer(first);
+      await engine.startContainer(second);
+      expect(await engine.inspectContainer(second)).toMatchObject({ status: 'running' });
+    });
+
+    it('lists exactly what carries all the labels, in any state', async () => {
+      const mine = specOf();
+      const id = await engine.createContainer(mine);
+      await engine.createContainer(specOf());
+      const found = await engine.listContainers(mine.labels);
+      expect(found.map((container) => container.id)).toEqual([id]);
+      expect(await engine.listContainers({ [LABELS.executor]: systemRandom.uuid() })).toEqual([]);
+    });
+
+    it('makes a network once per name and gives it to its owner only', async () => {
+      const network = `contract-${systemRandom.uuid()}`;
+      const owner = allLabels();
+      const { id } = await engine.ensureNetwork(network, owner);
+      expect(await engine.ensureNetwork(network, owner)).toEqual({ id });
+      expect(await kindOf(engine.ensureNetwork(network, allLabels()))).toBe('conflict');
+      const found = await engine.listNetworks(owner);
+      expect(found).toMatchObject([{ id, name: network }]);
+      await engine.removeNetwork(id);
+      await engine.removeNetwork(network);
+      expect(await engine.listNetworks(owner)).toEqual([]);
+    });
+
+    it('tells when a container has ended, and stops waiting on request', async () => {
+      const id = await engine.createContainer(specOf());
+      await engine.startContainer(id);
+      const waiting = engine.waitContainer(id, NEVER);
+      await engine.stopContainer(id, 5);
+      expect(await waiting).toBe((await engine.inspectContainer(id))?.exitCode);
+
+      await engine.startContainer(id);
+      const abort = new AbortController();
+      const ended = kindOf(engine.waitContainer(id, abort.signal));
+      abort.abort();
+      expect(await ended).not.toContain('no EngineError');
+    });
+
+    it('streams the events of the objects that carry the labels, until the signal aborts', async () => {
+      const podId = systemRandom.uuid();
+      const mine = specOf({ labels: allLabels(podId) });
+      const abort = new AbortController();
+      const seen: EngineEvent[] = [];
+      const reading = (async () => {
+        for await (const event of engine.events({ [LABELS.pod]: podId }, abort.signal)) {
+          seen.push(event);
+        }
+      })();
+      const id = await engine.createContainer(mine);
+      const other = await engine.createContainer(specOf());
+      await engine.startContainer(other);
+      // A stream has no moment at which it is known to be open: start and stop until it shows.
+      await eventually('an event', async () => {
+        await engine.startContainer(id);
+        await engine.stopContainer(id, 5);
+        return seen.some((event) => event.action === 'die');
+      });
+      expect(seen.every((event) => event.podId === podId && event.containerId === id)).toBe(true);
+      abort.abort();
+      await reading;
+    });
+
+    it('refuses to pull what it cannot reach', async () => {
+      const pull = engine.pullImage('127.0.0.1:1/podwright/none:1', () => undefined, NEVER);
+      expect(await kindOf(pull)).toMatch(/^image_/);
+    });
+  });
+}

@@ -1,0 +1,22 @@
+/** Waits for something to become true without guessing how long it takes. */
+import { systemClock } from '#shared/clock.ts';
+
+const DEFAULT_TIMEOUT_MS = 20_000;
+const POLL_MS = 20;
+
+/** Polls until `look` gives something other than null, undefined or false; throws when that takes too long. */
+export async function eventually<T>(
+  what: string,
+  look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
+  timeoutMs = DEFAULT_TIMEOUT_MS,
+): Promise<T> {
+  const startedMs = systemClock.monotonicMs();
+  for (;;) {
+    const found = await look();
+    if (found !== null && found !== undefined && found !== false) return found;
+    if (systemClock.monotonicMs() - startedMs > timeoutMs) {
+      throw new Error(`${what}: not within ${timeoutMs} ms`);
+    }
+    await systemClock.sleep(POLL_MS);
+  }
+}
