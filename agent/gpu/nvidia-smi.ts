@@ -2,6 +2,7 @@
 import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { CommandResult, RunCommand } from '#shared/run-command.ts';
+import { withDeadline } from '#shared/with-deadline.ts';
 
 export type SmiOutput = {
   /** Whatever was printed, also by a run that failed: data beside a warning is still data. */
@@ -49,13 +50,13 @@ export function createNvidiaSmi(options: NvidiaSmiOptions): NvidiaSmi {
     const finished = runCommand(PROGRAM, args, limits)
       .then((result) => outputOf(result, timeoutMs))
       .catch((error: unknown) => nothing(`${PROGRAM_MISSING}: ${messageOf(error)}`));
-    const output = await within(clock, timeoutMs + KILL_GRACE_MS, finished);
-    if (output !== null) return output;
-    unkillable = true;
-    void finished.then(() => {
-      unkillable = false;
+    return withDeadline(clock, timeoutMs + KILL_GRACE_MS, finished).catch(() => {
+      unkillable = true;
+      void finished.then(() => {
+        unkillable = false;
+      });
+      return nothing(`nvidia-smi did not end within ${timeoutMs} ms and cannot be killed`);
     });
-    return nothing(`nvidia-smi did not end within ${timeoutMs} ms and cannot be killed`);
   }
 
   return {
@@ -69,20 +70,6 @@ export function createNvidiaSmi(options: NvidiaSmiOptions): NvidiaSmi {
       return output;
     },
   };
-}
-
-/** Null when `work` is not done after `ms`. */
-async function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | null> {
-  const done = new AbortController();
-  const timeout = clock.sleep(ms, done.signal).then(
-    () => null,
-    () => null,
-  );
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    done.abort();
-  }
 }
 
 function nothing(problem: string): SmiOutput {
