@@ -1,0 +1,354 @@
+import { request as httpRequest } from 'node:http';
+import { ed25519PairFromSeed, ed25519Sign } from '@polkadot/util-crypto';
+import { afterEach, expect, it } from 'vitest';
+import { z } from 'zod';
+import { AGENT_ROUTES } from '#shared/agent-api/routes.ts';
+import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import {
+  type CanonicalParts,
+  canonicalRequest,
+  SIGNATURE_HEADERS,
+  sha256Hex,
+} from '#shared/signing/canonical-request.ts';
+import { hotkeyOf } from '#shared/signing/hotkey.ts';
+import { ROLES, type Role } from '#shared/signing/request-verifier.ts';
+import { createSigner, toHex } from '#shared/signing/sr25519.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { partsToSign, signatureHeaders } from '../../test/fakes/sign-request.ts';
+import { createAuth, registerAuth } from './auth.ts';
+import { BURST, REFILL_MS } from './failure-limit.ts';
+
+const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
+const URL = '/v1/pods/3f9f41a6-0002-4000-8000-000000000002/reboot?a=1&b=2';
+const BODY = '{"reboot":1}';
+const JSON_TYPE = { 'content-type': 'application/json' };
+const controller = createSigner(new Uint8Array(32).fill(1));
+const reader = createSigner(new Uint8Array(32).fill(2));
+const stranger = createSigner(new Uint8Array(32).fill(3));
+const edPair = ed25519PairFromSeed(new Uint8Array(32).fill(4));
+const edSigner = {
+  hotkey: hotkeyOf(edPair.publicKey),
+  sign: (message: Uint8Array) => ed25519Sign(message, edPair),
+};
+
+const servers: HttpServer[] = [];
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()));
+});
+
+function createApp(clock = createManualClock()) {
+  const calls: (string | null)[] = [];
+  const failures: string[] = [];
+  const keys = [
+    { hotkey: controller.hotkey, roles: ['validator-control'] as const },
+    { hotkey: reader.hotkey, roles: ['validator-read'] as const },
+    { hotkey: edSigner.hotkey, roles: ['validator-control'] as const },
+  ];
+  const log = createLog({ name: 'test', level: 'silent' });
+  const metrics = { authFailed: (reason: string) => failures.push(reason) };
+  const auth = createAuth({ clock, executorId: EXECUTOR_ID, keys, log, metrics });
+  const server = createHttpServer({
+    ...{ log, clock, random: systemRandom, bodyLimitBytes: 1000 },
+    verifyBody: auth.verifyBody,
+  });
+  registerAuth(server, auth);
+  const handler = async (request: { caller: string | null }) => {
+    calls.push(request.caller);
+    return { ok: true };
+  };
+  server.post('/v1/pods/:id/reboot', { schema: { body: z.object({ reboot: z.int() }) } }, handler);
+  server.get('/v1/pods/:id', handler);
+  server.get('/forgotten', handler);
+  server.get('/healthz', handler);
+  servers.push(server);
+  return { server, clock, calls, failures };
+}
+
+type App = ReturnType<typeof createApp>;
+
+function freshParts(app: App, changes: Partial<CanonicalParts> = {}, signer = controller) {
+  const request = { method: 'POST', url: URL, body: BODY, audience: EXECUTOR_ID };
+  return partsToSign(signer, { ...request, timestampMs: app.clock.now() }, changes);
+}
+
+async function post(app: App, headers: Record<string, string>, url = URL, payload = BODY) {
+  const response = await app.server.inject({
+    ...{ method: 'POST', url, payload, headers: { ...JSON_TYPE, ...headers } },
+  });
+  return { status: response.statusCode, code: response.json().error?.code };
+}
+
+it('lets a correctly signed request through and names its caller', async () => {
+  const app = createApp();
+  expect((await post(app, signatureHeaders(controller, freshParts(app)))).status).toBe(200);
+  expect(app.calls).toEqual([controller.hotkey]);
+});
+
+it('lets a proxy reorder the query but not change it', async () => {
+  const app = createApp();
+  const headers = signatureHeaders(controller, freshParts(app));
+  expect((await post(app, headers, URL.replace('a=1&b=2', 'b=2&a=1'))).status).toBe(200);
+  const again = signatureHeaders(controller, freshParts(app));
+  expect((await post(app, again, URL.replace('b=2', 'b=3'))).code).toBe('auth_failed');
+});
+
+/** What differs between the text that was signed and the request that arrives. */
+const SIGNED_OTHERWISE: [string, Partial<CanonicalParts>][] = [
+  ['method', { method: 'PUT' }],
+  ['path', { rawPath: '/v1/pods/3f9f41a6-0003-4000-8000-000000000003/reboot' }],
+  ['query', { rawQuery: 'a=1&b=3' }],
+  ['body hash', { bodySha256: sha256Hex('{}') }],
+  ['timestamp', { timestampMs: 1 }],
+  ['nonce', { nonce: 'A'.repeat(22) }],
+  ['audience', { audience: 'someone-else' }],
+  ['signer', { signer: stranger.hotkey }],
+];
+
+it.each(SIGNED_OTHERWISE)('refuses a signature over another %s', async (_, change) => {
+  const app = createApp();
+  const parts = freshParts(app);
+  const answer = await post(app, signatureHeaders(controller, parts, { ...parts, ...change }));
+  expect(answer).toEqual({ status: 401, code: 'auth_failed' });
+  expect(app).toMatchObject({ calls: [], failures: ['signature'] });
+});
+
+it('refuses a signature over another version of the canonical form', async () => {
+  const app = createApp();
+  const parts = freshParts(app);
+  const text = canonicalRequest(parts).replace('podwright-req-v1', 'podwright-req-v0');
+  const signature = toHex(controller.sign(new TextEncoder().encode(text)));
+  const headers = { ...signatureHeaders(controller, parts), 'x-podwright-signature': signature };
+  expect((await post(app, headers)).code).toBe('auth_failed');
+  expect(app.calls).toEqual([]);
+});
+
+type Case = [string, (app: App) => Record<string, string>, number, string, string];
+const sign = (app: App, changes: Partial<CanonicalParts> = {}) =>
+  signatureHeaders(controller, freshParts(app, changes));
+const withSignature = (app: App, change: (hex: string) => string) => {
+  const headers = sign(app);
+  const name = SIGNATURE_HEADERS.signature;
+  return { ...headers, [name]: change(headers[name] ?? '') };
+};
+const without = (app: App, name: string) => {
+  const { [name]: _, ...rest } = sign(app);
+  return rest;
+};
+
+const REFUSED: Case[] = [
+  ['unsigned', () => ({}), 401, 'auth_failed', 'headers'],
+  ...Object.values(SIGNATURE_HEADERS).map(
+    (name): Case => [`without ${name}`, (app) => without(app, name), 401, 'auth_failed', 'headers'],
+  ),
+  [
+    'expired',
+    (app) => {
+      const headers = sign(app);
+      void app.clock.advance(30_001);
+      return headers;
+    },
+    ...([401, 'clock_or_restart', 'skew'] as const),
+  ],
+  [
+    'from the future',
+    (app) => sign(app, { timestampMs: app.clock.now() + 30_001 }),
+    ...([401, 'clock_or_restart', 'skew'] as const),
+  ],
+  [
+    'signed before the start',
+    (app) => sign(app, { timestampMs: app.clock.now() - 1 }),
+    ...([401, 'clock_or_restart', 'before_start'] as const),
+  ],
+  [
+    'for another audience',
+    (app) => sign(app, { audience: EXECUTOR_ID.replace('1', '2') }),
+    ...([401, 'auth_failed', 'audience'] as const),
+  ],
+  [
+    'of an unknown key',
+    (app) => signatureHeaders(stranger, freshParts(app, {}, stranger)),
+    ...([401, 'auth_failed', 'signer'] as const),
+  ],
+  [
+    'of a key whose role may not',
+    (app) => signatureHeaders(reader, freshParts(app, {}, reader)),
+    ...([403, 'forbidden', 'role'] as const),
+  ],
+  [
+    'in the name of a trusted key',
+    (app) => signatureHeaders(stranger, freshParts(app)),
+    ...([401, 'auth_failed', 'signature'] as const),
+  ],
+  [
+    'with a body hash of another body',
+    (app) => sign(app, { bodySha256: sha256Hex('{"reboot":2}') }),
+    ...([401, 'auth_failed', 'body_hash'] as const),
+  ],
+  [
+    'with truncated hex',
+    (app) => withSignature(app, (hex) => hex.slice(0, -2)),
+    ...([401, 'auth_failed', 'headers'] as const),
+  ],
+  [
+    'with upper-case hex',
+    (app) => withSignature(app, (hex) => `0x${hex.slice(2).toUpperCase()}`),
+    ...([401, 'auth_failed', 'headers'] as const),
+  ],
+  [
+    'with one signature bit changed',
+    (app) => withSignature(app, (hex) => hex.replace(/^0x./, hex[2] === '0' ? '0x1' : '0x0')),
+    ...([401, 'auth_failed', 'signature'] as const),
+  ],
+  [
+    'with a hex signer',
+    (app) => sign(app, { signer: `0x${'ab'.repeat(32)}` }),
+    ...([401, 'auth_failed', 'headers'] as const),
+  ],
+  [
+    'wrapped as <Bytes>',
+    (app) => {
+      const wrapping = { sign: (message: Uint8Array) => controller.sign(wrapBytes(message)) };
+      return signatureHeaders(wrapping, freshParts(app));
+    },
+    ...([401, 'auth_failed', 'signature'] as const),
+  ],
+  [
+    'of a trusted address whose key is ed25519',
+    (app) => signatureHeaders(edSigner, freshParts(app, { signer: edSigner.hotkey })),
+    ...([401, 'auth_failed', 'signature'] as const),
+  ],
+];
+
+it.each(REFUSED)('refuses a request %s', async (_, headersFor, status, code, reason) => {
+  const app = createApp();
+  expect(await post(app, headersFor(app))).toEqual({ status, code });
+  expect(app).toMatchObject({ calls: [], failures: [reason] });
+});
+
+it('refuses an altered body', async () => {
+  const app = createApp();
+  const answer = await post(app, sign(app), URL, '{"reboot": 1}');
+  expect(answer).toEqual({ status: 401, code: 'auth_failed' });
+  expect(app).toMatchObject({ calls: [], failures: ['body_hash'] });
+});
+
+it('judges the signature before the syntax of the body', async () => {
+  const app = createApp();
+  expect((await post(app, sign(app), URL, '{')).status).toBe(401);
+  const broken = signatureHeaders(controller, freshParts(app, { bodySha256: sha256Hex('{') }));
+  expect((await post(app, broken, URL, '{')).code).toBe('bad_request');
+  expect(app.calls).toEqual([]);
+});
+
+it('takes a request once, also after a restart of the agent', async () => {
+  const app = createApp();
+  const headers = sign(app);
+  expect((await post(app, headers)).status).toBe(200);
+  expect(await post(app, headers)).toEqual({ status: 401, code: 'auth_failed' });
+  expect(app).toMatchObject({ calls: [controller.hotkey], failures: ['replay'] });
+  await app.clock.advance(1);
+  const restarted = createApp(app.clock);
+  expect(await post(restarted, headers)).toEqual({ status: 401, code: 'clock_or_restart' });
+  expect(restarted).toMatchObject({ calls: [], failures: ['before_start'] });
+});
+
+it('refuses a header that comes twice', async () => {
+  const app = createApp();
+  const address = await app.server.listen({ host: '127.0.0.1', port: 0 });
+  for (const name of Object.values(SIGNATURE_HEADERS)) {
+    const headers = sign(app);
+    const twice = Object.entries(headers).flatMap(([key, value]) =>
+      key === name ? [key, value, key, value] : [key, value],
+    );
+    const raw = [...twice, 'content-type', 'application/json', 'host', 'agent', 'connection'];
+    expect(await rawPost(`${address}${URL}`, [...raw, 'close'])).toBe(401);
+  }
+  expect(app.calls).toEqual([]);
+});
+
+it('refuses a route that nobody listed, whoever signs', async () => {
+  const app = createApp();
+  const request = { method: 'GET', url: '/forgotten', audience: EXECUTOR_ID };
+  const parts = partsToSign(controller, { ...request, timestampMs: app.clock.now() });
+  const headers = signatureHeaders(controller, parts);
+  const response = await app.server.inject({ url: '/forgotten', headers });
+  expect(response.statusCode).toBe(403);
+  const head = { method: 'HEAD', url: URL.replace('/reboot', '') } as const;
+  expect((await app.server.inject(head)).statusCode).toBe(403);
+  expect(app).toMatchObject({ calls: [], failures: ['unlisted_route', 'unlisted_route'] });
+});
+
+it('leaves public paths open and unknown paths and methods to the router', async () => {
+  const app = createApp();
+  expect((await app.server.inject('/healthz')).statusCode).toBe(200);
+  expect((await app.server.inject('/v1/nothing')).statusCode).toBe(404);
+  const put = await app.server.inject({ method: 'PUT', url: '/healthz', payload: '{}' });
+  expect(put.statusCode).toBe(405);
+  expect(app).toMatchObject({ calls: [null], failures: [] });
+});
+
+it('makes an address wait after many false signatures, and no other', async () => {
+  const app = createApp();
+  const attempt = (address: string, headers: Record<string, string>) =>
+    app.server.inject({
+      ...{ method: 'POST', url: URL, payload: BODY, remoteAddress: address },
+      headers: { ...JSON_TYPE, ...headers },
+    });
+  const falsely = () => signatureHeaders(stranger, freshParts(app));
+  for (let n = 0; n < BURST; n += 1) {
+    expect((await attempt('192.0.2.1', falsely())).statusCode).toBe(401);
+  }
+  const refused = await attempt('192.0.2.1', sign(app));
+  expect(refused.statusCode).toBe(503);
+  expect(refused.json().error.code).toBe('auth_busy');
+  expect((await attempt('192.0.2.2', sign(app))).statusCode).toBe(200);
+  await app.clock.advance(REFILL_MS);
+  expect((await attempt('192.0.2.1', sign(app))).statusCode).toBe(200);
+});
+
+it('admits exactly the listed roles on every listed route', async () => {
+  for (const route of AGENT_ROUTES) {
+    for (const role of ROLES) expect(await statusFor(route, role)).toBe(allows(route, role));
+  }
+});
+
+type Route = (typeof AGENT_ROUTES)[number];
+const allows = (route: Route, role: Role) =>
+  (route.roles as readonly Role[]).includes(role) ? 200 : 403;
+
+async function statusFor(route: Route, role: Role): Promise<number> {
+  const clock = createManualClock();
+  const log = createLog({ name: 'test', level: 'silent' });
+  const keys = [{ hotkey: controller.hotkey, roles: [role] }];
+  const metrics = { authFailed: () => undefined };
+  const auth = createAuth({ clock, executorId: EXECUTOR_ID, keys, log, metrics });
+  const server = createHttpServer({
+    ...{ log, clock, random: systemRandom, bodyLimitBytes: 1000 },
+    verifyBody: auth.verifyBody,
+  });
+  registerAuth(server, auth);
+  server.route({ method: route.method, url: route.path, handler: async () => ({}) });
+  const url = route.path.replace(':id', 'x');
+  const request = { method: route.method, url, audience: EXECUTOR_ID, timestampMs: clock.now() };
+  const headers = signatureHeaders(controller, partsToSign(controller, request));
+  const response = await server.inject({ method: route.method, url, headers });
+  await server.close();
+  return response.statusCode;
+}
+
+function wrapBytes(message: Uint8Array): Uint8Array {
+  return new TextEncoder().encode(`<Bytes>${new TextDecoder().decode(message)}</Bytes>`);
+}
+
+function rawPost(url: string, headers: string[]): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(url, { method: 'POST', headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.on('error', reject);
+    sent.end(BODY);
+  });
+}

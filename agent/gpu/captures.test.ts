@@ -1,0 +1,100 @@
+/**
+ * Our readers on whole outputs: the oracle node-nvidia-smi must see the same values, on our own fixtures
+ * and, where PODWRIGHT_CAPTURES names a folder of `*.xml` captures of real drivers, on those too.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import nodeNvidiaSmi from 'node-nvidia-smi';
+import { afterAll, expect, it } from 'vitest';
+import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
+import { H100_A, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
+import { amountOf, textOf } from './nvidia-value.ts';
+import { parseGpuXml } from './nvidia-xml.ts';
+
+const OWN_DOCUMENTS: [string, string][] = [
+  ['two cards, new driver', xmlDocument()],
+  ['two cards, old driver', xmlDocument({ power: 'old' })],
+  ['one card of four', xmlDocument({ uuids: [H100_A], attached: 4 })],
+];
+
+const fake = createFakeNvidiaSmi();
+const ownPath = process.env['PATH'];
+afterAll(() => {
+  process.env['PATH'] = ownPath;
+  fake.remove();
+});
+
+it.each([...OWN_DOCUMENTS, ...capturedDocuments()])(
+  'sees in %s what node-nvidia-smi sees',
+  async (_, xml) => {
+    const theirs = await oracle(xml);
+    const ours = await parseGpuXml(xml);
+    expect(ours).toMatchObject({
+      driverVersion: textOf(theirs.driver_version),
+      cudaVersion: textOf(theirs.cuda_version),
+    });
+    const theirGpus = [theirs.gpu ?? []].flat();
+    expect(ours?.gpus).toHaveLength(theirGpus.length);
+    for (const [index, gpu] of theirGpus.entries()) {
+      const power = gpu.gpu_power_readings ?? gpu.power_readings;
+      const draw = [power?.power_draw, power?.instant_power_draw, power?.average_power_draw];
+      expect(ours?.gpus[index]).toMatchObject({
+        uuid: textOf(gpu.uuid),
+        name: textOf(gpu.product_name),
+        pciBusId: gpu.$.id,
+        memoryTotalMib: amountOf(gpu.fb_memory_usage?.total),
+        memoryUsedMib: amountOf(gpu.fb_memory_usage?.used),
+        powerDrawW: draw.map(amountOf).find((watts) => watts !== null) ?? null,
+      });
+      const processes = gpu.processes === undefined ? [] : theirProcesses(gpu.processes);
+      expect(ours?.gpus[index]?.processes.map((process) => process.pid)).toEqual(processes);
+    }
+  },
+);
+
+type Texts = { [name: string]: string | undefined };
+type TheirProcesses = string | { process_info?: Texts | Texts[] };
+type TheirGpu = {
+  $: { id: string };
+  uuid?: string;
+  product_name?: string;
+  fb_memory_usage?: { total?: string; used?: string };
+  gpu_power_readings?: PowerReadings;
+  power_readings?: PowerReadings;
+  processes?: TheirProcesses;
+};
+type PowerReadings = {
+  power_draw?: string;
+  instant_power_draw?: string;
+  average_power_draw?: string;
+};
+type TheirLog = { driver_version?: string; cuda_version?: string; gpu?: TheirGpu | TheirGpu[] };
+
+function theirProcesses(processes: TheirProcesses): number[] {
+  if (typeof processes === 'string') return [];
+  return [processes.process_info ?? []].flat().map((process) => Number(process['pid']));
+}
+
+/** The package finds nvidia-smi on the PATH of this process. */
+function oracle(xml: string): Promise<TheirLog> {
+  fake.become('cat "$HERE/xml"', { xml });
+  process.env['PATH'] = fake.env.PATH;
+  return new Promise((resolve, reject) => {
+    nodeNvidiaSmi((error, data) => {
+      if (error) reject(new Error(String(error)));
+      else resolve(data.nvidia_smi_log as TheirLog);
+    });
+  });
+}
+
+/** Nothing is skipped in silence: without captures our own documents alone are compared, and that is said. */
+function capturedDocuments(): [string, string][] {
+  const folder = process.env['PODWRIGHT_CAPTURES'] ?? '';
+  if (folder === '' || !existsSync(folder)) {
+    const why = folder === '' ? 'PODWRIGHT_CAPTURES is not set' : `there is no folder ${folder}`;
+    process.stderr.write(`nvidia-smi captures: ${why}; compared on our own documents only\n`);
+    return [];
+  }
+  const names = readdirSync(folder).filter((name) => name.endsWith('.xml'));
+  return names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
+}

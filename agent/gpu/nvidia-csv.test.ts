@@ -1,0 +1,97 @@
+import { expect, it } from 'vitest';
+import { csvRow, H100_A, H100_B, TWO_CARDS } from '../../test/fixtures/nvidia-smi.ts';
+import { parseGpuCsv } from './nvidia-csv.ts';
+
+it('reads every column of every card', () => {
+  const { devices, driverVersion, problems } = parseGpuCsv(TWO_CARDS);
+  expect(devices.map((device) => device.uuid)).toEqual([H100_A, H100_B]);
+  expect(devices[0]).toEqual({
+    index: 0,
+    uuid: H100_A,
+    name: 'NVIDIA H100 80GB HBM3',
+    memory_total_mib: 81_559,
+    memory_used_mib: 1024,
+    utilization_percent: 37,
+    temperature_c: 45,
+    power_draw_w: 312.5,
+    power_limit_w: 700,
+    pci_bus_id: '00000000:1B:00.0',
+  });
+  expect({ driverVersion, problems }).toEqual({ driverVersion: '590.48.01', problems: [] });
+});
+
+it.each([
+  'N/A',
+  '[N/A]',
+  '[Not Supported]',
+  'Not Supported',
+  '[Unknown Error]',
+  'Unknown Error',
+  '[Insufficient Permissions]',
+  '[Requested functionality has been deprecated]',
+  'Requested functionality has been deprecated',
+  '[GPU is lost]',
+  'ERR!',
+  'nan',
+  '',
+])('takes %j for an absent figure, not for 0', (nothing) => {
+  const row = csvRow({
+    'memory.used': nothing,
+    'utilization.gpu': nothing,
+    'temperature.gpu': nothing,
+    'power.draw': nothing,
+    'power.limit': nothing,
+  });
+  const { devices, problems } = parseGpuCsv(row);
+  expect(problems).toEqual([]);
+  expect(devices[0]).toMatchObject({
+    uuid: H100_A,
+    memory_used_mib: null,
+    utilization_percent: null,
+    temperature_c: null,
+    power_draw_w: null,
+    power_limit_w: null,
+  });
+});
+
+it('keeps zero as zero and drops negative amounts', () => {
+  const row = csvRow({ 'utilization.gpu': '0', 'memory.used': '0', 'power.limit': '-1.00' });
+  expect(parseGpuCsv(row).devices[0]).toMatchObject({
+    utilization_percent: 0,
+    memory_used_mib: 0,
+    power_limit_w: null,
+  });
+});
+
+it('keeps a row that breaks off after its identity', () => {
+  const row = csvRow().split(', ').slice(0, 5).join(', ');
+  expect(parseGpuCsv(row).devices[0]).toMatchObject({ uuid: H100_A, utilization_percent: null });
+});
+
+it('leaves the last line out when the run was cut off in it', () => {
+  const cut = TWO_CARDS.slice(0, -20);
+  expect(parseGpuCsv(cut, false).devices.map((device) => device.uuid)).toEqual([H100_A]);
+});
+
+it.each([
+  ['a lost card', 'Unable to determine the device handle for GPU 0000:43:00.0: GPU is lost.'],
+  ['a message', 'Failed to initialize NVML: Driver/library version mismatch'],
+  ['a card without values', csvRow({ uuid: H100_B, name: '[GPU is lost]', 'memory.total': 'N/A' })],
+  ['a card in MIG mode', csvRow({ uuid: H100_B, 'mig.mode.current': 'Enabled' })],
+  ['a row without UUID', csvRow({ uuid: '[Unknown Error]' })],
+  ['garbage', '\u0000\u0001%%%,,,,,,,,,,,,'],
+])('names %s and keeps the healthy card beside it', (_, line) => {
+  const { devices, problems } = parseGpuCsv(`${line}\n${csvRow()}\n`);
+  expect(devices.map((device) => device.uuid)).toEqual([H100_A]);
+  expect(problems).toHaveLength(1);
+});
+
+it('bounds what it keeps of endless nonsense', () => {
+  const { devices, problems } = parseGpuCsv(`${'x'.repeat(5000)}\n`.repeat(1000));
+  expect(devices).toEqual([]);
+  expect(problems.join('').length).toBeLessThan(2000);
+});
+
+it('counts a card once', () => {
+  expect(parseGpuCsv(`${csvRow()}\n${csvRow()}\n`).devices).toHaveLength(1);
+});

@@ -1,0 +1,107 @@
+/** Reads `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`. Pure, and tolerant of any text. */
+import type { GpuFigures } from './gpu-driver.ts';
+import { amountOf, countOf, numberOf, textOf } from './nvidia-value.ts';
+
+/** The column order. Identity comes first: a row that breaks off keeps what a lease needs. */
+export const CSV_FIELDS = [
+  'index',
+  'uuid',
+  'name',
+  'memory.total',
+  'memory.used',
+  'utilization.gpu',
+  'temperature.gpu',
+  'power.draw',
+  'power.limit',
+  'pci.bus_id',
+  'driver_version',
+  'mig.mode.current',
+] as const;
+
+export const CSV_ARGS = [
+  `--query-gpu=${CSV_FIELDS.join(',')}`,
+  '--format=csv,noheader,nounits',
+] as const;
+
+export type CsvReading = {
+  devices: GpuFigures[];
+  driverVersion: string | null;
+  /** Rows that were GPUs, usable or not: above 0, the driver did answer. */
+  rows: number;
+  /** Lines that are no usable GPU, in words: messages, lost GPUs, rows without identity. */
+  problems: string[];
+};
+
+const MAX_DEVICES = 64;
+const MAX_PROBLEMS = 8;
+const MAX_PROBLEM_CHARS = 200;
+
+/** `complete` false: the last line may be cut anywhere and does not count unless it ended. */
+export function parseGpuCsv(stdout: string, complete = true): CsvReading {
+  const end = complete ? stdout.length : stdout.lastIndexOf('\n') + 1;
+  const lines = stdout.slice(0, end).split('\n');
+  const reading: CsvReading = { devices: [], driverVersion: null, rows: 0, problems: [] };
+  for (const line of lines) {
+    const text = line.trim();
+    if (text === '') continue;
+    const outcome = parseRow(text);
+    if (outcome.problem !== null && reading.problems.length < MAX_PROBLEMS) {
+      reading.problems.push(outcome.problem);
+    }
+    if (outcome.uuid === null) continue;
+    reading.rows += 1;
+    reading.driverVersion ??= outcome.driverVersion;
+    const known = reading.devices.some((device) => device.uuid === outcome.uuid);
+    if (outcome.device === null || known || reading.devices.length >= MAX_DEVICES) continue;
+    reading.devices.push(outcome.device);
+  }
+  return reading;
+}
+
+type Row = {
+  uuid: string | null;
+  driverVersion: string | null;
+  /** Null, with a problem, when the line is no GPU that can be given to a pod. */
+  device: GpuFigures | null;
+  problem: string | null;
+};
+
+function parseRow(line: string): Row {
+  const cells = line.split(',');
+  const cell = (field: (typeof CSV_FIELDS)[number]) => cells[CSV_FIELDS.indexOf(field)];
+  const uuid = textOf(cell('uuid'));
+  const index = countOf(cell('index'));
+  if (index === null || uuid === null || !/^GPU-[0-9a-fA-F-]{36}$/.test(uuid)) {
+    const problem = line.slice(0, MAX_PROBLEM_CHARS);
+    return { uuid: null, driverVersion: null, device: null, problem };
+  }
+  const driverVersion = textOf(cell('driver_version'));
+  const unusable = (why: string) => ({
+    uuid,
+    driverVersion,
+    device: null,
+    problem: `${uuid} ${why}`,
+  });
+  const name = textOf(cell('name'));
+  const memory = countOf(cell('memory.total'));
+  // A card that fell off the bus still has a row, with no values in it. It must not be rented out.
+  if (name === null || memory === null) {
+    return unusable('gives neither name nor memory size');
+  }
+  if (textOf(cell('mig.mode.current')) === 'Enabled') {
+    return unusable('is split by MIG; whole GPUs only are offered');
+  }
+  const device = {
+    index,
+    uuid,
+    name,
+    memory_total_mib: memory,
+    memory_used_mib: countOf(cell('memory.used')),
+    utilization_percent: amountOf(cell('utilization.gpu')),
+    temperature_c: numberOf(cell('temperature.gpu')),
+    power_draw_w: amountOf(cell('power.draw')),
+    power_limit_w: amountOf(cell('power.limit')),
+    pci_bus_id: textOf(cell('pci.bus_id')),
+  };
+  return { uuid, driverVersion, device, problem: null };
+}

@@ -1,0 +1,227 @@
+import { afterEach, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { type RunCommand, runCommand } from '#shared/run-command.ts';
+import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { csvRow, H100_A, H100_B, TWO_CARDS, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
+import { chooseGpuDriver } from './choose-gpu-driver.ts';
+import { createNvidiaDriver } from './nvidia-driver.ts';
+import { createNvidiaSmi } from './nvidia-smi.ts';
+
+const TIMEOUT_MS = 300;
+const HEALTHY = 'case "$1" in -q) cat "$HERE/xml";; *) cat "$HERE/csv";; esac';
+const TEXTS = { csv: TWO_CARDS, xml: xmlDocument() };
+
+const fakes: { remove(): void }[] = [];
+afterEach(() => {
+  for (const fake of fakes.splice(0)) fake.remove();
+});
+
+function setUp(timeoutMs = 10_000) {
+  const fake = createFakeNvidiaSmi();
+  fakes.push(fake);
+  const smi = createNvidiaSmi({ clock: systemClock, runCommand, env: fake.env, timeoutMs });
+  return { fake, smi, driver: createNvidiaDriver({ smi, clock: systemClock }) };
+}
+
+const uuidsOf = (reading: { devices: readonly { uuid: string }[] }) =>
+  reading.devices.map((device) => device.uuid);
+
+it('reads cards, driver and CUDA version', async () => {
+  const { fake, driver } = setUp();
+  fake.become(HEALTHY, TEXTS);
+  const reading = await driver.read();
+  expect(uuidsOf(reading)).toEqual([H100_A, H100_B]);
+  expect(reading).toMatchObject({
+    driverVersion: '590.48.01',
+    cudaVersion: '13.1',
+    error: null,
+    ageMs: 0,
+  });
+});
+
+it('kills a run that hangs, and bridges with the last good figures', async () => {
+  const { fake, driver } = setUp(TIMEOUT_MS);
+  fake.become(HEALTHY, TEXTS);
+  await driver.read();
+  fake.become('exec sleep 600');
+  const startedMs = systemClock.monotonicMs();
+  const reading = await driver.read();
+  expect(systemClock.monotonicMs() - startedMs).toBeLessThan(TIMEOUT_MS + 1_000);
+  expect(uuidsOf(reading)).toEqual([H100_A, H100_B]);
+  expect(reading.error).toMatch(/did not end within 300 ms/);
+  expect(reading.ageMs).toBeGreaterThanOrEqual(TIMEOUT_MS - 1);
+  expect(reading).toMatchObject({ driverVersion: '590.48.01', cudaVersion: '13.1' });
+});
+
+it.each([14, 255])('takes good data from a run that exits with %i', async (status) => {
+  const { fake, driver } = setUp();
+  fake.become(`${HEALTHY}; exit ${status}`, TEXTS);
+  const reading = await driver.read();
+  expect(uuidsOf(reading)).toEqual([H100_A, H100_B]);
+  expect(reading.error).toBeNull();
+});
+
+it('takes good data beside warnings on stderr', async () => {
+  const { fake, driver } = setUp();
+  const warning = 'WARNING: infoROM is corrupted at gpu 0000:1B:00.0';
+  fake.become(`echo '${warning}' >&2; ${HEALTHY}; echo '${warning}' >&2; exit 14`, TEXTS);
+  expect(uuidsOf(await driver.read())).toEqual([H100_A, H100_B]);
+});
+
+it('shows the healthy cards beside a lost one, with the words of the driver', async () => {
+  const { fake, driver } = setUp();
+  const lost = 'Unable to determine the device handle for GPU 0000:43:00.0: GPU is lost.';
+  fake.become(HEALTHY, { ...TEXTS, csv: `${csvRow()}\n${lost}\n` });
+  const reading = await driver.read();
+  expect(uuidsOf(reading)).toEqual([H100_A]);
+  expect(reading.error).toContain('GPU is lost');
+});
+
+it.each([
+  ['garbage', 'head -c 4096 /dev/urandom', /.+/],
+  ['nothing', 'exit 0', /printed nothing/],
+  ['a status alone', 'echo "no access" >&2; exit 4', /status 4: no access/],
+  [
+    'a mismatch',
+    'echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18',
+    /Driver\/library version mismatch/,
+  ],
+])('answers %s with an error and no cards', async (_, script, words) => {
+  const { fake, driver } = setUp();
+  fake.become(script);
+  const reading = await driver.read();
+  expect(reading.devices).toEqual([]);
+  expect(reading.error).toMatch(words);
+});
+
+it('reads 5 MB of output', async () => {
+  const { fake, driver } = setUp();
+  const lines = `${'some warning about nothing in particular '.repeat(10)}\n`.repeat(12_500);
+  fake.become(HEALTHY, { ...TEXTS, csv: lines + TWO_CARDS });
+  const reading = await driver.read();
+  expect(uuidsOf(reading)).toEqual([H100_A, H100_B]);
+  expect(reading.error?.length).toBeLessThan(3000);
+});
+
+it('ends a run that prints without end', async () => {
+  const { fake, driver } = setUp();
+  fake.become('yes "not a gpu at all"');
+  expect((await driver.read()).error).toMatch(/printed more than/);
+});
+
+it('tells a missing program from a card that is gone', async () => {
+  const { fake, driver } = setUp();
+  expect((await driver.read()).error).toMatch(/^nvidia-smi could not be started/);
+  fake.become(HEALTHY, TEXTS);
+  await driver.read();
+  fake.become('echo "No devices were found"; exit 6');
+  expect(await driver.read()).toMatchObject({
+    devices: [],
+    ageMs: 0,
+    error: 'No devices were found',
+  });
+});
+
+it('offers no card any more that was split by MIG or lost since the last reading', async () => {
+  const { fake, driver } = setUp();
+  fake.become(HEALTHY, TEXTS);
+  await driver.read();
+  const lost = csvRow({ uuid: H100_B, name: '[GPU is lost]', 'memory.total': '[GPU is lost]' });
+  fake.become(HEALTHY, {
+    ...TEXTS,
+    csv: `${csvRow({ 'mig.mode.current': 'Enabled' })}\n${lost}\n`,
+  });
+  const reading = await driver.read();
+  expect(reading).toMatchObject({ devices: [], driverVersion: '590.48.01', ageMs: 0 });
+  expect(reading.error).toMatch(/split by MIG.*neither name nor memory/);
+});
+
+it('shows old figures for a minute and then the identity alone', async () => {
+  const clock = createManualClock();
+  let stdout = TWO_CARDS;
+  const smi = {
+    run: (args: readonly string[]) =>
+      Promise.resolve({
+        stdout: args[0] === '-q' ? xmlDocument() : stdout,
+        complete: true,
+        problem: null,
+      }),
+  };
+  const driver = createNvidiaDriver({ smi, clock });
+  await driver.read();
+  stdout = '';
+  await clock.advance(60_000);
+  expect((await driver.read()).devices[0]).toMatchObject({ utilization_percent: 37 });
+  await clock.advance(1);
+  expect((await driver.read()).devices[0]).toMatchObject({
+    uuid: H100_A,
+    memory_total_mib: 81_559,
+    memory_used_mib: null,
+    utilization_percent: null,
+  });
+});
+
+it('shares one run between callers and starts no second beside it', async () => {
+  const clock = createManualClock();
+  const open: (() => void)[] = [];
+  const run: RunCommand = () =>
+    new Promise((resolve) => {
+      open.push(() => resolve({ exitCode: 0, stdout: 'x', stderr: '', ended: null }));
+    });
+  const smi = createNvidiaSmi({ clock, runCommand: run });
+  const answers = [smi.run(['-L']), smi.run(['-L']), smi.run(['-q'])];
+  await clock.advance(0);
+  expect(open).toHaveLength(1);
+  open[0]?.();
+  await answers[1];
+  await clock.advance(0);
+  expect(open).toHaveLength(2);
+  open[1]?.();
+  expect((await Promise.all(answers)).map((answer) => answer.stdout)).toEqual(['x', 'x', 'x']);
+});
+
+it('starts no run while one that cannot be killed hangs in the driver', async () => {
+  const clock = createManualClock();
+  const starts: (() => void)[] = [];
+  const run: RunCommand = () =>
+    new Promise((resolve) => {
+      starts.push(() => resolve({ exitCode: null, stdout: '', stderr: '', ended: 'timeout' }));
+    });
+  const smi = createNvidiaSmi({ clock, runCommand: run });
+  const first = smi.run(['-L']);
+  await clock.advance(0);
+  await clock.advance(11_000);
+  expect((await first).problem).toMatch(/cannot be killed/);
+  expect((await smi.run(['-L'])).problem).toMatch(/still hangs/);
+  expect(starts).toHaveLength(1);
+  starts[0]?.();
+  await clock.advance(0);
+  void smi.run(['-L']);
+  await clock.advance(0);
+  expect(starts).toHaveLength(2);
+});
+
+it.each([
+  ['healthy cards', HEALTHY, 'nvidia'],
+  [
+    'a version mismatch',
+    'echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18',
+    'nvidia',
+  ],
+  ['no card', 'echo "No devices were found"; exit 6', 'none'],
+  [
+    'no driver',
+    'echo "NVIDIA-SMI has failed because it couldn\'t communicate with the NVIDIA driver."; exit 9',
+    'none',
+  ],
+  ['no program', null, 'none'],
+])('chooses by itself on a host with %s', async (_, script, kind) => {
+  const { fake, smi } = setUp();
+  if (script !== null) fake.become(script, TEXTS);
+  const options = { smi, clock: systemClock, executorId: 'x', simulatedGpus: ['NVIDIA L4'] };
+  expect((await chooseGpuDriver({ ...options, mode: 'auto' })).kind).toBe(kind);
+  expect((await chooseGpuDriver({ ...options, mode: 'simulated' })).kind).toBe('simulated');
+  expect((await chooseGpuDriver({ ...options, mode: 'nvidia' })).kind).toBe('nvidia');
+  expect((await chooseGpuDriver({ ...options, mode: 'none' })).kind).toBe('none');
+});

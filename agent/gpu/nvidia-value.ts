@@ -1,0 +1,29 @@
+/** Single values as nvidia-smi prints them. What is not known is null, never 0. Pure. */
+
+/** Every driver has its own words for "no value", and new ones appear. */
+const NO_VALUE =
+  /^(?:|none|err!|\[.*\]|(?:n\/a|not (?:supported|available)|unknown error|gpu is lost|insufficient permissions|requested functionality has been deprecated)\.?)$/i;
+
+/** The text, or null where the driver gives none. */
+export function textOf(printed: string | undefined): string | null {
+  const text = printed?.trim() ?? '';
+  return text === '' || NO_VALUE.test(text) ? null : text;
+}
+
+/** A number with or without its unit (`81559 MiB`); null for anything else. */
+export function numberOf(printed: string | undefined): number | null {
+  const digits = /^(-?\d{1,12}(?:\.\d{1,9})?)(?: ?(?:MiB|W|C|%|MHz))?$/.exec(printed?.trim() ?? '');
+  return digits?.[1] === undefined ? null : Number(digits[1]);
+}
+
+/** As `numberOf`, for what cannot be below 0: some drivers print negative limits. */
+export function amountOf(printed: string | undefined): number | null {
+  const number = numberOf(printed);
+  return number === null || number < 0 ? null : number;
+}
+
+/** As `amountOf`, whole. */
+export function countOf(printed: string | undefined): number | null {
+  const number = amountOf(printed);
+  return number === null ? null : Math.round(number);
+}

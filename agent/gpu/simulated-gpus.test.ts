@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest';
+import { GpuInventory } from '#shared/agent-api/inventory.ts';
+import { GpuUuid } from '#shared/agent-api/pod.ts';
+import { gpuInventory } from './gpu-inventory.ts';
+import { createSimulatedDriver, parseSimulatedGpus } from './simulated-gpus.ts';
+
+it.each([
+  ['NVIDIA H100 80GB HBM3*2,NVIDIA GeForce RTX 4090*1', 3],
+  [' NVIDIA L4 , NVIDIA L4 * 3 ', 4],
+  ['NVIDIA H200*64', 64],
+])('reads %j', (text, count) => {
+  expect(parseSimulatedGpus(text)).toHaveLength(count);
+});
+
+it.each(['', ',', '*2', 'NVIDIA L4*0', 'NVIDIA L4*65', 'NVIDIA L4*2*2', 'NVIDIA L4*x'])(
+  'refuses %j',
+  (text) => {
+    expect(parseSimulatedGpus(text)).toBeNull();
+  },
+);
+
+it('gives an executor the same cards at every start, and another one others', async () => {
+  const uuids = async (executorId: string) => {
+    const { devices } = await createSimulatedDriver(executorId, ['NVIDIA H200', 'New Card']).read();
+    return devices.map((device) => GpuUuid.parse(device.uuid));
+  };
+  expect(await uuids('a')).toEqual(await uuids('a'));
+  expect(new Set([...(await uuids('a')), ...(await uuids('b'))]).size).toBe(4);
+});
+
+it('names the holder of each card in the inventory', async () => {
+  const driver = createSimulatedDriver('a', ['NVIDIA H100 80GB HBM3', 'New Card']);
+  const reading = await driver.read();
+  const held = reading.devices[1]?.uuid;
+  const inventory = gpuInventory(driver.kind, reading, (uuid) => (uuid === held ? 'pod' : null));
+  expect(GpuInventory.parse(inventory)).toMatchObject({
+    driver: 'simulated',
+    driver_version: null,
+    error: null,
+    devices: [
+      { index: 0, memory_total_mib: 81_559, leased_by: null },
+      { index: 1, memory_total_mib: 24_576, leased_by: 'pod' },
+    ],
+  });
+});

@@ -1,0 +1,333 @@
+import { expect, it } from 'vitest';
+import type { LogFrame, PodPhase } from '#shared/agent-api/pod.ts';
+import { naiveUtc, systemClock } from '#shared/clock.ts';
+import { createHttpServer } from '#shared/http/server.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { type ContainerState, EngineError } from '../docker/engine.ts';
+import type { LiveFrames } from './keep-alive.ts';
+import { registerLogRoutes } from './log.routes.ts';
+import { createLogService, MAX_FOLLOWERS } from './log.service.ts';
+import type { LogEngine } from './log-follow.ts';
+
+const POD_ID = '3f9f41a6-0002-4000-8000-000000000002';
+const START_MS = 1_800_000_000_000;
+
+/** Containers whose output and state the test writes; reads as the engine does. */
+function createFakeLogs() {
+  const clock = createManualClock(START_MS);
+  const containers = new Map<
+    string,
+    ContainerState & { entries: { ms: number; text: string }[] }
+  >();
+  let changed = Promise.withResolvers<void>();
+  let pod: { containerId: string | null; phase: PodPhase } | null = null;
+  const state = { isAway: false, reads: 0, open: 0, pulled: 0 };
+
+  function touch(): void {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  }
+
+  const engine: LogEngine = {
+    async inspectContainer(id) {
+      if (state.isAway) throw new EngineError('unavailable', 'away');
+      return containers.get(id) ?? null;
+    },
+    async *containerLogs(id, { tail, follow, sinceMs = 0 }, signal) {
+      state.reads += 1;
+      state.open += 1;
+      try {
+        const entries = containers.get(id)?.entries ?? [];
+        const later = entries.filter((entry) => entry.ms >= sinceMs).length;
+        let next = entries.length - (tail === 'all' ? later : Math.min(later, tail));
+        for (;;) {
+          for (; next < entries.length; next += 1) {
+            const { ms, text } = entries[next] ?? { ms: 0, text: '' };
+            const line = `${naiveUtc(ms)}000Z ${text}\n`;
+            state.pulled += 1;
+            yield { stream: 'stdout', data: new TextEncoder().encode(line) };
+          }
+          if (state.isAway) throw new EngineError('unavailable', 'away');
+          if (!follow || containers.get(id)?.status !== 'running') return;
+          const left = Promise.withResolvers<void>();
+          signal.addEventListener('abort', () => left.resolve(), { once: true });
+          await Promise.race([changed.promise, left.promise]);
+          signal.throwIfAborted();
+        }
+      } finally {
+        state.open -= 1;
+      }
+    },
+  };
+
+  return {
+    clock,
+    engine,
+    state,
+    source: async () => pod,
+    setPod(containerId: string | null, phase: PodPhase = 'running') {
+      pod = { containerId, phase };
+      touch();
+    },
+    removePod() {
+      pod = null;
+      touch();
+    },
+    start(id: string) {
+      const entries = containers.get(id)?.entries ?? [];
+      containers.set(id, {
+        ...{ id, name: id, labels: {}, status: 'running', exitCode: 0, oomKilled: false },
+        ...{ startError: '', startedMs: clock.now(), finishedMs: 0, imageId: '', entries },
+      });
+      touch();
+    },
+    stop(id: string) {
+      const container = containers.get(id);
+      if (container !== undefined) container.status = 'exited';
+      touch();
+    },
+    print(id: string, ...texts: string[]) {
+      for (const text of texts) containers.get(id)?.entries.push({ ms: clock.now(), text });
+      touch();
+    },
+    setAway(isAway: boolean) {
+      state.isAway = isAway;
+      touch();
+    },
+  };
+}
+
+const A = 'aaaaaaaaaaaa1111';
+const B = 'bbbbbbbbbbbb2222';
+const FOLLOW = { tail: 100, follow: true };
+
+function setUp() {
+  const fake = createFakeLogs();
+  const logs = createLogService({
+    clock: fake.clock,
+    engine: fake.engine,
+    podLogSource: fake.source,
+  });
+  return { ...fake, logs };
+}
+
+type Fake = ReturnType<typeof setUp>;
+
+/** What a reader sees: the text of lines, the note of anything else. */
+const seen = (frame: LogFrame) =>
+  'log' in frame ? frame.log.trimEnd() : 'meta' in frame ? `<${frame.meta}>` : '<alive>';
+
+/** Pulls `count` frames, moving the clock whenever nothing comes. */
+async function pull({ clock }: Fake, stream: LiveFrames, count: number): Promise<string[]> {
+  return (await pullFrames(clock, stream, count)).map(seen);
+}
+
+async function pullFrames(clock: Fake['clock'], stream: LiveFrames, count: number) {
+  const frames: LogFrame[] = [];
+  while (frames.length < count) {
+    const next = stream.next();
+    let result = await Promise.race([next, systemClock.sleep(2)]);
+    while (result === undefined) {
+      await clock.advance(250);
+      result = await Promise.race([next, systemClock.sleep(2)]);
+    }
+    if (result.done === true) return frames;
+    frames.push(...result.value);
+  }
+  return frames;
+}
+
+it('gives the last lines and ends when it does not follow', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'one', 'two', 'three');
+  const stream = await fake.logs.open(POD_ID, { tail: 2, follow: false });
+  expect(await pull(fake, stream, 10)).toEqual(['two', 'three']);
+});
+
+it('follows, shows life while nothing happens, and ends with the pod', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'one');
+  const stream = await fake.logs.open(POD_ID, FOLLOW);
+  expect(await pull(fake, stream, 1)).toEqual(['one']);
+  const quietFromMs = fake.clock.now();
+  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  expect(fake.clock.now() - quietFromMs).toBe(15_000);
+  fake.print(A, 'two');
+  expect(await pull(fake, stream, 1)).toEqual(['two']);
+  fake.removePod();
+  fake.stop(A);
+  expect(await pull(fake, stream, 10)).toEqual(['<end>']);
+});
+
+it('goes on over a restart of the container, each line once', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'one');
+  const stream = await fake.logs.open(POD_ID, FOLLOW);
+  expect(await pull(fake, stream, 1)).toEqual(['one']);
+  const waiting = pull(fake, stream, 3);
+  fake.print(A, 'last words');
+  fake.stop(A);
+  await fake.clock.advance(5_000);
+  fake.start(A);
+  fake.print(A, 'again');
+  expect(await waiting).toEqual(['last words', '<restart>', 'again']);
+});
+
+it('goes on with the container that replaces another', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'old');
+  const stream = await fake.logs.open(POD_ID, FOLLOW);
+  expect(await pull(fake, stream, 1)).toEqual(['old']);
+  fake.stop(A);
+  fake.start(B);
+  fake.print(B, 'new');
+  fake.setPod(B);
+  expect(await pull(fake, stream, 2)).toEqual(['<restart>', 'new']);
+});
+
+it('sends nothing twice when it comes back to an engine that was away', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'one', 'two', 'three');
+  const stream = await fake.logs.open(POD_ID, FOLLOW);
+  expect(await pull(fake, stream, 3)).toEqual(['one', 'two', 'three']);
+  fake.setAway(true);
+  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  fake.setAway(false);
+  fake.print(A, 'four');
+  expect(await pull(fake, stream, 1)).toEqual(['four']);
+  expect(fake.state.reads).toBe(2);
+});
+
+it('shows no old output to a reader of new lines when the container stops', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'old');
+  await fake.clock.advance(10);
+  const stream = await fake.logs.open(POD_ID, { tail: 0, follow: true });
+  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  fake.stop(A);
+  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  await stream.return?.();
+});
+
+it('resumes after the frame that was seen last', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'one', 'two', 'three');
+  const query = { tail: 100, follow: false };
+  const all = await pullFrames(fake.clock, await fake.logs.open(POD_ID, query), 10);
+  const second = all[1];
+  const since = second !== undefined && 'id' in second ? second.id : '';
+  const resumed = await fake.logs.open(POD_ID, { ...query, since });
+  expect(await pull(fake, resumed, 10)).toEqual(['three']);
+  const timed = await fake.logs.open(POD_ID, { ...query, since: String(START_MS + 1) });
+  expect(await pull(fake, timed, 10)).toEqual([]);
+});
+
+it('tells of a gap when that frame is gone', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'one');
+  const from = (since: string) => fake.logs.open(POD_ID, { tail: 100, follow: false, since });
+  const earlier = `aaaaaaaaaaaa.${START_MS - 5}000000.0`;
+  expect(await pull(fake, await from(earlier), 10)).toEqual(['<gap>', 'one']);
+  const other = `cccccccccccc.${START_MS}000000.0`;
+  expect(await pull(fake, await from(other), 10)).toEqual(['<gap>', 'one']);
+});
+
+it('waits for a container only when it follows', async () => {
+  const fake = setUp();
+  fake.setPod(null, 'pulling');
+  const short = await fake.logs.open(POD_ID, { tail: 100, follow: false });
+  expect(await pull(fake, short, 10)).toEqual([]);
+  const stream = await fake.logs.open(POD_ID, FOLLOW);
+  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  fake.start(A);
+  fake.print(A, 'one');
+  fake.setPod(A);
+  expect(await pull(fake, stream, 1)).toEqual(['one']);
+});
+
+it('refuses an unknown pod, a place that is none, and an engine that is away', async () => {
+  const fake = setUp();
+  const query = { tail: 100, follow: false };
+  await expect(fake.logs.open(POD_ID, query)).rejects.toMatchObject({ code: 'pod_not_found' });
+  fake.setPod(A);
+  const bad = fake.logs.open(POD_ID, { ...query, since: 'yesterday' });
+  await expect(bad).rejects.toMatchObject({ code: 'validation_error' });
+  fake.setAway(true);
+  await expect(fake.logs.open(POD_ID, query)).rejects.toMatchObject({
+    code: 'upstream_unavailable',
+  });
+});
+
+it('lets ten follow a pod, and takes back the place of one who leaves in mid-wait', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  const streams: LiveFrames[] = [];
+  for (let n = 0; n < MAX_FOLLOWERS; n += 1) streams.push(await fake.logs.open(POD_ID, FOLLOW));
+  const waiting = streams.map((stream) => stream.next());
+  await fake.clock.advance(0);
+  expect(fake.state.open).toBe(MAX_FOLLOWERS);
+  await expect(fake.logs.open(POD_ID, FOLLOW)).rejects.toMatchObject({ code: 'rate_limited' });
+  await fake.logs.open(POD_ID, { tail: 1, follow: false });
+  await streams[0]?.return?.();
+  expect(await waiting[0]).toEqual({ done: true, value: undefined });
+  await fake.logs.open(POD_ID, FOLLOW);
+  fake.logs.close();
+  expect((await waiting[1])?.value).toEqual([{ meta: 'end', reason: 'shutdown' }]);
+  expect(await streams[1]?.next()).toEqual({ done: true, value: undefined });
+  await fake.clock.advance(0);
+  expect(fake.state.open).toBe(0);
+});
+
+it('pulls from the engine only what its reader takes', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, ...Array.from({ length: 1000 }, (_, n) => `line ${n}`));
+  const stream = await fake.logs.open(POD_ID, { tail: 10_000, follow: true });
+  await pull(fake, stream, 5);
+  await fake.clock.advance(1_000);
+  expect(fake.state.pulled).toBeLessThan(10);
+  await stream.return?.();
+});
+
+it('streams over HTTP in the form of the contract', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, 'one');
+  const log = createLog({ name: 'test', level: 'silent' });
+  const server = createHttpServer({
+    ...{ log, clock: fake.clock, random: systemRandom, bodyLimitBytes: 1000 },
+  });
+  registerLogRoutes(server, { logs: fake.logs });
+  const response = await server.inject(`/v1/pods/${POD_ID}/logs?tail=5`);
+  expect(response.headers['content-type']).toMatch('text/event-stream');
+  const frame = {
+    log: 'one\n',
+    id: `aaaaaaaaaaaa.${START_MS}000000.0`,
+    ts: '2027-01-15T08:00:00.000000000Z',
+    stream: 'stdout',
+  };
+  expect(response.body).toBe(`data: ${JSON.stringify(frame)}\n\n`);
+  const refused = await server.inject(`/v1/pods/${POD_ID}/logs?tail=10001`);
+  expect(refused.statusCode).toBe(422);
+});

@@ -1,0 +1,89 @@
+/** Opens log streams: who may have how many, and from where they begin. */
+import type { LogsQuery } from '#shared/agent-api/pod.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import { type LiveFrames, liveFrames } from './keep-alive.ts';
+import { followPod, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
+import { parseFrameId } from './log-frames.ts';
+
+export type LogService = ReturnType<typeof createLogService>;
+
+/** Following streams per pod; one more is refused. */
+export const MAX_FOLLOWERS = 10;
+const RETRY_AFTER_SECONDS = '5';
+
+export type LogServiceOptions = { clock: Clock; engine: LogEngine; podLogSource: PodLogSource };
+
+export function createLogService({ clock, engine, podLogSource }: LogServiceOptions) {
+  const followers = new Map<string, number>();
+  const streams = new Set<LiveFrames>();
+
+  /** Gives the place back when called; more calls do nothing. */
+  function takePlace(podId: string): () => void {
+    const count = followers.get(podId) ?? 0;
+    if (count >= MAX_FOLLOWERS) {
+      throw new ApiError('rate_limited', `At most ${MAX_FOLLOWERS} readers may follow a pod`, {
+        headers: { 'Retry-After': RETRY_AFTER_SECONDS },
+      });
+    }
+    followers.set(podId, count + 1);
+    return () => {
+      const left = (followers.get(podId) ?? 1) - 1;
+      if (left > 0) followers.set(podId, left);
+      else followers.delete(podId);
+    };
+  }
+
+  return {
+    /**
+     * Frames as they are pulled: a reader that stops reading costs one chunk of memory and holds up
+     * nobody. Throws ApiError before the first frame; the caller must `return` what it does not finish.
+     */
+    async open(podId: string, query: LogsQuery): Promise<LiveFrames> {
+      const { tail, follow } = query;
+      const since = startFrom(query.since);
+      const pod = await podLogSource(podId);
+      if (pod === null) throw new ApiError('pod_not_found', 'There is no such pod on this node');
+      if (!follow && pod.containerId !== null) await requireEngine(engine, pod.containerId);
+      const leavePlace = follow ? takePlace(podId) : () => undefined;
+      const options = { clock, engine, source: podLogSource, podId, tail, follow, since };
+      const stream = liveFrames(
+        clock,
+        (signal) => followPod(options, signal),
+        () => {
+          leavePlace();
+          streams.delete(stream);
+        },
+      );
+      streams.add(stream);
+      return stream;
+    },
+
+    /** Ends every stream, so that the server can close. */
+    close(): void {
+      for (const stream of streams) stream.end({ meta: 'end', reason: 'shutdown' });
+    },
+  };
+}
+
+/** A status can be sent only before the first frame: an engine that is away is told there. */
+async function requireEngine(engine: LogEngine, containerId: string): Promise<void> {
+  await engine.inspectContainer(containerId).catch((cause: unknown) => {
+    throw new ApiError('upstream_unavailable', 'The container engine does not answer', { cause });
+  });
+}
+
+function startFrom(since: string | undefined): LogStart {
+  if (since === undefined) return null;
+  if (/^\d{1,15}$/.test(since)) return { kind: 'time', ms: Number(since) };
+  const frame = parseFrameId(since);
+  if (frame !== null) return { kind: 'frame', ...frame };
+  const problem = {
+    field: 'query.since',
+    message: 'Neither a time nor a frame id',
+    type: 'invalid',
+  };
+  throw new ApiError('validation_error', 'Request validation failed', {
+    validationErrors: [problem],
+  });
+}

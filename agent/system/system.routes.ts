@@ -1,0 +1,40 @@
+/** The public routes by which operators and supervisors watch the agent. */
+import { Readiness, VersionInfo } from '#shared/agent-api/inventory.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import { VERSION } from '#shared/version.ts';
+import type { ReadinessCheck } from './readiness.ts';
+import { Health, UpdateStatus } from './system.schemas.ts';
+
+export type SystemRoutesOptions = {
+  executorId: string;
+  startedMs: number;
+  /** Whether the GPUs are simulated. */
+  simulated: boolean;
+  readiness: ReadinessCheck;
+};
+
+export function registerSystemRoutes(server: HttpServer, options: SystemRoutesOptions): void {
+  server.get('/healthz', { schema: { response: { 200: Health } } }, async () => ({
+    status: 'ok' as const,
+  }));
+
+  const readinessSchema = { response: { 200: Readiness, 503: Readiness } };
+  server.get('/readyz', { schema: readinessSchema }, async (_request, reply) => {
+    const answer = await options.readiness();
+    return reply.status(answer.ready ? 200 : 503).send(answer);
+  });
+
+  server.get('/version', { schema: { response: { 200: VersionInfo } } }, async () => ({
+    version: VERSION,
+    executor_id: options.executorId,
+    started_ms: options.startedMs,
+    simulated: options.simulated,
+  }));
+
+  // No updater is part of this version, so there is no pending update to tell of.
+  server.get('/update-status', { schema: { response: { 200: UpdateStatus } } }, async () => ({
+    update_pending: false,
+    running_version: VERSION,
+    expected_version: null,
+  }));
+}

@@ -1,0 +1,26 @@
+/** A shell script named nvidia-smi in a folder of its own, to be put on PATH. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export type FakeNvidiaSmi = {
+  /** PATH with the fake first. */
+  env: { PATH: string };
+  /** Replaces the script; `printed` texts are reachable as "$HERE/<name>". */
+  become(script: string, printed?: Record<string, string>): void;
+  remove(): void;
+};
+
+/** Does not exist until `become` is called. */
+export function createFakeNvidiaSmi(): FakeNvidiaSmi {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-smi-'));
+  return {
+    env: { PATH: `${folder}:/usr/bin:/bin` },
+    become(script, printed = {}) {
+      for (const [name, text] of Object.entries(printed)) writeFileSync(join(folder, name), text);
+      const lines = ['#!/bin/sh', `HERE='${folder}'`, script, ''];
+      writeFileSync(join(folder, 'nvidia-smi'), lines.join('\n'), { mode: 0o755 });
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,50 @@
+/** Headers of a signed request, for `inject`; every field can be set apart from what is signed. */
+import { randomToken, systemRandom } from '#shared/random.ts';
+import {
+  type CanonicalParts,
+  canonicalRequest,
+  SIGNATURE_HEADERS,
+  sha256Hex,
+} from '#shared/signing/canonical-request.ts';
+import { type Signer, toHex } from '#shared/signing/sr25519.ts';
+
+export type SignedParts = {
+  method: string;
+  url: string;
+  body?: string;
+  timestampMs: number;
+  audience: string;
+};
+
+/** What would be signed for `parts`; `changes` replaces fields of it. */
+export function partsToSign(
+  signer: Signer,
+  { method, url, body = '', timestampMs, audience }: SignedParts,
+  changes: Partial<CanonicalParts> = {},
+): CanonicalParts {
+  const [rawPath = '', rawQuery = ''] = url.split('?');
+  const nonce = randomToken(systemRandom, 16);
+  const bodySha256 = sha256Hex(body);
+  const { hotkey } = signer;
+  return {
+    ...{ method, rawPath, rawQuery, bodySha256, timestampMs, nonce, audience, signer: hotkey },
+    ...changes,
+  };
+}
+
+/** The headers that carry `parts`, with a signature over `signed` (by default over `parts`). */
+export function signatureHeaders(
+  signer: Pick<Signer, 'sign'>,
+  parts: CanonicalParts,
+  signed: CanonicalParts = parts,
+): Record<string, string> {
+  const message = new TextEncoder().encode(canonicalRequest(signed));
+  return {
+    [SIGNATURE_HEADERS.signer]: parts.signer,
+    [SIGNATURE_HEADERS.timestamp]: String(parts.timestampMs),
+    [SIGNATURE_HEADERS.nonce]: parts.nonce,
+    [SIGNATURE_HEADERS.audience]: parts.audience,
+    [SIGNATURE_HEADERS.bodySha256]: parts.bodySha256,
+    [SIGNATURE_HEADERS.signature]: toHex(signer.sign(message)),
+  };
+}
