@@ -1,5 +1,4 @@
 /** Composition root of the agent: ports in, one listening-ready server and its loops out. */
-import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import type { PullProgress } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
@@ -7,9 +6,19 @@ import type { Log } from '#shared/log.ts';
 import { startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
+import { type Auth, registerAuth } from './auth/auth.ts';
 import type { ContainerEngine } from './docker/engine.ts';
+import type { GpuDriver } from './gpu/gpu-driver.ts';
 import { createGpuLeases, type GpuSource } from './gpu/gpu-lease.ts';
-import { createImageService } from './images/image.service.ts';
+import type { HostProbe } from './hardware/host-probe.ts';
+import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
+import { createInventoryService } from './hardware/inventory.service.ts';
+import { BUILTIN_REFERENCE } from './images/builtin-image.ts';
+import { createImageService, type ImageService } from './images/image.service.ts';
+import { registerLogRoutes } from './logs/log.routes.ts';
+import { createLogService } from './logs/log.service.ts';
+import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
+import type { GpuLeaseState, Metrics } from './metrics/metrics.ts';
 import { createPodNetworks } from './network/pod-network.ts';
 import { createPodRecords } from './pods/pod.records.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
@@ -20,14 +29,12 @@ import type { HostLimits } from './pods/policy.ts';
 import { createReconcile, RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
 import { createPortService, type PortRange } from './ports/port.service.ts';
 import type { PortProbe } from './ports/port-probe.ts';
-import { createLeaseStore } from './store/lease.store.ts';
+import { createLeaseStore, type LeaseStore } from './store/lease.store.ts';
 import { createPodStore } from './store/pod.store.ts';
-
-/** Who may call: the first check runs before any work, the second with the body's exact bytes. */
-export type AgentAuth = {
-  onRequest: onRequestAsyncHookHandler;
-  verifyBody(request: FastifyRequest): Promise<void>;
-};
+import { createReadiness } from './system/readiness.ts';
+import { registerSystemRoutes } from './system/system.routes.ts';
+import { registerVerifyRoutes } from './verify/verify.routes.ts';
+import { createVerifyService } from './verify/verify.service.ts';
 
 export type AgentPorts = {
   executorId: string;
@@ -36,9 +43,13 @@ export type AgentPorts = {
   log: Log;
   database: DatabaseSync;
   engine: ContainerEngine;
+  gpuDriver: GpuDriver;
   gpus: GpuSource;
+  hostProbe: HostProbe;
   probePort: PortProbe;
-  auth: AgentAuth;
+  /** Who may call. */
+  auth: Auth;
+  metrics: Metrics;
   portRange: PortRange;
   busyboxPath: string;
   host: HostLimits & { bootMs: number };
@@ -50,7 +61,7 @@ const BODY_LIMIT_BYTES = 1024 * 1024;
 
 /** Two agents may live in one process: nothing here is shared between calls. */
 export function createAgent(ports: AgentPorts) {
-  const { executorId, clock, random, log, database, engine, gpus, host } = ports;
+  const { executorId, clock, random, log, database, engine, gpus, host, metrics } = ports;
   const leases = createLeaseStore(database);
   const records = createPodRecords({ database, pods: createPodStore(database), clock });
   const portLeases = createPortService({
@@ -103,8 +114,50 @@ export function createAgent(ports: AgentPorts) {
     engineAway: reconcile.engineAway,
   });
 
+  const logs = createLogService({
+    clock,
+    engine,
+    podLogSource: async (podId) => {
+      const row = records.get(podId);
+      return row === null ? null : { containerId: row.container_id, phase: row.phase };
+    },
+  });
+  const verify = createVerifyService({
+    clock,
+    random,
+    executorId,
+    engine,
+    gpu: ports.gpuDriver,
+    ensureBuiltinImage: () => builtinImage(images),
+  });
+  const inventory = createInventoryService({
+    clock,
+    executorId,
+    engine,
+    gpu: ports.gpuDriver,
+    host: ports.hostProbe,
+    leasedBy: gpuLeases.holderOf,
+    ports: () => ({ ...ports.portRange, free: portLeases.freeCount() }),
+    gpuRuntimeTried: verify.gpuRuntimeTried,
+    onCollected: metrics.collected,
+  });
+
   const server = createServer(ports);
   registerPodRoutes(server, pods);
+  registerLogRoutes(server, { logs });
+  registerInventoryRoutes(server, { inventory });
+  registerVerifyRoutes(server, { verify });
+  registerMetricsRoutes(server, { metrics });
+  registerSystemRoutes(server, {
+    executorId,
+    startedMs: clock.now(),
+    simulated: gpus.gpuMode() === 'simulated',
+    readiness: createReadiness(clock, {
+      docker: { required: true, check: () => engine.ping().then(() => 'answers') },
+      database: { required: true, check: async () => `${records.list().length} pods` },
+      gpu: { required: false, check: () => describeGpus(ports.gpuDriver) },
+    }),
+  });
 
   const stopping = new AbortController();
   let stopLoops = async () => {};
@@ -123,7 +176,11 @@ export function createAgent(ports: AgentPorts) {
       const loop = startLoop({
         clock,
         intervalMs: RECONCILE_INTERVAL_MS,
-        run: () => reconcile.runOnce(),
+        async run() {
+          await reconcile.runOnce();
+          metrics.setPods(records.list().map((row) => row.phase));
+          metrics.setGpuLeases(await gpuLeaseStates(ports.gpuDriver, leases));
+        },
         onError: (error) => log.error({ err: error }, 'reconcile failed'),
       });
       const events = reconcile.followEvents(stopping.signal);
@@ -134,8 +191,10 @@ export function createAgent(ports: AgentPorts) {
     /** Ends requests, loops and workers; pods keep running. */
     async stop(): Promise<void> {
       stopping.abort();
+      logs.close();
       await server.close();
       await Promise.all([stopLoops(), supervisor.stop()]);
+      metrics.close();
     },
   };
 }
@@ -148,6 +207,29 @@ function createServer({ log, clock, random, auth }: AgentPorts): HttpServer {
     bodyLimitBytes: BODY_LIMIT_BYTES,
     verifyBody: auth.verifyBody,
   });
-  server.addHook('onRequest', auth.onRequest);
+  registerAuth(server, auth);
   return server;
+}
+
+/** A few words for /readyz; throws when the GPUs cannot be read. */
+async function describeGpus(driver: GpuDriver): Promise<string> {
+  const { devices, error } = await driver.read();
+  if (error !== null) throw new Error(error);
+  return `${devices.length} ${driver.kind}`;
+}
+
+/** The id of the image that needs no registry. */
+async function builtinImage(images: ImageService): Promise<string> {
+  const wanted = { reference: BUILTIN_REFERENCE };
+  const { imageId } = await images.ensure(wanted, () => {}, new AbortController().signal);
+  return imageId;
+}
+
+async function gpuLeaseStates(driver: GpuDriver, leases: LeaseStore): Promise<GpuLeaseState[]> {
+  const states = new Map(leases.list('gpu').map((lease) => [lease.key, lease.state]));
+  const { devices } = await driver.read();
+  return devices.map(({ uuid }) => {
+    const state = states.get(uuid);
+    return { uuid, state: state === 'held' || state === 'dirty' ? state : 'free' };
+  });
 }

@@ -3,9 +3,10 @@ import { z } from 'zod';
 import { parseConfig } from '#shared/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
+import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
+import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
 
 const MAX_TRUSTED_KEYS = 100;
-const MAX_SIMULATED_GPUS = 64;
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 const Port = z.coerce.number('Not a port').int().min(0).max(65_535);
@@ -39,13 +40,9 @@ const TrustedKeys = z.string().transform((text, context): TrustedKey[] => {
 
 /** `NVIDIA H100 80GB HBM3*2, NVIDIA L40S` */
 const SimulatedGpus = z.string().transform((text, context): string[] => {
-  const names = text.split(',').flatMap((entry) => {
-    const match = /^\s*([^*]{1,80}?)\s*(?:\*\s*(\d{1,2}))?\s*$/.exec(entry);
-    return match === null ? [] : Array<string>(Number(match[2] ?? 1)).fill(match[1] ?? '');
-  });
-  const fits = names.length > 0 && names.length <= MAX_SIMULATED_GPUS;
-  if (!fits) context.addIssue(`Not a list like "NVIDIA L40S*2" of 1-${MAX_SIMULATED_GPUS} GPUs`);
-  return names;
+  const names = parseSimulatedGpus(text);
+  if (names === null) context.addIssue('Not a list like "NVIDIA L40S*2" of at most 64 GPUs');
+  return names ?? [];
 });
 
 const Schema = z.object({
@@ -55,7 +52,7 @@ const Schema = z.object({
   AGENT_PORT: Port.default(8080),
   AGENT_PORT_RANGE: PortRange.default({ first: 20_000, last: 20_999 }),
   AGENT_TRUSTED_KEYS: TrustedKeys.default([]),
-  AGENT_GPU: z.enum(['auto', 'nvidia', 'simulated', 'none']).default('auto'),
+  AGENT_GPU: z.enum(GPU_MODES).default('auto'),
   AGENT_SIMULATED_GPUS: SimulatedGpus.default(['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3']),
   AGENT_NVIDIA_SMI: z.string().default('nvidia-smi'),
   AGENT_BUSYBOX: z.string().default('/bin/busybox'),

@@ -3,14 +3,20 @@ import { readFileSync } from 'node:fs';
 import { cpus, totalmem, uptime } from 'node:os';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
-import { ApiError, messageOf } from '#shared/errors.ts';
+import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
 import { VERSION } from '#shared/version.ts';
-import { type Agent, type AgentAuth, createAgent } from './app.ts';
+import { type Agent, createAgent } from './app.ts';
+import { createAuth } from './auth/auth.ts';
 import { type AgentConfig, CONFIG_HELP, dockerSocketOf, readConfig } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
-import type { GpuSource } from './gpu/gpu-lease.ts';
+import { chooseGpuDriver } from './gpu/choose-gpu-driver.ts';
+import { createGpuSource } from './gpu/gpu-source.ts';
+import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
+import { createHostProbe } from './hardware/host-probe.ts';
+import { createMetrics } from './metrics/metrics.ts';
 import { probePort } from './ports/port-probe.ts';
 import { openHome } from './store/database.ts';
 
@@ -43,16 +49,29 @@ async function run(config: AgentConfig): Promise<void> {
   warnAboutEphemeralPorts(config, log);
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
+  const executorId = config.AGENT_EXECUTOR_ID;
+  const metrics = createMetrics({ clock, executorId });
+  const smi = createNvidiaSmi({ clock, runCommand, program: config.AGENT_NVIDIA_SMI });
+  const gpuDriver = await chooseGpuDriver({
+    mode: config.AGENT_GPU,
+    simulatedGpus: config.AGENT_SIMULATED_GPUS,
+    executorId,
+    smi,
+    clock,
+  });
   const agent = createAgent({
-    executorId: config.AGENT_EXECUTOR_ID,
+    executorId,
     clock,
     random: systemRandom,
     log,
     database: home.database,
     engine: createDockerodeEngine({ socketPath, clock }),
-    gpus: noGpus,
+    gpuDriver,
+    gpus: createGpuSource(gpuDriver, smi),
+    hostProbe: createHostProbe({ clock }),
     probePort,
-    auth: closedAuth,
+    auth: createAuth({ clock, executorId, keys: config.AGENT_TRUSTED_KEYS, log, metrics }),
+    metrics,
     portRange: config.AGENT_PORT_RANGE,
     busyboxPath: config.AGENT_BUSYBOX,
     host: {
@@ -106,21 +125,6 @@ function warnAboutEphemeralPorts({ AGENT_PORT_RANGE: range }: AgentConfig, log: 
     log.debug({ detail: messageOf(error) }, 'the range of ephemeral ports is not known');
   }
 }
-
-/** A host whose GPUs nobody reads has none to rent. */
-const noGpus: GpuSource = {
-  listGpus: async () => [],
-  isFree: async () => true,
-  gpuMode: () => 'none',
-};
-
-/** Without a list of trusted keys nobody may do anything. */
-const closedAuth: AgentAuth = {
-  async onRequest() {
-    throw new ApiError('auth_failed', 'This agent trusts nobody');
-  },
-  async verifyBody() {},
-};
 
 if (process.features.typescript === false) throw new Error('run this with Node 26: npm run agent');
 

@@ -21,6 +21,8 @@ export type NvidiaSmi = {
 export type NvidiaSmiOptions = {
   clock: Clock;
   runCommand: RunCommand;
+  /** Name on PATH, or path; `nvidia-smi` when absent. */
+  program?: string;
   /** The process's own environment when absent. */
   env?: Record<string, string>;
   /** For tests. */
@@ -38,7 +40,7 @@ const MAX_PROBLEM_CHARS = 300;
 export const PROGRAM_MISSING = 'nvidia-smi could not be started';
 
 export function createNvidiaSmi(options: NvidiaSmiOptions): NvidiaSmi {
-  const { clock, runCommand, timeoutMs = TIMEOUT_MS } = options;
+  const { clock, runCommand, program = PROGRAM, timeoutMs = TIMEOUT_MS } = options;
   const underWay = new Map<string, Promise<SmiOutput>>();
   let queue: Promise<unknown> = Promise.resolve();
   let unkillable = false;
@@ -47,7 +49,7 @@ export function createNvidiaSmi(options: NvidiaSmiOptions): NvidiaSmi {
     if (unkillable) return nothing('an earlier nvidia-smi run still hangs in the driver');
     const env = options.env === undefined ? {} : { env: options.env };
     const limits = { timeoutMs, maxOutputBytes: MAX_OUTPUT_BYTES, ...env };
-    const finished = runCommand(PROGRAM, args, limits)
+    const finished = runCommand(program, args, limits)
       .then((result) => outputOf(result, timeoutMs))
       .catch((error: unknown) => nothing(`${PROGRAM_MISSING}: ${messageOf(error)}`));
     return withDeadline(clock, timeoutMs + KILL_GRACE_MS, finished).catch(() => {

@@ -66,11 +66,12 @@ export async function startMarketplaceProcess(
     ended = true;
   });
   await eventually(
+    'ready block',
     () => {
       if (ended) throw new Error(`ended early:\n${output}`);
       return output.includes('Podwright is ready');
     },
-    { withinMs: READY_WITHIN_MS, what: () => `ready block; so far:\n${output}` },
+    READY_WITHIN_MS,
   );
   return {
     home,

@@ -15,7 +15,7 @@ import {
   temporaryHome,
 } from './marketplace-process.ts';
 
-const engine = createDockerodeEngine({ clock: systemClock });
+const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
 const home = temporaryHome();
 let flags: string[] = [];
 let market: MarketplaceProcess;
@@ -64,21 +64,23 @@ type PodRow = {
 
 async function untilRunning(id: string): Promise<PodRow> {
   return eventually(
+    `pod ${id} running`,
     async () => {
       const { body } = await api(market.demo(), 'GET', `/pods/${id}`);
       const pod = body as PodRow;
       return pod.status === 'RUNNING' && pod.ssh_connect_cmd !== null ? pod : false;
     },
-    { withinMs: 20_000, what: () => `pod ${id} running` },
+    20_000,
   );
 }
 
 async function remove(id: string): Promise<void> {
   await api(market.demo(), 'DELETE', `/pods/${id}`);
-  await eventually(async () => (await containersOf(id)).length === 0, {
-    withinMs: 20_000,
-    what: () => `containers of ${id} gone`,
-  });
+  await eventually(
+    `containers of ${id} gone`,
+    async () => (await containersOf(id)).length === 0,
+    20_000,
+  );
 }
 
 const containersOf = (podId: string) => engine.listContainers({ [LABELS.pod]: podId });
@@ -142,8 +144,9 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
   const rebooted = await api(market.demo(), 'POST', `/pods/${id}/reboot`, {});
   expect(rebooted.status).toBe(200);
   await eventually(
+    'container started again',
     async () => ((await containersOf(id))[0]?.startedMs ?? 0) > (container?.startedMs ?? 0),
-    { withinMs: 20_000, what: () => 'container started again' },
+    20_000,
   );
   const again = await untilRunning(id);
   expect(again.ports_mapping).toEqual(pod.ports_mapping);
@@ -153,13 +156,15 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
   expect(deleted.body).toMatchObject({ success: true, status: 'DELETING' });
   expect((await api(market.demo(), 'GET', '/pods')).body).toEqual([]);
   await eventually(
+    'container and network removed',
     async () => (await containersOf(id)).length === 0 && (await networksOf(id)).length === 0,
-    { withinMs: 20_000, what: () => 'container and network removed' },
+    20_000,
   );
-  await eventually(async () => (await listedExecutors()).length === before.length, {
-    withinMs: 20_000,
-    what: () => 'executor listed again',
-  });
+  await eventually(
+    'executor listed again',
+    async () => (await listedExecutors()).length === before.length,
+    20_000,
+  );
   await expect(fetch(`http://127.0.0.1:${pod.ports_mapping['8000']}/`)).rejects.toThrow();
 });
 
@@ -206,14 +211,12 @@ it('manages the same container again after its agent was killed', async () => {
   expect(killed).toBeGreaterThan(0);
   process.kill(killed, 'SIGKILL');
 
-  await eventually(() => agentOf()?.pid !== killed && agentOf()?.pid, {
-    withinMs: 10_000,
-    what: () => 'agent restarted',
-  });
-  const [line] = await eventually(() => followLines(rented.id, 1).catch(() => false as const), {
-    withinMs: 10_000,
-    what: () => 'log lines again',
-  });
+  await eventually('agent restarted', () => agentOf()?.pid !== killed && agentOf()?.pid, 10_000);
+  const [line] = await eventually(
+    'log lines again',
+    () => followLines(rented.id, 1).catch(() => false as const),
+    10_000,
+  );
   expect(line).toMatch(/line \d+/);
   expect(await containersOf(rented.id)).toMatchObject([{ id: container?.id, status: 'running' }]);
   expect((await untilRunning(rented.id)).id).toBe(rented.id);

@@ -3,8 +3,8 @@ import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
-import { createLimit } from '#shared/limit.ts';
 import type { Log } from '#shared/log.ts';
+import { createSemaphore } from '#shared/semaphore.ts';
 import type { CentralClient } from '../central-client.ts';
 import type { Policy } from '../checks/check.ts';
 import { judge } from '../checks/pipeline.ts';
@@ -30,7 +30,7 @@ type Memory = { checkedMs: number; verdict: HealthReport['verdict']; transportFa
 
 export function createHealthService(options: HealthOptions) {
   const { central, directory, clock, log, policy } = options;
-  const limit = createLimit(PARALLEL_INSPECTIONS);
+  const places = createSemaphore(PARALLEL_INSPECTIONS);
   let memories = new Map<string, Memory>();
 
   async function check(executor: ExecutorToCheck): Promise<HealthReport> {
@@ -75,10 +75,12 @@ export function createHealthService(options: HealthOptions) {
       const ids = new Set(listed.map((executor) => executor.id));
       memories = new Map([...memories].filter(([id]) => ids.has(id)));
       const passes = listed.filter(isDue).map((executor) =>
-        limit(() => checkAndReport(executor)).catch((error: unknown) => {
-          memories.delete(executor.id);
-          log.warn({ executor: executor.id, error: messageOf(error) }, 'check not reported');
-        }),
+        places
+          .run(() => checkAndReport(executor))
+          .catch((error: unknown) => {
+            memories.delete(executor.id);
+            log.warn({ executor: executor.id, error: messageOf(error) }, 'check not reported');
+          }),
       );
       await Promise.all(passes);
     },
