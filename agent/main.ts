@@ -17,6 +17,7 @@ import { createGpuSource } from './gpu/gpu-source.ts';
 import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
 import { createHostProbe } from './hardware/host-probe.ts';
 import { createMetrics } from './metrics/metrics.ts';
+import { removeAll } from './pods/remove-all.ts';
 import { probePort } from './ports/port-probe.ts';
 import { openHome } from './store/database.ts';
 
@@ -26,9 +27,10 @@ const MS_PER_SECOND = 1_000;
 const SHUTDOWN_MS = 10_000;
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
-const HELP = `Usage: agent/main.ts [--help | --version | --check-config]
+const HELP = `Usage: agent/main.ts [remove-all | --help | --version | --check-config]
 
-The Podwright agent. It is configured by environment variables:
+The Podwright agent. Without an argument it runs; remove-all removes every pod of this executor from
+the Docker engine, while the agent is stopped. It is configured by environment variables:
 
 ${CONFIG_HELP}
 `;
@@ -95,6 +97,18 @@ async function run(config: AgentConfig): Promise<void> {
   process.send?.({ ready: true, port });
 }
 
+/** Refused while the agent runs: it would start its pods again. */
+async function removeEverything(config: AgentConfig): Promise<void> {
+  const home = openHome(config.AGENT_HOME);
+  const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
+  const engine = createDockerodeEngine({ socketPath, clock: systemClock });
+  const { containers, networks } = await removeAll(engine, config.AGENT_EXECUTOR_ID);
+  home.close();
+  process.stdout.write(`removed ${containers} containers and ${networks} networks\n`);
+  // The engine's idle connections would keep the process for a while.
+  process.exit(0);
+}
+
 /** Pods keep running; the next start finds them by their labels. */
 async function endProcess(agent: Agent, closeHome: () => void, log: Log): Promise<void> {
   log.info('shutting down; pods keep running');
@@ -131,6 +145,9 @@ if (process.features.typescript === false) throw new Error('run this with Node 2
 switch (process.argv[2]) {
   case undefined:
     await run(configOrExit());
+    break;
+  case 'remove-all':
+    await removeEverything(configOrExit());
     break;
   case '--version':
     process.stdout.write(`${VERSION}\n`);

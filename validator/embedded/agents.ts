@@ -81,7 +81,7 @@ function startAgent(
       ...Object.fromEntries(passed),
       ...parts.gpus[index]?.environment,
       AGENT_EXECUTOR_ID: executorId,
-      AGENT_HOME: home.agent(index + 1),
+      AGENT_HOME: home.agent(executorId),
       AGENT_HOST: options.host,
       AGENT_PORT: String(port),
       AGENT_PORT_RANGE: `${firstPodPort}-${firstPodPort + POD_PORTS_PER_AGENT - 1}`,

@@ -14,12 +14,16 @@ export async function startFresh(
   environment: Record<string, string | undefined>,
   progress: (line: string) => void,
 ): Promise<void> {
-  for (const agentHome of agentHomes(home)) {
-    progress(`removing what is left of ${agentHome}`);
-    const result = await runCommand(process.execPath, [AGENT_MAIN, 'remove-all', agentHome], {
+  for (const executorId of executorIds(home)) {
+    progress(`removing the pods of executor ${executorId}`);
+    const result = await runCommand(process.execPath, [AGENT_MAIN, 'remove-all'], {
       timeoutMs: REMOVAL_TIMEOUT_MS,
       maxOutputBytes: MAX_OUTPUT_BYTES,
-      env: pathAndDocker(environment),
+      env: {
+        ...pathAndDocker(environment),
+        AGENT_EXECUTOR_ID: executorId,
+        AGENT_HOME: home.agent(executorId),
+      },
     });
     if (result.exitCode !== 0)
       throw new Error(`could not remove old pods: ${result.stderr.trim()}`);
@@ -27,10 +31,9 @@ export async function startFresh(
   emptyHome(home);
 }
 
-function agentHomes(home: Home): string[] {
-  const folder = home.agents;
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder).map((name) => `${folder}/${name}`);
+/** Each agent's folder is named after its executor. */
+function executorIds(home: Home): string[] {
+  return existsSync(home.agents) ? readdirSync(home.agents) : [];
 }
 
 function pathAndDocker(environment: Record<string, string | undefined>): Record<string, string> {

@@ -40,7 +40,7 @@ export function homeAt(folder: string) {
     log: (name: string) => join(root, 'logs', `${name}.log`),
     lock: join(root, 'marketplace.lock'),
     agents: join(root, 'agents'),
-    agent: (index: number) => join(root, 'agents', String(index)),
+    agent: (executorId: string) => join(root, 'agents', executorId),
   };
 }
 
