@@ -1,7 +1,7 @@
 /** The central API's composition root: ports in, one HTTP server with every route out. */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { registerAccountRoutes } from './accounts/account.routes.ts';
-import { type BalanceOf, createAccounts, postedBalance } from './accounts/account.service.ts';
+import { createAccounts } from './accounts/account.service.ts';
 import { createAccountUpdate } from './accounts/account.update.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
@@ -11,9 +11,11 @@ import { createPasswords } from './auth/password.ts';
 import { createSessions } from './auth/session.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
 import { createValidatorSignatures } from './auth/validator-signature.ts';
+import { balanceOf } from './balance/balance.service.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
+import { createMarket } from './market.ts';
 import { describeInterface } from './openapi.ts';
-import type { CentralDeps, CentralOptions, CentralPorts, RegisterRoutes } from './ports.ts';
+import type { CentralOptions, CentralPorts } from './ports.ts';
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
@@ -26,27 +28,11 @@ const PORTAL_PREFIX = '/portal';
 const BODY_LIMIT_BYTES = 1024 * 1024;
 const DEFAULT_AUDIENCE = 'central';
 
-// ---- The market's half: executors, rentals, pods, providers, validators, balance. ----
-
-/** What an account has and owes; the balance concept's function once it is there. */
-const balanceOf: BalanceOf = postedBalance;
-/** Registered below /api, below /portal, and at the origin. */
-const MARKET: { api: RegisterRoutes[]; portal: RegisterRoutes[]; origin: RegisterRoutes[] } = {
-  api: [],
-  portal: [],
-  origin: [],
-};
-/** Started by `start`, stopped by `close`. */
-const JOBS: StartJob[] = [];
-
-// --------------------------------------------------------------------------------------
-
-/** Starts one loop and returns what stops it. */
-export type StartJob = (deps: CentralDeps) => { stop(): Promise<void> };
-
 export type Central = {
   /** Ready to listen or to be injected into. */
   server: HttpServer;
+  /** One pass over every pod that is due, for tests that have no periodic work running. */
+  syncPods(): Promise<void>;
   /** Starts the periodic work. */
   start(): void;
   /** Ends streams and jobs, finishes requests, closes the listener. The database stays the caller's. */
@@ -74,8 +60,17 @@ export async function createCentral(
     secrets: createApiKeySecrets({ random, secret }),
     retrievable: options.apiKeysRetrievable ?? true,
   });
-  const deps: CentralDeps = { ports, options, sessions, balanceOf, stopping: stopping.signal };
+  const users = createUserCredentials({ db, sessions, apiKeys });
+  const market = createMarket({
+    ports,
+    options,
+    sessions,
+    users,
+    balanceOf,
+    stopping: stopping.signal,
+  });
 
+  await market.dropStaleClaims();
   await ensureOfficialTemplates(db, clock);
   const server = createHttpServer({
     log,
@@ -85,11 +80,10 @@ export async function createCentral(
     trustedProxies: options.trustedProxies,
     verifyBody: validators.verifyBody,
   });
-  const users = createUserCredentials({ db, sessions, apiKeys });
   installAuthentication(server, { db, sessions, users, validators });
   await describeInterface(server, API_PREFIX);
 
-  const registerAccounts: RegisterRoutes = (api) => {
+  const registerAccounts = (api: HttpServer) => {
     const passwords = createPasswords({ random });
     const account = { db, clock, random, options, sessions, passwords, apiKeys, balanceOf };
     registerSystemRoutes(api, { clock, stopping: stopping.signal });
@@ -99,20 +93,21 @@ export async function createCentral(
     registerTemplateRoutes(api, createTemplates({ db, clock, random }));
     registerEventRoutes(api, { db });
   };
-  await registerBelow(server, API_PREFIX, [registerAccounts, ...MARKET.api], deps);
-  await registerBelow(server, PORTAL_PREFIX, MARKET.portal, deps);
-  await registerBelow(server, '/', MARKET.origin, deps);
+  await registerBelow(server, API_PREFIX, [registerAccounts, market.registerApi]);
+  await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
+  await registerBelow(server, '/', [market.registerOrigin]);
   await server.ready();
 
-  let jobs: ReturnType<StartJob>[] = [];
+  let jobs: ReturnType<typeof market.startJobs> | null = null;
   return {
     server,
+    syncPods: market.syncOnce,
     start() {
-      jobs = JOBS.map((startJob) => startJob(deps));
+      jobs ??= market.startJobs();
     },
     async close() {
       stopping.abort();
-      await Promise.all(jobs.map((job) => job.stop()));
+      await jobs?.stop();
       await server.close();
     },
   };
@@ -121,12 +116,11 @@ export async function createCentral(
 async function registerBelow(
   server: HttpServer,
   prefix: string,
-  groups: readonly RegisterRoutes[],
-  deps: CentralDeps,
+  groups: readonly ((scope: HttpServer) => void)[],
 ): Promise<void> {
   await server.register(
     async (scope) => {
-      for (const register of groups) register(scope, deps);
+      for (const register of groups) register(scope);
     },
     { prefix },
   );

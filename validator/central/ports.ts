@@ -8,6 +8,7 @@ import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
 import type { Sessions } from './auth/session.ts';
+import type { UserCredentials } from './auth/user-credentials.ts';
 import type { Database } from './db/tables.ts';
 
 /** The way to agents: through the gateway of a validator. */
@@ -49,6 +50,8 @@ export type CentralDeps = {
   options: CentralOptions;
   /** Issues portal and user tokens. */
   sessions: Sessions;
+  /** Looks again at the credentials of a request, for streams that outlast them. */
+  users: UserCredentials;
   balanceOf: BalanceOf;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;

@@ -85,10 +85,16 @@ export function marketSubject(executor: ExecutorEntry): FilterSubject {
 
 function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
   const predicates: Predicate<FilterSubject>[] = [];
-  const add = <V>(name: string, value: V | undefined, keep: (node: FilterSubject, value: V) => boolean) => {
+  const add = <V>(
+    name: string,
+    value: V | undefined,
+    keep: (node: FilterSubject, value: V) => boolean,
+  ) => {
     if (value !== undefined) predicates.push({ name, keep: (node) => keep(node, value) });
   };
-  add('machine_names', query.machine_names, (node, names) => listOf(names).includes(node.machineName));
+  add('machine_names', query.machine_names, (node, names) =>
+    listOf(names).includes(node.machineName),
+  );
   add('price_lte', query.price_lte, (node, limit) => node.pricePerGpu <= limit);
   add('price_gte', query.price_gte, (node, limit) => node.pricePerGpu >= limit);
   add('gpu_count_lte', query.gpu_count_lte, (node, limit) => node.gpuCount <= limit);
@@ -97,7 +103,11 @@ function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
   // Nothing can be bookmarked or requested yet, so no node is.
   add('bookmarked', query.bookmarked, (_, wanted) => !wanted);
   add('machine_request_id', query.machine_request_id, () => false);
-  add('collateral_deposited', query.collateral_deposited, (node, wanted) => node.collateralDeposited === wanted);
+  add(
+    'collateral_deposited',
+    query.collateral_deposited,
+    (node, wanted) => node.collateralDeposited === wanted,
+  );
   return predicates;
 }
 
@@ -108,6 +118,7 @@ function listOf(text: string): string[] {
 /** A node that tells no place is near nothing. */
 function isNear(node: FilterSubject, query: NodeFilterQuery, miles: number): boolean {
   const { lat, lon } = query;
-  if (lat === undefined || lon === undefined || node.lat === null || node.lon === null) return false;
+  if (lat === undefined || lon === undefined || node.lat === null || node.lon === null)
+    return false;
   return distanceMiles({ lat, lon }, { lat: node.lat, lon: node.lon }) <= miles;
 }

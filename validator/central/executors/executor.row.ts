@@ -12,7 +12,9 @@ const MINUTE_MS = 60_000;
 /** What its agent measured at the last verdict that had it; null before the first. */
 export function inventoryOf(executor: { inventory_json: string | null }): Inventory | null {
   // Written by us from a parsed Inventory: its form is known.
-  return executor.inventory_json === null ? null : (JSON.parse(executor.inventory_json) as Inventory);
+  return executor.inventory_json === null
+    ? null
+    : (JSON.parse(executor.inventory_json) as Inventory);
 }
 
 /** GPUs of the node: as measured, or as its provider says while nothing was measured. */

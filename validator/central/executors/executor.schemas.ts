@@ -140,7 +140,12 @@ export const DefaultDockerImage = z
 export type DefaultDockerImage = z.output<typeof DefaultDockerImage>;
 
 export const MachineResponse = z
-  .object({ name: z.string(), price: z.number(), rental_rate: z.number(), total_gpu_count: z.int() })
+  .object({
+    name: z.string(),
+    price: z.number(),
+    rental_rate: z.number(),
+    total_gpu_count: z.int(),
+  })
   .meta({ id: 'MachineResponse' });
 export type MachineResponse = z.output<typeof MachineResponse>;
 

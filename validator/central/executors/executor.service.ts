@@ -40,6 +40,8 @@ export {
 
 /** `last_seen_at` is written at most this often. */
 const SEEN_RESOLUTION_MS = 10_000;
+/** For a `page` without `size`. */
+const DEFAULT_PAGE_SIZE = 100;
 
 /** The executor unless it left the marketplace or never was there. */
 export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry> {
@@ -82,14 +84,27 @@ export async function releaseGpus(tx: Db, podId: string): Promise<void> {
 }
 
 /** Follows the GPUs measured now; a slot that a pod holds is never touched. */
-export async function followInventory(tx: Db, executorId: string, inventory: Inventory): Promise<void> {
+export async function followInventory(
+  tx: Db,
+  executorId: string,
+  inventory: Inventory,
+): Promise<void> {
   const held = (await listSlots(tx, executorId)).filter((slot) => slot.pod_id !== null);
   await dropFreeSlots(tx, executorId);
   await insertSlots(tx, freeSlotsFor(executorId, held, inventory.gpu.devices));
 }
 
+/** Takes it off the market for good. The caller has seen that no pod is on it. */
+export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise<void> {
+  await updateExecutor(tx, id, { state: 'removed', removed_at: nowMs, updated_at: nowMs });
+  await dropFreeSlots(tx, id);
+}
+
 /** The UUIDs of its slots, and whether a pod holds any. */
-export async function slotsOf(db: Db, executorId: string): Promise<{ uuids: string[]; rented: boolean }> {
+export async function slotsOf(
+  db: Db,
+  executorId: string,
+): Promise<{ uuids: string[]; rented: boolean }> {
   const slots = await listSlots(db, executorId);
   return {
     uuids: slots.map((slot) => slot.gpu_uuid),
@@ -124,8 +139,10 @@ export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['r
   return reasons;
 }
 
+export type Executors = ReturnType<typeof createExecutors>;
+
 /** The public list and what explains it. */
-export function createExecutorService({ db, clock }: { db: Database; clock: Clock }) {
+export function createExecutors({ db, clock }: { db: Database; clock: Clock }) {
   return {
     /** Sorted by price, then id. Without `page` and `size` the list is whole. */
     async list(
@@ -161,6 +178,3 @@ function pageOf<T>(items: readonly T[], { page, size }: ExecutorListQuery): read
   const from = ((page ?? 1) - 1) * length;
   return items.slice(from, from + length);
 }
-
-/** For a `page` without `size`. */
-const DEFAULT_PAGE_SIZE = 100;

@@ -113,10 +113,7 @@ function cudaDriverNumber(version: string | null): number | null {
   return match === null ? null : Number(match[1]) * 1000 + Number(match[2]) * 10;
 }
 
-function detailOf(
-  device: GpuDevice,
-  cuda: string | null,
-): ExecutorSpecs['gpu']['details'][number] {
+function detailOf(device: GpuDevice, cuda: string | null): ExecutorSpecs['gpu']['details'][number] {
   return {
     name: device.name,
     cuda,

@@ -5,7 +5,6 @@ import type { Random } from '#shared/random.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
-import { huidOf } from '../executors/huid.ts';
 import { statusOf } from './pod.row.ts';
 import { sourcesOf, wirePhase } from './pod.state.ts';
 import { changePod } from './pod.store.ts';
@@ -40,7 +39,7 @@ export async function beginRemoval(
     fromStatus: statusOf(pod),
     toStatus: 'DELETING',
     reason,
-    payload: { pod_name: pod.pod_name, node: huidOf(pod.executor_id) },
+    payload: { pod_name: pod.pod_name, node: pod.executor_id },
   });
   return { ...pod, ...change };
 }

@@ -1,9 +1,9 @@
 /** Decides which executors are asked when, and keeps slow ones from holding up the rest. */
 import { messageOf } from '#shared/errors.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import { listBusyExecutorIds } from './pod.store.ts';
 import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
 import { endOldFailures, removeDuePods } from './pod-upkeep.ts';
-import { listBusyExecutorIds } from './pod.store.ts';
 
 /** Pause between looks at what is due. */
 const TICK_MS = 300;

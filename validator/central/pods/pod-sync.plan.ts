@@ -11,7 +11,7 @@ import {
   wirePhase,
 } from './pod.state.ts';
 
-/** `removing` in the phase of a failed creation: its node still has to be told. */
+/** The phase of a failed creation that its node still has to drop. */
 export const REMOVAL_PHASE: WirePhase = 'deleting';
 /** The phase of a failed creation of which nothing is left on the node. */
 export const GONE_PHASE = '';
@@ -33,7 +33,9 @@ export function nextStep(pod: Pod, view: PodView | undefined): SyncStep {
   if (REMOVAL_STATES.includes(state)) return removalStep(pod, view);
   if (view === undefined || view.phase === 'removed') {
     // What has failed is not started again; its removal is the renter's to ask for.
-    return state === 'failed' ? { do: 'wait' } : { do: 'put', anew: pod.acknowledged_generation > 0 };
+    return state === 'failed'
+      ? { do: 'wait' }
+      : { do: 'put', anew: pod.acknowledged_generation > 0 };
   }
   if (view.desired === 'removed') return { do: 'wait' };
   if (view.generation < pod.generation) return { do: 'put', anew: false };
@@ -67,7 +69,7 @@ export function needsAttention(pod: Pod): boolean {
 export type Observed = {
   state: PodState;
   phase: WirePhase | '';
-  reason: string | null;
+  reason: ReturnType<typeof reasonOf> | null;
   message: string;
 };
 

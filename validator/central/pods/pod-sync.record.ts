@@ -4,19 +4,28 @@ import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
+import { EVENT_REASONS, type EventReason, type EventType } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { releaseGpus } from '../executors/executor.service.ts';
-import { huidOf } from '../executors/huid.ts';
-import { GONE_PHASE, type Observed, observedOf, REMOVAL_PHASE } from './pod-sync.plan.ts';
-import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
+import { retireTemplate } from '../templates/template.service.ts';
+import {
+  CREATION_STATES,
+  mayMove,
+  type PodState,
+  podStateOf,
+  wirePhase,
+  wireStatus,
+} from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated } from './pod.store.ts';
+import { GONE_PHASE, type Observed, observedOf, REMOVAL_PHASE } from './pod-sync.plan.ts';
 
 /** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
 export const CONTACT_LOST_MS = 60_000;
 /** `seen_at` is written at most this often while nothing else changes. */
 const SEEN_RESOLUTION_MS = 5_000;
 
-type Failure = { reason: string; message: string; gpusFree: boolean };
+type Failure = { reason: EventReason; message: string; gpusFree: boolean };
+type Told = { reason: EventReason | null; message: string };
 
 /** Every function ends without effect when the row has moved on meanwhile. */
 export function createPodRecorder(deps: { db: Database; clock: Clock; random: Random }) {
@@ -40,26 +49,21 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
   }
 
   /** The event of a state just entered. */
-  async function tell(
-    tx: Db,
-    pod: Pod,
-    to: PodState,
-    { reason, message }: { reason: string | null; message: string },
-  ): Promise<void> {
+  async function tell(tx: Db, pod: Pod, to: PodState, { reason, message }: Told): Promise<void> {
     const from = podStateOf(pod.state);
-    const [eventType, outcome] = eventOf(from, to);
+    const { type, outcome } = eventOf(from, to);
     await recordEvent(tx, deps, {
       accountId: pod.account_id,
       podId: pod.id,
-      eventType,
-      subEventType: `${eventType}.${outcome}`,
+      eventType: type,
+      subEventType: `${type}.${outcome}`,
       actor: SYSTEM_ACTOR,
       fromStatus: wireStatus(from),
       toStatus: wireStatus(to),
       reason,
       payload: {
         pod_name: pod.pod_name,
-        node: huidOf(pod.executor_id),
+        node: pod.executor_id,
         ...(outcome === 'failed' ? { error: message } : {}),
       },
     });
@@ -146,7 +150,8 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
         if (pod.state === 'creation_failed') {
           await changePod(tx, pod.id, ['creation_failed'], { phase: GONE_PHASE });
         } else if (await endPod(tx, pod.id, { ended_at: nowMs, updated_at: nowMs })) {
-          await tell(tx, pod, 'deleted', { reason: pod.reason_code, message: '' });
+          await retireTemplate(tx, pod.template_id, nowMs);
+          await tell(tx, pod, 'deleted', { reason: removalReasonOf(pod.reason_code), message: '' });
         }
       });
     },
@@ -191,28 +196,29 @@ function isNews(pod: Pod, seen: Observed, view: PodView, nowMs: number): boolean
   );
 }
 
-type Outcome = 'success' | 'failed' | 'status';
+type EventName = { type: EventType; outcome: 'success' | 'failed' | 'status' };
 
-function eventOf(from: PodState, to: PodState): [type: string, outcome: Outcome] {
+function eventOf(from: PodState, to: PodState): EventName {
   switch (to) {
     case 'creation_failed':
-      return ['pod-create', 'failed'];
+      return { type: 'pod-create', outcome: 'failed' };
     case 'reboot_failed':
-      return ['pod-reboot', 'failed'];
+      return { type: 'pod-reboot', outcome: 'failed' };
     case 'failed':
-      return ['pod-fail', 'failed'];
+      return { type: 'pod-fail', outcome: 'failed' };
     case 'deleted':
-      return ['pod-delete', 'success'];
+      return { type: 'pod-delete', outcome: 'success' };
     case 'running':
-      return from === 'rebooting' ? ['pod-reboot', 'success'] : lifeEvent(from);
+      if (from === 'rebooting') return { type: 'pod-reboot', outcome: 'success' };
+      return CREATION_STATES.some((state) => state === from)
+        ? { type: 'pod-create', outcome: 'success' }
+        : { type: 'pod-lifecycle', outcome: 'status' };
     default:
-      return ['pod-lifecycle', 'status'];
+      return { type: 'pod-lifecycle', outcome: 'status' };
   }
 }
 
-/** Back from `unknown` a pod is not created a second time. */
-function lifeEvent(from: PodState): [type: string, outcome: Outcome] {
-  return from === 'unknown' || from === 'reboot_failed'
-    ? ['pod-lifecycle', 'status']
-    : ['pod-create', 'success'];
+/** The stored reason of a removal, which one of ours wrote. */
+function removalReasonOf(code: string | null): EventReason | null {
+  return EVENT_REASONS.find((reason) => reason === code) ?? null;
 }

@@ -8,9 +8,9 @@ import type { Random } from '#shared/random.ts';
 import type { Database, Pod } from '../db/tables.ts';
 import { findExecutor, noteSeen } from '../executors/executor.service.ts';
 import type { Agents } from '../ports.ts';
+import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
 import { createPodRecorder } from './pod-sync.record.ts';
-import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
 
 /** An agent that has not taken a pod for this long does not get it any more. */
 export const LAUNCH_DEADLINE_MS = 600_000;
@@ -81,7 +81,8 @@ export function createPodSync(deps: SyncDeps) {
     for (const view of strays) {
       const pod = await findPod(db, view.id);
       if (pod !== undefined && pod.executor_id === executorId) {
-        if (pod.delete_requested_at !== null || pod.ended_at !== null) await client.deletePod(pod.id);
+        if (pod.delete_requested_at !== null || pod.ended_at !== null)
+          await client.deletePod(pod.id);
       } else if (!logged.has(view.id) && logged.size < MAX_LOGGED_IDS) {
         logged.add(view.id);
         log.warn({ pod_id: view.id, executor_id: executorId }, 'an agent runs an unknown pod');

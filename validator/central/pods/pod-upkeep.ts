@@ -4,8 +4,8 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Database } from '../db/tables.ts';
+import { endPod, listDueRemovals, listSettledFailures } from './pod.store.ts';
 import { beginRemoval } from './pod-removal.ts';
-import { listDueRemovals, listSettledFailures, endPod } from './pod.store.ts';
 
 /** How long a failed creation stays in the list (contract 5.1). */
 export const FAILED_LISTED_MS = 180_000;

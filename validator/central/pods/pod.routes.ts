@@ -1,9 +1,9 @@
 /** /pods (contract 5.2); the log stream is in pod-logs.routes.ts. */
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { ApiError } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { actorOf, userOf } from '../auth/identity.ts';
+import { userOf } from '../auth/identity.ts';
+import { callerOf } from './caller.ts';
 import {
   PodDeletedResponse,
   PodDetailQuery,
@@ -16,7 +16,7 @@ import {
   RebootPodRequest,
   ScheduleRemovalRequest,
 } from './pod.schemas.ts';
-import type { Caller, Pods } from './pod.service.ts';
+import type { Pods } from './pod.service.ts';
 
 const tags = ['Pods'];
 const config = { auth: 'user' } as const;
@@ -90,11 +90,7 @@ export function registerPodRoutes(api: HttpServer, pods: Pods): void {
       },
     },
     (request) =>
-      pods.scheduleRemoval(
-        callerOf(request),
-        request.params.id,
-        request.body.removal_scheduled_at,
-      ),
+      pods.scheduleRemoval(callerOf(request), request.params.id, request.body.removal_scheduled_at),
   );
   api.delete(
     '/pods/:id/schedule-removal',
@@ -106,9 +102,4 @@ export function registerPodRoutes(api: HttpServer, pods: Pods): void {
     { config, schema: { tags, params: PodParams, response: { 200: z.array(PodEventRow) } } },
     (request) => pods.events(userOf(request), request.params.id),
   );
-}
-
-/** Who asks, as services want it. */
-export function callerOf(request: FastifyRequest): Caller {
-  return { identity: userOf(request), actor: actorOf(request) };
 }

@@ -14,7 +14,13 @@ import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
 import { specsOf } from '../executors/specs.ts';
 import type { PodListItemResponse, PodSshKey, PodTemplate } from './pod.schemas.ts';
-import { podStateOf, WIRE_PHASES, type WirePhase, type WireStatus, wireStatus } from './pod.state.ts';
+import {
+  podStateOf,
+  WIRE_PHASES,
+  type WirePhase,
+  type WireStatus,
+  wireStatus,
+} from './pod.state.ts';
 
 /** The internal port that SSH is reached through. */
 const SSH_PORT = '22';

@@ -1,27 +1,24 @@
 /** What renters do with their pods. Effects on nodes are left to the sync: a row says what is wanted. */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import { microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
-import type { Actor, UserIdentity } from '../auth/identity.ts';
+import type { UserIdentity } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import { listPodEvents, recordEvent } from '../events/event.service.ts';
 import { assertPlace, type FilterSubject, filterNodes } from '../executors/executor.filters.ts';
 import { machineNameOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
-import { huidOf } from '../executors/huid.ts';
-import { microToUsd } from '#shared/money.ts';
-import { removalTimeOf } from './removal-time.ts';
-import { beginRemoval } from './pod-removal.ts';
-import { FAILED_LISTED_MS } from './pod-upkeep.ts';
+import type { Caller } from './caller.ts';
 import { podRow, statusOf } from './pod.row.ts';
 import type { PodDetailResponse, PodListItemResponse, PodListQuery } from './pod.schemas.ts';
 import { POD_STATES, podStateOf, sourcesOf, wirePhase } from './pod.state.ts';
 import { changePod, findPod, listLiveOn, listVisible } from './pod.store.ts';
+import { beginRemoval } from './pod-removal.ts';
+import { FAILED_LISTED_MS } from './pod-upkeep.ts';
+import { removalTimeOf } from './removal-time.ts';
 
 export { insertPod } from './pod.store.ts';
-
-/** Who asks, and how the event names them. */
-export type Caller = { identity: UserIdentity; actor: Actor };
 
 export type PodsDeps = {
   db: Database;
@@ -53,13 +50,11 @@ export function createPods(deps: PodsDeps) {
     });
   }
 
-  async function setRemoval(
-    tx: Db,
-    pod: Pod,
-    removalAt: number | null,
-  ): Promise<Pod> {
+  async function setRemoval(tx: Db, pod: Pod, removalAt: number | null): Promise<Pod> {
     const change = { removal_at: removalAt, updated_at: clock.now() };
-    const states = POD_STATES.filter((state) => state !== 'deleting' && state !== 'creation_failed');
+    const states = POD_STATES.filter(
+      (state) => state !== 'deleting' && state !== 'creation_failed',
+    );
     if (await changePod(tx, pod.id, states, change)) return { ...pod, ...change };
     throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
   }
@@ -80,7 +75,11 @@ export function createPods(deps: PodsDeps) {
       return items.map(({ pod, executor }) => podRow(pod, executor, clock.now()));
     },
 
-    async get(caller: UserIdentity, id: string, includeDeleted: boolean): Promise<PodDetailResponse> {
+    async get(
+      caller: UserIdentity,
+      id: string,
+      includeDeleted: boolean,
+    ): Promise<PodDetailResponse> {
       const pod = includeDeleted
         ? await requireAnyOwnPod(db, caller.accountId, id)
         : await requireOwnPod(db, caller.accountId, id, clock.now());
@@ -124,7 +123,10 @@ export function createPods(deps: PodsDeps) {
         };
         const states = sourcesOf('rebooting').filter((state) => state !== 'unknown');
         if (!(await changePod(tx, id, states, change))) {
-          throw new ApiError('pod_state_conflict', `A pod that is ${statusOf(pod)} cannot be rebooted`);
+          throw new ApiError(
+            'pod_state_conflict',
+            `A pod that is ${statusOf(pod)} cannot be rebooted`,
+          );
         }
         await recordEvent(tx, deps, {
           accountId: pod.account_id,
@@ -135,7 +137,7 @@ export function createPods(deps: PodsDeps) {
           fromStatus: statusOf(pod),
           toStatus: 'REBOOT_PENDING',
           reason: 'user_initiated',
-          payload: { pod_name: pod.pod_name, node: huidOf(pod.executor_id) },
+          payload: { pod_name: pod.pod_name, node: pod.executor_id },
         });
         return { ...pod, ...change };
       });

@@ -26,7 +26,11 @@ export const CREATION_STATES = ['pending', 'building', 'pulling', 'starting', 'r
 export const BILLABLE_STATES = ['running', 'rebooting'] as const;
 
 /** Where a pod waits for its agent to get further: it is looked at often. */
-export const TRANSITIONAL_STATES: readonly PodState[] = [...CREATION_STATES, 'rebooting', 'deleting'];
+export const TRANSITIONAL_STATES: readonly PodState[] = [
+  ...CREATION_STATES,
+  'rebooting',
+  'deleting',
+];
 
 /** Settled on the row; only the removal is left to do. */
 export const REMOVAL_STATES: readonly PodState[] = ['creation_failed', 'deleting'];

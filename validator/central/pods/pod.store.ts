@@ -26,10 +26,7 @@ export async function listVisible(
     .where('ended_at', 'is', null)
     .where('state', 'not in', ['deleting', 'deleted'])
     .where((eb) =>
-      eb.or([
-        eb('state', '<>', 'creation_failed'),
-        eb('delete_requested_at', '>', failedSinceMs),
-      ]),
+      eb.or([eb('state', '<>', 'creation_failed'), eb('delete_requested_at', '>', failedSinceMs)]),
     )
     .orderBy('created_at', 'desc')
     .orderBy('id')
@@ -133,11 +130,7 @@ export async function endPod(
 }
 
 /** Raises what the agent has acknowledged, never lowers it. */
-export async function acknowledgeGeneration(
-  db: Db,
-  id: string,
-  generation: number,
-): Promise<void> {
+export async function acknowledgeGeneration(db: Db, id: string, generation: number): Promise<void> {
   await db
     .updateTable('pods')
     .set({ acknowledged_generation: generation })

@@ -27,9 +27,13 @@ export function chooseGpuCount(requested: number | null, offer: GpuOffer): numbe
     throw new ApiError('gpu_count_invalid', `The node rents ${minimum} GPUs or more`);
   }
   if (count > free) {
-    throw new ApiError('gpu_count_invalid', `${free} GPUs of the node are free, ${count} were requested`, {
-      hint: `Request ${free} GPUs or fewer, or choose another node.`,
-    });
+    throw new ApiError(
+      'gpu_count_invalid',
+      `${free} GPUs of the node are free, ${count} were requested`,
+      {
+        hint: `Request ${free} GPUs or fewer, or choose another node.`,
+      },
+    );
   }
   return count;
 }

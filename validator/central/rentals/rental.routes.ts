@@ -6,7 +6,7 @@ import { errorBody } from '#shared/http/error-body.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../auth/identity.ts';
 import { ExecutorParams } from '../executors/executor.schemas.ts';
-import { callerOf } from '../pods/pod.routes.ts';
+import { callerOf } from '../pods/caller.ts';
 import { PodDeletedResponse } from '../pods/pod.schemas.ts';
 import type { Pods } from '../pods/pod.service.ts';
 import { fingerprintOf, idempotencyKeyOf } from './fingerprint.ts';

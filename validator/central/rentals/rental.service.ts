@@ -9,14 +9,17 @@ import type { Account, Db, Pod, Template } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
-import { huidOf } from '../executors/huid.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
 import { removalAfter } from '../pods/removal-time.ts';
 import { listForAccount } from '../ssh-keys/ssh-key.service.ts';
-import { markTemplateRented, templateForRent, toTemplateRow } from '../templates/template.service.ts';
+import {
+  markTemplateRented,
+  templateForRent,
+  toTemplateRow,
+} from '../templates/template.service.ts';
 import { chooseGpuCount } from './gpu-choice.ts';
 import { podSpecFor } from './pod-spec.ts';
 import type { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
@@ -95,7 +98,7 @@ export async function rentIn(
     subEventType: 'pod-rent.success',
     actor,
     toStatus: 'PENDING',
-    payload: { pod_name: pod.pod_name, node: huidOf(executor.id) },
+    payload: { pod_name: pod.pod_name, node: executor.id },
   });
   const taken = { ...executor, slots_free: executor.slots_free - gpus };
   return { ...podRow(pod, taken, nowMs), success: true, pod_id: podId };

@@ -1,0 +1,194 @@
+/** Agents in memory behind the port of the central API: they take pods, lose them, fall silent, as told. */
+import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { LogFrame, PodPhase, PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
+import type { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Agents } from '../../validator/central/ports.ts';
+import { testInventory } from './test-inventory.ts';
+
+const FIRST_PORT = 31_000;
+
+export type FakeHost = {
+  /** False: no call is answered. */
+  up: boolean;
+  /** Where a new pod stands right after it was taken. */
+  arrives: PodPhase;
+  /** True: a call takes effect, yet its answer is lost. */
+  losesAnswers: boolean;
+  /** Thrown instead of taking a pod. */
+  refusal: ApiError | null;
+  /** False: a removed pod stays in `removing`. */
+  removesAtOnce: boolean;
+  pods: Map<string, PodView>;
+  specs: Map<string, PodSpecInput>;
+  /** `put <id>`, `delete <id>`, `reboot <id> <n>`, in order. */
+  calls: string[];
+  inventory: Inventory;
+  /** What a check asked for now finds; null: it cannot be had. */
+  report: HealthReport | null;
+  /** What each log request gets in turn; one beyond them is not answered. */
+  logs: LogSource[];
+  /** What log requests asked for. */
+  logQueries: Record<string, unknown>[];
+  /** Changes a pod's view. */
+  change(podId: string, change: Partial<PodView>): void;
+};
+
+export type LogSource = (signal: AbortSignal) => AsyncGenerator<LogFrame>;
+
+export type FakeAgents = Agents & { host(executorId: string): FakeHost };
+
+/** Every executor has a host that is up and empty until the test says otherwise. */
+export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void } {
+  const hosts = new Map<string, FakeHost>();
+  let clock: Clock | null = null;
+
+  function host(executorId: string): FakeHost {
+    const known = hosts.get(executorId) ?? createHost(executorId);
+    hosts.set(executorId, known);
+    return known;
+  }
+
+  return {
+    host,
+    useClock(given) {
+      clock = given;
+    },
+    clientOf: (executorId) => clientOf(host(executorId), executorId, () => clock?.now() ?? 0),
+    async checkNow(executorId) {
+      const { report } = host(executorId);
+      if (report === null) throw new ApiError('upstream_unavailable', 'the validator is silent');
+      return report;
+    },
+  };
+}
+
+function createHost(executorId: string): FakeHost {
+  const pods = new Map<string, PodView>();
+  return {
+    up: true,
+    arrives: 'running',
+    losesAnswers: false,
+    refusal: null,
+    removesAtOnce: true,
+    pods,
+    specs: new Map(),
+    calls: [],
+    inventory: testInventory(executorId),
+    report: null,
+    logs: [],
+    logQueries: [],
+    change(podId, change) {
+      const view = pods.get(podId);
+      if (view === undefined) throw new Error(`the fake host has no pod ${podId}`);
+      pods.set(podId, { ...view, ...change });
+    },
+  };
+}
+
+function clientOf(host: FakeHost, executorId: string, nowMs: () => number): AgentClient {
+  /** Runs `effect` as a real agent would, then answers or loses the answer. */
+  async function reach<T>(effect: () => T): Promise<T> {
+    if (!host.up) throw silent();
+    const answer = effect();
+    if (host.losesAnswers) throw silent();
+    return answer;
+  }
+
+  function known(podId: string): PodView {
+    const view = host.pods.get(podId);
+    if (view === undefined) throw new ApiError('pod_not_found', `no pod ${podId}`);
+    return view;
+  }
+
+  return {
+    inventory: () => reach(() => host.inventory),
+    listPods: () => {
+      // A listing has no effect to lose the answer of.
+      if (!host.up) return Promise.reject(silent());
+      return Promise.resolve([...host.pods.values()]);
+    },
+    getPod: (id) => reach(() => known(id)),
+    putPod: (id, spec) =>
+      reach(() => {
+        host.calls.push(`put ${id}`);
+        if (host.refusal !== null) throw host.refusal;
+        const present = host.pods.get(id);
+        if (present !== undefined && present.generation >= spec.generation) return present;
+        const view = newView(id, executorId, spec, host.arrives, nowMs());
+        host.pods.set(id, view);
+        host.specs.set(id, spec);
+        return view;
+      }),
+    deletePod: (id) =>
+      reach(() => {
+        host.calls.push(`delete ${id}`);
+        known(id);
+        host.change(id, {
+          desired: 'removed',
+          phase: host.removesAtOnce ? 'removed' : 'removing',
+        });
+        const view = known(id);
+        if (host.removesAtOnce) host.pods.delete(id);
+        return view;
+      }),
+    rebootPod: (id, reboot) =>
+      reach(() => {
+        host.calls.push(`reboot ${id} ${reboot}`);
+        if (known(id).reboots_requested < reboot) {
+          host.change(id, { reboots_requested: reboot, phase: 'rebooting' });
+        }
+        return known(id);
+      }),
+    verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
+    async podLogs(id, query, signal) {
+      host.logQueries.push(query);
+      if (!host.up) throw silent();
+      known(id);
+      const source = host.logs.shift();
+      if (source === undefined) throw silent();
+      return source(signal);
+    },
+  };
+}
+
+function silent(): ApiError {
+  return new ApiError('upstream_unavailable', 'the fake agent is silent');
+}
+
+function newView(
+  id: string,
+  executorId: string,
+  spec: PodSpecInput,
+  phase: PodPhase,
+  nowMs: number,
+): PodView {
+  const ports = (spec.internal_ports ?? []).map((port, index) => [port, FIRST_PORT + index]);
+  return {
+    id,
+    executor_id: executorId,
+    desired: 'running',
+    phase,
+    phase_since_ms: nowMs,
+    generation: spec.generation,
+    observed_generation: spec.generation,
+    reboots_requested: 0,
+    reboots_done: 0,
+    reason: null,
+    message: '',
+    conditions: [],
+    container_id: null,
+    image: { reference: spec.image.reference, digest: spec.image.digest ?? null },
+    pull: null,
+    ports: Object.fromEntries(ports),
+    gpu_uuids: spec.gpu_uuids ?? [],
+    simulated: true,
+    restart_count: 0,
+    next_retry_ms: null,
+    last_exit: null,
+    created_ms: nowMs,
+    updated_ms: nowMs,
+  };
+}

@@ -1,0 +1,99 @@
+/** The public node routes (contract 3). */
+import { z } from 'zod';
+import type { HttpServer } from '#shared/http/server.ts';
+import { userIfAny } from '../auth/identity.ts';
+import { funnelText } from './executor.filters.ts';
+import {
+  DefaultDockerImage,
+  DefaultDockerImageQuery,
+  ExecutorCountResponse,
+  ExecutorDetailResponse,
+  ExecutorListQuery,
+  ExecutorParams,
+  ExecutorStatsResponse,
+  MachineCapacityResponse,
+  MachineResponse,
+  RentabilityResponse,
+  TotalCountExecutorResponse,
+} from './executor.schemas.ts';
+import type { Executors } from './executor.service.ts';
+import { HardwareUtilization, type HardwareUtilizations } from './hardware-utilization.ts';
+import type { MarketOverview } from './market-overview.ts';
+
+const tags = ['Executors'];
+const config = { auth: 'none' } as const;
+
+export type ExecutorRoutesDeps = {
+  executors: Executors;
+  overview: MarketOverview;
+  utilization: HardwareUtilizations;
+};
+
+/** Registers them. */
+export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps): void {
+  const { executors, overview, utilization } = deps;
+  api.get(
+    '/executors',
+    {
+      config,
+      schema: {
+        tags,
+        querystring: ExecutorListQuery,
+        response: { 200: z.array(ExecutorDetailResponse) },
+      },
+    },
+    async (request, reply) => {
+      const { rows, funnel } = await executors.list(request.query, userIfAny(request) !== null);
+      void reply.header('X-Filter-Funnel', funnelText(funnel));
+      // The rows are ours and typed: a second pass over a thousand of them would only take time.
+      return reply.serializer(JSON.stringify).send(rows);
+    },
+  );
+  api.get(
+    '/executors/count',
+    { config, schema: { tags, response: { 200: ExecutorCountResponse } } },
+    async () => ({ count: await executors.count() }),
+  );
+  api.get(
+    '/executors/total-count',
+    { config, schema: { tags, response: { 200: TotalCountExecutorResponse } } },
+    async () => ({ total_count: await executors.totalCount() }),
+  );
+  api.get(
+    '/executors/stats',
+    { config, schema: { tags, response: { 200: z.array(ExecutorStatsResponse) } } },
+    () => overview.stats(),
+  );
+  api.get(
+    '/executors/default-docker-image',
+    {
+      config,
+      schema: {
+        tags,
+        querystring: DefaultDockerImageQuery,
+        response: { 200: z.array(DefaultDockerImage) },
+      },
+    },
+    (request) => overview.defaultImages(request.query.gpu_model),
+  );
+  api.get(
+    '/executors/:executor_uuid/rentability',
+    { config, schema: { tags, params: ExecutorParams, response: { 200: RentabilityResponse } } },
+    (request) => executors.rentability(request.params.executor_uuid),
+  );
+  api.get(
+    '/executors/:executor_uuid/hardware-utilization',
+    { config, schema: { tags, params: ExecutorParams, response: { 200: HardwareUtilization } } },
+    (request) => utilization(request.params.executor_uuid),
+  );
+  api.get(
+    '/machines',
+    { config, schema: { tags, response: { 200: z.array(MachineResponse) } } },
+    () => overview.machines(),
+  );
+  api.get(
+    '/machines/capacity',
+    { config, schema: { tags, response: { 200: z.array(MachineCapacityResponse) } } },
+    () => overview.capacity(),
+  );
+}

@@ -1,0 +1,39 @@
+/** What a node may cost. Pure. */
+import { ApiError } from '#shared/errors.ts';
+import { formatUsdCeil, formatUsdFloor, usdToMicro } from '#shared/money.ts';
+import {
+  type CatalogueEntry,
+  catalogueEntryOf,
+  MACHINE_CATALOGUE,
+  MAX_PRICE_RATE,
+  MIN_PRICE_RATE,
+} from './machine-catalogue.ts';
+
+/** The known type meant by `gpuType`; 400 listing all of them for any other. */
+export function requireKnownType(gpuType: string): CatalogueEntry {
+  const entry = catalogueEntryOf(gpuType);
+  if (entry !== undefined) return entry;
+  const known = MACHINE_CATALOGUE.map(({ name }) => name);
+  throw new ApiError('bad_request', `Unknown GPU type ${gpuType}. Known: ${known.join(', ')}`, {
+    hint: 'Use a GPU type of GET /v1/shared-config.',
+    details: { known_gpu_types: known },
+  });
+}
+
+/** Micro-dollars per GPU and hour: the reference price when none is stated; 400 outside the band. */
+export function nodePriceUusd(entry: CatalogueEntry, statedUsd: number | null): number {
+  const reference = usdToMicro(entry.usdPerGpuHour);
+  if (statedUsd === null) return reference;
+  const price = usdToMicro(statedUsd);
+  const lowest = Math.ceil(reference * MIN_PRICE_RATE);
+  const highest = Math.floor(reference * MAX_PRICE_RATE);
+  if (price >= lowest && price <= highest) return price;
+  const band = `${formatUsdCeil(lowest)} to ${formatUsdFloor(highest)}`;
+  throw new ApiError(
+    'bad_request',
+    `The price of a ${entry.name} lies within ${band} per GPU-hour`,
+    {
+      hint: `Choose a price within ${band}.`,
+    },
+  );
+}

@@ -1,0 +1,84 @@
+/** How a node looks to providers (contract 10). Pure. */
+import type { CheckResult } from '#shared/central-api/validator-routes.ts';
+import { naiveUtc } from '#shared/clock.ts';
+import { microToUsd } from '#shared/money.ts';
+import { gpuTotalOf } from '../executors/executor.row.ts';
+import type { ExecutorEntry } from '../executors/executor.service.ts';
+import { huidOf } from '../executors/huid.ts';
+import type { BlockingReason, PortalNode, Verification } from './provider.schemas.ts';
+
+/** The row; of another provider's node only what is public anyway. */
+export function nodeRow(executor: ExecutorEntry, isOwn: boolean): PortalNode {
+  const total = gpuTotalOf(executor);
+  const free = executor.slots_total === 0 ? 0 : executor.slots_free;
+  return {
+    id: executor.id,
+    huid: huidOf(executor.id),
+    gpu_type: executor.gpu_type,
+    gpu_count: total,
+    executor_ip_address: executor.ip_address,
+    executor_ip_port: isOwn ? String(executor.port) : '',
+    price_per_gpu: microToUsd(executor.price_uusd_per_gpu_hour),
+    validator_hotkey: executor.validator_hotkey,
+    miner_hotkey: executor.miner_hotkey,
+    rented: executor.slots_free < executor.slots_total,
+    status: statusOf(executor),
+    min_gpu_count_for_rental: executor.min_gpu_count,
+    available_gpu_count: free,
+    notice_period: null,
+    blocking_reasons: isOwn ? blockingReasons(checksOf(executor)) : [],
+    created_at: naiveUtc(executor.created_at),
+    updated_at: naiveUtc(executor.updated_at),
+  };
+}
+
+/** What the last verdict rests on. */
+export function verificationOf(executor: ExecutorEntry): Verification {
+  const checks = checksOf(executor);
+  return {
+    verified: executor.state === 'verified',
+    checked_at: executor.verdict_at === null ? null : naiveUtc(executor.verdict_at),
+    validator_hotkey: executor.validator_hotkey,
+    score: null,
+    checks: checks.map(({ check_id, passed, measured, required, message }) => ({
+      name: check_id,
+      passed,
+      measured,
+      required,
+      message,
+    })),
+    blocking_reasons: blockingReasons(checks),
+  };
+}
+
+function statusOf(executor: ExecutorEntry): PortalNode['status'] {
+  switch (executor.state) {
+    case 'verified':
+      return executor.paused === 1 ? 'paused' : 'available';
+    default:
+      return executor.state;
+  }
+}
+
+function checksOf(executor: ExecutorEntry): CheckResult[] {
+  // Written by us from parsed reports: their form is known.
+  return JSON.parse(executor.checks_json) as CheckResult[];
+}
+
+function blockingReasons(checks: readonly CheckResult[]): BlockingReason[] {
+  return checks
+    .filter((check) => !check.passed)
+    .map((check) => ({
+      code: check.reason_code ?? check.check_id,
+      gating: true,
+      message: check.message,
+      measured: check.measured,
+      required: check.required,
+      fix: check.remediation,
+      fix_command: null,
+      verify_command: null,
+      requires: null,
+      docs_url: null,
+      kind: check.check_id,
+    }));
+}

@@ -1,0 +1,39 @@
+/** All queries on providers and their log-in nonces. */
+import type { Db, Provider } from '../db/tables.ts';
+
+/** By id. */
+export async function findProvider(db: Db, id: string): Promise<Provider | undefined> {
+  return db.selectFrom('providers').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** The provider of this hotkey; the one given is stored if there is none. */
+export async function findOrInsertProvider(db: Db, provider: Provider): Promise<Provider> {
+  await db
+    .insertInto('providers')
+    .values(provider)
+    .onConflict((conflict) => conflict.column('hotkey').doNothing())
+    .execute();
+  return db
+    .selectFrom('providers')
+    .selectAll()
+    .where('hotkey', '=', provider.hotkey)
+    .executeTakeFirstOrThrow();
+}
+
+/** False when this message of this hotkey was used before. */
+export async function useNonce(
+  db: Db,
+  nonce: { hotkey: string; message: string; expires_at: number },
+): Promise<boolean> {
+  const done = await db
+    .insertInto('login_nonces')
+    .values(nonce)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** Nonces too old to be accepted anyway. */
+export async function dropExpiredNonces(db: Db, nowMs: number): Promise<void> {
+  await db.deleteFrom('login_nonces').where('expires_at', '<', nowMs).execute();
+}

@@ -1,0 +1,51 @@
+/** What a verdict changes: nothing else makes a node rentable or takes that away (specification, node health check). */
+import type { CheckResult, HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { Db } from '../db/tables.ts';
+import {
+  type ExecutorEntry,
+  followInventory,
+  updateExecutor,
+} from '../executors/executor.service.ts';
+
+export type RecordedVerdict = {
+  executor: ExecutorEntry;
+  validatorHotkey: string;
+  report: HealthReport;
+  nowMs: number;
+};
+
+/** In one transaction. A report older than the verdict on record changes nothing. */
+export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<void> {
+  const { executor, report, nowMs } = verdict;
+  const { inventory } = report;
+  const seen = inventory === null ? {} : { last_seen_at: nowMs };
+  // A clock that runs ahead must not lock out later verdicts.
+  const checkedAtMs = Math.min(report.checked_at_ms, nowMs);
+  const isLate = executor.verdict_at !== null && checkedAtMs < executor.verdict_at;
+  if (report.verdict === 'withheld' || isLate) {
+    if (inventory !== null) await updateExecutor(tx, executor.id, seen);
+    return;
+  }
+  await updateExecutor(tx, executor.id, {
+    ...seen,
+    state: report.verdict,
+    validator_hotkey: verdict.validatorHotkey,
+    verdict_at: checkedAtMs,
+    checks_json: JSON.stringify(report.checks),
+    updated_at: nowMs,
+    ...(inventory === null ? {} : { inventory_json: JSON.stringify(inventory) }),
+  });
+  if (report.verdict !== 'verified' || inventory === null) return;
+  await updateExecutor(tx, executor.id, {
+    machine_name: inventory.gpu.devices[0]?.name ?? null,
+    driver_version: inventory.gpu.driver_version,
+    simulated: inventory.simulated ? 1 : 0,
+    first_verified_at: executor.first_verified_at ?? nowMs,
+  });
+  await followInventory(tx, executor.id, inventory);
+}
+
+/** The first check that failed. */
+export function firstFailure(report: HealthReport): CheckResult | undefined {
+  return report.checks.find((check) => !check.passed);
+}

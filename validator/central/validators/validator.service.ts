@@ -1,0 +1,76 @@
+/** What validators ask of the market: which nodes there are, and to record what they found (contract 11). */
+import type { z } from 'zod';
+import type {
+  ExecutorHealthCheckRequest,
+  ExecutorHealthCheckResponse,
+  ExecutorToCheck,
+} from '#shared/central-api/validator-routes.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Database } from '../db/tables.ts';
+import { gpuTotalOf, uptimeMinutesOf } from '../executors/executor.row.ts';
+import {
+  type ExecutorEntry,
+  findExecutorAt,
+  listPresent,
+  requireExecutor,
+  slotsOf,
+} from '../executors/executor.service.ts';
+import type { Agents } from '../ports.ts';
+import { firstFailure, recordVerdict } from './health-record.ts';
+
+type HealthCheckRequest = z.output<typeof ExecutorHealthCheckRequest>;
+type HealthCheckResponse = z.output<typeof ExecutorHealthCheckResponse>;
+
+export type ValidatorsDeps = { db: Database; clock: Clock; agents: Agents };
+
+export type Validators = ReturnType<typeof createValidators>;
+
+/** Rules of the validator routes. */
+export function createValidators({ db, clock, agents }: ValidatorsDeps) {
+  async function executorOf(request: HealthCheckRequest): Promise<ExecutorEntry> {
+    const { executor_id: id, miner_address: address, miner_port: port } = request;
+    if (typeof id === 'string') return requireExecutor(db, id);
+    const executor = await findExecutorAt(db, address, port);
+    if (executor !== undefined) return executor;
+    throw new ApiError('node_not_found', `There is no node at ${address}:${port}`);
+  }
+
+  return {
+    async executorsToCheck(): Promise<ExecutorToCheck[]> {
+      const rows: ExecutorToCheck[] = [];
+      for (const executor of await listPresent(db)) {
+        const { uuids, rented } = await slotsOf(db, executor.id);
+        rows.push({
+          id: executor.id,
+          executor_ip_address: executor.ip_address,
+          executor_ip_port: String(executor.port),
+          uptime_in_minutes: uptimeMinutesOf(executor, clock.now()),
+          miner_hotkey: executor.miner_hotkey,
+          gpu_type: executor.gpu_type,
+          gpu_count: gpuTotalOf(executor),
+          gpu_uuids: uuids,
+          rented,
+        });
+      }
+      return rows;
+    },
+
+    /** Records the report sent, or has the check run now. */
+    async healthCheck(hotkey: string, request: HealthCheckRequest): Promise<HealthCheckResponse> {
+      const { id } = await executorOf(request);
+      const report = request.report ?? (await agents.checkNow(id));
+      await db.transaction().execute(async (tx) => {
+        const executor = await requireExecutor(tx, id);
+        await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
+      });
+      const failure = firstFailure(report);
+      return {
+        success: report.verdict === 'verified',
+        error: failure?.message ?? null,
+        details: { executor_id: id, verdict: report.verdict },
+        reason_code: failure?.reason_code ?? null,
+      };
+    },
+  };
+}
