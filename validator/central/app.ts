@@ -15,6 +15,7 @@ import { balanceOf } from './balance/balance.service.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createMarket } from './market.ts';
 import { describeInterface } from './openapi.ts';
+import type { PodClearance } from './pods/pod-clearance.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys } from './ssh-keys/ssh-key.service.ts';
@@ -33,6 +34,8 @@ export type Central = {
   server: HttpServer;
   /** One pass over every pod that is due, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
+  /** Removes everybody's pods, and tells how many are left. */
+  pods: PodClearance;
   /** Starts the periodic work. */
   start(): void;
   /** Ends streams and jobs, finishes requests, closes the listener. The database stays the caller's. */
@@ -102,6 +105,7 @@ export async function createCentral(
   return {
     server,
     syncPods: market.syncOnce,
+    pods: market.clearance,
     start() {
       jobs ??= market.startJobs();
     },

@@ -7,6 +7,7 @@ import { createHardwareUtilizations } from './executors/hardware-utilization.ts'
 import { createMarketOverview } from './executors/market-overview.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
+import { createPodClearance } from './pods/pod-clearance.ts';
 import { registerPodLogRoutes } from './pods/pod-logs.routes.ts';
 import { createPodLogs } from './pods/pod-logs.ts';
 import { createPodSyncJob } from './pods/pod-sync.job.ts';
@@ -32,6 +33,7 @@ export function createMarket(deps: CentralDeps) {
   const { wake } = sync;
   const idempotency = createIdempotency({ db, clock, bootId: random.uuid() });
   const pods = createPods({ db, clock, random, wake });
+  const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
     /** Routes below /api. */
@@ -75,6 +77,9 @@ export function createMarket(deps: CentralDeps) {
 
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
+
+    /** Removes everybody's pods, and tells how many are left. */
+    clearance,
 
     startJobs(): { stop(): Promise<void> } {
       sync.start();

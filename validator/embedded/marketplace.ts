@@ -5,10 +5,11 @@ import { createLog, type Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { createValidator } from '../app.ts';
+import { createValidator, type Validator } from '../app.ts';
 import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { type Central, createCentral } from '../central/app.ts';
 import { openCentralDatabase } from '../central/db/database.ts';
+import type { Database } from '../central/db/tables.ts';
 import { keyringSigner, readOrCreateSeedFile } from '../keys/seed-file.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
 import { createCappedFile } from './capped-file.ts';
@@ -38,7 +39,7 @@ export type MarketplaceOptions = {
   progress(line: string): void;
 };
 
-type Services = { central: Central; validator: ReturnType<typeof createValidator> };
+type Services = { database: Database; central: Central; validator: Validator };
 
 const SECRET_BYTES = 32;
 const DEMO_BALANCE_UUSD = 1_000_000_000;
@@ -64,9 +65,11 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
 
   async function stop(keepPods: boolean): Promise<void> {
     if (!keepPods) await removePods(services.central, clock, progress);
-    await Promise.all(agents.map((agent) => agent.process.stop()));
-    await services.validator.close();
+    // In the direction of the requests, so that each closes with nobody left to call it.
     await services.central.close();
+    await services.validator.close();
+    await Promise.all(agents.map((agent) => agent.process.stop()));
+    await services.database.destroy();
   }
 
   try {
@@ -124,9 +127,10 @@ async function startServices(
   const urls = urlsOf(options);
   progress('starting the central API and the validator');
   const secret = readOrCreateFile(home.centralSecret, () => random.bytes(SECRET_BYTES));
+  const database = await openCentralDatabase(home.centralDatabase);
   const central = await createCentral(
     {
-      db: await openCentralDatabase(home.centralDatabase),
+      db: database,
       clock,
       random,
       log: log.child({ part: 'central' }),
@@ -161,7 +165,7 @@ async function startServices(
   await validator.server.listen({ host: options.host, port: options['validator-port'] });
   central.start();
   validator.start();
-  return { central, validator };
+  return { database, central, validator };
 }
 
 async function untilVerified(
@@ -189,11 +193,11 @@ async function removePods(
   clock: Clock,
   progress: (line: string) => void,
 ): Promise<void> {
-  const count = await central.removeAllPods();
+  const count = await central.pods.removeAll();
   if (count === 0) return;
   progress(`removing ${count} pods`);
   const giveUpMs = clock.monotonicMs() + PODS_GONE_WITHIN_MS;
-  while ((await central.countAlivePods()) > 0) {
+  while ((await central.pods.count()) > 0) {
     if (clock.monotonicMs() > giveUpMs) {
       progress('some pods could not be removed; the next start goes on with it');
       return;

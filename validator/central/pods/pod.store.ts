@@ -143,3 +143,15 @@ export async function acknowledgeGeneration(db: Db, id: string, generation: numb
 export function isBeingCreated(pod: Pod): boolean {
   return CREATION_STATES.some((state) => state === pod.state);
 }
+
+/** Pods of anybody that still have, or may have, something on a node. */
+export async function listUnended(db: Db, limit: number): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('ended_at', 'is', null)
+    .where('state', '!=', 'creation_failed')
+    .orderBy('created_at')
+    .limit(limit)
+    .execute();
+}

@@ -1,0 +1,42 @@
+/** Removes everybody's pods: for a marketplace on one machine that is being switched off. */
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import type { Database } from '../db/tables.ts';
+import { listUnended } from './pod.store.ts';
+import { beginRemoval } from './pod-removal.ts';
+
+/** More pods than one machine runs; were there more, calling again takes the rest. */
+const BATCH = 10_000;
+
+export type PodClearance = ReturnType<typeof createPodClearance>;
+
+export function createPodClearance(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  /** Makes the sync look at the executor now. */
+  wake(executorId: string): void;
+}) {
+  const { db, wake } = deps;
+  return {
+    /** Begins the removal of every pod and returns how many still have something on a node. */
+    async removeAll(): Promise<number> {
+      const pods = await listUnended(db, BATCH);
+      for (const pod of pods) {
+        const request = { actor: SYSTEM_ACTOR, reason: 'user_initiated' } as const;
+        try {
+          await db.transaction().execute((tx) => beginRemoval(tx, deps, pod, request));
+        } catch (error) {
+          // It is going already.
+          if (!(error instanceof ApiError)) throw error;
+        }
+        wake(pod.executor_id);
+      }
+      return pods.length;
+    },
+    /** How many pods still have something on a node. */
+    count: async () => (await listUnended(db, BATCH)).length,
+  };
+}
