@@ -177,7 +177,7 @@ async function untilVerified(
   for (;;) {
     const nodes = await provider.listNodes();
     const missing = agents.filter(
-      (agent) => nodes.find((node) => node.id === agent.executorId)?.status !== 'verified',
+      (agent) => nodes.find((node) => node.id === agent.executorId)?.status !== 'available',
     );
     if (missing.length === 0) return;
     if (clock.monotonicMs() > giveUpMs) {
