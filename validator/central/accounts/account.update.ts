@@ -38,7 +38,9 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'random' | 'apiKeys
     account: Account,
     body: UpdateUserDto,
   ): Promise<Partial<Account>> {
-    if (body.email === undefined && body.new_password === undefined) return {};
+    // A record that is sent back whole carries the address unchanged: nothing to prove then.
+    const changesEmail = body.email !== undefined && body.email !== account.email;
+    if (!changesEmail && body.new_password === undefined) return {};
     await refuseUnproven(caller, account, body);
     const changes: Partial<Account> = {};
     if (body.new_password !== undefined) {
