@@ -10,12 +10,12 @@ import {
 } from '#shared/signing/canonical-request.ts';
 import { createSigner, type Signer, toHex } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
-import { createApiKeys } from '../api-keys/api-key.service.ts';
+import { type ApiKeys, createApiKeys } from '../api-keys/api-key.service.ts';
 import { openCentralDatabase } from '../db/database.ts';
 import type { Database } from '../db/tables.ts';
 import { createApiKeySecrets } from './api-key-secret.ts';
 import { installAuthentication } from './authenticate.ts';
-import { providerOf, userIfAny, validatorOf } from './identity.ts';
+import { actorOf, providerOf, userIfAny, userOf, validatorOf } from './identity.ts';
 import { createSessions, type Sessions } from './session.ts';
 import { createUserCredentials } from './user-credentials.ts';
 import { createValidatorSignatures } from './validator-signature.ts';
@@ -29,6 +29,7 @@ const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000;
 let db: Database;
 let clock: ManualClock;
 let sessions: Sessions;
+let apiKeys: ApiKeys;
 let server: HttpServer;
 
 beforeEach(async () => {
@@ -44,13 +45,17 @@ beforeEach(async () => {
   });
   const secrets = createApiKeySecrets({ random: systemRandom, secret });
   const random = systemRandom;
-  const apiKeys = createApiKeys({ db, clock, random, secrets, retrievable: true });
+  apiKeys = createApiKeys({ db, clock, random, secrets, retrievable: true });
   const users = createUserCredentials({ db, sessions, apiKeys });
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });
   installAuthentication(server, { db, sessions, users, validators });
   server.get('/portal', { config: { auth: 'portal' } }, async (request) => ({
     hotkey: providerOf(request).hotkey,
+  }));
+  server.get('/who', { config: { auth: 'user' } }, async (request) => ({
+    user: userOf(request),
+    actor: actorOf(request),
   }));
   server.get('/open', { config: { auth: 'none' } }, async (request) => ({
     user: userIfAny(request) !== null,
@@ -71,6 +76,54 @@ afterEach(async () => {
 
 it('refuses a route that does not say whom it admits', () => {
   expect(() => server.get('/forgotten', async () => ({}))).toThrow(/GET \/forgotten states no/);
+});
+
+it('tells a handler who calls, by what, from where and with which client', async () => {
+  const account = {
+    id: PROVIDER_ID,
+    email: 'a@example.com',
+    email_norm: 'a@example.com',
+    email_verified_at: null,
+    password_hash: '',
+    name: 'a',
+    balance_uusd: 0,
+    default_template_id: null,
+    referral_code: 'code',
+    created_at: 0,
+    updated_at: 0,
+  };
+  await db.insertInto('accounts').values(account).execute();
+  const { key, row } = await apiKeys.add(db, account.id, { name: 'ci', expires_at: undefined });
+  const { token, sessionId } = await sessions.issue(db, 'user', account.id);
+  const who = async (headers: Record<string, string | string[]>) => {
+    const sent = { 'x-request-id': 'request-1', ...headers };
+    return (await server.inject({ url: '/who', headers: sent })).json();
+  };
+  const byKey = { 'x-api-key': key };
+  expect(await who(byKey)).toEqual({
+    user: {
+      kind: 'user',
+      accountId: account.id,
+      credential: { type: 'api_key', keyId: row.id, keyName: 'ci' },
+      source: 'programmatic',
+      clientVersion: null,
+    },
+    actor: { auth: 'api_key', apiKeyId: row.id, requestId: 'request-1' },
+  });
+  const bySession = { authorization: `Bearer ${token}`, 'x-lium-client-version': '1.2.3' };
+  expect(await who(bySession)).toEqual({
+    user: {
+      kind: 'user',
+      accountId: account.id,
+      credential: { type: 'session', sessionId },
+      source: 'ui',
+      clientVersion: '1.2.3',
+    },
+    actor: { auth: 'session', apiKeyId: null, requestId: 'request-1' },
+  });
+  expect((await who({ ...byKey, 'X-Source': 'CLI' })).user.source).toBe('cli');
+  expect((await who({ ...byKey, 'X-Source': ['cli', 'cli'] })).user.source).toBe('programmatic');
+  expect((await who({ ...byKey, ...bySession })).user.source).toBe('programmatic');
 });
 
 describe('portal', () => {
