@@ -124,106 +124,84 @@ it('refuses a signature over another version of the canonical form', async () =>
   expect(app.calls).toEqual([]);
 });
 
-type Case = [string, (app: App) => Record<string, string>, number, string, string];
-const sign = (app: App, changes: Partial<CanonicalParts> = {}) =>
-  signatureHeaders(controller, freshParts(app, changes));
-const withSignature = (app: App, change: (hex: string) => string) => {
+type Headers = Record<string, string>;
+/** Status, code for the caller, reason for the metric. */
+type Refusal = readonly [number, string, string];
+type Case = [string, Refusal, (app: App) => Headers | Promise<Headers>];
+
+const MALFORMED: Refusal = [401, 'auth_failed', 'headers'];
+const FALSE: Refusal = [401, 'auth_failed', 'signature'];
+const WRONG_TIME: Refusal = [401, 'clock_or_restart', 'skew'];
+const BEFORE_START: Refusal = [401, 'clock_or_restart', 'before_start'];
+const WRONG_AUDIENCE: Refusal = [401, 'auth_failed', 'audience'];
+const UNKNOWN_KEY: Refusal = [401, 'auth_failed', 'signer'];
+const WRONG_ROLE: Refusal = [403, 'forbidden', 'role'];
+const WRONG_HASH: Refusal = [401, 'auth_failed', 'body_hash'];
+
+function sign(app: App, changes: Partial<CanonicalParts> = {}): Headers {
+  return signatureHeaders(controller, freshParts(app, changes));
+}
+
+function withSignature(app: App, change: (hex: string) => string): Headers {
   const headers = sign(app);
   const name = SIGNATURE_HEADERS.signature;
   return { ...headers, [name]: change(headers[name] ?? '') };
-};
-const without = (app: App, name: string) => {
+}
+
+function without(app: App, name: string): Headers {
   const { [name]: _, ...rest } = sign(app);
   return rest;
-};
+}
+
+async function signLongAgo(app: App): Promise<Headers> {
+  const headers = sign(app);
+  await app.clock.advance(30_001);
+  return headers;
+}
+
+const wrapping = { sign: (message: Uint8Array) => controller.sign(wrapBytes(message)) };
+const flipped = (hex: string) => hex.replace(/^0x./, hex[2] === '0' ? '0x1' : '0x0');
 
 const REFUSED: Case[] = [
-  ['unsigned', () => ({}), 401, 'auth_failed', 'headers'],
+  ['unsigned', MALFORMED, () => ({})],
   ...Object.values(SIGNATURE_HEADERS).map(
-    (name): Case => [`without ${name}`, (app) => without(app, name), 401, 'auth_failed', 'headers'],
+    (name): Case => [`without ${name}`, MALFORMED, (app) => without(app, name)],
   ),
-  [
-    'expired',
-    (app) => {
-      const headers = sign(app);
-      void app.clock.advance(30_001);
-      return headers;
-    },
-    ...([401, 'clock_or_restart', 'skew'] as const),
-  ],
-  [
-    'from the future',
-    (app) => sign(app, { timestampMs: app.clock.now() + 30_001 }),
-    ...([401, 'clock_or_restart', 'skew'] as const),
-  ],
-  [
-    'signed before the start',
-    (app) => sign(app, { timestampMs: app.clock.now() - 1 }),
-    ...([401, 'clock_or_restart', 'before_start'] as const),
-  ],
-  [
-    'for another audience',
-    (app) => sign(app, { audience: EXECUTOR_ID.replace('1', '2') }),
-    ...([401, 'auth_failed', 'audience'] as const),
-  ],
+  ['expired', WRONG_TIME, signLongAgo],
+  ['from the future', WRONG_TIME, (app) => sign(app, { timestampMs: app.clock.now() + 30_001 })],
+  ['older than the agent', BEFORE_START, (app) => sign(app, { timestampMs: app.clock.now() - 1 })],
+  ['for another audience', WRONG_AUDIENCE, (app) => sign(app, { audience: 'someone-else' })],
   [
     'of an unknown key',
+    UNKNOWN_KEY,
     (app) => signatureHeaders(stranger, freshParts(app, {}, stranger)),
-    ...([401, 'auth_failed', 'signer'] as const),
   ],
   [
     'of a key whose role may not',
+    WRONG_ROLE,
     (app) => signatureHeaders(reader, freshParts(app, {}, reader)),
-    ...([403, 'forbidden', 'role'] as const),
   ],
-  [
-    'in the name of a trusted key',
-    (app) => signatureHeaders(stranger, freshParts(app)),
-    ...([401, 'auth_failed', 'signature'] as const),
-  ],
-  [
-    'with a body hash of another body',
-    (app) => sign(app, { bodySha256: sha256Hex('{"reboot":2}') }),
-    ...([401, 'auth_failed', 'body_hash'] as const),
-  ],
-  [
-    'with truncated hex',
-    (app) => withSignature(app, (hex) => hex.slice(0, -2)),
-    ...([401, 'auth_failed', 'headers'] as const),
-  ],
+  ['in the name of a trusted key', FALSE, (app) => signatureHeaders(stranger, freshParts(app))],
+  ['with the hash of another body', WRONG_HASH, (app) => sign(app, { bodySha256: sha256Hex('1') })],
+  ['with truncated hex', MALFORMED, (app) => withSignature(app, (hex) => hex.slice(0, -2))],
   [
     'with upper-case hex',
+    MALFORMED,
     (app) => withSignature(app, (hex) => `0x${hex.slice(2).toUpperCase()}`),
-    ...([401, 'auth_failed', 'headers'] as const),
   ],
-  [
-    'with one signature bit changed',
-    (app) => withSignature(app, (hex) => hex.replace(/^0x./, hex[2] === '0' ? '0x1' : '0x0')),
-    ...([401, 'auth_failed', 'signature'] as const),
-  ],
-  [
-    'with a hex signer',
-    (app) => sign(app, { signer: `0x${'ab'.repeat(32)}` }),
-    ...([401, 'auth_failed', 'headers'] as const),
-  ],
-  [
-    'wrapped as <Bytes>',
-    (app) => {
-      const wrapping = { sign: (message: Uint8Array) => controller.sign(wrapBytes(message)) };
-      return signatureHeaders(wrapping, freshParts(app));
-    },
-    ...([401, 'auth_failed', 'signature'] as const),
-  ],
+  ['with one digit changed', FALSE, (app) => withSignature(app, flipped)],
+  ['with a hex signer', MALFORMED, (app) => sign(app, { signer: `0x${'ab'.repeat(32)}` })],
+  ['wrapped as <Bytes>', FALSE, (app) => signatureHeaders(wrapping, freshParts(app))],
   [
     'of a trusted address whose key is ed25519',
+    FALSE,
     (app) => signatureHeaders(edSigner, freshParts(app, { signer: edSigner.hotkey })),
-    ...([401, 'auth_failed', 'signature'] as const),
   ],
 ];
 
-it.each(REFUSED)('refuses a request %s', async (_, headersFor, status, code, reason) => {
+it.each(REFUSED)('refuses a request %s', async (_, [status, code, reason], headersFor) => {
   const app = createApp();
-  expect(await post(app, headersFor(app))).toEqual({ status, code });
+  expect(await post(app, await headersFor(app))).toEqual({ status, code });
   expect(app).toMatchObject({ calls: [], failures: [reason] });
 });
 
