@@ -50,7 +50,10 @@ function createApp(clock = createManualClock()) {
   const metrics = { authFailed: (reason: string) => failures.push(reason) };
   const auth = createAuth({ clock, executorId: EXECUTOR_ID, keys, log, metrics });
   const server = createHttpServer({
-    ...{ log, clock, random: systemRandom, bodyLimitBytes: 1000 },
+    log,
+    clock,
+    random: systemRandom,
+    bodyLimitBytes: 1000,
     verifyBody: auth.verifyBody,
   });
   registerAuth(server, auth);
@@ -75,7 +78,10 @@ function freshParts(app: App, changes: Partial<CanonicalParts> = {}, signer = co
 
 async function post(app: App, headers: Record<string, string>, url = URL, payload = BODY) {
   const response = await app.server.inject({
-    ...{ method: 'POST', url, payload, headers: { ...JSON_TYPE, ...headers } },
+    method: 'POST',
+    url,
+    payload,
+    headers: { ...JSON_TYPE, ...headers },
   });
   return { status: response.statusCode, code: response.json().error?.code };
 }
@@ -271,7 +277,10 @@ it('makes an address wait after many false signatures, and no other', async () =
   const app = createApp();
   const attempt = (address: string, headers: Record<string, string>) =>
     app.server.inject({
-      ...{ method: 'POST', url: URL, payload: BODY, remoteAddress: address },
+      method: 'POST',
+      url: URL,
+      payload: BODY,
+      remoteAddress: address,
       headers: { ...JSON_TYPE, ...headers },
     });
   const falsely = () => signatureHeaders(stranger, freshParts(app));
@@ -303,7 +312,10 @@ async function statusFor(route: Route, role: Role): Promise<number> {
   const metrics = { authFailed: () => undefined };
   const auth = createAuth({ clock, executorId: EXECUTOR_ID, keys, log, metrics });
   const server = createHttpServer({
-    ...{ log, clock, random: systemRandom, bodyLimitBytes: 1000 },
+    log,
+    clock,
+    random: systemRandom,
+    bodyLimitBytes: 1000,
     verifyBody: auth.verifyBody,
   });
   registerAuth(server, auth);

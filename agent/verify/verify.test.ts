@@ -43,7 +43,11 @@ function setUp(faults: Partial<VerifyServiceOptions['engine']> = {}, gpu: GpuDri
     ...faults,
   };
   const verify = createVerifyService({
-    ...{ clock, random: systemRandom, executorId: EXECUTOR_ID, engine, gpu },
+    clock,
+    random: systemRandom,
+    executorId: EXECUTOR_ID,
+    engine,
+    gpu,
     ensureBuiltinImage: async () => 'sha256:built-in',
   });
   return { clock, engine, containers, created, verify };
@@ -136,8 +140,16 @@ it('runs one at a time, over HTTP', async () => {
 it('removes the probes that an earlier run left behind, and nothing else', async () => {
   const { verify, engine, containers } = setUp();
   const spec = (labels: Record<string, string>): ContainerSpec => ({
-    ...{ name: 'x', image: 'x', labels, entrypoint: [], command: [], environment: {} },
-    ...{ network: null, ports: [], gpuUuids: [], stopGraceSeconds: 0 },
+    name: 'x',
+    image: 'x',
+    labels,
+    entrypoint: [],
+    command: [],
+    environment: {},
+    network: null,
+    ports: [],
+    gpuUuids: [],
+    stopGraceSeconds: 0,
     limits: { cpuCores: 1, memoryBytes: 1, shmBytes: 1, pids: 1 },
   });
   await engine.createContainer(spec({ [LABELS.kind]: 'probe', [LABELS.executor]: EXECUTOR_ID }));
@@ -179,7 +191,15 @@ it('learns from trying whether GPUs reach containers', async () => {
 
 function stateOf(id: string, { name, labels }: ContainerSpec): ContainerState {
   return {
-    ...{ id, name, labels, status: 'created', exitCode: 0, oomKilled: false },
-    ...{ startError: '', startedMs: 0, finishedMs: 0, imageId: '' },
+    id,
+    name,
+    labels,
+    status: 'created',
+    exitCode: 0,
+    oomKilled: false,
+    startError: '',
+    startedMs: 0,
+    finishedMs: 0,
+    imageId: '',
   };
 }

@@ -14,7 +14,10 @@ afterEach(async () => {
 async function serve(source: () => SseSource): Promise<string> {
   const log = createLog({ name: 'test', level: 'silent' });
   const server = createHttpServer({
-    ...{ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1000 },
+    log,
+    clock: systemClock,
+    random: systemRandom,
+    bodyLimitBytes: 1000,
   });
   server.get('/events', (_request, reply) => sendSse(reply, source()));
   servers.push(server);

@@ -32,7 +32,10 @@ async function setUp(aheadMs = 0) {
   });
   const log = createLog({ name: 'test', level: 'silent' });
   const server = createHttpServer({
-    ...{ log, clock, random: systemRandom, bodyLimitBytes: 1000 },
+    log,
+    clock,
+    random: systemRandom,
+    bodyLimitBytes: 1000,
     async verifyBody(request) {
       const pending = verifier.checkHeaders(request, ['validator-control']);
       verifier.checkBody(pending, request.rawBody ?? new Uint8Array());
