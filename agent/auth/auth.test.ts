@@ -2,10 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { ed25519PairFromSeed, ed25519Sign } from '@polkadot/util-crypto';
 import { afterEach, expect, it } from 'vitest';
 import { z } from 'zod';
-import { AGENT_ROUTES } from '#shared/agent-api/routes.ts';
-import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import type { HttpServer } from '#shared/http/server.ts';
 import {
   type CanonicalParts,
   canonicalRequest,
@@ -13,14 +10,12 @@ import {
   sha256Hex,
 } from '#shared/signing/canonical-request.ts';
 import { hotkeyOf } from '#shared/signing/hotkey.ts';
-import { ROLES, type Role } from '#shared/signing/request-verifier.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
+import { createGuardedServer, EXECUTOR_ID } from '../../test/fakes/guarded-server.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { partsToSign, signatureHeaders } from '../../test/fakes/sign-request.ts';
-import { createAuth, registerAuth } from './auth.ts';
 import { BURST, REFILL_MS } from './failure-limit.ts';
 
-const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 const URL = '/v1/pods/3f9f41a6-0002-4000-8000-000000000002/reboot?a=1&b=2';
 const BODY = '{"reboot":1}';
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -40,23 +35,11 @@ afterEach(async () => {
 
 function createApp(clock = createManualClock()) {
   const calls: (string | null)[] = [];
-  const failures: string[] = [];
-  const keys = [
-    { hotkey: controller.hotkey, roles: ['validator-control'] as const },
-    { hotkey: reader.hotkey, roles: ['validator-read'] as const },
-    { hotkey: edSigner.hotkey, roles: ['validator-control'] as const },
-  ];
-  const log = createLog({ name: 'test', level: 'silent' });
-  const metrics = { authFailed: (reason: string) => failures.push(reason) };
-  const auth = createAuth({ clock, executorId: EXECUTOR_ID, keys, log, metrics });
-  const server = createHttpServer({
-    log,
-    clock,
-    random: systemRandom,
-    bodyLimitBytes: 1000,
-    verifyBody: auth.verifyBody,
-  });
-  registerAuth(server, auth);
+  const { server, failures } = createGuardedServer(clock, [
+    { hotkey: controller.hotkey, roles: ['validator-control'] },
+    { hotkey: reader.hotkey, roles: ['validator-read'] },
+    { hotkey: edSigner.hotkey, roles: ['validator-control'] },
+  ]);
   const handler = async (request: { caller: string | null }) => {
     calls.push(request.caller);
     return { ok: true };
@@ -294,39 +277,6 @@ it('makes an address wait after many false signatures, and no other', async () =
   await app.clock.advance(REFILL_MS);
   expect((await attempt('192.0.2.1', sign(app))).statusCode).toBe(200);
 });
-
-it('admits exactly the listed roles on every listed route', async () => {
-  for (const route of AGENT_ROUTES) {
-    for (const role of ROLES) expect(await statusFor(route, role)).toBe(allows(route, role));
-  }
-});
-
-type Route = (typeof AGENT_ROUTES)[number];
-const allows = (route: Route, role: Role) =>
-  (route.roles as readonly Role[]).includes(role) ? 200 : 403;
-
-async function statusFor(route: Route, role: Role): Promise<number> {
-  const clock = createManualClock();
-  const log = createLog({ name: 'test', level: 'silent' });
-  const keys = [{ hotkey: controller.hotkey, roles: [role] }];
-  const metrics = { authFailed: () => undefined };
-  const auth = createAuth({ clock, executorId: EXECUTOR_ID, keys, log, metrics });
-  const server = createHttpServer({
-    log,
-    clock,
-    random: systemRandom,
-    bodyLimitBytes: 1000,
-    verifyBody: auth.verifyBody,
-  });
-  registerAuth(server, auth);
-  server.route({ method: route.method, url: route.path, handler: async () => ({}) });
-  const url = route.path.replace(':id', 'x');
-  const request = { method: route.method, url, audience: EXECUTOR_ID, timestampMs: clock.now() };
-  const headers = signatureHeaders(controller, partsToSign(controller, request));
-  const response = await server.inject({ method: route.method, url, headers });
-  await server.close();
-  return response.statusCode;
-}
 
 function wrapBytes(message: Uint8Array): Uint8Array {
   return new TextEncoder().encode(`<Bytes>${new TextDecoder().decode(message)}</Bytes>`);
