@@ -1,4 +1,4 @@
-/** Facts of the host: the port, and its adapter over /proc with systeminformation for the slow, static ones. */
+/** Facts of the host: the port, and its adapter over /proc with systeminformation for what the kernel does not name. */
 import { readFile, statfs } from 'node:fs/promises';
 import { cpus, hostname, release } from 'node:os';
 import { dirname } from 'node:path';
@@ -53,19 +53,21 @@ export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
   };
 }
 
-/** Never rejects: what systeminformation does not tell in time comes from the kernel. */
+/**
+ * From the kernel where it names them, which it does on nearly every host: systeminformation says the same
+ * and weighs megabytes, so it is loaded only for what is missing (the CPU's name on many ARM machines).
+ */
 async function readStaticFacts(clock: Clock): Promise<StaticFacts> {
+  const cpuModel = cpus()[0]?.model.trim() ?? '';
+  const osName = await osNameFromRelease();
+  if (cpuModel !== '' && cpuModel !== 'unknown' && osName !== '') return { cpuModel, osName };
   const told = await withDeadline(clock, STATIC_DEADLINE_MS, askSystemInformation()).catch(() => ({
     cpuModel: '',
     osName: '',
   }));
-  return {
-    cpuModel: told.cpuModel || cpus()[0]?.model.trim() || 'unknown',
-    osName: told.osName || (await osNameFromRelease()),
-  };
+  return { cpuModel: told.cpuModel || 'unknown', osName: osName || told.osName || 'Linux' };
 }
 
-/** Imported here, once: loaded at start it would weigh on every agent for two lines of text. */
 async function askSystemInformation(): Promise<StaticFacts> {
   const { default: systeminformation } = await import('systeminformation');
   const [cpu, os] = await Promise.all([systeminformation.cpu(), systeminformation.osInfo()]);
@@ -77,7 +79,7 @@ async function askSystemInformation(): Promise<StaticFacts> {
 
 async function osNameFromRelease(): Promise<string> {
   const text = await readFile('/etc/os-release', 'utf8').catch(() => '');
-  return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(text)?.[1] ?? 'Linux';
+  return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(text)?.[1] ?? '';
 }
 
 /** One question per disk at a time: each that hangs holds a thread of the process. */

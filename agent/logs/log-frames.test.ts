@@ -43,6 +43,17 @@ it('keeps two streams apart and numbers them together', () => {
   expect(push('stdout', 'ended\n')).toEqual([['begun ended\n', 1]]);
 });
 
+it('gives lines of one time different ids, also with another between them', () => {
+  const framer = createLineFramer(CONTAINER);
+  const push = (stream: 'stdout' | 'stderr', text: string) =>
+    framer.push({ stream, data: bytes(text) }).map((line) => line.frame.id);
+  const long = 'x'.repeat(MAX_LINE_BYTES);
+  const first = push('stdout', `${TIME} ${long}`);
+  const between = push('stderr', '2026-11-20T23:50:00.000000002Z error\n');
+  const ids = [...first, ...between, ...push('stdout', 'end\n')];
+  expect(new Set(ids).size).toBe(3);
+});
+
 it('gives a line that never ended when the stream ends', () => {
   expect(framesOf(bytes(`${TIME} no newline`)).map((frame) => frame.log)).toEqual(['no newline']);
 });

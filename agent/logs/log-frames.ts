@@ -12,6 +12,8 @@ export type FramedLine = { frame: LineFrame; at: LogPosition };
 export const MAX_LINE_BYTES = 64 * 1024;
 /** The engine stores longer lines in entries of exactly this size, each with a time of its own. */
 const ENTRY_BYTES = 16 * 1024;
+/** Times whose lines are counted; lines of one time are never further apart than this. */
+const MAX_TIMES = 64;
 const NEWLINE = 0x0a;
 /** `2026-11-20T23:50:00.123456789+00:00 ` */
 const MAX_TIME_CHARS = 36;
@@ -35,12 +37,12 @@ export function shortId(containerId: string): string {
 
 /** Frames of one container's output. Holds at most one line per stream. */
 export function createLineFramer(containerId: string) {
-  let newest: LogPosition = { ns: -1n, seq: 0 };
+  const seqOf = createNumbering();
 
   function frame(stream: LineFrame['stream'], time: EntryTime, bytes: Uint8Array): FramedLine {
-    newest = { ns: time.ns, seq: time.ns === newest.ns ? newest.seq + 1 : 0 };
-    const id = `${shortId(containerId)}.${newest.ns}.${newest.seq}`;
-    return { frame: { log: utf8.decode(bytes), id, ts: time.text, stream }, at: newest };
+    const at = { ns: time.ns, seq: seqOf(time.ns) };
+    const id = `${shortId(containerId)}.${at.ns}.${at.seq}`;
+    return { frame: { log: utf8.decode(bytes), id, ts: time.text, stream }, at };
   }
 
   const lines = {
@@ -51,6 +53,18 @@ export function createLineFramer(containerId: string) {
     push: ({ stream, data }: LogChunk): FramedLine[] => lines[stream].push(data),
     /** Lines that were begun and will not be continued. */
     flush: (): FramedLine[] => [...lines.stdout.flush(), ...lines.stderr.flush()],
+  };
+}
+
+/** Lines of one time need not follow each other: the other stream's may come between. */
+function createNumbering() {
+  const next = new Map<bigint, number>();
+  return (ns: bigint): number => {
+    const seq = next.get(ns) ?? 0;
+    const [oldest] = next.keys();
+    if (seq === 0 && oldest !== undefined && next.size >= MAX_TIMES) next.delete(oldest);
+    next.set(ns, seq + 1);
+    return seq;
   };
 }
 
@@ -96,7 +110,8 @@ function createLineReader(emit: (time: EntryTime, bytes: Uint8Array) => FramedLi
     const end = newline === -1 ? unread.length : newline + 1;
     const room = Math.min(ENTRY_BYTES - entryBytes, MAX_LINE_BYTES - line.length);
     const taken = Math.min(end, Math.max(room, 0));
-    line = Buffer.concat([line, unread.subarray(0, taken)]);
+    const piece = unread.subarray(0, taken);
+    line = line.length === 0 ? piece : Buffer.concat([line, piece]);
     unread = unread.subarray(taken);
     entryBytes += taken;
     if (line[line.length - 1] === NEWLINE) {
@@ -126,7 +141,8 @@ function createLineReader(emit: (time: EntryTime, bytes: Uint8Array) => FramedLi
       unread = unread.length === 0 ? fresh : Buffer.concat([unread, fresh]);
       read(out, false);
       // The chunk belongs to the engine's reader, which may use it again.
-      unread = Buffer.from(unread);
+      if (unread.length > 0) unread = Buffer.from(unread);
+      if (line.length > 0) line = Buffer.from(line);
       return out;
     },
     flush(): FramedLine[] {

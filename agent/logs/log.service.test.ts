@@ -78,8 +78,17 @@ function createFakeLogs() {
     start(id: string) {
       const entries = containers.get(id)?.entries ?? [];
       containers.set(id, {
-        ...{ id, name: id, labels: {}, status: 'running', exitCode: 0, oomKilled: false },
-        ...{ startError: '', startedMs: clock.now(), finishedMs: 0, imageId: '', entries },
+        id,
+        name: id,
+        labels: {},
+        status: 'running',
+        exitCode: 0,
+        oomKilled: false,
+        startError: '',
+        startedMs: clock.now(),
+        finishedMs: 0,
+        imageId: '',
+        entries,
       });
       touch();
     },
@@ -316,7 +325,10 @@ it('streams over HTTP in the form of the contract', async () => {
   fake.print(A, 'one');
   const log = createLog({ name: 'test', level: 'silent' });
   const server = createHttpServer({
-    ...{ log, clock: fake.clock, random: systemRandom, bodyLimitBytes: 1000 },
+    log,
+    clock: fake.clock,
+    random: systemRandom,
+    bodyLimitBytes: 1000,
   });
   registerLogRoutes(server, { logs: fake.logs });
   const response = await server.inject(`/v1/pods/${POD_ID}/logs?tail=5`);

@@ -27,7 +27,10 @@ function setUp(
     gpu: { required: false, check: checks.gpu ?? fine },
   });
   registerSystemRoutes(server, {
-    ...{ executorId: EXECUTOR_ID, startedMs: 1, simulated: true, readiness },
+    executorId: EXECUTOR_ID,
+    startedMs: 1,
+    simulated: true,
+    readiness,
   });
   return { server, clock };
 }

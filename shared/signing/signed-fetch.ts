@@ -41,7 +41,7 @@ export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
     if (serverTimeMs === null || Math.abs(serverTimeMs - clock.now()) > 2 * MAX_SKEW_MS)
       return first;
     await first.body?.cancel();
-    return send(options, request, Math.max(serverTimeMs, clock.now()));
+    return send(options, request, serverTimeMs);
   };
 }
 

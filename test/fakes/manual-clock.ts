@@ -42,6 +42,8 @@ export function createManualClock(startMs = 1_800_000_000_000): ManualClock {
       return parent === undefined ? timeout.signal : AbortSignal.any([timeout.signal, parent]);
     },
     async advance(ms) {
+      // Whoever is just about to fall asleep does so before time moves.
+      await settle();
       const untilMs = nowMs + ms;
       for (;;) {
         const [next] = sleepers.toSorted((a, b) => a.dueMs - b.dueMs);

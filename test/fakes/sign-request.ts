@@ -27,7 +27,14 @@ export function partsToSign(
   const bodySha256 = sha256Hex(body);
   const { hotkey } = signer;
   return {
-    ...{ method, rawPath, rawQuery, bodySha256, timestampMs, nonce, audience, signer: hotkey },
+    method,
+    rawPath,
+    rawQuery,
+    bodySha256,
+    timestampMs,
+    nonce,
+    audience,
+    signer: hotkey,
     ...changes,
   };
 }

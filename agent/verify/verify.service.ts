@@ -1,0 +1,133 @@
+/** The self-test: does this host start a container with what a pod would ask for? */
+
+import type { z } from 'zod';
+import type { VerifyRequest, VerifyResult } from '#shared/agent-api/inventory.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import { type ContainerEngine, type ContainerSpec, EngineError, LABELS } from '../docker/engine.ts';
+import type { GpuDriver } from '../gpu/gpu-driver.ts';
+import { createSteps } from './verify.steps.ts';
+
+export type VerifyService = ReturnType<typeof createVerifyService>;
+
+export type VerifyServiceOptions = {
+  clock: Clock;
+  random: Random;
+  executorId: string;
+  engine: Pick<
+    ContainerEngine,
+    | 'ping'
+    | 'createContainer'
+    | 'startContainer'
+    | 'waitContainer'
+    | 'removeContainer'
+    | 'listContainers'
+  >;
+  gpu: GpuDriver;
+  /** The id of an image that has /bin/true and needs no network. */
+  ensureBuiltinImage(): Promise<string>;
+};
+
+const PROBE_COMMAND = ['/bin/true'];
+const PROBE_DEADLINE_MS = 30_000;
+const PROBE_LIMITS = {
+  cpuCores: 1,
+  memoryBytes: 128 * 1024 * 1024,
+  shmBytes: 1024 * 1024,
+  pids: 64,
+};
+
+export function createVerifyService(options: VerifyServiceOptions) {
+  const { clock, random, executorId, engine, gpu } = options;
+  const probeLabels = { [LABELS.executor]: executorId, [LABELS.kind]: 'probe' };
+  let busy = false;
+  let gpuRuntime: boolean | null = null;
+
+  /** Probes of a run that was cut off. Only one runs at a time, so every other one is stale. */
+  async function removeStaleProbes(): Promise<void> {
+    for (const probe of await engine.listContainers(probeLabels)) {
+      await engine.removeContainer(probe.id);
+    }
+  }
+
+  function probeSpec(image: string, request: z.output<typeof VerifyRequest>): ContainerSpec {
+    return {
+      name: `podwright-probe-${random.uuid()}`,
+      image,
+      labels: { ...probeLabels, [LABELS.managed]: 'true' },
+      entrypoint: PROBE_COMMAND,
+      command: [],
+      environment: {},
+      network: null,
+      ports: [],
+      gpuUuids: gpu.kind === 'nvidia' ? request.gpu_uuids : [],
+      limits: { ...PROBE_LIMITS, cpuCores: request.cpu_cores ?? PROBE_LIMITS.cpuCores },
+      stopGraceSeconds: 0,
+    };
+  }
+
+  /** Cards that the engine is not asked for must at least be in the inventory. */
+  async function requireKnownGpus(uuids: readonly string[]): Promise<void> {
+    if (gpu.kind === 'nvidia' || uuids.length === 0) return;
+    const known = new Set((await gpu.read()).devices.map((device) => device.uuid));
+    const missing = uuids.filter((uuid) => !known.has(uuid));
+    if (missing.length > 0) throw new EngineError('device', `no such GPU: ${missing.join(', ')}`);
+  }
+
+  async function waitForSuccess(id: string): Promise<void> {
+    const deadline = clock.deadline(PROBE_DEADLINE_MS);
+    const exitCode = await engine.waitContainer(id, deadline).catch((error: unknown) => {
+      if (!deadline.aborted) throw error;
+      throw new EngineError('deadline', `the probe did not end in ${PROBE_DEADLINE_MS} ms`);
+    });
+    if (exitCode !== 0) throw new Error(`the probe ended with exit status ${exitCode}`);
+  }
+
+  async function probe(request: z.output<typeof VerifyRequest>): Promise<VerifyResult> {
+    const steps = createSteps(clock);
+    let image = '';
+    let id: string | null = null;
+    await steps.run('engine_ping', () => engine.ping());
+    await steps.run('image', async () => {
+      image = await options.ensureBuiltinImage();
+    });
+    await steps.run('create', async () => {
+      await removeStaleProbes();
+      await requireKnownGpus(request.gpu_uuids);
+      id = await engine.createContainer(probeSpec(image, request));
+    });
+    await steps.run('start', () => engine.startContainer(id ?? ''));
+    await steps.run('wait', () => waitForSuccess(id ?? ''));
+    await steps.finish('remove', id === null ? null : () => engine.removeContainer(id ?? ''));
+    return { ...steps.result(), simulated: gpu.kind === 'simulated' };
+  }
+
+  /** A card that is refused says nothing of the runtime; that no driver can be selected does. */
+  function learnFrom(result: VerifyResult, gpuCount: number): void {
+    if (gpu.kind !== 'nvidia' || gpuCount === 0) return;
+    const words = result.steps.map((step) => step.message).join('\n');
+    if (result.ok) gpuRuntime = true;
+    else if (/could not select device driver/i.test(words)) gpuRuntime = false;
+  }
+
+  return {
+    /** Throws `conflict` while another run is under way; every failure of the host is in the result. */
+    async verify(request: z.output<typeof VerifyRequest>): Promise<VerifyResult> {
+      if (busy) throw new ApiError('conflict', 'Another verification is under way');
+      busy = true;
+      try {
+        const result = await probe(request);
+        learnFrom(result, request.gpu_uuids.length);
+        return result;
+      } finally {
+        busy = false;
+      }
+    },
+
+    removeStaleProbes,
+
+    /** Whether GPUs reached a container when that was last tried; null when it never was. */
+    gpuRuntimeTried: (): boolean | null => gpuRuntime,
+  };
+}

@@ -1,0 +1,70 @@
+/** The steps of a self-test: timed, the rest skipped after a failure, each failure with a reason code. */
+import type { VerifyResult } from '#shared/agent-api/inventory.ts';
+import type { Clock } from '#shared/clock.ts';
+import { messageOf } from '#shared/errors.ts';
+import { EngineError } from '../docker/engine.ts';
+
+export const VERIFY_REASONS = [
+  'ENGINE_UNAVAILABLE',
+  'GPU_RUNTIME_DEVICE_FAULT',
+  'CPU_QUOTA_EXCEEDS_HOST',
+  'CONTAINER_START_FAILED',
+] as const;
+export type VerifyReason = (typeof VERIFY_REASONS)[number];
+
+const MAX_MESSAGE_CHARS = 1_000;
+
+export function createSteps(clock: Clock) {
+  const steps: VerifyResult['steps'] = [];
+  let reason: VerifyReason | null = null;
+
+  async function attempt(name: string, work: () => Promise<void>): Promise<void> {
+    const startedMs = clock.monotonicMs();
+    const done = (status: 'ok' | 'failed', message: string) => {
+      const ms = Math.round(clock.monotonicMs() - startedMs);
+      steps.push({ name, status, ms, message: message.slice(0, MAX_MESSAGE_CHARS) });
+    };
+    try {
+      await work();
+      done('ok', '');
+    } catch (error) {
+      done('failed', messageOf(error));
+      // The first failure is the cause; later ones follow from it.
+      reason ??= reasonFor(name, error);
+    }
+  }
+
+  function skip(name: string, message: string): void {
+    steps.push({ name, status: 'skipped', ms: 0, message });
+  }
+
+  return {
+    /** Skipped when a step before it failed. */
+    async run(name: string, work: () => Promise<void>): Promise<void> {
+      if (reason === null) await attempt(name, work);
+      else skip(name, 'a step before it failed');
+    },
+    /** Done whatever happened before; null when there is nothing to do. */
+    async finish(name: string, work: (() => Promise<void>) | null): Promise<void> {
+      if (work === null) skip(name, 'nothing to do');
+      else await attempt(name, work);
+    },
+    result: (): Omit<VerifyResult, 'simulated'> => ({
+      ok: reason === null,
+      reason_code: reason,
+      steps,
+    }),
+  };
+}
+
+/** `as there are only 2 CPUs available` is the engine's answer to a quota that it cannot give. */
+const CPU_REFUSED = /range of cpus|only \d+(?:\.\d+)? cpus? available/i;
+
+function reasonFor(step: string, error: unknown): VerifyReason {
+  if (step === 'engine_ping') return 'ENGINE_UNAVAILABLE';
+  if (!(error instanceof EngineError)) return 'CONTAINER_START_FAILED';
+  if (error.kind === 'unavailable') return 'ENGINE_UNAVAILABLE';
+  if (error.kind === 'device') return 'GPU_RUNTIME_DEVICE_FAULT';
+  if (error.kind === 'refused' && CPU_REFUSED.test(error.message)) return 'CPU_QUOTA_EXCEEDS_HOST';
+  return 'CONTAINER_START_FAILED';
+}

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import { naiveUtc, parseIsoTime, systemClock } from './clock.ts';
+
+it('sleeps as long as told, and wakes with the reason of an abort', async () => {
+  const startedMs = systemClock.monotonicMs();
+  await systemClock.sleep(30);
+  expect(systemClock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(28);
+  const leaving = new AbortController();
+  const asleep = systemClock.sleep(2 ** 40, leaving.signal);
+  leaving.abort(new Error('woken'));
+  await expect(asleep).rejects.toThrow('woken');
+  await expect(systemClock.sleep(0, leaving.signal)).rejects.toThrow('woken');
+  await expect(systemClock.sleep(1, leaving.signal)).rejects.toThrow('woken');
+});
+
+it('aborts at the deadline, or earlier with its parent', async () => {
+  const deadline = systemClock.deadline(10);
+  await systemClock.sleep(30);
+  expect(deadline.reason).toMatchObject({ name: 'TimeoutError' });
+  const parent = new AbortController();
+  const both = systemClock.deadline(60_000, parent.signal);
+  parent.abort(new Error('parent'));
+  expect(both.reason).toMatchObject({ message: 'parent' });
+});
+
+it('writes naive UTC with microseconds', () => {
+  expect(naiveUtc(0)).toBe('1970-01-01T00:00:00.000000');
+  expect(naiveUtc(1_795_218_600_123)).toBe('2026-11-20T23:50:00.123000');
+});
+
+it.each([
+  ['2026-11-20T23:50:00Z', 1_795_218_600_000],
+  ['2026-11-20T23:50:00', 1_795_218_600_000],
+  ['2026-11-20T23:50', 1_795_218_600_000],
+  ['2026-11-20T23:50:00.123456', 1_795_218_600_123],
+  ['2026-11-21T01:50:00+02:00', 1_795_218_600_000],
+  ['2026-11-20', null],
+  ['2026-13-20T23:50:00Z', null],
+  ['2026-11-20T23:50:00 Z', null],
+  ['yesterday', null],
+  ['', null],
+])('reads %j', (text, epochMs) => {
+  expect(parseIsoTime(text)).toBe(epochMs);
+});

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { systemClock } from './clock.ts';
+import { runCommand } from './run-command.ts';
+
+const LIMITS = { timeoutMs: 10_000, maxOutputBytes: 1_000_000 };
+const sh = (script: string, limits = LIMITS) => runCommand('/bin/sh', ['-c', script], limits);
+
+it('gives status and both outputs, whatever the status', async () => {
+  expect(await sh('echo out; echo err >&2; exit 14')).toEqual({
+    exitCode: 14,
+    stdout: 'out\n',
+    stderr: 'err\n',
+    ended: null,
+  });
+  expect(await sh('echo out')).toMatchObject({ exitCode: 0, stdout: 'out\n', ended: null });
+});
+
+it('kills at the deadline and keeps what was printed, even from one that ignores SIGTERM', async () => {
+  const startedMs = systemClock.monotonicMs();
+  const script = 'trap "" TERM; echo begun; exec sleep 600';
+  const result = await sh(script, { ...LIMITS, timeoutMs: 200 });
+  expect(result).toMatchObject({ exitCode: null, stdout: 'begun\n', ended: 'timeout' });
+  expect(systemClock.monotonicMs() - startedMs).toBeLessThan(2_000);
+});
+
+it('ends a child that prints too much', async () => {
+  const result = await sh('yes', { ...LIMITS, maxOutputBytes: 10_000 });
+  expect(result.ended).toBe('output_limit');
+  expect(result.stdout.length).toBeLessThanOrEqual(10_000);
+});
+
+it('tells of a child that a signal killed', async () => {
+  expect(await sh('kill -9 $$')).toMatchObject({ exitCode: null, ended: null });
+});
+
+it('passes arguments as they are and only the environment given', async () => {
+  const args = ['-c', 'printf "%s|" "$@"; env', 'sh', '$(id)', 'a b', ';'];
+  const { stdout } = await runCommand('/bin/sh', args, { ...LIMITS, env: { ONLY: 'this' } });
+  expect(stdout).toMatch(/^\$\(id\)\|a b\|;\|/);
+  expect(stdout).toContain('ONLY=this');
+  expect(stdout).not.toContain('HOME=');
+});
+
+it('rejects when the program is not there', async () => {
+  const missing = runCommand('/no/such/program', [], LIMITS);
+  await expect(missing).rejects.toMatchObject({ code: 'ENOENT' });
+});

@@ -1,0 +1,41 @@
+import { decodeAddress, encodeAddress } from '@polkadot/util-crypto';
+import { expect, it } from 'vitest';
+import { Hotkey, hotkeyOf, publicKeyOf } from './hotkey.ts';
+
+/** The well-known development account of the substrate world. */
+const ALICE = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
+const ALICE_KEY = 'd43593c715fdd31c61141abd04a99fd6822c8558854ccde39a5684e7a56da27d';
+const key = new Uint8Array(Buffer.from(ALICE_KEY, 'hex'));
+
+it('writes and reads the form of polkadot, prefix 42', () => {
+  expect(hotkeyOf(key)).toBe(ALICE);
+  expect(publicKeyOf(ALICE)).toEqual(key);
+  for (let n = 0; n < 64; n += 1) {
+    const other = Uint8Array.from({ length: 32 }, (_, at) => (at * 37 + n * 101) % 256);
+    expect(hotkeyOf(other)).toBe(encodeAddress(other, 42));
+    expect(publicKeyOf(hotkeyOf(other))).toEqual(decodeAddress(hotkeyOf(other)));
+  }
+  expect(publicKeyOf(hotkeyOf(new Uint8Array(32)))).toEqual(new Uint8Array(32));
+});
+
+it.each([
+  ['hex', `0x${ALICE_KEY}`],
+  ['bare hex', ALICE_KEY],
+  ['prefix 0', encodeAddress(key, 0)],
+  ['prefix 2', encodeAddress(key, 2)],
+  ['a two byte prefix', encodeAddress(key, 255)],
+  ['a bad checksum', `${ALICE.slice(0, -1)}Z`],
+  ['a changed character', ALICE.replace('a', 'b')],
+  ['a shorter key', encodeAddress(key.slice(0, 8), 42)],
+  ['a space', ` ${ALICE}`],
+  ['an end of line', `${ALICE}\n`],
+  ['letters outside base58', ALICE.replace('G', '0')],
+  ['nothing', ''],
+])('refuses %s', (_, text) => {
+  expect(publicKeyOf(text)).toBeNull();
+  expect(Hotkey.safeParse(text).success).toBe(false);
+});
+
+it('makes no address of another length', () => {
+  expect(() => hotkeyOf(new Uint8Array(31))).toThrow(RangeError);
+});
