@@ -1,6 +1,7 @@
 /** Composition root of the agent: ports in, one listening-ready server and its loops out. */
 import type { PullProgress } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
+import { messageOf } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { startLoop } from '#shared/loop.ts';
@@ -173,6 +174,11 @@ export function createAgent(ports: AgentPorts) {
     unknownContainers: () => unknownContainers,
     /** Starts the loops; never waits for the engine. Listening is the caller's. */
     start(): void {
+      verify
+        .removeStaleProbes()
+        .catch((error: unknown) =>
+          log.warn({ detail: messageOf(error) }, 'probes of an earlier run may be left'),
+        );
       const loop = startLoop({
         clock,
         intervalMs: RECONCILE_INTERVAL_MS,

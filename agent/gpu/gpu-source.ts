@@ -17,7 +17,8 @@ export function createGpuSource(driver: GpuDriver, smi: NvidiaSmi): GpuSource {
     async isFree(uuid) {
       if (driver.kind !== 'nvidia') return true;
       const { stdout, complete, problem } = await smi.run(PROCESS_ARGS);
-      if (!complete) throw new Error(problem ?? 'nvidia-smi did not list the processes');
+      // A run that failed lists no process either: it has not seen the GPU free.
+      if (!complete || problem !== null) throw new Error(problem ?? 'nvidia-smi was cut off');
       return !stdout.includes(uuid);
     },
   };

@@ -1,14 +1,14 @@
 /** An agent as a process of its own, with one trusted key, for measuring from outside. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentClient, createAgentClient } from '#shared/agent-api/agent-client.ts';
 import { systemClock } from '#shared/clock.ts';
+import { AGENT_MAIN, AGENT_NODE_FLAGS, COMPILE_CACHE } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
-import { AGENT_NODE_FLAGS } from '../../validator/embedded/agent-process.ts';
 
 export type BenchAgent = {
   executorId: string;
@@ -17,16 +17,24 @@ export type BenchAgent = {
   stop(): Promise<void>;
 };
 
-const AGENT_MAIN = new URL('../../agent/main.ts', import.meta.url).pathname;
 const STOP_WITHIN_MS = 15_000;
+
+/** What `npm run agent` and the marketplace do before a start. */
+function warmCompileCache(): void {
+  execFileSync(process.execPath, [AGENT_MAIN, '--version'], {
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
+  });
+}
 
 /** `podPorts` as AGENT_PORT_RANGE takes them. Rejects when the agent ends before it listens. */
 export async function startBenchAgent(podPorts: string): Promise<BenchAgent> {
   const home = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const executorId = systemRandom.uuid();
   const signer = createSigner(systemRandom.bytes(32));
+  warmCompileCache();
   const child = spawn(process.execPath, [...AGENT_NODE_FLAGS, AGENT_MAIN], {
     env: {
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
       PATH: process.env['PATH'] ?? '',
       AGENT_EXECUTOR_ID: executorId,
       AGENT_HOME: home,

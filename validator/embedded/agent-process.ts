@@ -1,8 +1,8 @@
 /** An agent as a supervised child of `npm start`: restarted when it dies, as systemd would. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
+import { AGENT_MAIN, AGENT_NODE_FLAGS, COMPILE_CACHE } from '#shared/node-launch.ts';
 import type { CappedFile } from './capped-file.ts';
 
 export type AgentProcess = {
@@ -24,10 +24,6 @@ export type AgentProcessOptions = {
   onReady(pid: number): void;
 };
 
-/** Small heaps: an agent is mostly idle, and its memory is taken from a renter's. */
-export const AGENT_NODE_FLAGS = ['--max-semi-space-size=2', '--optimize-for-size'];
-
-const AGENT_MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
 const RESTART_DELAYS_MS = [100, 500, 2_000, 5_000];
 /** An agent that ran this long starts again without delay. */
 const HEALTHY_AFTER_MS = 10_000;
@@ -62,7 +58,7 @@ export function superviseAgent(options: AgentProcessOptions): AgentProcess {
   function runOnce(onFirstReady: () => void): Promise<string> {
     return new Promise((resolve) => {
       const running = spawn(process.execPath, [...AGENT_NODE_FLAGS, AGENT_MAIN], {
-        env: options.environment,
+        env: { ...options.environment, NODE_COMPILE_CACHE: COMPILE_CACHE },
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       });
       child = running;

@@ -1,10 +1,9 @@
 /** `--fresh`: forgets a local marketplace, its containers first, so that none is left without an owner. */
 import { existsSync, readdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { AGENT_MAIN } from '#shared/node-launch.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { emptyHome, type Home } from './home.ts';
 
-const AGENT_MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
 const REMOVAL_TIMEOUT_MS = 120_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { createLog, type Log } from '#shared/log.ts';
+import { AGENT_MAIN, COMPILE_CACHE } from '#shared/node-launch.ts';
 import type { Random } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -48,6 +49,8 @@ const LIST_INTERVAL_MS = 1_000;
 const VERIFIED_WITHIN_MS = 60_000;
 const PODS_GONE_WITHIN_MS = 30_000;
 const POLL_MS = 100;
+const WARM_UP_TIMEOUT_MS = 30_000;
+const WARM_UP_OUTPUT_BYTES = 10_000;
 
 /** Resolves when every executor was verified; what was started is ended again when anything fails. */
 export async function startMarketplace(parts: MarketplaceOptions): Promise<Marketplace> {
@@ -60,7 +63,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     provider: await signerIn(home.providerSeed, random),
   };
   const urls = urlsOf(options);
-  const services = await startServices(parts, signers, log);
+  const [services] = await Promise.all([startServices(parts, signers, log), warmAgentCache()]);
   const agents: LocalAgent[] = [];
 
   async function stop(keepPods: boolean): Promise<void> {
@@ -103,6 +106,15 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     await stop(true);
     throw error;
   }
+}
+
+/** So that the first start of an agent is as small and quick as any later one. */
+async function warmAgentCache(): Promise<void> {
+  await runCommand(process.execPath, [AGENT_MAIN, '--version'], {
+    timeoutMs: WARM_UP_TIMEOUT_MS,
+    maxOutputBytes: WARM_UP_OUTPUT_BYTES,
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
+  });
 }
 
 function urlsOf(options: StartOptions) {

@@ -1,0 +1,16 @@
+/** How our processes start Node: with small heaps and, above all, without the type stripper in memory. */
+import { fileURLToPath } from 'node:url';
+
+/**
+ * Folder of Node's compile cache. It holds the stripped and compiled sources, keyed by their content: a
+ * process that finds all of its own there never loads the type stripper, which costs some 20 MB for good.
+ * Below node_modules, so that it belongs to the installation and goes with it.
+ */
+export const COMPILE_CACHE = fileURLToPath(
+  new URL('../node_modules/.cache/podwright', import.meta.url),
+);
+
+/** An agent is mostly idle, and its memory is taken from a renter's. */
+export const AGENT_NODE_FLAGS = ['--max-semi-space-size=2', '--optimize-for-size'];
+
+export const AGENT_MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url));
