@@ -10,9 +10,9 @@ import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.
 import type { Agent } from '../app.ts';
 import { openDatabase } from '../store/database.ts';
 
-const RUNS = 40;
-const OPERATIONS = 60;
-const PODS = 4;
+const RUNS = 50;
+const OPERATIONS = 80;
+const PODS = 3;
 const GPUS = Array.from({ length: 3 }, (_, n) => `GPU-00000000-0000-4000-8000-00000000000${n}`);
 const PORTS = { first: 20_000, last: 20_011 };
 const IMAGES: Record<string, string> = {
@@ -31,7 +31,9 @@ function createWorld(seed: number) {
   const first = createFakeEngine(clock);
   for (const [reference, digest] of Object.entries(IMAGES)) first.addImage(reference, digest);
   const executorId = random.uuid();
-  const ids = Array.from({ length: PODS }, () => random.uuid());
+  /** Those in use now; removed ones stay in `ids`, for their leftovers. */
+  const slots = Array.from({ length: PODS }, () => random.uuid());
+  const ids = [...slots];
   const gpus = { ...fakeGpus(GPUS), gpuMode: () => 'nvidia' as const };
 
   /** Calls take time, so that requests arrive in the middle of steps. */
@@ -42,7 +44,7 @@ function createWorld(seed: number) {
     agent.start();
     return { agent, engine };
   }
-  return { random, clock, ids, boot, first };
+  return { random, clock, ids, slots, boot, first };
 }
 
 type World = ReturnType<typeof createWorld>;
@@ -54,7 +56,7 @@ function randomSpec(random: Random, generation: number) {
     generation,
     image: { reference: Object.keys(IMAGES)[random.int(2)] ?? '' },
     internal_ports: some(random, [22, 8000, 8888]),
-    gpu_uuids: some(random, GPUS),
+    gpu_uuids: some(random, some(random, GPUS)),
   });
 }
 
@@ -67,19 +69,24 @@ async function tolerate(work: () => unknown): Promise<void> {
   }
 }
 
-/** Hangs the agent for good at the n-th call from now, before or after its effect. */
-function killAt(engine: FakeEngine, countdown: number): void {
+/**
+ * kill -9 at the n-th call from now, before or after its effect: whatever is under way hangs for ever.
+ * Returns whether that has happened.
+ */
+function killAt(engine: FakeEngine, countdown: number): () => boolean {
   const { hook } = engine;
   let left = countdown;
   engine.hook = (...call) => {
     left -= 1;
     return left < 0 ? new Promise(() => undefined) : hook(...call);
   };
+  return () => left < 0;
 }
 
 async function act(world: World, { agent, engine }: ReturnType<World['boot']>): Promise<void> {
-  const { random, ids } = world;
-  const id = ids[random.int(ids.length)] ?? '';
+  const { random, ids, slots } = world;
+  const slot = random.int(slots.length);
+  const id = slots[slot] ?? '';
   const containers = [...engine.containers.keys()];
   const container = containers[random.int(Math.max(containers.length, 1))];
   switch (random.int(9)) {
@@ -94,7 +101,10 @@ async function act(world: World, { agent, engine }: ReturnType<World['boot']>): 
     case 3:
       return tolerate(() => agent.pods.reboot(id, agent.pods.get(id).reboots_requested + 1));
     case 4:
-      return random.int(3) === 0 ? tolerate(() => agent.pods.remove(id)) : undefined;
+      if (random.int(3) > 0) return undefined;
+      slots[slot] = random.uuid();
+      ids.push(slots[slot]);
+      return tolerate(() => agent.pods.remove(id));
     case 5:
       if (container !== undefined) engine.exit(container, random.int(2), random.int(4) === 0);
       return undefined;
@@ -102,7 +112,7 @@ async function act(world: World, { agent, engine }: ReturnType<World['boot']>): 
       if (container !== undefined && random.int(2) === 0) engine.vanish(container);
       return undefined;
     case 7:
-      engine.setAway(random.int(3) === 0);
+      engine.setAway(random.int(5) === 0);
       return undefined;
     default:
       engine.occupiedPorts.clear();
@@ -164,21 +174,26 @@ function viewOrNull(agent: Agent, id: string) {
 it.each(Array.from({ length: RUNS }, (_, run) => run + 1))('settles, seed %i', async (seed) => {
   const world = createWorld(seed);
   let host = world.boot(world.first);
-  for (let count = 0; count < OPERATIONS; count += 1) {
-    if (world.random.int(5) === 0) killAt(host.engine, world.random.int(8));
-    await act(world, host);
-    await world.clock.advance(world.random.int(3_000));
-    expectNoDoubleUse(host.engine);
-    if (world.random.int(6) === 0) {
-      // kill -9: what was under way hangs for ever, and a new process finds what is left.
-      killAt(host.engine, 0);
-      void host.agent.stop();
-      host = world.boot(host.engine.reconnect());
-    }
+  let isDead = () => false;
+
+  /** A new process finds what the killed one left. */
+  function replaceHost(): void {
+    killAt(host.engine, 0);
+    void host.agent.stop();
+    host = world.boot(host.engine.reconnect());
+    isDead = () => false;
   }
-  killAt(host.engine, 0);
-  void host.agent.stop();
-  const last = world.boot(host.engine.reconnect());
+
+  for (let count = 0; count < OPERATIONS; count += 1) {
+    if (world.random.int(10) === 0) isDead = killAt(host.engine, world.random.int(12));
+    await act(world, host);
+    // Often the next request comes while the last one is still being worked on.
+    await world.clock.advance(world.random.int(world.random.int(2) === 0 ? 3_000 : MAX_LATENCY_MS));
+    expectNoDoubleUse(host.engine);
+    if (isDead()) replaceHost();
+  }
+  replaceHost();
+  const last = host;
   last.engine.setAway(false);
   last.engine.occupiedPorts.clear();
   await passTime(world, LONG_MS);
