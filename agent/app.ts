@@ -8,6 +8,7 @@ import { startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
 import type { ContainerEngine } from './docker/engine.ts';
+import { createEngineHealth } from './docker/engine-health.ts';
 import { createGpuLeases, type GpuSource } from './gpu/gpu-lease.ts';
 import { createImageService } from './images/image.service.ts';
 import { createPodNetworks } from './network/pod-network.ts';
@@ -81,7 +82,8 @@ export function createAgent(ports: AgentPorts) {
       else pulls.set(podId, progress);
     },
   });
-  const common = { executorId, engine, records, ports: portLeases, clock, log };
+  const health = createEngineHealth(log);
+  const common = { executorId, engine, health, records, ports: portLeases, clock, log };
   const hostBootMs = host.bootMs;
   const supervisor = createPodSupervisor({ ...common, steps, random, hostBootMs });
   const reconcile = createReconcile({
@@ -100,7 +102,7 @@ export function createAgent(ports: AgentPorts) {
     supervisor,
     host,
     pullOf: (podId) => pulls.get(podId) ?? null,
-    engineAway: reconcile.engineAway,
+    engineAway: health.awayBecause,
   });
 
   const server = createServer(ports);
@@ -116,6 +118,7 @@ export function createAgent(ports: AgentPorts) {
     portLeases,
     gpuLeases,
     reconcile,
+    health,
     /** Containers of ours that were found without a pod, since the start. */
     unknownContainers: () => unknownContainers,
     /** Starts the loops; never waits for the engine. Listening is the caller's. */
