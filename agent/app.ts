@@ -10,6 +10,7 @@ import type { DatabaseSync } from '#shared/sqlite.ts';
 import { type Auth, registerAuth } from './auth/auth.ts';
 import type { ContainerEngine } from './docker/engine.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
+import { createEngineHealth } from './docker/engine-health.ts';
 import { createGpuLeases, type GpuSource } from './gpu/gpu-lease.ts';
 import type { HostProbe } from './hardware/host-probe.ts';
 import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
@@ -93,7 +94,8 @@ export function createAgent(ports: AgentPorts) {
       else pulls.set(podId, progress);
     },
   });
-  const common = { executorId, engine, records, ports: portLeases, clock, log };
+  const health = createEngineHealth(log);
+  const common = { executorId, engine, health, records, ports: portLeases, clock, log };
   const hostBootMs = host.bootMs;
   const supervisor = createPodSupervisor({ ...common, steps, random, hostBootMs });
   const reconcile = createReconcile({
@@ -112,7 +114,7 @@ export function createAgent(ports: AgentPorts) {
     supervisor,
     host,
     pullOf: (podId) => pulls.get(podId) ?? null,
-    engineAway: reconcile.engineAway,
+    engineAway: health.awayBecause,
   });
 
   const logs = createLogService({
@@ -170,6 +172,7 @@ export function createAgent(ports: AgentPorts) {
     portLeases,
     gpuLeases,
     reconcile,
+    health,
     /** Containers of ours that were found without a pod, since the start. */
     unknownContainers: () => unknownContainers,
     /** Starts the loops; never waits for the engine. Listening is the caller's. */

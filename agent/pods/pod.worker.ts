@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { ContainerEngine, ContainerState } from '../docker/engine.ts';
+import type { EngineHealth } from '../docker/engine-health.ts';
 import type { PortService } from '../ports/port.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { afterFailure } from './pod.backoff.ts';
@@ -16,6 +17,7 @@ import type { PodSteps } from './pod.steps.ts';
 export type WorkerPorts = {
   executorId: string;
   engine: ContainerEngine;
+  health: EngineHealth;
   records: PodRecords;
   ports: PortService;
   steps: PodSteps;
@@ -108,6 +110,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
     );
     switch (failure.kind) {
       case 'engine_away':
+        deps.health.lost(failure.message);
         return false;
       case 'look_again':
         wakeAt(clock.now() + LOOK_AGAIN_MS);

@@ -8,6 +8,7 @@ import {
   EngineError,
   LABELS,
 } from '../docker/engine.ts';
+import type { EngineHealth } from '../docker/engine-health.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import type { PortService } from '../ports/port.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
@@ -32,6 +33,7 @@ const WAKING_ACTIONS = new Set(['die', 'destroy', 'oom']);
 export function createReconcile(deps: {
   executorId: string;
   engine: ContainerEngine;
+  health: EngineHealth;
   records: PodRecords;
   ports: PortService;
   gpuLeases: GpuLeases;
@@ -42,21 +44,18 @@ export function createReconcile(deps: {
   /** Called for each container of ours that belongs to no pod, once. */
   onUnknown(containerId: string): void;
 }) {
-  const { engine, records, ports, supervisor, clock, log } = deps;
+  const { engine, health, records, ports, supervisor, clock, log } = deps;
   const labels = executorLabels(deps.executorId);
   const reported = new Set<string>();
-  let away: string | null = null;
 
   async function observe(): Promise<Map<string, ContainerState[]> | null> {
     try {
       const containers = await engine.listContainers(labels);
-      if (away !== null) log.info('the Docker engine answers again');
-      away = null;
+      health.answered();
       return Map.groupBy(containers, (container) => container.labels[LABELS.pod] ?? '');
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      if (away === null) log.warn({ detail: error.message }, 'the Docker engine does not answer');
-      away = messageOf(error);
+      health.lost(error.message);
       return null;
     }
   }
@@ -84,8 +83,6 @@ export function createReconcile(deps: {
   }
 
   return {
-    /** Why the engine does not answer; null while it does. */
-    engineAway: () => away,
     async runOnce(): Promise<void> {
       ports.dropCooled();
       records.dropTombstones(clock.now() - TOMBSTONE_MS);

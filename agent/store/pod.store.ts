@@ -3,6 +3,9 @@ import { z } from 'zod';
 import { DESIRED_STATES, POD_PHASES, ReasonCode } from '#shared/agent-api/pod.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
 
+/** Text that parses; what is in it is checked by those who read it. */
+const Json = z.string().refine(isJson, 'Not JSON');
+
 /** One row of `pods`, column by column. */
 export const PodRow = z.object({
   id: z.string(),
@@ -11,7 +14,7 @@ export const PodRow = z.object({
   phase_since_ms: z.int(),
   generation: z.int(),
   observed_generation: z.int(),
-  spec_json: z.string(),
+  spec_json: Json,
   spec_hash: z.string(),
   image_id: z.string().nullable(),
   image_digest: z.string().nullable(),
@@ -26,8 +29,8 @@ export const PodRow = z.object({
   reboots_done: z.int(),
   reboot_target: z.int(),
   reboot_from_ms: z.int(),
-  last_exit_json: z.string().nullable(),
-  conditions_json: z.string(),
+  last_exit_json: Json.nullable(),
+  conditions_json: Json,
   created_ms: z.int(),
   updated_ms: z.int(),
 });
@@ -100,4 +103,13 @@ export function createPodStore(database: DatabaseSync) {
       dropOrphanEvents.run();
     },
   };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

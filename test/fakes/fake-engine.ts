@@ -10,6 +10,8 @@ import {
 } from '../../agent/docker/engine.ts';
 
 export type FakeEngine = ContainerEngine & {
+  /** Another client of the same engine, with a hook of its own: an agent that was killed leaves its hanging. */
+  reconnect(): FakeEngine;
   /** Makes an image pullable; `digest` null stands for one that is only there locally. */
   addImage(reference: string, digest: string | null): void;
   /** Ends a container as if by itself. */
@@ -32,33 +34,41 @@ type FakeContainer = ContainerState & { spec: ContainerSpec };
 /** Two starts never share a time stamp, as on a real engine. */
 const START_STEP_MS = 1;
 
-/** Starts empty. */
-export function createFakeEngine(clock: Clock): FakeEngine {
-  const containers = new Map<string, FakeContainer>();
-  const networks = new Map<string, FakeNetwork>();
-  const images = new Map<string, ImageState>();
-  const registry = new Map<string, string>();
-  const occupiedPorts = new Set<number>();
-  const streams = new Set<(event: EngineEvent | null) => void>();
-  const exits = new Map<string, (() => void)[]>();
-  let away = false;
-  let serial = 0;
-  let lastTimeMs = 0;
+type World = ReturnType<typeof emptyWorld>;
+
+function emptyWorld() {
+  return {
+    containers: new Map<string, FakeContainer>(),
+    networks: new Map<string, FakeNetwork>(),
+    images: new Map<string, ImageState>(),
+    registry: new Map<string, string>(),
+    occupiedPorts: new Set<number>(),
+    streams: new Set<(event: EngineEvent | null) => void>(),
+    exits: new Map<string, (() => void)[]>(),
+    away: false,
+    serial: 0,
+    lastTimeMs: 0,
+  };
+}
+
+/** Starts empty, unless it is given the world of another. */
+export function createFakeEngine(clock: Clock, world: World = emptyWorld()): FakeEngine {
+  const { containers, networks, images, registry, occupiedPorts, streams, exits } = world;
 
   function newId(): string {
-    serial += 1;
-    return serial.toString(16).padStart(64, '0');
+    world.serial += 1;
+    return world.serial.toString(16).padStart(64, '0');
   }
 
   function tick(): number {
-    lastTimeMs = Math.max(clock.now(), lastTimeMs + START_STEP_MS);
-    return lastTimeMs;
+    world.lastTimeMs = Math.max(clock.now(), world.lastTimeMs + START_STEP_MS);
+    return world.lastTimeMs;
   }
 
   /** Every call passes here: the hook before and after, and the outage. */
   async function call<T>(method: string, detail: string, work: () => T | Promise<T>): Promise<T> {
     await engine.hook('before', method, detail);
-    if (away) throw new EngineError('unavailable', 'the fake engine is away');
+    if (world.away) throw new EngineError('unavailable', 'the fake engine is away');
     const result = await work();
     await engine.hook('after', method, detail);
     return result;
@@ -141,6 +151,7 @@ export function createFakeEngine(clock: Clock): FakeEngine {
     networks,
     occupiedPorts,
     hook: async () => undefined,
+    reconnect: () => createFakeEngine(clock, world),
     addImage(reference, digest) {
       if (digest !== null) registry.set(reference, digest);
       else images.set(reference, { id: `sha256:${newId()}`, repoDigests: [], sizeBytes: 1 });
@@ -148,8 +159,8 @@ export function createFakeEngine(clock: Clock): FakeEngine {
     exit: (idOrName, exitCode, oomKilled = false) => end(get(idOrName), exitCode, oomKilled),
     vanish: (idOrName) => remove(get(idOrName)),
     setAway(next) {
-      away = next;
-      if (away) for (const push of streams) push(null);
+      world.away = next;
+      if (next) for (const push of streams) push(null);
     },
 
     ping: () => call('ping', '', () => undefined),

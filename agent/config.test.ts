@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest';
+import { ConfigError } from '#shared/config.ts';
+import { CONFIG_HELP, dockerSocketOf, readConfig } from './config.ts';
+
+const ID = '00000000-0000-4000-8000-000000000000';
+const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
+const read = (change: Record<string, string> = {}) =>
+  readConfig({ AGENT_EXECUTOR_ID: ID, HOME: '/root', ...change });
+
+it('fills in everything but the executor id', () => {
+  expect(read()).toMatchObject({
+    AGENT_HOME: '/var/lib/podwright',
+    AGENT_PORT: 8080,
+    AGENT_PORT_RANGE: { first: 20_000, last: 20_999 },
+    AGENT_TRUSTED_KEYS: [],
+    AGENT_GPU: 'auto',
+    AGENT_EXIT_WITH_PARENT: false,
+  });
+  expect(() => readConfig({})).toThrow('AGENT_EXECUTOR_ID');
+});
+
+it('reads ranges, keys and simulated GPUs', () => {
+  const config = read({
+    AGENT_PORT_RANGE: '30000-30009',
+    AGENT_TRUSTED_KEYS: `${HOTKEY}=validator-control+validator-read`,
+    AGENT_SIMULATED_GPUS: 'NVIDIA H100 80GB HBM3*2, NVIDIA L40S',
+  });
+  expect(config.AGENT_PORT_RANGE).toEqual({ first: 30_000, last: 30_009 });
+  const roles = ['validator-control', 'validator-read'];
+  expect(config.AGENT_TRUSTED_KEYS).toEqual([{ hotkey: HOTKEY, roles }]);
+  const h100 = 'NVIDIA H100 80GB HBM3';
+  expect(config.AGENT_SIMULATED_GPUS).toEqual([h100, h100, 'NVIDIA L40S']);
+});
+
+it.each([
+  ['AGENT_PORT_RANGE', '20999-20000'],
+  ['AGENT_PORT_RANGE', '80-90'],
+  ['AGENT_PORT', '70000'],
+  ['AGENT_TRUSTED_KEYS', `${HOTKEY}=root`],
+  ['AGENT_TRUSTED_KEYS', 'x=validator-read'],
+  ['AGENT_SIMULATED_GPUS', 'X*99'],
+  ['AGENT_GPU', 'amd'],
+  ['AGENT_HOME', 'here'],
+  ['AGENT_COLOUR', 'red'],
+])('refuses %s=%s by name', (name, value) => {
+  expect(() => read({ [name]: value })).toThrow(ConfigError);
+  expect(() => read({ [name]: value })).toThrow(name);
+});
+
+it('finds the engine’s socket', () => {
+  expect(dockerSocketOf(read(), undefined)).toBe('/var/run/docker.sock');
+  expect(dockerSocketOf(read(), 'unix:///run/other.sock')).toBe('/run/other.sock');
+  const own = read({ AGENT_DOCKER_SOCKET: '/run/mine.sock' });
+  expect(dockerSocketOf(own, 'unix:///run/other.sock')).toBe('/run/mine.sock');
+});
+
+it('tells of every variable in the help', () => {
+  for (const name of Object.keys(read())) expect(CONFIG_HELP).toContain(name);
+});

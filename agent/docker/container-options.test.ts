@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest';
+import { containerOptions } from './container-options.ts';
+import type { ContainerSpec } from './engine.ts';
+
+const SPEC: ContainerSpec = {
+  name: 'pod',
+  image: 'sha256:1',
+  labels: { a: 'b' },
+  entrypoint: [],
+  command: [],
+  environment: { A: 'x=y' },
+  network: 'net',
+  ports: [{ internal: 22, host: 20_000 }],
+  gpuUuids: [],
+  limits: { cpuCores: 1.5, memoryBytes: 1_000, shmBytes: 100, pids: 64 },
+  stopGraceSeconds: 10,
+};
+
+it('gives a pod nothing that it need not have', () => {
+  const binding = [{ HostIp: '', HostPort: '20000' }];
+  expect(containerOptions(SPEC)).toEqual({
+    Image: 'sha256:1',
+    Labels: { a: 'b' },
+    Env: ['A=x=y'],
+    ExposedPorts: { '22/tcp': {}, '22/udp': {} },
+    StopTimeout: 10,
+    HostConfig: {
+      Init: true,
+      CapDrop: ['ALL'],
+      CapAdd: expect.not.arrayContaining(['NET_RAW', 'MKNOD', 'NET_ADMIN', 'SYS_ADMIN']),
+      SecurityOpt: ['no-new-privileges'],
+      Memory: 1_000,
+      MemorySwap: 1_000,
+      NanoCpus: 1_500_000_000,
+      PidsLimit: 64,
+      ShmSize: 100,
+      LogConfig: { Type: 'json-file', Config: { 'max-size': '50m', 'max-file': '3' } },
+      RestartPolicy: { Name: 'no' },
+      NetworkMode: 'net',
+      PortBindings: { '22/tcp': binding, '22/udp': binding },
+    },
+  });
+});
+
+it('asks for GPUs by UUID only, and replaces entrypoint and command only when given', () => {
+  const request = containerOptions({ ...SPEC, gpuUuids: ['GPU-1'], command: ['x'], network: null });
+  expect(request).toMatchObject({
+    Cmd: ['x'],
+    HostConfig: {
+      NetworkMode: 'none',
+      DeviceRequests: [{ DeviceIDs: ['GPU-1'], Capabilities: [['gpu']] }],
+    },
+  });
+  expect(request).not.toHaveProperty('Entrypoint');
+});

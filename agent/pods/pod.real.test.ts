@@ -1,0 +1,245 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { PodView } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { freePorts } from '../../test/fakes/free-ports.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
+import type { Agent } from '../app.ts';
+import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
+import { LABELS } from '../docker/engine.ts';
+import { probePort } from '../ports/port-probe.ts';
+import { openDatabase } from '../store/database.ts';
+
+const PORTS_PER_AGENT = 10;
+const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
+const ownerOf = (executorId: string) => ({ [LABELS.executor]: executorId });
+
+let home: string;
+let executors: string[];
+let running: Agent[];
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  executors = [];
+  running = [];
+});
+
+afterEach(async () => {
+  await Promise.all(running.map((agent) => agent.stop()));
+  for (const executorId of executors) {
+    const owner = ownerOf(executorId);
+    for (const { id } of await engine.listContainers(owner)) await engine.removeContainer(id);
+    for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
+  }
+  rmSync(home, { recursive: true });
+});
+
+type Host = { executorId: string; database: string; portRange: { first: number; last: number } };
+
+async function newHost(): Promise<Host> {
+  const executorId = systemRandom.uuid();
+  executors.push(executorId);
+  const database = join(home, `${executorId}.sqlite`);
+  return { executorId, database, portRange: await freePorts(PORTS_PER_AGENT) };
+}
+
+function startAgent({ executorId, database, portRange }: Host): Agent {
+  const store = openDatabase(database);
+  const host = { executorId, portRange, database: store, probePort };
+  const agent = createTestAgent({ engine, clock: systemClock, ...host });
+  agent.start();
+  running.push(agent);
+  return agent;
+}
+
+async function stopAgent(agent: Agent): Promise<void> {
+  running = running.filter((other) => other !== agent);
+  await agent.stop();
+}
+
+async function send(
+  agent: Agent,
+  method: 'PUT' | 'GET' | 'DELETE' | 'POST',
+  url: string,
+  body?: object,
+) {
+  const request = body === undefined ? { method, url } : { method, url, payload: body };
+  const response = await agent.server.inject(request);
+  return { status: response.statusCode, body: response.json() };
+}
+
+async function podIn(agent: Agent, id: string, phase: PodView['phase']): Promise<PodView> {
+  return eventually(`${id} ${phase}`, async () => {
+    const { body } = await send(agent, 'GET', `/v1/pods/${id}`);
+    const view = PodView.parse(body);
+    if (view.phase !== phase && view.phase === 'failed') throw new Error(view.message);
+    return view.phase === phase && view;
+  });
+}
+
+async function launch(agent: Agent, change = {}): Promise<PodView> {
+  const id = systemRandom.uuid();
+  const { status, body } = await send(agent, 'PUT', `/v1/pods/${id}`, podSpec(change));
+  expect(body).toMatchObject({ id, desired: 'running' });
+  expect(status).toBe(200);
+  return podIn(agent, id, 'running');
+}
+
+async function pageOf(view: PodView): Promise<string> {
+  const url = `http://127.0.0.1:${view.ports['8000']}/`;
+  return eventually(`an answer of ${url}`, async () => {
+    const response = await fetch(url).catch(() => null);
+    return response?.ok === true && response.text();
+  });
+}
+
+it('launches a pod that answers on its port, repeats without effect, and removes all of it', async () => {
+  const host = await newHost();
+  const agent = startAgent(host);
+  const pod = await launch(agent, { internal_ports: [8000, 22] });
+  expect(await pageOf(pod)).toContain('This pod is running.');
+  expect(Object.keys(pod.ports)).toEqual(['22', '8000']);
+
+  const spec = podSpec({ internal_ports: [8000, 22] });
+  expect(await send(agent, 'PUT', `/v1/pods/${pod.id}`, spec)).toEqual({ status: 200, body: pod });
+  const containers = await engine.listContainers(ownerOf(host.executorId));
+  expect(containers.map(({ id }) => id)).toEqual([pod.container_id]);
+
+  await send(agent, 'DELETE', `/v1/pods/${pod.id}`);
+  await podIn(agent, pod.id, 'removed');
+  expect(await engine.listContainers(ownerOf(host.executorId))).toEqual([]);
+  expect(await engine.listNetworks(ownerOf(host.executorId))).toEqual([]);
+  expect(agent.portLeases.portsOf(pod.id)).toEqual([]);
+  expect((await send(agent, 'DELETE', `/v1/pods/${pod.id}`)).body).toMatchObject({
+    phase: 'removed',
+  });
+});
+
+it('finds its pod again after a restart of the agent', async () => {
+  const host = await newHost();
+  const first = startAgent(host);
+  const pod = await launch(first);
+  await stopAgent(first);
+  expect(await pageOf(pod)).toContain('running');
+
+  const second = startAgent(host);
+  await second.reconcile.runOnce();
+  const found = await podIn(second, pod.id, 'running');
+  expect(found).toMatchObject({
+    container_id: pod.container_id,
+    ports: pod.ports,
+    restart_count: 0,
+  });
+});
+
+it('starts a pod again that ended while the agent was away', async () => {
+  const host = await newHost();
+  const first = startAgent(host);
+  const pod = await launch(first);
+  await stopAgent(first);
+  await engine.stopContainer(pod.container_id ?? '', 5);
+
+  const second = startAgent(host);
+  const back = await eventually('the restart', async () => {
+    const view = await podIn(second, pod.id, 'running');
+    return view.restart_count === 1 && view;
+  });
+  expect(back).toMatchObject({ container_id: pod.container_id, last_exit: { exit_code: 0 } });
+  expect(await pageOf(back)).toContain('running');
+});
+
+it('reboots the same container with the same ports, once per number', async () => {
+  const agent = startAgent(await newHost());
+  const pod = await launch(agent);
+  const before = await engine.inspectContainer(pod.container_id ?? '');
+  const reboot = { reboot: 1 };
+  await send(agent, 'POST', `/v1/pods/${pod.id}/reboot`, reboot);
+  const after = await eventually('the reboot', async () => {
+    const view = await podIn(agent, pod.id, 'running');
+    return view.reboots_done === 1 && view;
+  });
+  expect(after).toMatchObject({
+    container_id: pod.container_id,
+    ports: pod.ports,
+    last_exit: null,
+  });
+  const rebooted = await engine.inspectContainer(pod.container_id ?? '');
+  expect(rebooted?.startedMs).toBeGreaterThan(before?.startedMs ?? Infinity);
+  expect(await pageOf(after)).toContain('running');
+
+  await send(agent, 'POST', `/v1/pods/${pod.id}/reboot`, reboot);
+  expect(await engine.inspectContainer(pod.container_id ?? '')).toEqual(rebooted);
+});
+
+it('replaces the container by a new generation on the same port', async () => {
+  const host = await newHost();
+  const agent = startAgent(host);
+  const pod = await launch(agent);
+  const next = podSpec({ generation: 2, environment: { COLOUR: 'green' } });
+  expect((await send(agent, 'PUT', `/v1/pods/${pod.id}`, next)).status).toBe(200);
+  const replaced = await podIn(agent, pod.id, 'running');
+  expect(replaced).toMatchObject({ generation: 2, observed_generation: 2, ports: pod.ports });
+  expect(replaced.container_id).not.toBe(pod.container_id);
+  expect(await pageOf(replaced)).toContain('running');
+  expect(await engine.listContainers(ownerOf(host.executorId))).toHaveLength(1);
+});
+
+it('keeps to its own objects when two agents share an engine', async () => {
+  const [one, two] = [await newHost(), await newHost()];
+  const [first, second] = [startAgent(one), startAgent(two)];
+  const pod = await launch(first);
+  const other = await launch(second);
+  await second.reconcile.runOnce();
+  expect(second.unknownContainers()).toBe(0);
+  expect((await send(second, 'DELETE', `/v1/pods/${pod.id}`)).status).toBe(404);
+  await send(second, 'DELETE', `/v1/pods/${other.id}`);
+  await podIn(second, other.id, 'removed');
+  expect(await pageOf(pod)).toContain('running');
+
+  // The same pod id on both: the name belongs to the first, and stays its own.
+  await send(second, 'PUT', `/v1/pods/${pod.id}`, podSpec());
+  const refused = await podIn(second, pod.id, 'quarantined');
+  expect(refused.reason).toBe('NameTaken');
+  await send(second, 'DELETE', `/v1/pods/${pod.id}`);
+  await podIn(second, pod.id, 'removed');
+  expect(await engine.inspectContainer(pod.container_id ?? '')).toMatchObject({
+    status: 'running',
+  });
+  expect(await pageOf(pod)).toContain('running');
+});
+
+it('moves to another port when its own is taken at the start', async () => {
+  const host = await newHost();
+  const squatter = startAgent({ ...(await newHost()), portRange: host.portRange });
+  const taken = await launch(squatter);
+  const executorId = host.executorId;
+  const database = openDatabase(host.database);
+  const options = { engine, clock: systemClock, executorId, database, portRange: host.portRange };
+  // A probe that sees nothing: the engine itself is the one to find the port taken.
+  const agent = createTestAgent({ ...options, probePort: async () => true });
+  running.push(agent);
+  agent.start();
+  const pod = await launch(agent);
+  expect(pod.ports['8000']).not.toBe(taken.ports['8000']);
+  expect(pod).toMatchObject({ restart_count: 0, last_exit: null, reason: null });
+  expect(await pageOf(pod)).toContain('running');
+});
+
+it('restarts a pod that ends by itself, and says how it ended', async () => {
+  const agent = startAgent(await newHost());
+  const pod = await launch(agent, { command: ['sh', '-c', 'sleep 0.2; exit 3'] });
+  const view = await eventually('the first restart', async () => {
+    const { body } = await send(agent, 'GET', `/v1/pods/${pod.id}`);
+    return body.restart_count > 0 && PodView.parse(body);
+  });
+  expect(view.last_exit).toMatchObject({
+    exit_code: 3,
+    oom_killed: false,
+    reason: 'ExitedNonZero',
+  });
+  expect(view.container_id).toBe(pod.container_id);
+});

@@ -1,0 +1,292 @@
+import { beforeEach, expect, it } from 'vitest';
+import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
+import type { Agent } from '../app.ts';
+import { EngineError, LABELS } from '../docker/engine.ts';
+import { TOMBSTONE_MS } from './reconcile.job.ts';
+
+const IMAGE = 'registry.example/one:1';
+const OTHER_IMAGE = 'registry.example/two:1';
+const DIGEST = `sha256:${'a1'.repeat(32)}`;
+const OTHER_DIGEST = `sha256:${'b2'.repeat(32)}`;
+const ID = '00000000-0000-4000-8000-000000000001';
+const ID_2 = '00000000-0000-4000-8000-000000000002';
+const GPU = 'GPU-00000000-0000-4000-8000-000000000000';
+const EXECUTOR = '00000000-0000-4000-8000-00000000000e';
+const LONGEST_BACKOFF_MS = 300_000;
+/** Enough turns for any chain of steps that waits for nothing but the fake. */
+const TURNS = 30;
+
+let clock: ManualClock;
+let engine: FakeEngine;
+let busyGpus: Set<string>;
+let agent: Agent;
+
+beforeEach(() => {
+  clock = createManualClock();
+  engine = createFakeEngine(clock);
+  engine.addImage(IMAGE, DIGEST);
+  engine.addImage(OTHER_IMAGE, OTHER_DIGEST);
+  busyGpus = new Set();
+  agent = createTestAgent({
+    engine,
+    clock,
+    executorId: EXECUTOR,
+    random: { ...systemRandom, int: (maxExclusive) => maxExclusive - 1 },
+    gpus: fakeGpus([GPU], busyGpus),
+    portRange: { first: 20_000, last: 20_001 },
+  });
+  agent.start();
+});
+
+/** Lets everything happen that needs no time. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn += 1) await clock.advance(0);
+}
+
+/** Time passes, and what falls due in it is done. */
+async function pass(ms: number): Promise<void> {
+  await settle();
+  await clock.advance(ms);
+  await settle();
+}
+
+const spec = (change: Partial<PodSpecInput> = {}) =>
+  PodSpec.parse(podSpec({ image: { reference: IMAGE }, ...change }));
+
+async function putAndSettle(change: Partial<PodSpecInput> = {}, id = ID) {
+  await agent.pods.put(id, spec(change));
+  await settle();
+  return agent.pods.get(id);
+}
+
+/** Fails every call of `method` with `kind` until it is mended. */
+function breakEngine(method: string, kind: EngineError['kind']): () => void {
+  engine.hook = async (moment, called) => {
+    if (moment === 'before' && called === method) throw new EngineError(kind, `broken ${method}`);
+  };
+  return () => {
+    engine.hook = async () => undefined;
+  };
+}
+
+/** Holds every call of `method` back; what is returned lets them go. */
+function holdEngine(method: string): () => void {
+  const held: (() => void)[] = [];
+  engine.hook = (moment, called) =>
+    moment === 'before' && called === method
+      ? new Promise<void>((resolve) => held.push(resolve))
+      : Promise.resolve();
+  return () => {
+    engine.hook = async () => undefined;
+    for (const release of held) release();
+  };
+}
+
+const onlyContainer = () => [...engine.containers.values()][0];
+
+it('runs the image by its digest and keeps it over a new container', async () => {
+  expect(await putAndSettle()).toMatchObject({
+    phase: 'running',
+    image: { reference: IMAGE, digest: DIGEST },
+    ports: { '8000': 20_000 },
+  });
+});
+
+it.each<[string, Partial<PodSpecInput>, string, string]>([
+  ['same generation, other content', { command: ['x'] }, 'conflict', 'other content'],
+  [
+    'GPU that is not here',
+    { gpu_uuids: [GPU.replace(/0$/, '9')], generation: 2 },
+    'gpu_unavailable',
+    'no GPU',
+  ],
+  [
+    'memory above the host',
+    { generation: 2, limits: { cpu_cores: 1, memory_bytes: 2 ** 33, shm_bytes: 0, pids: 64 } },
+    'spec_refused',
+    'limits.memory_bytes',
+  ],
+  [
+    'cores above the host',
+    { generation: 2, limits: { cpu_cores: 2.5, memory_bytes: 2 ** 26, shm_bytes: 0, pids: 64 } },
+    'spec_refused',
+    'limits.cpu_cores',
+  ],
+  ['a port twice', { generation: 2, internal_ports: [80, 80] }, 'spec_refused', 'internal_ports'],
+  ['too many ports', { generation: 2, internal_ports: [80, 81] }, 'conflict', 'PortPoolExhausted'],
+])('refuses %s and changes nothing', async (_, change, code, words) => {
+  const before = await putAndSettle();
+  const refusal = agent.pods.put(ID, spec(change));
+  await expect(refusal).rejects.toMatchObject({ code, message: expect.stringContaining(words) });
+  expect(agent.pods.get(ID)).toEqual(before);
+});
+
+it('refuses an older generation and a removed id', async () => {
+  await putAndSettle({ generation: 3 });
+  await expect(agent.pods.put(ID, spec({ generation: 2 }))).rejects.toMatchObject({
+    code: 'conflict',
+  });
+  agent.pods.remove(ID);
+  await settle();
+  await expect(agent.pods.put(ID, spec({ generation: 4 }))).rejects.toMatchObject({
+    code: 'conflict',
+  });
+});
+
+it('leaves no trace of a pod whose GPU is held', async () => {
+  await putAndSettle({ gpu_uuids: [GPU] });
+  const second = agent.pods.put(ID_2, spec({ gpu_uuids: [GPU] }));
+  await expect(second).rejects.toMatchObject({ code: 'gpu_unavailable', status: 409 });
+  expect(() => agent.pods.get(ID_2)).toThrow('no such pod');
+  expect(agent.portLeases.freeCount()).toBe(1);
+});
+
+it('blocks a GPU whose processes outlive the pod until they are gone', async () => {
+  await putAndSettle({ gpu_uuids: [GPU] });
+  busyGpus.add(GPU);
+  agent.pods.remove(ID);
+  await settle();
+  expect(agent.pods.get(ID).phase).toBe('removed');
+  const put = () => agent.pods.put(ID_2, spec({ gpu_uuids: [GPU] }));
+  await expect(put()).rejects.toMatchObject({ code: 'gpu_unavailable' });
+  busyGpus.clear();
+  await pass(10_000);
+  expect(await put()).toMatchObject({ gpu_uuids: [GPU], simulated: true });
+});
+
+it('never asks the engine for simulated GPUs, and hides all others', async () => {
+  await putAndSettle({ gpu_uuids: [GPU], environment: { NVIDIA_VISIBLE_DEVICES: 'all', A: 'b' } });
+  expect(onlyContainer()?.spec.gpuUuids).toEqual([]);
+  expect(onlyContainer()?.spec.environment).toEqual({ A: 'b', NVIDIA_VISIBLE_DEVICES: 'void' });
+});
+
+it('drops what an old generation was waiting for when a new one comes', async () => {
+  const release = holdEngine('inspectImage');
+  await agent.pods.put(ID, spec());
+  await settle();
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'pulling' });
+  await agent.pods.put(ID, spec({ generation: 2, image: { reference: OTHER_IMAGE } }));
+  release();
+  await settle();
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', image: { digest: OTHER_DIGEST } });
+  expect(onlyContainer()?.spec.image).toBe(OTHER_DIGEST);
+});
+
+it('gives up a pull when the pod is removed', async () => {
+  const release = holdEngine('pullImage');
+  await agent.pods.put(ID, spec());
+  await settle();
+  agent.pods.remove(ID);
+  await settle();
+  expect(agent.pods.get(ID).phase).toBe('removed');
+  release();
+  await settle();
+  expect(engine.containers.size).toBe(0);
+});
+
+it('declares nothing dead while the engine is away', async () => {
+  const before = await putAndSettle();
+  engine.setAway(true);
+  await pass(60_000);
+  expect(agent.pods.get(ID)).toMatchObject({
+    ...{ phase: 'running', container_id: before.container_id, restart_count: 0 },
+    reason: 'DockerUnavailable',
+  });
+  engine.setAway(false);
+  await pass(10_000);
+  expect(agent.pods.get(ID)).toEqual(before);
+});
+
+it('accepts a pod while the engine is away and launches it afterwards', async () => {
+  engine.setAway(true);
+  expect(await putAndSettle()).toMatchObject({ phase: 'pending', reason: 'DockerUnavailable' });
+  engine.setAway(false);
+  await pass(20_000);
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', reason: null });
+});
+
+it.each<[string, EngineError['kind'], string]>([
+  ['pullImage', 'image_auth', 'ImageAuth'],
+  ['pullImage', 'image_not_found', 'ImageNotFound'],
+  ['createContainer', 'refused', 'SpecRefused'],
+  ['startContainer', 'device', 'RuntimeMissing'],
+  ['startContainer', 'refused', 'StartFailed'],
+])('%s failing with %s ends in failed', async (method, kind, reason) => {
+  const mend = breakEngine(method, kind);
+  await putAndSettle();
+  await pass(LONGEST_BACKOFF_MS);
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'failed', reason, next_retry_ms: null });
+  mend();
+  expect(await putAndSettle({ generation: 2 })).toMatchObject({ phase: 'running', reason: null });
+});
+
+it.each<[string, EngineError['kind'], string]>([
+  ['pullImage', 'image_rate_limited', 'ImageRateLimited'],
+  ['pullImage', 'image_stalled', 'ImageStalled'],
+  ['pullImage', 'image_unreachable', 'ImageUnreachable'],
+  ['createContainer', 'deadline', 'DeadlineExceeded'],
+  ['startContainer', 'port_busy', 'PortConflict'],
+])('%s failing with %s is tried again', async (method, kind, reason) => {
+  const random = { ...systemRandom, int: (maxExclusive: number) => maxExclusive - 1 };
+  agent = createTestAgent({ engine, clock, random, executorId: systemRandom.uuid() });
+  agent.start();
+  const mend = breakEngine(method, kind);
+  expect(await putAndSettle()).toMatchObject({ phase: 'backoff', reason, last_exit: null });
+  mend();
+  await pass(LONGEST_BACKOFF_MS);
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', reason: null, restart_count: 0 });
+});
+
+it.each<[number, boolean, string]>([
+  [0, false, 'ExitedZero'],
+  [3, false, 'ExitedNonZero'],
+  [0, true, 'OOMKilled'],
+  [137, false, 'ExitedNonZero'],
+])('restarts after exit %i, out of memory %s', async (exitCode, oom, reason) => {
+  const { container_id } = await putAndSettle();
+  engine.exit(container_id ?? '', exitCode, oom);
+  await settle();
+  const exit = { exit_code: exitCode, oom_killed: oom, reason };
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'backoff', reason, last_exit: exit });
+  await pass(1_000);
+  expect(agent.pods.get(ID)).toMatchObject({
+    ...{ phase: 'running', restart_count: 1, container_id, last_exit: exit, reason: null },
+  });
+});
+
+it('reports a container of ours that belongs to no pod, once, and leaves it', async () => {
+  const labels = { [LABELS.managed]: '1', [LABELS.executor]: EXECUTOR, [LABELS.kind]: 'pod' };
+  engine.addImage('x:1', null);
+  const limits = { cpuCores: 1, memoryBytes: 2 ** 26, shmBytes: 0, pids: 64 };
+  await engine.createContainer({
+    ...{ name: 'stray', image: 'x:1', labels, entrypoint: [], command: [], environment: {} },
+    ...{ network: null, ports: [], gpuUuids: [], limits, stopGraceSeconds: 0 },
+  });
+  await pass(60_000);
+  expect(agent.unknownContainers()).toBe(1);
+  expect(engine.containers.size).toBe(1);
+});
+
+it('forgets a removed pod after a day', async () => {
+  await putAndSettle();
+  agent.pods.remove(ID);
+  await pass(10_000);
+  expect(agent.pods.list()).toEqual([]);
+  expect(agent.pods.remove(ID)).toMatchObject({ phase: 'removed', ports: {} });
+  await pass(TOMBSTONE_MS + 20_000);
+  expect(() => agent.pods.remove(ID)).toThrow('no such pod');
+});
+
+it('takes reboots in order, each once, and only where there is something to reboot', async () => {
+  await putAndSettle();
+  expect(() => agent.pods.reboot(ID, 2)).toThrow('number 1');
+  expect(agent.pods.reboot(ID, 1)).toMatchObject({ reboots_requested: 1, reboots_done: 0 });
+  await settle();
+  expect(agent.pods.reboot(ID, 1)).toMatchObject({ reboots_done: 1, phase: 'running' });
+  agent.pods.remove(ID);
+  expect(() => agent.pods.reboot(ID, 2)).toThrow('cannot be rebooted');
+});

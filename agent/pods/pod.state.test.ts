@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { POD_PHASES, type PodPhase } from '#shared/agent-api/pod.ts';
+import { MOVES, mayMove, RESTING_PHASES } from './pod.state.ts';
+
+it('lets every phase but the last be left for removal, and nothing leave the last', () => {
+  for (const phase of POD_PHASES) {
+    expect(mayMove(phase, 'removing')).toBe(phase !== 'removed');
+    expect(mayMove(phase, phase)).toBe(true);
+  }
+  expect(MOVES.removed).toEqual([]);
+  expect(MOVES.removing).toEqual(['removed']);
+});
+
+it('reaches every phase from pending', () => {
+  const reached = new Set<PodPhase>(['pending']);
+  for (const phase of reached) for (const next of MOVES[phase]) reached.add(next);
+  expect([...reached].toSorted()).toEqual([...POD_PHASES].toSorted());
+});
+
+it('leaves a resting phase only by a new generation or the removal', () => {
+  for (const phase of RESTING_PHASES.filter((resting) => resting !== 'removed')) {
+    expect(MOVES[phase]).toEqual(['pending', 'removing']);
+  }
+});

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { inTransaction } from '#shared/sqlite.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { openDatabase, openHome } from './database.ts';
+import { createLeaseStore } from './lease.store.ts';
+import { createPodStore, type PodRow } from './pod.store.ts';
+
+function row(id: string, change: Partial<PodRow> = {}): PodRow {
+  return {
+    id,
+    desired: 'running',
+    phase: 'pending',
+    phase_since_ms: 1,
+    generation: 1,
+    observed_generation: 0,
+    spec_json: '{}',
+    spec_hash: 'hash',
+    image_id: null,
+    image_digest: null,
+    container_id: null,
+    reason: null,
+    message: '',
+    attempts: 0,
+    restart_count: 0,
+    port_conflicts: 0,
+    next_retry_ms: null,
+    reboots_requested: 0,
+    reboots_done: 0,
+    reboot_target: 0,
+    reboot_from_ms: 0,
+    last_exit_json: null,
+    conditions_json: '[]',
+    created_ms: 1,
+    updated_ms: 1,
+    ...change,
+  };
+}
+
+it('keeps rows over a reopening, and migrates only once', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const first = openDatabase(join(home, 'agent.sqlite'));
+  createPodStore(first).put(row('a', { reason: 'ImageAuth', message: 'no' }));
+  first.close();
+  const again = openDatabase(join(home, 'agent.sqlite'));
+  expect(createPodStore(again).get('a')).toEqual(row('a', { reason: 'ImageAuth', message: 'no' }));
+  again.exec(`UPDATE meta SET value = '99' WHERE name = 'schema'`);
+  again.close();
+  expect(() => openDatabase(join(home, 'agent.sqlite'))).toThrow(/schema 99/);
+  rmSync(home, { recursive: true });
+});
+
+it('lets one agent have a home at a time', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const first = openHome(home);
+  expect(() => openHome(home)).toThrow(/another agent uses/);
+  first.close();
+  openHome(home).close();
+  rmSync(home, { recursive: true });
+});
+
+it('leaves a corrupt row out of the list and names it', () => {
+  const database = openDatabase(':memory:');
+  const pods = createPodStore(database);
+  pods.put(row('good'));
+  pods.put(row('bad-phase'));
+  pods.put(row('bad-spec', { conditions_json: '{' }));
+  database.exec(`UPDATE pods SET phase = 'nonsense' WHERE id = 'bad-phase'`);
+  const corrupt: string[] = [];
+  expect(pods.list((id) => corrupt.push(id)).map(({ id }) => id)).toEqual(['good']);
+  expect(corrupt.toSorted()).toEqual(['bad-phase', 'bad-spec']);
+});
+
+it('keeps the newest events of a pod only', () => {
+  const pods = createPodStore(openDatabase(':memory:'));
+  for (let at = 1; at <= 150; at += 1) pods.addEvent(row('a', { updated_ms: at }));
+  pods.addEvent(row('b'));
+  const times = pods.events('a').map((event) => event['at_ms']);
+  expect(times).toEqual(Array.from({ length: 100 }, (_, index) => index + 51));
+  expect(pods.events('b')).toHaveLength(1);
+});
+
+it('forgets old tombstones, and the oldest beyond their bound', () => {
+  const pods = createPodStore(openDatabase(':memory:'));
+  pods.put(row('live'));
+  for (let at = 1; at <= 1_010; at += 1) {
+    pods.put(row(`gone-${at}`, { phase: 'removed', phase_since_ms: at }));
+  }
+  pods.dropTombstones(6);
+  const left = pods.list().filter(({ phase }) => phase === 'removed');
+  expect(left).toHaveLength(1_000);
+  expect(Math.min(...left.map((pod) => pod.phase_since_ms))).toBe(11);
+  expect(pods.get('live')).not.toBeNull();
+});
+
+it('gives no key to two pods, whatever state its lease is in', () => {
+  const database = openDatabase(':memory:');
+  const leases = createLeaseStore(database);
+  const clock = createManualClock(1_000);
+  leases.take({ kind: 'port', key: '20000', podId: 'a', slot: '22' });
+  const [lease] = leases.heldBy('port', 'a');
+  if (lease === undefined) throw new Error('the lease is missing');
+  const grab = () => leases.take({ kind: 'port', key: '20000', podId: 'b', slot: '22' });
+  expect(grab).toThrow(/UNIQUE/);
+  leases.setState({ ...lease, pod_id: 'b' }, 'cooling', 0);
+  expect(leases.heldBy('port', 'a')).toEqual([lease]);
+  leases.setState(lease, 'cooling', clock.now() + 10);
+  expect(leases.heldBy('port', 'a')).toEqual([]);
+  leases.dropCooled(clock.now());
+  expect(grab).toThrow(/UNIQUE/);
+  leases.dropCooled(clock.now() + 10);
+  grab();
+  expect(leases.list('port')).toMatchObject([{ key: '20000', pod_id: 'b', state: 'held' }]);
+});
+
+it('takes a lease back when the transaction fails', () => {
+  const database = openDatabase(':memory:');
+  const leases = createLeaseStore(database);
+  const fail = () =>
+    inTransaction(database, () => {
+      leases.take({ kind: 'gpu', key: 'GPU-1', podId: 'a', slot: '' });
+      throw new Error('refused');
+    });
+  expect(fail).toThrow('refused');
+  expect(leases.get('gpu', 'GPU-1')).toBeNull();
+});

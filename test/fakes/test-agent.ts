@@ -1,0 +1,58 @@
+/** An agent for tests: real inside, with the ports that the test gives. Nobody has to sign. */
+import type { PodSpecInput } from '#shared/agent-api/pod.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { type Agent, type AgentPorts, createAgent } from '../../agent/app.ts';
+import type { GpuSource } from '../../agent/gpu/gpu-lease.ts';
+import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
+import { createHostProbe } from '../../agent/hardware/host-probe.ts';
+import { createMetrics } from '../../agent/metrics/metrics.ts';
+import { openDatabase } from '../../agent/store/database.ts';
+
+/** Those that most tests do not care about may be left out. */
+export function createTestAgent(
+  ports: Partial<AgentPorts> & Pick<AgentPorts, 'engine' | 'clock'>,
+): Agent {
+  const { clock } = ports;
+  const executorId = ports.executorId ?? systemRandom.uuid();
+  return createAgent({
+    executorId,
+    gpuDriver: createSimulatedDriver(executorId, []),
+    hostProbe: createHostProbe({ clock }),
+    metrics: createMetrics({ clock, executorId }),
+    random: systemRandom,
+    log: createLog({ name: 'test-agent', level: 'silent' }),
+    database: openDatabase(':memory:'),
+    gpus: fakeGpus([]),
+    probePort: async () => true,
+    auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
+    portRange: { first: 20_000, last: 20_019 },
+    busyboxPath: '/bin/busybox',
+    host: { memoryBytes: 2 ** 33, memoryReserveBytes: 2 ** 30, cpuCores: 2, bootMs: 0 },
+    ...ports,
+  });
+}
+
+/** GPUs that exist in name only; `busy` ones still have a process. */
+export function fakeGpus(
+  uuids: readonly string[],
+  busy: ReadonlySet<string> = new Set(),
+): GpuSource {
+  return {
+    listGpus: async () => uuids.map((uuid) => ({ uuid })),
+    isFree: async (uuid) => !busy.has(uuid),
+    gpuMode: () => (uuids.length > 0 ? 'simulated' : 'none'),
+  };
+}
+
+/** A valid spec that runs the built-in image. */
+export function podSpec(change: Partial<PodSpecInput> = {}): PodSpecInput {
+  return {
+    generation: 1,
+    image: { reference: 'podwright.local/base:1' },
+    internal_ports: [8000],
+    limits: { cpu_cores: 0.5, memory_bytes: 2 ** 26, shm_bytes: 2 ** 20, pids: 64 },
+    stop_grace_seconds: 5,
+    ...change,
+  };
+}

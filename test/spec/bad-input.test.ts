@@ -1,0 +1,119 @@
+/** Every route of the running app against every kind of bad request: the envelope, a known code, a hint, no leak. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ERROR_TABLE } from '#shared/errors.ts';
+import { createTestCentral, type TestAccount, type TestCentral } from '../fakes/central-fixture.ts';
+
+type Route = { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };
+
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+const JSON_TYPE = { 'content-type': 'application/json' };
+const TOO_LARGE = `"${'x'.repeat(1024 * 1024 + 1)}"`;
+/** What would be an inside of ours in a refusal. */
+const LEAK =
+  /node_modules|\.ts\b|\bat \w+ \(|SQLITE|sqlite|select .* from|\/home|\/root\/|stack/i;
+const HOSTILE = [
+  '{',
+  'null',
+  '[]',
+  '"text"',
+  '{"__proto__":{"admin":true}}',
+  '{"pod_name":{"$gt":""},"email":[],"name":12,"template_id":"\'; drop table pods; --"}',
+  `{"name":"${'n'.repeat(200_000)}"}`,
+];
+
+let central: TestCentral;
+let account: TestAccount;
+let routes: Route[] = [];
+
+beforeAll(async () => {
+  central = await createTestCentral();
+  account = await central.signUp();
+  const { body } = await central.call('GET', '/openapi.json');
+  routes = Object.entries(body.paths as Record<string, object>).flatMap(([path, item]) =>
+    Object.keys(item).map((method) => ({
+      method: method.toUpperCase() as Route['method'],
+      path: path.replace(/^\/api/, ''),
+    })),
+  );
+});
+
+afterAll(() => central.close());
+
+const withIds = ({ path }: Route, id: string) => path.replaceAll(/\{[^}]+\}/g, id);
+
+async function send(route: Route, url: string, headers: Record<string, string>, payload?: string) {
+  return central.server.inject({
+    method: route.method,
+    url: url.startsWith('/portal') || url.startsWith('/v1/') ? url : `/api${url}`,
+    headers,
+    ...(payload === undefined ? {} : { payload }),
+  });
+}
+
+function expectRefusal(response: Awaited<ReturnType<typeof send>>, what: string): void {
+  const { statusCode, body: text, headers } = response;
+  expect([what, statusCode < 500 || statusCode === 502]).toEqual([what, true]);
+  if (statusCode < 400) return;
+  expect([what, text.match(LEAK)?.[0]]).toEqual([what, undefined]);
+  const body = response.json();
+  expect([what, body.success]).toEqual([what, false]);
+  expect([what, Object.keys(ERROR_TABLE)]).toEqual([
+    what,
+    expect.arrayContaining([body.error.code]),
+  ]);
+  expect([what, body.error.hint]).toEqual([what, expect.stringMatching(/\w+ \w+/)]);
+  expect([what, body.request_id]).toEqual([what, headers['x-request-id']]);
+}
+
+it('knows a whole interface', () => {
+  expect(routes.length).toBeGreaterThan(40);
+});
+
+it('refuses hostile bodies on every route that takes one', async () => {
+  for (const route of routes.filter(({ method }) => ['POST', 'PUT', 'PATCH'].includes(method))) {
+    const url = withIds(route, UNKNOWN_ID);
+    for (const payload of [...HOSTILE, TOO_LARGE]) {
+      const headers = { ...JSON_TYPE, ...account.key };
+      const what = `${route.method} ${url} ${payload.slice(0, 40)}`;
+      expectRefusal(await send(route, url, headers, payload), what);
+    }
+  }
+});
+
+it('refuses malformed ids, unknown methods and broken credentials on every route', async () => {
+  for (const route of routes) {
+    for (const id of ['not-a-uuid', '..%2f..%2fetc', "1'%20or%201=1", '%00', 'x'.repeat(400)]) {
+      const url = withIds(route, id);
+      expectRefusal(await send(route, url, account.key), `${route.method} ${url}`);
+    }
+    const url = withIds(route, UNKNOWN_ID);
+    for (const headers of [
+      { 'x-api-key': 'sk_nobody' },
+      { authorization: 'Bearer not.a.token' },
+      { authorization: 'Basic !!!' },
+      { 'x-api-key': account.apiKey, authorization: 'Bearer sk_other' },
+    ]) {
+      expectRefusal(
+        await send(route, url, headers as unknown as Record<string, string>),
+        `${route.method} ${url} ${JSON.stringify(headers).slice(0, 60)}`,
+      );
+    }
+    const trace = await central.server.inject({ method: 'TRACE' as 'GET', url: `/api${url}` });
+    expect([url, [404, 405].includes(trace.statusCode)]).toEqual([url, true]);
+  }
+});
+
+it('refuses malformed queries with the field named', async () => {
+  for (const query of ['page=x', 'size=-1', 'price_lte=cheap', 'max_distance_mile=5', 'gpu_count_gte=1.5']) {
+    const { status, body } = await central.call('GET', `/executors?${query}`);
+    expect([query, status, body.error.code]).toEqual([query, 422, 'validation_error']);
+    expect(body.validation_errors[0].field).toMatch(/^query\./);
+  }
+});
+
+it('changed nothing', async () => {
+  const { body } = await central.call('GET', '/pods', { headers: account.key });
+  expect(body).toEqual([]);
+  const me = await central.call('GET', '/users/me', { headers: account.key });
+  expect(me.body).toMatchObject({ id: account.id, email: account.email, admin: false });
+});
