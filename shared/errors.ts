@@ -89,6 +89,18 @@ export class ApiError extends Error {
   }
 }
 
+/** The 422 for one field that a schema alone cannot judge; `field` begins with body, path, query or header. */
+export function refusedField(
+  field: string,
+  message: string,
+  type: 'missing' | 'invalid' = 'invalid',
+): ApiError {
+  return new ApiError('validation_error', 'Request validation failed', {
+    hint: `Fix ${field} and retry.`,
+    validationErrors: [{ field, message, type }],
+  });
+}
+
 /** The message of anything thrown, for logs and operation records. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

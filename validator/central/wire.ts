@@ -14,8 +14,8 @@ export function withDefault<Schema extends z.ZodType>(
 ) {
   return schema
     .nullish()
-    .transform((value) => value ?? fallback)
-    .meta({ default: fallback });
+    .meta({ default: fallback })
+    .transform((value) => value ?? fallback);
 }
 
 /** A time going out: naive UTC with microseconds; made by `naiveUtc`. */

@@ -1,5 +1,5 @@
 /** PUT /users/me: profile, default template, and with the password e-mail and password (contract 9.2). */
-import { ApiError } from '#shared/errors.ts';
+import { ApiError, refusedField } from '#shared/errors.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type { Account } from '../db/tables.ts';
 import { visibleTemplate } from '../templates/template.service.ts';
@@ -22,11 +22,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'random' | 'apiKeys
       });
     }
     if (body.current_password === undefined) {
-      const field = 'body.current_password';
-      throw new ApiError('validation_error', 'Request validation failed', {
-        hint: `Fix ${field} and retry.`,
-        validationErrors: [{ field, message: 'Field required', type: 'missing' }],
-      });
+      throw refusedField('body.current_password', 'Field required', 'missing');
     }
     if (!(await passwords.matches(body.current_password, account.password_hash))) {
       throw new ApiError('forbidden', 'The current password is wrong');
@@ -38,7 +34,9 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'random' | 'apiKeys
     account: Account,
     body: UpdateUserDto,
   ): Promise<Partial<Account>> {
-    if (body.email === undefined && body.new_password === undefined) return {};
+    // A record that is sent back whole carries the address unchanged: nothing to prove then.
+    const changesEmail = body.email !== undefined && body.email !== account.email;
+    if (!changesEmail && body.new_password === undefined) return {};
     await refuseUnproven(caller, account, body);
     const changes: Partial<Account> = {};
     if (body.new_password !== undefined) {

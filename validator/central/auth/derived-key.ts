@@ -8,5 +8,6 @@ const KEY_BYTES = 32;
 
 /** 32 bytes, the same for the same secret and purpose. */
 export function deriveKey(secret: Uint8Array, purpose: KeyPurpose): Uint8Array {
+  if (secret.length < KEY_BYTES) throw new RangeError(`the secret has at least ${KEY_BYTES} bytes`);
   return new Uint8Array(hkdfSync('sha256', secret, '', `podwright/${purpose}`, KEY_BYTES));
 }

@@ -64,8 +64,9 @@ function apiKeyHeader(request: FastifyRequest): string | null {
   return typeof given === 'string' && given !== '' ? given : null;
 }
 
-/** The token of `Authorization: Bearer …`; other schemes count as no credential. */
+/** What follows `Authorization: Bearer`, well formed or not; other schemes and nothing count as no credential. */
 export function bearerToken(request: FastifyRequest): string | null {
-  const [, token] = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? '') ?? [];
-  return token ?? null;
+  const [, rest = ''] = /^bearer\s(.*)$/i.exec(request.headers.authorization ?? '') ?? [];
+  const token = rest.trim();
+  return token === '' ? null : token;
 }

@@ -1,7 +1,7 @@
 /** Requests that validators sign: `hotkey`, `timestamp`, `signature`, and the canonical set beside them (contract 11). */
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+import { ApiError, refusedField } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import { SIGNATURE_HEADERS } from '#shared/signing/canonical-request.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
@@ -93,9 +93,5 @@ function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void {
   if (publicKeyOf(stated) !== null) {
     throw new ApiError('forbidden', 'The path names another validator than the signature');
   }
-  const field = 'path.validator_hotkey';
-  throw new ApiError('validation_error', 'Request validation failed', {
-    hint: `Fix ${field} and retry.`,
-    validationErrors: [{ field, message: 'Not an ss58 address with prefix 42', type: 'invalid' }],
-  });
+  throw refusedField('path.validator_hotkey', 'Not an ss58 address with prefix 42');
 }

@@ -16,7 +16,8 @@ export function parseImageName(image: string, tag: string, digest: string): Imag
   }
   const pinned = ownDigest ?? digest;
   if (pinned !== '' && !ImageDigest.safeParse(pinned).success) return null;
-  if (!ImageReference.safeParse(name).success) return null;
+  // No registry's name begins with a dot or a dash; `../x` and `--x/y` only look like one.
+  if (!/^[A-Za-z0-9]/.test(name) || !ImageReference.safeParse(name).success) return null;
 
   const colonAt = name.lastIndexOf(':');
   const hasTag = colonAt > name.lastIndexOf('/');

@@ -94,7 +94,8 @@ function changedImage(stored: Template, changes: UpdateTemplate) {
   const { docker_image: image, docker_image_tag: tag, docker_image_digest: digest } = changes;
   const before = imageReference({ image: stored.docker_image, tag: stored.docker_image_tag });
   const newImage = image ?? stored.docker_image;
-  const newTag = tag ?? (image === undefined ? stored.docker_image_tag : '');
+  const keepsImage = image === undefined || image === stored.docker_image;
+  const newTag = tag ?? (keepsImage ? stored.docker_image_tag : '');
   const same = imageReference({ image: newImage, tag: newTag }) === before;
   const newDigest = digest ?? stored.docker_image_digest;
   const stale = !same && newDigest === stored.docker_image_digest;

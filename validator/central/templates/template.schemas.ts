@@ -25,7 +25,7 @@ const Environment = z
     NoNul.max(32_768),
   )
   .refine((variables) => Object.keys(variables).length <= 256, 'More than 256 variables');
-const VolumePath = NoNul.max(512).regex(/^\/(?!.*(^|\/)\.\.(\/|$))/, 'Not an absolute path');
+const VolumePath = z.string().max(512).refine(isPlainAbsolutePath, 'Not an absolute path');
 
 /** Every member that its owner may set, each with its limits. */
 const fields = {
@@ -127,3 +127,8 @@ export const TemplateResponse = z
   })
   .meta({ id: 'TemplateResponse' });
 export type TemplateResponse = z.output<typeof TemplateResponse>;
+
+/** Absolute, without `..` steps and control characters. */
+function isPlainAbsolutePath(path: string): boolean {
+  return path.startsWith('/') && !path.split('/').includes('..') && !/\p{Cc}/u.test(path);
+}

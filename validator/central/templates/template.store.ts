@@ -27,7 +27,7 @@ export function findTemplate(db: Db, id: string): Promise<Template | undefined> 
     .executeTakeFirst();
 }
 
-/** Official, public and own; oldest first. Others' templates for one use are of no use to anybody else. */
+/** Official ones first, then public and own, oldest first. Others' templates for one use are of no use to anybody else. */
 export function listTemplates(db: Db, accountId: string | null): Promise<Template[]> {
   return db
     .selectFrom('templates')
@@ -43,6 +43,7 @@ export function listTemplates(db: Db, accountId: string | null): Promise<Templat
         ...(accountId === null ? [] : [where('account_id', '=', accountId)]),
       ]),
     )
+    .orderBy((order) => order.case().when('account_id', 'is', null).then(0).else(1).end())
     .orderBy('created_at')
     .orderBy('id')
     .execute();

@@ -1,0 +1,300 @@
+#!/bin/sh
+# Installs what Podwright needs on Debian and Ubuntu, and starts the Docker engine. Safe to repeat:
+# where everything is there already it only looks, and an engine that answers is never touched.
+set -eu
+
+readonly ENGINE_WAIT_S=60
+readonly LOCK_WAIT_S=120
+readonly DEFAULT_SOCKET=/var/run/docker.sock
+readonly ENGINE_LOG=/var/log/podwright-dockerd.log
+readonly SELF='sudo sh systemd/prerequisites.sh'
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+# Other users' PATH often lacks the sbin folders, where dockerd and iptables live.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+mode=install
+apt_log=
+
+usage() {
+  cat <<'TEXT'
+Usage: sh systemd/prerequisites.sh [--check | --dry-run | --help]
+
+Installs with apt, as root, only what is missing: a Docker engine (docker.io), restic,
+busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1. Then starts the engine if none
+answers. DOCKER_HOST names another engine; such an engine is asked, never started.
+
+  --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
+  --dry-run  changes nothing; prints what would be done
+  --help     prints this text
+TEXT
+}
+
+main() {
+  case "${1:-}" in
+    '') ;;
+    --check) mode=check ;;
+    --dry-run) mode=dry-run ;;
+    --help | -h) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+  node=$(a_node)
+  engine=$(engine_state)
+  missing=$(missing_packages)
+  case $mode in
+    check) check ;;
+    dry-run) dry_run ;;
+    *) install ;;
+  esac
+}
+
+check() {
+  ok=0
+  [ -z "$missing" ] || { say "missing: $missing" && ok=1; }
+  [ "$engine" = answers ] || { say "$(engine_sentence)" && ok=1; }
+  return "$ok"
+}
+
+dry_run() {
+  if [ -n "$missing" ]; then
+    have apt-get || fail "apt-get is not here; install these with your package manager: $missing"
+    say "would run: apt-get update" "would install: $missing"
+  fi
+  case $engine in
+    answers) ;;
+    silent) say "would start the Docker engine with: $(start_command)" ;;
+    *) say "would stop here: $(engine_sentence)" ;;
+  esac
+  [ -n "$missing" ] || [ "$engine" != answers ] || say "nothing to do"
+}
+
+install() {
+  [ "$engine" = answers ] || [ "$engine" = silent ] || fail "$(engine_sentence)"
+  if [ -n "$missing" ]; then
+    have apt-get || fail "These are missing, install them with your package manager: $missing"
+    is_root || fail "These are missing: $missing. Run: $SELF"
+    apt_install
+    # A package's own script may have started the engine.
+    engine=$(engine_state)
+    missing=$(missing_packages)
+    [ -z "$missing" ] || fail "apt calls these installed, yet their programs are not there: $missing"
+  fi
+  [ "$engine" = answers ] || start_engine
+}
+
+# --- what is there -------------------------------------------------------------------------------
+
+missing_packages() {
+  list=
+  if [ "$engine" = silent ] && ! have dockerd; then
+    list="$list docker.io"
+    # What docker.io only recommends, but cannot run containers without on such hosts.
+    if [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" = Y ]; then
+      have apparmor_parser || list="$list apparmor"
+    fi
+    mounted_cgroups || list="$list cgroupfs-mount"
+  fi
+  have restic || list="$list restic"
+  static_busybox || list="$list busybox-static"
+  sftp_server || list="$list openssh-sftp-server"
+  if is_root; then have iptables || list="$list iptables"; fi
+  libatomic || list="$list libatomic1"
+  [ -e /etc/ssl/certs/ca-certificates.crt ] || list="$list ca-certificates"
+  printf '%s' "${list# }"
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+is_root() { [ "$(id -u)" = 0 ]; }
+
+systemd_runs() { [ -d /run/systemd/system ]; }
+
+mounted_cgroups() {
+  systemd_runs || [ -e /sys/fs/cgroup/cgroup.controllers ] || [ -d /sys/fs/cgroup/devices ]
+}
+
+# Static, because it is copied alone into images that hold nothing else.
+static_busybox() { have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; }
+
+sftp_server() {
+  some_file /usr/lib/openssh/sftp-server /usr/lib/ssh/sftp-server /usr/libexec/openssh/sftp-server
+}
+
+# The packaged Node needs it, and a minimal Debian has none.
+libatomic() { some_file /usr/lib/*/libatomic.so.1 /usr/lib64/libatomic.so.1 /usr/lib/libatomic.so.1; }
+
+some_file() {
+  for path in "$@"; do
+    [ ! -e "$path" ] || return 0
+  done
+  return 1
+}
+
+# --- the engine ----------------------------------------------------------------------------------
+
+# One word: answers, silent (a local engine that may be started), denied, remote-silent, unknown.
+engine_state() {
+  case "${DOCKER_HOST:-}" in
+    '' | unix://*) ;;
+    tcp://* | http://*)
+      ping_engine "http://${DOCKER_HOST#*://}" && echo answers || echo remote-silent
+      return ;;
+    *) echo unknown && return ;;
+  esac
+  socket=$(engine_socket)
+  if ping_engine "$socket"; then
+    echo answers
+  elif [ -S "$socket" ] && ! [ -w "$socket" ]; then
+    echo denied
+  elif same_socket "$socket"; then
+    echo silent
+  else
+    echo remote-silent
+  fi
+}
+
+engine_socket() {
+  path=${DOCKER_HOST:-unix://$DEFAULT_SOCKET}
+  printf '%s' "${path#unix://}"
+}
+
+same_socket() { [ "$1" = "$DEFAULT_SOCKET" ] || [ "$1" = /run/docker.sock ]; }
+
+# Asks for /_ping without the docker program: by Node, else by curl.
+ping_engine() {
+  if [ -n "$node" ]; then
+    "$node" -e '
+      const [at] = process.argv.slice(1);
+      const { hostname: host, port } = new URL(at, "http://engine");
+      const where = at.startsWith("/") ? { socketPath: at } : { host, port };
+      require("node:http")
+        .get({ ...where, path: "/_ping", timeout: 5000 }, (answer) =>
+          process.exit(answer.statusCode === 200 ? 0 : 1))
+        .on("timeout", () => process.exit(1))
+        .on("error", () => process.exit(1));' "$1" 2>/dev/null
+  elif have curl; then
+    case $1 in
+      /*) curl -fsS -m 5 -o /dev/null --unix-socket "$1" http://engine/_ping 2>/dev/null ;;
+      *) curl -fsS -m 5 -o /dev/null "$1/_ping" 2>/dev/null ;;
+    esac
+  else
+    fail 'Node.js >= 20 is needed to ask the Docker engine whether it runs; install it first.'
+  fi
+}
+
+# Of those on PATH the first that runs: the packaged one may still lack its library. sudo may hide the
+# caller's Node; the packaged one is always at the same place. (A space in a folder's name becomes a
+# pattern's `?`, which finds it again, so that the list may be split at white space.)
+a_node() {
+  for folder in $(printf '%s' "$PATH" | tr ': ' '\n?') "$root/node_modules/.bin"; do
+    [ -x "$folder/node" ] && "$folder/node" --version >/dev/null 2>&1 && echo "$folder/node" && return
+  done
+  return 0
+}
+
+engine_sentence() {
+  case $engine in
+    denied)
+      echo "The Docker engine runs, but $(id -un) may not use $(engine_socket);" \
+        "as root run: usermod -aG docker $(id -un), then log in again." ;;
+    silent) echo "No Docker engine answers on $(engine_socket). Run: $SELF" ;;
+    unknown) echo "DOCKER_HOST=$DOCKER_HOST is not supported; use unix:// or tcp://, or unset it." ;;
+    *)
+      echo "DOCKER_HOST=$DOCKER_HOST does not answer; start that engine," \
+        "or unset DOCKER_HOST to use the local one." ;;
+  esac
+}
+
+start_command() { if systemd_runs; then echo 'systemctl start docker'; else echo 'setsid dockerd'; fi; }
+
+start_engine() {
+  is_root || fail "$(engine_sentence)"
+  say "Starting the Docker engine (waiting up to $ENGINE_WAIT_S s for its answer) ..."
+  daemon=
+  if systemd_runs; then
+    systemctl start docker || engine_failed
+  else
+    start_daemon
+  fi
+  waited=0
+  while ! ping_engine "$DEFAULT_SOCKET"; do
+    waited=$((waited + 1))
+    [ "$waited" -lt "$ENGINE_WAIT_S" ] || engine_failed
+    [ -z "$daemon" ] || kill -0 "$daemon" 2>/dev/null || other_engine_starts || engine_failed
+    sleep 1
+  done
+}
+
+# In its own session and with none of our descriptors: Ctrl-C does not reach it, and whoever reads
+# our output, or holds a lock by an inherited descriptor, is not kept waiting by the daemon.
+start_daemon() {
+  mounted_cgroups || ! have cgroupfs-mount || cgroupfs-mount
+  setsid dockerd </dev/null >>"$ENGINE_LOG" 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
+  daemon=$!
+}
+
+# Another dockerd (of an init script, say) refuses ours and answers soon itself.
+other_engine_starts() {
+  pid=$(cat /var/run/docker.pid 2>/dev/null) && [ "$pid" != "$daemon" ] && kill -0 "$pid" 2>/dev/null
+}
+
+engine_failed() {
+  if systemd_runs; then
+    journalctl -u docker -n 20 --no-pager >&2 || true
+    fail 'The Docker engine did not start; its last messages are above (journalctl -u docker).'
+  fi
+  tail -n 20 "$ENGINE_LOG" >&2 || true
+  fail "The Docker engine did not start; its last messages are above, all of them in $ENGINE_LOG."
+}
+
+# --- apt -----------------------------------------------------------------------------------------
+
+apt_install() {
+  say "Installing with apt: $missing (this may take some minutes) ..."
+  apt_log=$(mktemp)
+  trap 'rm -f "$apt_log"' EXIT
+  update_lists
+  # shellcheck disable=SC2086 # a list of package names, one word each
+  set -- $missing
+  refuse_removals "$@"
+  apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
+}
+
+# Running services of the provider are not restarted (needrestart), and nothing asks a question.
+apt() {
+  DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -q \
+    -o "DPkg::Lock::Timeout=$LOCK_WAIT_S" -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null
+}
+
+# The lock on the package lists is not covered by DPkg::Lock::Timeout. Stale lists may still do, so
+# that a failure here is left to the installation to report.
+update_lists() {
+  waited=0
+  until apt update >"$apt_log" 2>&1; do
+    grep -q 'Could not get lock' "$apt_log" && [ "$waited" -lt "$LOCK_WAIT_S" ] || return 0
+    sleep 5
+    waited=$((waited + 5))
+  done
+}
+
+# The host is the provider's: docker.io conflicts with containerd.io, for one, and would remove it.
+refuse_removals() {
+  apt install -s --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
+  removed=$(sed -n 's/^Remv \([^ ]*\).*/\1/p' "$apt_log" | grep -vx busybox | tr '\n' ' ') || true
+  [ -z "$removed" ] || fail "apt would remove ${removed}to install $missing: install these yourself, or any Docker engine in place of docker.io."
+}
+
+apt_failed() {
+  tail -n 20 "$apt_log" >&2
+  fail "apt could not install: $missing. Its last messages are above."
+}
+
+# --- words ---------------------------------------------------------------------------------------
+
+say() { printf '%s\n' "$@"; }
+
+fail() {
+  printf '%s\n' "$1" >&2
+  exit 1
+}
+
+main "$@"

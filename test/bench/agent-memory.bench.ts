@@ -1,0 +1,36 @@
+/** Resident memory of an idle agent, beside a Node process that does nothing. */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { systemClock } from '#shared/clock.ts';
+import type { BenchAgent } from './bench-agent.ts';
+import { type BenchRow, ceilingRow } from './row.ts';
+
+const CEILING_MB = 110;
+/** Long enough for several reconciles and for the start's garbage to be collected. */
+const SETTLE_MS = 30_000;
+const BYTES_PER_KB = 1024;
+const BYTES_PER_MB = 1_000_000;
+
+export async function agentIdleMemory({ child, client }: BenchAgent): Promise<BenchRow> {
+  await client.inventory();
+  const idle = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  try {
+    await systemClock.sleep(SETTLE_MS);
+    return ceilingRow(
+      'agent memory, idle',
+      'MB',
+      'node that does nothing',
+      { ours: residentMb(child.pid), reference: residentMb(idle.pid) },
+      CEILING_MB,
+    );
+  } finally {
+    idle.kill();
+  }
+}
+
+/** VmRSS of /proc, in units of 10^6 bytes. */
+function residentMb(pid: number | undefined): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const kilobytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
+  return (kilobytes * BYTES_PER_KB) / BYTES_PER_MB;
+}

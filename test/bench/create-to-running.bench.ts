@@ -1,0 +1,115 @@
+/** From the request to a running container: our agent beside the docker command line doing the same. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { PodSpecInput } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import type { BenchAgent } from './bench-agent.ts';
+import { type BenchRow, median, ratioRow } from './row.ts';
+
+const run = promisify(execFile);
+
+const PAIRS = 10;
+const WARM_UP_PAIRS = 2;
+const MAX_RATIO = 1.1;
+const POLL_MS = 25;
+const IMAGE = 'podwright.local/base:1';
+const MEMORY_BYTES = 512 * 1024 * 1024;
+const SHM_BYTES = 64 * 1024 * 1024;
+/** Host ports of the reference; the agent has a range of its own. */
+const REFERENCE_PORTS = [29_022, 29_080];
+
+const SPEC: PodSpecInput = {
+  generation: 1,
+  image: { reference: IMAGE },
+  internal_ports: [22, 8000],
+  limits: { cpu_cores: 1, memory_bytes: MEMORY_BYTES, shm_bytes: SHM_BYTES, pids: 512 },
+  stop_grace_seconds: 0,
+};
+
+/** Pairs in turn, so that the machine's mood falls on both alike. */
+export async function createToRunning(agent: BenchAgent): Promise<BenchRow> {
+  const ours: number[] = [];
+  const reference: number[] = [];
+  for (let pair = 0; pair < WARM_UP_PAIRS + PAIRS; pair += 1) {
+    const one = await launchByAgent(agent);
+    const other = await launchByDocker();
+    if (pair < WARM_UP_PAIRS) continue;
+    ours.push(one);
+    reference.push(other);
+  }
+  return ratioRow(
+    'create to running',
+    'ms',
+    'docker network create + docker run -d, same options',
+    { ours: median(ours), reference: median(reference) },
+    MAX_RATIO,
+  );
+}
+
+/** Both clocks are this machine's: the agent says when the phase began. */
+async function launchByAgent({ client }: BenchAgent): Promise<number> {
+  const id = systemRandom.uuid();
+  const beganMs = systemClock.now();
+  let view = await client.putPod(id, SPEC);
+  while (view.phase !== 'running') {
+    if (view.phase === 'failed') throw new Error(`launch failed: ${view.message}`);
+    await systemClock.sleep(POLL_MS);
+    view = await client.getPod(id);
+  }
+  const tookMs = view.phase_since_ms - beganMs;
+  await client.deletePod(id);
+  while ((await client.getPod(id)).phase !== 'removed') await systemClock.sleep(POLL_MS);
+  return tookMs;
+}
+
+async function launchByDocker(): Promise<number> {
+  const name = `podwright-bench-${systemRandom.uuid().slice(0, 8)}`;
+  const beganMs = systemClock.monotonicMs();
+  try {
+    await run('docker', [
+      'network',
+      'create',
+      '--driver',
+      'bridge',
+      '--opt',
+      'com.docker.network.bridge.enable_icc=false',
+      name,
+    ]);
+    await run('docker', ['run', '-d', '--name', name, '--network', name, ...sameOptions(), IMAGE]);
+    return systemClock.monotonicMs() - beganMs;
+  } finally {
+    await run('docker', ['rm', '--force', '--volumes', name]).catch(() => undefined);
+    await run('docker', ['network', 'rm', name]).catch(() => undefined);
+  }
+}
+
+/** What agent/docker/container-options.ts asks for, in the command line's words. */
+function sameOptions(): string[] {
+  const ports = [22, 8000].flatMap((internal, index) =>
+    ['tcp', 'udp'].flatMap((protocol) => [
+      '--publish',
+      `${REFERENCE_PORTS[index]}:${internal}/${protocol}`,
+    ]),
+  );
+  return [
+    ...ports,
+    '--init',
+    '--memory',
+    String(MEMORY_BYTES),
+    '--memory-swap',
+    String(MEMORY_BYTES),
+    '--cpus',
+    '1',
+    '--pids-limit',
+    '512',
+    '--shm-size',
+    String(SHM_BYTES),
+    '--security-opt',
+    'no-new-privileges',
+    '--log-opt',
+    'max-size=50m',
+    '--log-opt',
+    'max-file=3',
+  ];
+}

@@ -1,0 +1,111 @@
+/** Runs `npm start`'s program as a real process on free ports, in a folder of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import type { DemoFile } from '../../validator/embedded/demo-file.ts';
+import { eventually } from '../fakes/eventually.ts';
+
+export type MarketplaceProcess = {
+  home: string;
+  /** As it stands in the file now: pids change when an agent is restarted. */
+  demo(): DemoFile;
+  /** Everything printed so far. */
+  output(): string;
+  /** Milliseconds from spawn to the ready block. */
+  readyAfterMs: number;
+  child: ChildProcess;
+  /** Sends the signal and resolves with the exit code. */
+  end(signal?: NodeJS.Signals): Promise<number | null>;
+};
+
+const MAIN = new URL('../../validator/embedded/main.ts', import.meta.url).pathname;
+const READY_WITHIN_MS = 60_000;
+const END_WITHIN_MS = 60_000;
+
+/** A fresh folder below the system's temporary one. */
+export function temporaryHome(): string {
+  return mkdtempSync(join(tmpdir(), 'podwright-test-'));
+}
+
+export function removeHome(home: string): void {
+  rmSync(home, { recursive: true, force: true });
+}
+
+/** Ports as flags: the same ones must be used again to start on the same home. */
+export async function freePortFlags(): Promise<string[]> {
+  const [central, validator, agents, pods] = await freePorts();
+  return [
+    ['--port', central],
+    ['--validator-port', validator],
+    ['--agent-port', agents],
+    ['--pod-ports', pods],
+  ].flatMap(([flag, port]) => [String(flag), String(port)]);
+}
+
+/** Resolves once the ready block was printed; rejects with the output when it is not. */
+export async function startMarketplaceProcess(
+  home: string,
+  flags: readonly string[],
+): Promise<MarketplaceProcess> {
+  const startedMs = systemClock.monotonicMs();
+  const child = spawn(process.execPath, [MAIN, '--home', home, ...flags], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString('utf8');
+    });
+  }
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  let ended = false;
+  void exited.then(() => {
+    ended = true;
+  });
+  await eventually(
+    () => {
+      if (ended) throw new Error(`ended early:\n${output}`);
+      return output.includes('Podwright is ready');
+    },
+    { withinMs: READY_WITHIN_MS, what: () => `ready block; so far:\n${output}` },
+  );
+  return {
+    home,
+    child,
+    demo: () => JSON.parse(readFileSync(join(home, 'demo.json'), 'utf8')),
+    output: () => output,
+    readyAfterMs: systemClock.monotonicMs() - startedMs,
+    async end(signal = 'SIGTERM') {
+      child.kill(signal);
+      const tooLate = new AbortController();
+      void systemClock
+        .sleep(END_WITHIN_MS, tooLate.signal)
+        .then(() => child.kill('SIGKILL'))
+        .catch(() => undefined);
+      const code = await exited;
+      tooLate.abort();
+      return code;
+    },
+  };
+}
+
+/** Below the ephemeral range, so that no outgoing connection takes one meanwhile. */
+async function freePorts(): Promise<number[]> {
+  const base = 10_000 + (process.pid % 80) * 100;
+  const found: number[] = [];
+  for (let port = base; found.length < 3; port += 10) {
+    if (await isFree(port)) found.push(port);
+  }
+  return [...found, 20_000 + (process.pid % 24) * 500];
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
+}

@@ -1,0 +1,254 @@
+/** The main job, through the program that `npm start` runs, on the real Docker engine (issue of the foundation). */
+import { execFileSync } from 'node:child_process';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { readSse } from '#shared/http/sse.ts';
+import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
+import { LABELS } from '../../agent/docker/engine.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { api } from './api.ts';
+import {
+  freePortFlags,
+  type MarketplaceProcess,
+  removeHome,
+  startMarketplaceProcess,
+  temporaryHome,
+} from './marketplace-process.ts';
+
+const engine = createDockerodeEngine({ clock: systemClock });
+const home = temporaryHome();
+let flags: string[] = [];
+let market: MarketplaceProcess;
+let executorIds: string[] = [];
+
+beforeAll(async () => {
+  flags = await freePortFlags();
+  market = await startMarketplaceProcess(home, flags);
+  executorIds = market.demo().executors.map((executor) => executor.id);
+});
+
+afterAll(async () => {
+  await market.end();
+  for (const executor of executorIds) {
+    const labels = { [LABELS.executor]: executor };
+    for (const container of await engine.listContainers(labels)) {
+      await engine.removeContainer(container.id);
+    }
+    for (const network of await engine.listNetworks(labels)) await engine.removeNetwork(network.id);
+  }
+  removeHome(home);
+});
+
+async function listedExecutors() {
+  return (await api(market.demo(), 'GET', '/executors')).body as { id: string }[];
+}
+
+async function rent(headers: Record<string, string> = {}, body: Record<string, unknown> = {}) {
+  const [first] = await listedExecutors();
+  const template = market.demo().templates[0]?.id;
+  return api(
+    market.demo(),
+    'POST',
+    `/executors/${first?.id}/rent`,
+    { pod_name: 'e2e', template_id: template, ...body },
+    headers,
+  );
+}
+
+type PodRow = {
+  id: string;
+  status: string;
+  ssh_connect_cmd: string | null;
+  ports_mapping: Record<string, number>;
+};
+
+async function untilRunning(id: string): Promise<PodRow> {
+  return eventually(
+    async () => {
+      const { body } = await api(market.demo(), 'GET', `/pods/${id}`);
+      const pod = body as PodRow;
+      return pod.status === 'RUNNING' && pod.ssh_connect_cmd !== null ? pod : false;
+    },
+    { withinMs: 20_000, what: () => `pod ${id} running` },
+  );
+}
+
+async function remove(id: string): Promise<void> {
+  await api(market.demo(), 'DELETE', `/pods/${id}`);
+  await eventually(async () => (await containersOf(id)).length === 0, {
+    withinMs: 20_000,
+    what: () => `containers of ${id} gone`,
+  });
+}
+
+const containersOf = (podId: string) => engine.listContainers({ [LABELS.pod]: podId });
+const networksOf = (podId: string) => engine.listNetworks({ [LABELS.pod]: podId });
+
+/** Log lines of the pod as they arrive, until `count` were read. */
+async function followLines(id: string, count: number): Promise<string[]> {
+  const { base_url: base, account } = market.demo();
+  const reading = new AbortController();
+  const response = await fetch(`${base}/pods/${id}/logs?follow=true&tail=0`, {
+    headers: { 'X-API-Key': account.api_key },
+    signal: systemClock.deadline(20_000, reading.signal),
+  });
+  expect(response.headers.get('content-type')).toMatch('text/event-stream');
+  const lines: string[] = [];
+  if (response.body === null) throw new Error('no stream');
+  for await (const frame of readSse(response.body)) {
+    const { log } = frame as { log?: string };
+    if (log !== undefined) lines.push(log);
+    if (lines.length >= count) break;
+  }
+  reading.abort();
+  return lines;
+}
+
+it('starts, rents, runs, streams, reboots and removes a real container', async () => {
+  expect(market.readyAfterMs).toBeLessThan(60_000);
+  const before = await listedExecutors();
+  expect(before.map((row) => row.id).toSorted()).toEqual(executorIds.toSorted());
+
+  const rented = await rent();
+  expect(rented.status).toBe(200);
+  const { id } = rented.body as PodRow;
+  expect(rented.body).toMatchObject({ success: true, pod_id: id, status: 'PENDING' });
+  const pod = await untilRunning(id);
+  const ssh = pod.ports_mapping['22'];
+  expect(pod.ssh_connect_cmd).toBe(`ssh root@127.0.0.1 -p ${ssh}`);
+  expect(Object.keys(pod.ports_mapping).toSorted()).toEqual(['22', '8000']);
+
+  const [container] = await containersOf(id);
+  expect(container).toMatchObject({
+    status: 'running',
+    labels: { [LABELS.managed]: '1', [LABELS.pod]: id, [LABELS.kind]: 'pod' },
+  });
+  const shown = execFileSync('docker', [
+    'ps',
+    '--filter',
+    `label=${LABELS.pod}=${id}`,
+    '--format',
+    '{{.ID}}',
+  ]);
+  expect(container?.id.startsWith(shown.toString().trim())).toBe(true);
+
+  const page = await fetch(`http://127.0.0.1:${pod.ports_mapping['8000']}/`);
+  expect(page.status).toBe(200);
+  const lines = await followLines(id, 3);
+  expect(lines).toEqual(Array(3).fill(expect.stringMatching(/line \d+\n$/)));
+
+  expect((await listedExecutors()).length).toBe(before.length - 1);
+
+  const rebooted = await api(market.demo(), 'POST', `/pods/${id}/reboot`, {});
+  expect(rebooted.status).toBe(200);
+  await eventually(
+    async () => ((await containersOf(id))[0]?.startedMs ?? 0) > (container?.startedMs ?? 0),
+    { withinMs: 20_000, what: () => 'container started again' },
+  );
+  const again = await untilRunning(id);
+  expect(again.ports_mapping).toEqual(pod.ports_mapping);
+  expect((await containersOf(id)).map((found) => found.id)).toEqual([container?.id]);
+
+  const deleted = await api(market.demo(), 'DELETE', `/pods/${id}`);
+  expect(deleted.body).toMatchObject({ success: true, status: 'DELETING' });
+  expect((await api(market.demo(), 'GET', '/pods')).body).toEqual([]);
+  await eventually(
+    async () => (await containersOf(id)).length === 0 && (await networksOf(id)).length === 0,
+    { withinMs: 20_000, what: () => 'container and network removed' },
+  );
+  await eventually(async () => (await listedExecutors()).length === before.length, {
+    withinMs: 20_000,
+    what: () => 'executor listed again',
+  });
+  await expect(fetch(`http://127.0.0.1:${pod.ports_mapping['8000']}/`)).rejects.toThrow();
+});
+
+it('rents once however often one Idempotency-Key is sent', async () => {
+  const headers = { 'Idempotency-Key': 'e2e-once' };
+  const answers = await Promise.all(Array.from({ length: 20 }, () => rent(headers)));
+  const served = answers.filter((answer) => answer.status === 200);
+  const busy = answers.filter((answer) => answer.status === 409);
+  expect(served.length + busy.length).toBe(20);
+  const ids = new Set(served.map((answer) => (answer.body as PodRow).id));
+  expect(ids.size).toBe(1);
+  for (const answer of busy) {
+    expect(answer.body).toMatchObject({ error: { code: 'idempotency_in_progress' } });
+    expect(answer.headers.get('retry-after')).toBe('1');
+  }
+  const [id = ''] = ids;
+  await untilRunning(id);
+  expect((await api(market.demo(), 'GET', '/pods')).body).toHaveLength(1);
+  expect(await containersOf(id)).toHaveLength(1);
+
+  const replayed = await sameNodeRent(id, headers, {});
+  expect(replayed.status).toBe(200);
+  expect(replayed.headers.get('idempotent-replayed')).toBe('true');
+  const reused = await sameNodeRent(id, headers, { pod_name: 'another' });
+  expect(reused.status).toBe(422);
+  expect(reused.body).toMatchObject({ error: { code: 'idempotency_key_reused' } });
+  await remove(id);
+});
+
+async function sameNodeRent(podId: string, headers: Record<string, string>, change: object) {
+  const { body } = await api(market.demo(), 'GET', `/pods/${podId}`);
+  const { executor_id: executor } = body as { executor_id: string };
+  const template = market.demo().templates[0]?.id;
+  const rental = { pod_name: 'e2e', template_id: template, ...change };
+  return api(market.demo(), 'POST', `/executors/${executor}/rent`, rental, headers);
+}
+
+it('manages the same container again after its agent was killed', async () => {
+  const rented = (await rent()).body as PodRow & { executor_id: string };
+  await untilRunning(rented.id);
+  const [container] = await containersOf(rented.id);
+  const agentOf = () => market.demo().executors.find(({ id }) => id === rented.executor_id);
+  const killed = agentOf()?.pid ?? 0;
+  expect(killed).toBeGreaterThan(0);
+  process.kill(killed, 'SIGKILL');
+
+  await eventually(() => agentOf()?.pid !== killed && agentOf()?.pid, {
+    withinMs: 10_000,
+    what: () => 'agent restarted',
+  });
+  const [line] = await eventually(() => followLines(rented.id, 1).catch(() => false as const), {
+    withinMs: 10_000,
+    what: () => 'log lines again',
+  });
+  expect(line).toMatch(/line \d+/);
+  expect(await containersOf(rented.id)).toMatchObject([{ id: container?.id, status: 'running' }]);
+  expect((await untilRunning(rented.id)).id).toBe(rented.id);
+  await remove(rented.id);
+});
+
+it('lets nobody command an agent without a signature', async () => {
+  const [executor] = market.demo().executors;
+  for (const [method, path] of [
+    ['GET', '/v1/pods'],
+    ['GET', '/v1/inventory'],
+    ['DELETE', '/v1/pods/11111111-1111-4111-8111-111111111111'],
+    ['PUT', '/v1/pods/11111111-1111-4111-8111-111111111111'],
+  ] as const) {
+    const response = await fetch(`${executor?.agent_url}${path}`, {
+      method,
+      ...(method === 'PUT' ? { body: '{}', headers: { 'content-type': 'application/json' } } : {}),
+    });
+    expect([method, path, response.status]).toEqual([method, path, 401]);
+  }
+  for (const path of ['/healthz', '/readyz', '/version', '/metrics']) {
+    expect((await fetch(`${executor?.agent_url}${path}`)).status).toBe(200);
+  }
+});
+
+it('stops cleanly, takes its pods along, and starts again as the same marketplace', async () => {
+  const { body } = await rent();
+  await untilRunning((body as PodRow).id);
+  const before = market.demo();
+  expect(await market.end('SIGINT')).toBe(0);
+  expect(await containersOf((body as PodRow).id)).toEqual([]);
+
+  market = await startMarketplaceProcess(home, flags);
+  const after = market.demo();
+  expect(after.account).toEqual(before.account);
+  expect(after.executors.map(({ id }) => id)).toEqual(before.executors.map(({ id }) => id));
+  expect((await api(after, 'GET', '/pods')).body).toEqual([]);
+});

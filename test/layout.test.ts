@@ -1,0 +1,46 @@
+/** Holds the tree to its layout: the rules of layout/rules.ts, and a README whose map is true. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { codeMapPaths } from './layout/code-map.ts';
+import { readSource } from './layout/imports.ts';
+import { RULES } from './layout/rules.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+
+describe('the layout', () => {
+  const files = globSync('{agent,shared,validator,test}/**/*.ts', { cwd: ROOT }).map((path) =>
+    readSource(path, readFileSync(join(ROOT, path), 'utf8')),
+  );
+
+  it('has files on which to check the rules', () => {
+    expect(files.length).toBeGreaterThan(0);
+  });
+
+  for (const { name, check } of RULES) {
+    it(name, () => {
+      expect(files.flatMap(check)).toEqual([]);
+    });
+  }
+
+  it('resolves every import of a file of ours', () => {
+    const missing = files.flatMap(({ path, imports }) =>
+      imports
+        .filter(({ target }) => target !== null && !existsSync(join(ROOT, target)))
+        .map(({ line, specifier }) => `${path}:${line} imports ${specifier}`),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+describe('the README', () => {
+  it('has a code map whose paths exist', () => {
+    const readme = join(ROOT, 'README.md');
+    expect(existsSync(readme), 'README.md is missing').toBe(true);
+    const paths = codeMapPaths(readFileSync(readme, 'utf8'));
+    expect(paths, 'README.md has no section "## Code map"').not.toBeNull();
+    expect(paths, 'the code map has no table with paths in backticks').not.toEqual([]);
+    const gone = paths?.filter((path) => globSync(path, { cwd: ROOT }).length === 0);
+    expect(gone, 'named in the code map, but not there').toEqual([]);
+  });
+});

@@ -1,0 +1,12 @@
+/** The paths that the README's code map names, so that a test can tell when one has gone. */
+
+/** Paths and globs in backticks in the table under `## Code map`; null without such a section. */
+export function codeMapPaths(readme: string): string[] | null {
+  const section = /^## Code map$([\s\S]*?)(?=^## |$(?![\s\S]))/m.exec(readme)?.[1];
+  if (section === undefined) return null;
+  return section
+    .split('\n')
+    .filter((line) => line.trimStart().startsWith('|'))
+    .flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? ''))
+    .filter((word) => /^(?!\/)[\w.@*/{},-]+$/.test(word) && /[./]/.test(word));
+}

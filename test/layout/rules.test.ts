@@ -1,0 +1,147 @@
+/** Proves that each layout rule fires on a file that breaks it, and only there. */
+import { describe, expect, it } from 'vitest';
+import { readSource } from './imports.ts';
+import { RULES } from './rules.ts';
+
+/** [path, text]: each must be reported by the rule it stands under, and by no other. */
+const BROKEN: Record<string, [path: string, text: string][]> = {
+  'shared imports neither agent nor validator': [
+    ['shared/http/server.ts', "import { a } from '../../agent/app.ts';"],
+    ['shared/money.ts', "export * from '../validator/app.ts';"],
+  ],
+  'agent and validator never import each other': [
+    ['agent/app.ts', "import type { A } from '../validator/app.ts';"],
+    ['validator/embedded/local-agent.ts', "const a = await import('../../agent/main.ts');"],
+  ],
+  'only validator/main.ts and validator/embedded compose the central API': [
+    ['validator/health/health.job.ts', "import { a } from '../central/app.ts';"],
+  ],
+  'routes never import stores': [
+    ['validator/central/pods/pod.routes.ts', "import { a } from './pod.store.ts';"],
+    ['agent/pods/pod.routes.ts', "import { a } from '../store/pod.store.ts';"],
+  ],
+  'a central concept reaches another one by its service, schemas and states': [
+    ['validator/central/pods/pod.service.ts', "import { a } from '../events/event.store.ts';"],
+    ['validator/central/pods/pod.service.ts', "export { a } from '../events/event.routes.ts';"],
+  ],
+  'services import only types from the central database': [
+    ['validator/central/pods/pod.service.ts', "import { open } from '../db/database.ts';"],
+  ],
+  'dockerode has one home': [['agent/pods/pod.service.ts', "import Docker from 'dockerode';"]],
+  'node:sqlite has one home': [
+    ['validator/central/db/dialect.ts', "import { DatabaseSync } from 'node:sqlite';"],
+  ],
+  'kysely has one home': [
+    ['validator/central/pods/pod.service.ts', "import { sql } from 'kysely';"],
+    ['validator/central/pods/pod.schemas.ts', "import type { Kysely } from 'kysely/esm';"],
+  ],
+  'systeminformation has one home': [['agent/app.ts', "import 'systeminformation';"]],
+  'node:child_process has one home': [
+    ['agent/backups/restic.ts', "import { spawn } from 'node:child_process';"],
+  ],
+  '@polkadot/* has one home': [
+    ['agent/auth/verify-request.ts', "import { Keyring } from '@polkadot/keyring';"],
+    ['shared/signing/signer.ts', "import { u8 } from '@polkadot/util-crypto';"],
+  ],
+  'ssh2 has one home': [['agent/exec/exec.ts', "const ssh = require('ssh2');"]],
+  'fast-xml-parser has one home': [['agent/app.ts', "import { X } from 'fast-xml-parser';"]],
+  'pino has one home': [['agent/app.ts', "import pino from 'pino';"]],
+  'tar-stream has one home': [['agent/backups/export.ts', "import tar from 'tar-stream';"]],
+  'node:timers has one home': [['agent/app.ts', "import t from 'node:timers/promises';"]],
+  'the environment is read in main.ts only': [
+    ['agent/config.ts', "const a = process.env['A'];"],
+    ['agent/domain.ts', 'const { env } = process;'],
+  ],
+  'time comes from the Clock': [
+    ['agent/app.ts', 'const a = Date.now();'],
+    ['agent/app.ts', 'const a = new Date(0);'],
+    ['agent/app.ts', 'setTimeout(run, 1);'],
+    ['agent/app.ts', 'globalThis.setInterval(run, 1);'],
+    ['agent/app.ts', 'const a = performance.now();'],
+    ['agent/app.ts', 'fetch(url, { signal: AbortSignal.timeout(1) });'],
+    ['agent/app.ts', `const a = \`\${\`\${Date.now()}\`}\`;`],
+  ],
+  'chance comes from Random': [
+    ['agent/app.ts', 'const a = Math.random();'],
+    ['agent/app.ts', "import { randomUUID } from 'node:crypto';"],
+    ['agent/app.ts', 'crypto.getRandomValues(a);'],
+    ['agent/app.ts', 'const a = randomBytes(1);'],
+  ],
+  'there are no barrels': [['agent/pods/index.ts', "export { a } from './pod.ts';"]],
+  'no folder is a drawer': [
+    ['shared/utils/a.ts', 'export const a = 1;'],
+    ['test/lib/a.ts', 'export const a = 1;'],
+  ],
+  'exports have names': [
+    ['agent/app.ts', 'export default function app() {}'],
+    ['agent/app.ts', 'const a = 1;\nexport { a as default };'],
+  ],
+  'no test is skipped, focused or left for later': [
+    ['agent/app.test.ts', "it.skip('a', () => {});"],
+    ['agent/app.test.ts', "describe.concurrent.only('a', () => {});"],
+    ['test/e2e/rent.test.ts', "test.todo('a');"],
+  ],
+  'no module is mocked': [['agent/app.test.ts', "vi.mock('./a.ts');"]],
+  'no check is silenced by a cast': [['agent/app.ts', 'const a = b as any;']],
+  'no check is silenced by a comment': [
+    ['agent/app.ts', '// biome-ignore lint/a: b\nrun();'],
+    ['agent/app.test.ts', '/* @ts-expect-error */ run();'],
+    ['agent/app.ts', '// @ts-ignore\nrun();'],
+  ],
+};
+
+/** Files that come close to breaking a rule, and must not be reported. */
+const SOUND: [path: string, text: string][] = [
+  [
+    'agent/app.ts',
+    "import { a } from '#shared/clock.ts';\n// import b from 'dockerode'; Date.now()",
+  ],
+  ['agent/app.ts', 'const help = "import x from \'ssh2\'; new Date(); as any";'],
+  ['agent/app.ts', "const a = /['\"`]/; const b = 'Date.now()'; const c = /setTimeout(/;"],
+  ['agent/app.ts', `a = \`Date.now() \${b / 2} \${\`as any \${{ c: 1 }.c}\`} new Date\`;`],
+  ['agent/app.ts', 'server.setTimeout(1000); sum = total / 2; sum = sum / 2;'],
+  ['agent/main.ts', 'start(process.env);'],
+  ['agent/app.test.ts', 'setTimeout(run, 1); const a = process.env; randomUUID();'],
+  ['agent/docker/dockerode-engine.ts', "import Docker from 'dockerode';"],
+  ['shared/clock.ts', 'export const now = () => Date.now();'],
+  ['shared/http/server.test.ts', "import { a } from '../../test/fakes/manual-clock.ts';"],
+  ['validator/main.ts', "import { a } from './central/app.ts';"],
+  ['validator/embedded/demo.ts', "import { a } from '../central/app.ts';"],
+  ['validator/central/app.ts', "import { a } from './pods/pod.store.ts';"],
+  [
+    'validator/central/pods/pod.service.ts',
+    "import type { Db } from '../db/database.ts';\nimport { a } from './pod.store.ts';\n" +
+      "import { b } from '../events/event.service.ts';\nimport { type C } from '../db/tables.ts';",
+  ],
+  ['validator/central/pods/pod.store.ts', "import { sql } from 'kysely';"],
+  ['validator/weights/weight.chain.ts', "import { Keyring } from '@polkadot/keyring';"],
+  ['test/e2e/rent.test.ts', "import { a } from '../../validator/central/pods/pod.store.ts';"],
+  ['vitest.config.ts', 'export default {};'],
+];
+
+function reportedBy(path: string, text: string): string[] {
+  const file = readSource(path, text);
+  return RULES.filter((rule) => rule.check(file).length > 0).map((rule) => rule.name);
+}
+
+describe('the layout rules', () => {
+  it('each have a file here that breaks them', () => {
+    expect(Object.keys(BROKEN).toSorted()).toEqual(RULES.map((rule) => rule.name).toSorted());
+  });
+
+  for (const [name, files] of Object.entries(BROKEN)) {
+    it(`report: ${name}`, () => {
+      for (const [path, text] of files) expect(reportedBy(path, text), text).toEqual([name]);
+    });
+  }
+
+  it('leave sound files alone', () => {
+    for (const [path, text] of SOUND) expect(reportedBy(path, text), text).toEqual([]);
+  });
+
+  it('say where', () => {
+    const file = readSource('agent/app.ts', "const a = 1;\n\nimport pino from 'pino';");
+    const reports = RULES.flatMap((rule) => rule.check(file));
+    expect(reports).toEqual(['agent/app.ts:3 imports pino']);
+  });
+});

@@ -1,0 +1,156 @@
+/** Who may import whom, and which name has its one home: the layout as a table of named rules. */
+import { type Import, lineAt, type SourceFile } from './imports.ts';
+
+export type Rule = {
+  name: string;
+  /** What breaks the rule in this file, as `path:line what`; empty when nothing does. */
+  check(file: SourceFile): string[];
+};
+
+export const RULES: readonly Rule[] = [
+  forbidImports('shared imports neither agent nor validator', (path, { target }) =>
+    path.startsWith('shared/') ? isUnder(target, 'agent/', 'validator/') : false,
+  ),
+  forbidImports('agent and validator never import each other', (path, { target }) =>
+    path.startsWith('agent/')
+      ? isUnder(target, 'validator/')
+      : path.startsWith('validator/') && isUnder(target, 'agent/'),
+  ),
+  forbidImports(
+    'only validator/main.ts and validator/embedded compose the central API',
+    (path, { target }) =>
+      isUnder(target, 'validator/central/') &&
+      !isUnder(path, 'validator/central/', 'validator/embedded/', 'validator/main.ts') &&
+      !isTest(path),
+  ),
+  forbidImports(
+    'routes never import stores',
+    (path, { target }) => path.endsWith('.routes.ts') && hasRole(target, 'store'),
+  ),
+  forbidImports(
+    'a central concept reaches another one by its service, schemas and states',
+    (path, { target }) =>
+      !isTest(path) &&
+      conceptOf(path) !== null &&
+      conceptOf(target) !== null &&
+      conceptOf(path) !== conceptOf(target) &&
+      hasRole(target, 'store', 'routes', 'job'),
+  ),
+  forbidImports(
+    'services import only types from the central database',
+    (path, { target, typeOnly }) =>
+      path.endsWith('.service.ts') && isUnder(target, 'validator/central/db/') && !typeOnly,
+  ),
+
+  home('dockerode', (path) => isUnder(path, 'agent/docker/')),
+  home('node:sqlite', (path) => path === 'shared/sqlite.ts'),
+  home(
+    'kysely',
+    (path) =>
+      isUnder(path, 'validator/central/db/', 'validator/ledger/') ||
+      /\.store(?:\.test)?\.ts$/.test(path),
+  ),
+  home('systeminformation', (path) => isUnder(path, 'agent/hardware/')),
+  home(
+    'node:child_process',
+    (path) =>
+      isUnder(path, 'agent/gpu/', 'agent/hardware/', 'validator/embedded/') ||
+      path === 'shared/run-command.ts' ||
+      isTest(path),
+  ),
+  home('@polkadot/*', (path) => isUnder(path, 'validator/') || isTest(path)),
+  home('ssh2', (path) => isUnder(path, 'agent/ssh-gateway/')),
+  home('fast-xml-parser', (path) => isUnder(path, 'agent/gpu/')),
+  home('pino', (path) => path === 'shared/log.ts'),
+  home('tar-stream', (path) => isUnder(path, 'agent/images/')),
+  home('node:timers', (path) => path === 'shared/clock.ts' || isTest(path)),
+
+  forbidCode(
+    'the environment is read in main.ts only',
+    /\bprocess\.env\b|\benv\b[^;=]*\}\s*=\s*process\b/g,
+    (path) => !isTest(path) && !/(?:^|\/)main\.ts$/.test(path),
+  ),
+  forbidCode(
+    'time comes from the Clock',
+    /\bDate\.now\b|\bnew Date\b|\bperformance\.now\b|\bprocess\.hrtime\b|\bAbortSignal\.timeout\b|(?:(?<!\.)|\bglobalThis\.)\bset(?:Timeout|Interval)\b/g,
+    (path) => !isTest(path) && path !== 'shared/clock.ts',
+  ),
+  forbidCode(
+    'chance comes from Random',
+    /\bMath\.random\b|\brandom(?:UUID|Bytes|Int|FillSync)\b|\bgetRandomValues\b/g,
+    (path) => !isTest(path) && path !== 'shared/random.ts',
+  ),
+
+  forbidPath('there are no barrels', /(?:^|\/)index\.ts$/),
+  forbidPath('no folder is a drawer', /(?:^|\/)(?:utils?|helpers?|lib|common)\//),
+  forbidCode(
+    'exports have names',
+    /\bexport\s+default\b|\bas\s+default\b/g,
+    (path) => !path.endsWith('.config.ts') && path !== 'test/plain-line.reporter.ts',
+  ),
+  forbidCode(
+    'no test is skipped, focused or left for later',
+    /\b(?:it|test|describe|suite)(?:\.\w+)*\.(?:skip|only|todo)\b/g,
+  ),
+  forbidCode('no module is mocked', /\bvi\.(?:mock|doMock)\s*\(/g),
+  forbidCode('no check is silenced by a cast', /\bas\s+any\b/g),
+  {
+    name: 'no check is silenced by a comment',
+    check: (file) =>
+      matches(file, file.comments, /biome-ignore|@ts-(?:ignore|expect-error|nocheck)/g),
+  },
+];
+
+function forbidImports(name: string, breaks: (path: string, found: Import) => boolean): Rule {
+  return {
+    name,
+    check: ({ path, imports }) =>
+      imports
+        .filter((found) => breaks(path, found))
+        .map(({ line, specifier }) => `${path}:${line} imports ${specifier}`),
+  };
+}
+
+/** `name` is a package, a Node module, or a whole scope as `@scope/*`. */
+function home(name: string, isHome: (path: string) => boolean): Rule {
+  return forbidImports(`${name} has one home`, (path, found) => {
+    const isMeant = name.endsWith('/*')
+      ? found.package?.startsWith(name.slice(0, -1))
+      : found.package === name;
+    return isMeant === true && !isHome(path);
+  });
+}
+
+function forbidCode(name: string, pattern: RegExp, applies = (_path: string) => true): Rule {
+  return {
+    name,
+    check: (file) => (applies(file.path) ? matches(file, file.code, pattern) : []),
+  };
+}
+
+function forbidPath(name: string, pattern: RegExp): Rule {
+  return { name, check: ({ path }) => (pattern.test(path) ? [path] : []) };
+}
+
+function matches({ path }: SourceFile, text: string, pattern: RegExp): string[] {
+  return [...text.matchAll(pattern)].map(
+    (match) => `${path}:${lineAt(text, match.index)} ${match[0]}`,
+  );
+}
+
+function isUnder(path: string | null, ...folders: string[]): boolean {
+  return path !== null && folders.some((folder) => path.startsWith(folder));
+}
+
+function isTest(path: string): boolean {
+  return path.startsWith('test/') || path.endsWith('.test.ts');
+}
+
+function hasRole(path: string | null, ...roles: string[]): boolean {
+  return path !== null && roles.some((role) => path.endsWith(`.${role}.ts`));
+}
+
+/** The concept folder of the central API that a file belongs to. */
+function conceptOf(path: string | null): string | null {
+  return /^validator\/central\/([^/]+)\//.exec(path ?? '')?.[1] ?? null;
+}

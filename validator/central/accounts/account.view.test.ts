@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import type { Account } from '../db/tables.ts';
+import { toUser } from './account.view.ts';
+
+const NOW_MS = 1_800_000_000_000;
+const account: Account = {
+  id: 'a',
+  email: 'a@example.com',
+  email_norm: 'a@example.com',
+  email_verified_at: null,
+  password_hash: 'secret',
+  name: 'a',
+  balance_uusd: 0,
+  default_template_id: null,
+  referral_code: 'code',
+  created_at: NOW_MS,
+  updated_at: NOW_MS,
+};
+
+it('tells what is free and when it runs out, never the password', () => {
+  const user = toUser(
+    account,
+    { posted: 3_000_000, held: 600_000, burnPerHour: 2_400_000 },
+    NOW_MS,
+  );
+  expect(user).toMatchObject({
+    balance: 3,
+    held: 0.6,
+    available: 2.4,
+    burn_per_hour: 2.4,
+    runs_out_at: '2027-01-15T09:00:00.000000',
+  });
+  expect(JSON.stringify(user)).not.toContain('secret');
+});
+
+it('runs out now when more is held than there is, and never when it burns next to nothing', () => {
+  const runsOutAt = (posted: number, held: number, burnPerHour: number) =>
+    toUser(account, { posted, held, burnPerHour }, NOW_MS).runs_out_at;
+  expect(runsOutAt(0, 1, 1)).toBe('2027-01-15T08:00:00.000000');
+  expect(runsOutAt(Number.MAX_SAFE_INTEGER, 0, 1)).toBeNull();
+  expect(runsOutAt(5, 0, 0)).toBeNull();
+});

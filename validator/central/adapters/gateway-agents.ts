@@ -1,0 +1,49 @@
+/** The central API's way to agents: signed requests to a validator's gateway, which signs its own to the agent. */
+import { createAgentClient } from '#shared/agent-api/agent-client.ts';
+import { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError, messageOf } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import type { Agents } from '../ports.ts';
+
+/** A check starts a container on the host. */
+const CHECK_TIMEOUT_MS = 120_000;
+
+export type GatewayAgentsOptions = {
+  /** The gateway's base address, no slash at the end. */
+  gatewayUrl: string;
+  /** The ss58 of the validator that runs it: whom the requests are addressed to. */
+  gatewayHotkey: Hotkey;
+  signer: Signer;
+  clock: Clock;
+  random: Random;
+};
+
+export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
+  const { gatewayUrl, gatewayHotkey, signer, clock, random } = options;
+  const sendTo = (executorId: string) =>
+    createSignedFetch({
+      baseUrl: `${gatewayUrl}/v1/executors/${executorId}`,
+      audience: gatewayHotkey,
+      signer,
+      clock,
+      random,
+    });
+  return {
+    clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
+    async checkNow(executorId) {
+      const signal = clock.deadline(CHECK_TIMEOUT_MS);
+      try {
+        const response = await sendTo(executorId)({ method: 'POST', path: '/check', signal });
+        if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
+        return HealthReport.parse(await response.json());
+      } catch (error) {
+        const message = `The node could not be checked (${messageOf(error)})`;
+        throw new ApiError('upstream_unavailable', message, { cause: error });
+      }
+    },
+  };
+}

@@ -1,0 +1,86 @@
+import { expect, it } from 'vitest';
+import { inventoryOf } from '../../test/fixtures/inventory.ts';
+import type { Facts } from './check.ts';
+import { judge, TRANSPORT_FAILURES_ALLOWED } from './pipeline.ts';
+
+const EXECUTOR_ID = '11111111-1111-4111-8111-111111111111';
+const NOW_MS = 1_800_000_000_000;
+const OTHER_ID = '22222222-2222-4222-8222-222222222222';
+
+function facts(change: Partial<Facts> = {}): Facts {
+  return {
+    executor: {
+      id: EXECUTOR_ID,
+      executor_ip_address: '127.0.0.1',
+      executor_ip_port: '8080',
+      uptime_in_minutes: null,
+      miner_hotkey: 'unused',
+      gpu_type: 'H100',
+      gpu_count: 2,
+      gpu_uuids: [],
+      rented: false,
+    },
+    inventory: inventoryOf({ executorId: EXECUTOR_ID, collectedMs: NOW_MS, gpuCount: 2 }),
+    transportError: null,
+    receivedMs: NOW_MS,
+    probe: { ok: true, reason_code: null, steps: [], simulated: false },
+    policy: { acceptSimulated: false },
+    ...change,
+  };
+}
+
+const inventory = (change: Parameters<typeof inventoryOf>[0]) =>
+  inventoryOf({ executorId: EXECUTOR_ID, collectedMs: NOW_MS, gpuCount: 2, ...change });
+
+it('verifies an honest executor', () => {
+  const report = judge(facts(), 0);
+  expect(report.verdict).toBe('verified');
+  expect(report.checks.every((check) => check.passed && check.reason_code === null)).toBe(true);
+});
+
+it.each([
+  ['another identity', { inventory: inventory({ executorId: OTHER_ID }) }, 'IDENTITY_CHANGED'],
+  ['a wrong clock', { inventory: inventory({ collectedMs: NOW_MS - 31_000 }) }, 'CLOCK_SKEW'],
+  ['unreadable GPUs', { inventory: inventory({ gpuError: 'NVML' }) }, 'GPU_UNREADABLE'],
+  ['simulated GPUs', { inventory: inventory({ simulated: true }) }, 'GPU_SIMULATED'],
+  ['a missing card', { inventory: inventory({ gpuCount: 1 }) }, 'GPU_COUNT_MISMATCH'],
+  ['one UUID twice', { inventory: inventory({ sameUuid: true }) }, 'GPU_DUPLICATE'],
+  ['another model', { inventory: inventory({ gpuName: 'Tesla T4' }) }, 'GPU_MODEL_MISMATCH'],
+  [
+    'a runtime that refuses the GPUs',
+    {
+      probe: {
+        ok: false,
+        reason_code: 'GPU_RUNTIME_DEVICE_FAULT',
+        steps: [{ name: 'start', status: 'failed' as const, ms: 3, message: 'no driver' }],
+        simulated: false,
+      },
+    },
+    'GPU_RUNTIME_DEVICE_FAULT',
+  ],
+])('fails %s with its reason and a remedy', (_, change, reasonCode) => {
+  const report = judge(facts(change), 0);
+  const failed = report.checks.filter((check) => !check.passed);
+  expect(report.verdict).toBe('failed');
+  expect(failed.map((check) => check.reason_code)).toEqual([reasonCode]);
+  expect(failed[0]?.remediation).toMatch(/\w+ \w+/);
+});
+
+it('takes simulated GPUs where the policy says so', () => {
+  const simulated = facts({
+    inventory: inventory({ simulated: true }),
+    policy: { acceptSimulated: true },
+  });
+  expect(judge(simulated, 0).verdict).toBe('verified');
+});
+
+it('leaves a rented host undisturbed: no probe is no fault', () => {
+  expect(judge(facts({ probe: null }), 0).verdict).toBe('verified');
+});
+
+it('withholds the verdict on an unreachable agent until it was unreachable three times in a row', () => {
+  const lost = facts({ inventory: null, transportError: 'refused', probe: null });
+  expect(judge(lost, 0).verdict).toBe('withheld');
+  expect(judge(lost, TRANSPORT_FAILURES_ALLOWED - 1).verdict).toBe('withheld');
+  expect(judge(lost, TRANSPORT_FAILURES_ALLOWED).verdict).toBe('failed');
+});

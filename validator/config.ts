@@ -1,0 +1,33 @@
+/** The validator's configuration: VALIDATOR_* variables. */
+import { z } from 'zod';
+import { parseConfig } from '#shared/config.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
+
+const Schema = z.object({
+  /** Folder of the validator's files. */
+  VALIDATOR_HOME: z.string().default('/var/lib/podwright-validator'),
+  /** The hotkey's seed, mode 0600; made on the first start when absent. */
+  VALIDATOR_SEED_FILE: z.string().optional(),
+  VALIDATOR_HOST: z.string().default('127.0.0.1'),
+  VALIDATOR_PORT: z.coerce.number().int().min(0).max(65_535).default(8090),
+  /** Base address of the central API, `/api` included. */
+  VALIDATOR_CENTRAL_URL: z.url({ protocol: /^https?$/ }),
+  /** The central API's key: the only one that the gateway relays for. */
+  VALIDATOR_CENTRAL_HOTKEY: Hotkey,
+  /** Seconds between two checks of one executor. */
+  VALIDATOR_CHECK_INTERVAL_S: z.coerce.number().int().min(5).max(86_400).default(900),
+  /** Seconds between two readings of the executor list. */
+  VALIDATOR_LIST_INTERVAL_S: z.coerce.number().int().min(1).max(3_600).default(60),
+  /** Whether simulated GPUs pass: for local use only. */
+  VALIDATOR_ACCEPT_SIMULATED: z.stringbool().default(false),
+  VALIDATOR_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
+});
+
+export type ValidatorConfig = z.output<typeof Schema>;
+
+/** Throws ConfigError naming every wrong variable. */
+export function readValidatorConfig(
+  environment: Record<string, string | undefined>,
+): ValidatorConfig {
+  return parseConfig(Schema, environment, 'VALIDATOR_');
+}

@@ -1,0 +1,102 @@
+/** An agent as a supervised child of `npm start`: restarted when it dies, as systemd would. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import type { CappedFile } from './capped-file.ts';
+
+export type AgentProcess = {
+  /** The present process id; changes when the agent was restarted. */
+  pid(): number | null;
+  /** Resolves when the agent listens for the first time; rejects when it will not start. */
+  ready: Promise<void>;
+  /** SIGTERM, SIGKILL after a grace. Pods keep running: they live under Docker. */
+  stop(): Promise<void>;
+};
+
+export type AgentProcessOptions = {
+  name: string;
+  environment: Record<string, string>;
+  output: CappedFile;
+  clock: Clock;
+  log: Log;
+  /** After each start that got as far as listening. */
+  onReady(pid: number): void;
+};
+
+/** Small heaps: an agent is mostly idle, and its memory is taken from a renter's. */
+export const AGENT_NODE_FLAGS = ['--max-semi-space-size=2', '--optimize-for-size'];
+
+const AGENT_MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
+const RESTART_DELAYS_MS = [100, 500, 2_000, 5_000];
+/** An agent that ran this long starts again without delay. */
+const HEALTHY_AFTER_MS = 10_000;
+const STOP_GRACE_MS = 12_000;
+/** Starts without ever listening before the first start counts as failed. */
+const FIRST_START_TRIES = 3;
+
+export function superviseAgent(options: AgentProcessOptions): AgentProcess {
+  const { name, clock, log } = options;
+  const stopping = new AbortController();
+  let child: ChildProcess | null = null;
+  let quickDeaths = 0;
+  let started = false;
+
+  async function keepRunning(onFirstReady: () => void, onGivingUp: (error: Error) => void) {
+    while (!stopping.signal.aborted) {
+      const startedMs = clock.monotonicMs();
+      const exit = await runOnce(onFirstReady);
+      if (stopping.signal.aborted) return;
+      quickDeaths = clock.monotonicMs() - startedMs > HEALTHY_AFTER_MS ? 0 : quickDeaths + 1;
+      log.warn({ agent: name, exit }, 'agent ended; restarting it');
+      if (!started && quickDeaths >= FIRST_START_TRIES) {
+        onGivingUp(new Error(`${name} does not start (${exit}); its log: ${options.output.path}`));
+        return;
+      }
+      const delay = RESTART_DELAYS_MS[Math.min(quickDeaths, RESTART_DELAYS_MS.length - 1)] ?? 0;
+      await clock.sleep(delay, stopping.signal).catch(() => undefined);
+    }
+  }
+
+  /** Resolves with how the process ended, in words. */
+  function runOnce(onFirstReady: () => void): Promise<string> {
+    return new Promise((resolve) => {
+      const running = spawn(process.execPath, [...AGENT_NODE_FLAGS, AGENT_MAIN], {
+        env: options.environment,
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      });
+      child = running;
+      running.stdout?.on('data', (chunk: Buffer) => options.output.write(chunk));
+      running.stderr?.on('data', (chunk: Buffer) => options.output.write(chunk));
+      running.on('message', () => {
+        started = true;
+        if (running.pid !== undefined) options.onReady(running.pid);
+        onFirstReady();
+      });
+      running.on('error', (error) => resolve(error.message));
+      running.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+    });
+  }
+
+  let ended: Promise<void> = Promise.resolve();
+  const ready = new Promise<void>((resolve, reject) => {
+    ended = keepRunning(resolve, reject);
+  });
+
+  return {
+    ready,
+    pid: () => child?.pid ?? null,
+    async stop() {
+      stopping.abort();
+      child?.kill('SIGTERM');
+      const grace = new AbortController();
+      const killer = clock
+        .sleep(STOP_GRACE_MS, grace.signal)
+        .then(() => child?.kill('SIGKILL'))
+        .catch(() => undefined);
+      await ended;
+      grace.abort();
+      await killer;
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/** The agents of a local marketplace: offered through the portal, then started under their executor ids. */
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { type AgentProcess, superviseAgent } from './agent-process.ts';
+import { createCappedFile } from './capped-file.ts';
+import type { DemoProvider } from './demo-provider.ts';
+import type { Home } from './home.ts';
+import type { LocalGpus } from './local-gpus.ts';
+import type { StartOptions } from './options.ts';
+
+export type LocalAgent = { executorId: string; url: string; process: AgentProcess };
+
+export type StartAgentsOptions = {
+  options: StartOptions;
+  home: Home;
+  clock: Clock;
+  log: Log;
+  gpus: readonly LocalGpus[];
+  provider: DemoProvider;
+  /** The only key that the agents take commands from. */
+  validatorHotkey: Hotkey;
+  /** Our own environment, of which the children get a few variables. */
+  environment: Record<string, string | undefined>;
+  /** An agent listens (again); its pid may have changed. */
+  onRestart(): void;
+};
+
+const POD_PORTS_PER_AGENT = 200;
+/** What a child needs of our own environment. */
+const PASSED_ON = ['PATH', 'HOME', 'DOCKER_HOST', 'TZ', 'LANG'] as const;
+
+/** One agent per entry of `gpus`; nodes of earlier runs that no agent serves any more are withdrawn. */
+export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent[]> {
+  const { options, gpus, provider } = parts;
+  const agents: LocalAgent[] = [];
+  for (const [index, gpu] of gpus.entries()) {
+    const port = options['agent-port'] + index;
+    const offer = { ip: options.host, port, gpuType: gpu.gpuType, gpuCount: gpu.gpuCount };
+    const executorId = await provider.ensureNode(offer);
+    agents.push({
+      executorId,
+      url: `http://${options.host}:${port}`,
+      process: startAgent(parts, executorId, index, port),
+    });
+  }
+  const served = new Set(agents.map((agent) => agent.executorId));
+  for (const node of await provider.listNodes()) {
+    if (!served.has(node.id)) await withdraw(parts, node.id);
+  }
+  return agents;
+}
+
+/** A node with live pods stays: its pods are still somebody's. */
+async function withdraw({ provider, log }: StartAgentsOptions, id: string): Promise<void> {
+  await provider
+    .removeNode(id)
+    .catch((error: unknown) => log.warn({ executor: id, err: error }, 'old node kept'));
+}
+
+function startAgent(
+  parts: StartAgentsOptions,
+  executorId: string,
+  index: number,
+  port: number,
+): AgentProcess {
+  const { options, home, clock, log, validatorHotkey } = parts;
+  const name = `agent-${index + 1}`;
+  const firstPodPort = options['pod-ports'] + index * POD_PORTS_PER_AGENT;
+  const passed = PASSED_ON.flatMap((key) => {
+    const value = parts.environment[key];
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  return superviseAgent({
+    name,
+    clock,
+    log,
+    output: createCappedFile(home.log(name)),
+    onReady: parts.onRestart,
+    environment: {
+      ...Object.fromEntries(passed),
+      ...parts.gpus[index]?.environment,
+      AGENT_EXECUTOR_ID: executorId,
+      AGENT_HOME: home.agent(index + 1),
+      AGENT_HOST: options.host,
+      AGENT_PORT: String(port),
+      AGENT_PORT_RANGE: `${firstPodPort}-${firstPodPort + POD_PORTS_PER_AGENT - 1}`,
+      AGENT_TRUSTED_KEYS: `${validatorHotkey}=validator-control+validator-read`,
+      AGENT_EXIT_WITH_PARENT: 'true',
+    },
+  });
+}

@@ -1,0 +1,81 @@
+/** The demo renter: signed up through the API like anybody, kept over restarts. */
+import { existsSync, readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { type Random, randomToken } from '#shared/random.ts';
+import { type Home, readOrCreateFile, writePrivateFile } from './home.ts';
+import { CallRefused, callJson } from './json-call.ts';
+import { createSshKeyPair } from './openssh-key.ts';
+
+export type DemoAccount = { email: string; password: string; apiKey: string };
+
+const DEMO_EMAIL = 'demo@podwright.invalid';
+const KEY_NAME = 'demo';
+
+const Credentials = z.object({ email: z.string(), password: z.string() });
+const LoggedIn = z.object({ token: z.string() });
+const Key = z.object({ name: z.string(), is_active: z.boolean(), key: z.string().nullish() });
+
+/** Idempotent: the password is on disk before the account is made, so a crash between loses nothing. */
+export async function ensureDemoAccount(
+  baseUrl: string,
+  home: Home,
+  random: Random,
+): Promise<DemoAccount> {
+  const stored = readOrCreateFile(home.accountFile, () =>
+    JSON.stringify({ email: DEMO_EMAIL, password: randomToken(random, 18) }),
+  );
+  const account = Credentials.parse(JSON.parse(stored.toString('utf8')));
+  const headers = { authorization: `Bearer ${await logInOrSignUp(baseUrl, account)}` };
+  const apiKey = await ensureApiKey(baseUrl, headers);
+
+  const publicKey = ensureSshKeyPair(home, random);
+  await callJson(z.object({ id: z.string() }), {
+    method: 'POST',
+    url: `${baseUrl}/ssh-keys`,
+    headers,
+    body: { name: 'demo', public_key: publicKey },
+  });
+  return { ...account, apiKey };
+}
+
+/** The public key's line. It is written first: with a private key there is always its public one. */
+function ensureSshKeyPair(home: Home, random: Random): string {
+  const pair = createSshKeyPair(random, 'podwright-demo');
+  const paired = existsSync(home.sshPrivateKey);
+  if (!paired) writePrivateFile(home.sshPublicKey, `${pair.publicKey}\n`);
+  readOrCreateFile(home.sshPrivateKey, () => pair.privateKeyPem);
+  return readFileSync(home.sshPublicKey, 'utf8').trim();
+}
+
+async function logInOrSignUp(
+  baseUrl: string,
+  account: z.output<typeof Credentials>,
+): Promise<string> {
+  const logIn = () =>
+    callJson(LoggedIn, { method: 'POST', url: `${baseUrl}/users/login`, body: account });
+  try {
+    return (await logIn()).token;
+  } catch (error) {
+    if (!(error instanceof CallRefused && error.status === 401)) throw error;
+  }
+  await callJson(z.object({ msg: z.string() }), {
+    method: 'POST',
+    url: `${baseUrl}/users`,
+    body: { name: 'Demo', ...account },
+  });
+  return (await logIn()).token;
+}
+
+async function ensureApiKey(baseUrl: string, headers: Record<string, string>): Promise<string> {
+  const keys = await callJson(z.array(Key), { method: 'GET', url: `${baseUrl}/keys`, headers });
+  const present = keys.find((key) => key.name === KEY_NAME && key.is_active && key.key);
+  if (present?.key) return present.key;
+  const made = await callJson(Key, {
+    method: 'POST',
+    url: `${baseUrl}/keys`,
+    headers,
+    body: { name: KEY_NAME },
+  });
+  if (!made.key) throw new Error('the new API key was not shown');
+  return made.key;
+}

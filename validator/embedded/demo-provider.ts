@@ -1,0 +1,71 @@
+/** The demo provider: its executors enter through the portal's own door, with a signed log-in. */
+import { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
+import { type Signer, toHex } from '#shared/signing/sr25519.ts';
+import { callJson } from './json-call.ts';
+
+/** A node to offer: where its agent listens and what it has. */
+export type Offer = { ip: string; port: number; gpuType: string; gpuCount: number };
+
+const LoggedIn = z.object({ data: z.object({ token: z.string() }) });
+const Node = z.object({
+  id: z.uuid(),
+  executor_ip_address: z.string(),
+  executor_ip_port: z.string(),
+  gpu_type: z.string(),
+  gpu_count: z.int(),
+  status: z.string(),
+  blocking_reasons: z.array(z.object({ code: z.string() })),
+});
+const NodeList = z.object({ data: z.array(Node) });
+const NodeAnswer = z.object({ data: Node });
+const MAX_NODES = 100;
+
+export type DemoProvider = Awaited<ReturnType<typeof logInProvider>>;
+
+/** `portalUrl` ends with `/portal`. */
+export async function logInProvider(portalUrl: string, signer: Signer, clock: Clock) {
+  const message = String(Math.floor(clock.now() / 1000));
+  const signature = toHex(signer.sign(new TextEncoder().encode(message)));
+  const { data } = await callJson(LoggedIn, {
+    method: 'POST',
+    url: `${portalUrl}/auth/login-flexible`,
+    body: { miner_hotkey: signer.hotkey, message, signature },
+  });
+  const headers = { authorization: `Bearer ${data.token}` };
+
+  async function listNodes() {
+    const url = `${portalUrl}/executors?page=1&limit=${MAX_NODES}`;
+    return (await callJson(NodeList, { method: 'GET', url, headers })).data;
+  }
+
+  return {
+    /** The executor's id: of the node already offered at this address, or of a new one. */
+    async ensureNode(offer: Offer): Promise<string> {
+      const present = (await listNodes()).find(
+        (node) =>
+          node.executor_ip_address === offer.ip && node.executor_ip_port === String(offer.port),
+      );
+      const same = present?.gpu_type === offer.gpuType && present.gpu_count === offer.gpuCount;
+      if (present !== undefined && same) return present.id;
+      if (present !== undefined) await this.removeNode(present.id);
+      const { data: node } = await callJson(NodeAnswer, {
+        method: 'POST',
+        url: `${portalUrl}/executors`,
+        headers,
+        body: {
+          gpu_type: offer.gpuType,
+          ip_address: offer.ip,
+          port: offer.port,
+          gpu_count: offer.gpuCount,
+        },
+      });
+      return node.id;
+    },
+    async removeNode(id: string): Promise<void> {
+      const url = `${portalUrl}/executors/${id}`;
+      await callJson(z.unknown(), { method: 'DELETE', url, headers });
+    },
+    listNodes,
+  };
+}

@@ -1,0 +1,85 @@
+/** The folder of a marketplace on this machine: what lies where, and how secrets in it are made. */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { join, resolve } from 'node:path';
+import { ConfigError } from '#shared/config.ts';
+
+export type Home = ReturnType<typeof homeAt>;
+
+/** Marks a folder as ours, so that `--fresh` never empties another. */
+const MARKER = '.podwright-home';
+
+/** What set-up and benchmarks keep in `var/`, which is also the default home; and our marker. */
+const KEPT = /^(setup\..*|bench\.json|\.podwright-home)$/;
+
+/** Paths only; nothing is touched. */
+export function homeAt(folder: string) {
+  const root = resolve(folder);
+  return {
+    root,
+    marker: join(root, MARKER),
+    demoFile: join(root, 'demo.json'),
+    accountFile: join(root, 'demo-account.json'),
+    centralDatabase: join(root, 'central.db'),
+    centralSecret: join(root, 'central.secret'),
+    centralSeed: join(root, 'central.seed'),
+    validatorSeed: join(root, 'validator.seed'),
+    providerSeed: join(root, 'provider.seed'),
+    sshPrivateKey: join(root, 'id_ed25519'),
+    sshPublicKey: join(root, 'id_ed25519.pub'),
+    log: (name: string) => join(root, 'logs', `${name}.log`),
+    lock: join(root, 'marketplace.lock'),
+    agents: join(root, 'agents'),
+    agent: (index: number) => join(root, 'agents', String(index)),
+  };
+}
+
+/** Creates the folder with mode 0700. Throws ConfigError for a folder that holds other things. */
+export function prepareHome(home: Home): void {
+  mkdirSync(home.root, { recursive: true, mode: 0o700 });
+  if (existsSync(home.marker)) return;
+  const strangers = readdirSync(home.root).filter((name) => !KEPT.test(name));
+  if (strangers.length > 0) {
+    throw new ConfigError(
+      `${home.root} holds other files (${strangers[0]}, …): choose an empty folder with --home`,
+    );
+  }
+  writePrivateFile(home.marker, '');
+}
+
+/** Empties a folder that `prepareHome` has marked, the marker last so that a crash leaves it ours. */
+export function emptyHome(home: Home): void {
+  for (const name of readdirSync(home.root)) {
+    if (join(home.root, name) === home.lock || KEPT.test(name)) continue;
+    rmSync(join(home.root, name), { recursive: true, force: true });
+  }
+}
+
+/** Whole or not at all: written beside, synced, renamed. Mode 0600. */
+export function writePrivateFile(path: string, content: string | Uint8Array): void {
+  const beside = `${path}.new`;
+  const file = openSync(beside, 'w', 0o600);
+  try {
+    writeSync(file, typeof content === 'string' ? Buffer.from(content) : content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(beside, path);
+}
+
+/** The content of `path`, made by `create` on the first start. */
+export function readOrCreateFile(path: string, create: () => string | Uint8Array): Buffer {
+  if (!existsSync(path)) writePrivateFile(path, create());
+  return readFileSync(path);
+}

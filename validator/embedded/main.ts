@@ -1,0 +1,77 @@
+/** `npm start`: the whole marketplace on this machine (design, Running it). */
+import { rmSync } from 'node:fs';
+import { systemClock } from '#shared/clock.ts';
+import { ConfigError } from '#shared/config.ts';
+import { messageOf } from '#shared/errors.ts';
+import { systemRandom } from '#shared/random.ts';
+import { lockExclusively } from '#shared/sqlite.ts';
+import { readyText } from './demo-file.ts';
+import { startFresh } from './fresh.ts';
+import { homeAt, prepareHome } from './home.ts';
+import { startMarketplace } from './marketplace.ts';
+import { parseStartOptions, START_HELP } from './options.ts';
+import { requireFreePort } from './ports-free.ts';
+
+const STOPPED_BY_USER = 130;
+
+function print(text: string): void {
+  process.stdout.write(text);
+}
+
+function progress(line: string): void {
+  print(`… ${line}\n`);
+}
+
+async function run(): Promise<void> {
+  const options = parseStartOptions(process.argv.slice(2));
+  if (options.help) return print(START_HELP);
+  const home = homeAt(options.home);
+  prepareHome(home);
+  const lock = takeLock(home.lock);
+  await requireFreePort(options.host, options.port, '--port');
+  await requireFreePort(options.host, options['validator-port'], '--validator-port');
+  for (let index = 0; index < options.agents; index += 1) {
+    await requireFreePort(options.host, options['agent-port'] + index, '--agent-port');
+  }
+  // Scripts wait for this file: they must never find the last run's.
+  rmSync(home.demoFile, { force: true });
+  if (options.fresh) await startFresh(home, process.env, progress);
+
+  const marketplace = await startMarketplace({
+    options,
+    home,
+    clock: systemClock,
+    random: systemRandom,
+    environment: process.env,
+    progress,
+  });
+  print(readyText(marketplace.demo, home, marketplace.simulated));
+
+  let stopping = false;
+  const stop = () => {
+    if (stopping) process.exit(STOPPED_BY_USER);
+    stopping = true;
+    progress('stopping (once more: at once)');
+    void marketplace
+      .stop(options['keep-pods'])
+      .catch((error: unknown) => fail(error))
+      .finally(() => lock.close());
+  };
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+}
+
+function takeLock(path: string) {
+  try {
+    return lockExclusively(path);
+  } catch (error) {
+    throw new ConfigError('a marketplace is running in this folder already', { cause: error });
+  }
+}
+
+function fail(error: unknown): void {
+  process.stderr.write(`podwright: ${messageOf(error)}\n`);
+  process.exitCode = error instanceof ConfigError ? 6 : 1;
+}
+
+await run().catch(fail);

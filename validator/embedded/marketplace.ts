@@ -1,0 +1,240 @@
+/** Composes the whole marketplace in and below this process: central, validator, agents, demo data. */
+import { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
+import { createLog, type Log } from '#shared/log.ts';
+import type { Random } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import { createValidator } from '../app.ts';
+import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
+import { type Central, createCentral } from '../central/app.ts';
+import { openCentralDatabase } from '../central/db/database.ts';
+import { keyringSigner, readOrCreateSeedFile } from '../keys/seed-file.ts';
+import { type LocalAgent, startAgents } from './agents.ts';
+import { createCappedFile } from './capped-file.ts';
+import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
+import { type DemoFile, writeDemoFile } from './demo-file.ts';
+import { logInProvider } from './demo-provider.ts';
+import { type Home, readOrCreateFile } from './home.ts';
+import { callJson } from './json-call.ts';
+import { planGpus } from './local-gpus.ts';
+import type { StartOptions } from './options.ts';
+
+export type Marketplace = {
+  demo: DemoFile;
+  simulated: boolean;
+  /** Ends everything; `keepPods` leaves the containers running. */
+  stop(keepPods: boolean): Promise<void>;
+};
+
+export type MarketplaceOptions = {
+  options: StartOptions;
+  home: Home;
+  clock: Clock;
+  random: Random;
+  /** Our own environment, of which the agents get a few variables. */
+  environment: Record<string, string | undefined>;
+  /** One line about what is being done, for people. */
+  progress(line: string): void;
+};
+
+type Services = { central: Central; validator: ReturnType<typeof createValidator> };
+
+const SECRET_BYTES = 32;
+const DEMO_BALANCE_UUSD = 1_000_000_000;
+const CHECK_INTERVAL_MS = 60_000;
+const LIST_INTERVAL_MS = 1_000;
+const VERIFIED_WITHIN_MS = 60_000;
+const PODS_GONE_WITHIN_MS = 30_000;
+const POLL_MS = 100;
+
+/** Resolves when every executor was verified; what was started is ended again when anything fails. */
+export async function startMarketplace(parts: MarketplaceOptions): Promise<Marketplace> {
+  const { options, home, clock, random, progress } = parts;
+  const output = createCappedFile(home.log('marketplace'));
+  const log = createLog({ name: 'marketplace', level: 'info' }, output);
+  const signers = {
+    central: await signerIn(home.centralSeed, random),
+    validator: await signerIn(home.validatorSeed, random),
+    provider: await signerIn(home.providerSeed, random),
+  };
+  const urls = urlsOf(options);
+  const services = await startServices(parts, signers, log);
+  const agents: LocalAgent[] = [];
+
+  async function stop(keepPods: boolean): Promise<void> {
+    if (!keepPods) await removePods(services.central, clock, progress);
+    await Promise.all(agents.map((agent) => agent.process.stop()));
+    await services.validator.close();
+    await services.central.close();
+  }
+
+  try {
+    const account = await ensureDemoAccount(urls.api, home, random);
+    const provider = await logInProvider(urls.portal, signers.provider, clock);
+    const gpus = await planGpus(options.agents, runCommand);
+    let demo: DemoFile | null = null;
+    const refreshPids = () => {
+      if (demo === null) return;
+      demo = { ...demo, ...pidsOf(agents) };
+      writeDemoFile(home, demo);
+    };
+    progress(`starting ${options.agents} agents`);
+    agents.push(
+      ...(await startAgents({
+        ...parts,
+        log,
+        gpus,
+        provider,
+        validatorHotkey: signers.validator.hotkey,
+        onRestart: refreshPids,
+      })),
+    );
+    await Promise.all(agents.map((agent) => agent.process.ready));
+    progress('waiting for the validator to verify the executors');
+    await untilVerified(provider, agents, clock);
+    demo = await describe(parts, account, signers.provider, agents);
+    writeDemoFile(home, demo);
+    return { demo, simulated: gpus.some((gpu) => gpu.environment['AGENT_GPU'] !== 'nvidia'), stop };
+  } catch (error) {
+    await stop(true);
+    throw error;
+  }
+}
+
+function urlsOf(options: StartOptions) {
+  const origin = (port: number) => `http://${options.host}:${port}`;
+  return {
+    api: `${origin(options.port)}/api`,
+    portal: `${origin(options.port)}/portal`,
+    validator: origin(options['validator-port']),
+  };
+}
+
+async function signerIn(seedFile: string, random: Random): Promise<Signer> {
+  return keyringSigner(readOrCreateSeedFile(seedFile, random));
+}
+
+/** Central first: the validator's first pass asks it for the executors. */
+async function startServices(
+  { options, home, clock, random, progress }: MarketplaceOptions,
+  signers: { central: Signer; validator: Signer },
+  log: Log,
+): Promise<Services> {
+  const urls = urlsOf(options);
+  progress('starting the central API and the validator');
+  const secret = readOrCreateFile(home.centralSecret, () => random.bytes(SECRET_BYTES));
+  const central = await createCentral(
+    {
+      db: await openCentralDatabase(home.centralDatabase),
+      clock,
+      random,
+      log: log.child({ part: 'central' }),
+      secret: new Uint8Array(secret),
+      agents: createGatewayAgents({
+        gatewayUrl: urls.validator,
+        gatewayHotkey: signers.validator.hotkey,
+        signer: signers.central,
+        clock,
+        random,
+      }),
+    },
+    {
+      validators: [signers.validator.hotkey],
+      signupCreditUusd: DEMO_BALANCE_UUSD,
+      verifyEmailAtSignup: true,
+      trustedProxies: [],
+    },
+  );
+  const validator = createValidator({
+    clock,
+    random,
+    log: log.child({ part: 'validator' }),
+    signer: signers.validator,
+    centralUrl: urls.api,
+    centralHotkey: signers.central.hotkey,
+    policy: { acceptSimulated: true },
+    checkIntervalMs: CHECK_INTERVAL_MS,
+    listIntervalMs: LIST_INTERVAL_MS,
+  });
+  await central.server.listen({ host: options.host, port: options.port });
+  await validator.server.listen({ host: options.host, port: options['validator-port'] });
+  central.start();
+  validator.start();
+  return { central, validator };
+}
+
+async function untilVerified(
+  provider: Awaited<ReturnType<typeof logInProvider>>,
+  agents: readonly LocalAgent[],
+  clock: Clock,
+): Promise<void> {
+  const giveUpMs = clock.monotonicMs() + VERIFIED_WITHIN_MS;
+  for (;;) {
+    const nodes = await provider.listNodes();
+    const missing = agents.filter(
+      (agent) => nodes.find((node) => node.id === agent.executorId)?.status !== 'verified',
+    );
+    if (missing.length === 0) return;
+    if (clock.monotonicMs() > giveUpMs) {
+      const reasons = nodes.flatMap((node) => node.blocking_reasons.map((reason) => reason.code));
+      throw new Error(`executors were not verified in time: ${reasons.join(', ') || 'no verdict'}`);
+    }
+    await clock.sleep(POLL_MS);
+  }
+}
+
+async function removePods(
+  central: Central,
+  clock: Clock,
+  progress: (line: string) => void,
+): Promise<void> {
+  const count = await central.removeAllPods();
+  if (count === 0) return;
+  progress(`removing ${count} pods`);
+  const giveUpMs = clock.monotonicMs() + PODS_GONE_WITHIN_MS;
+  while ((await central.countAlivePods()) > 0) {
+    if (clock.monotonicMs() > giveUpMs) {
+      progress('some pods could not be removed; the next start goes on with it');
+      return;
+    }
+    await clock.sleep(POLL_MS);
+  }
+}
+
+async function describe(
+  { options, home }: MarketplaceOptions,
+  account: DemoAccount,
+  provider: Signer,
+  agents: readonly LocalAgent[],
+): Promise<DemoFile> {
+  const urls = urlsOf(options);
+  const templates = await callJson(z.array(z.object({ id: z.string(), name: z.string() })), {
+    method: 'GET',
+    url: `${urls.api}/templates`,
+  });
+  return {
+    base_url: urls.api,
+    portal_url: urls.portal,
+    console_url: null,
+    validator_url: urls.validator,
+    account: { email: account.email, password: account.password, api_key: account.apiKey },
+    provider: { hotkey: provider.hotkey, seed_file: home.providerSeed },
+    templates: templates.map(({ id, name }) => ({ id, name })),
+    ssh: { private_key_file: home.sshPrivateKey },
+    ...pidsOf(agents),
+  };
+}
+
+/** The members of demo.json that change when an agent is restarted. */
+function pidsOf(agents: readonly LocalAgent[]): Pick<DemoFile, 'executors' | 'pids'> {
+  const pids = agents.map((agent, index) => [`agent-${index + 1}`, agent.process.pid()] as const);
+  return {
+    executors: agents.map((agent) => ({
+      id: agent.executorId,
+      agent_url: agent.url,
+      pid: agent.process.pid(),
+    })),
+    pids: { main: process.pid, ...Object.fromEntries(pids) },
+  };
+}

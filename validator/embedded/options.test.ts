@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import { parseStartOptions } from './options.ts';
+
+it('has the documented defaults', () => {
+  expect(parseStartOptions([])).toEqual({
+    home: './var',
+    host: '127.0.0.1',
+    port: 8000,
+    'validator-port': 8090,
+    agents: 2,
+    'agent-port': 8080,
+    'pod-ports': 20_000,
+    'keep-pods': false,
+    fresh: false,
+    help: false,
+  });
+});
+
+it.each([
+  [['--port', '70000'], /--port "70000"/],
+  [['--agents', '0'], /--agents "0"/],
+  [['--nonsense'], /nonsense/],
+  [['stray'], /stray/],
+])('refuses %j naming the option', (argv, message) => {
+  expect(() => parseStartOptions(argv)).toThrow(message);
+});

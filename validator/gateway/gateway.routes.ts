@@ -1,0 +1,69 @@
+/** The gateway: takes the central API's signed commands and relays them to agents, signed anew (design, control path). */
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { AGENT_ROUTES } from '#shared/agent-api/routes.ts';
+import { type ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError, messageOf } from '#shared/errors.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
+import type { ExecutorDirectory } from '../health/executor-directory.ts';
+import type { HealthService } from '../health/health.service.ts';
+
+export type GatewayOptions = {
+  directory: ExecutorDirectory;
+  health: HealthService;
+  sendTo(executor: ExecutorToCheck): SignedFetch;
+  clock: Clock;
+};
+
+/** Below the deadline of every caller, so that they get our answer instead of a broken connection. */
+const RELAY_TIMEOUT_MS = 12_000;
+
+const Target = z.object({ executorId: z.uuid(), id: z.uuid().optional() });
+
+/** Relays exactly the agent routes marked as relayed, below `/v1/executors/{id}`. */
+export function registerGatewayRoutes(server: HttpServer, options: GatewayOptions): void {
+  for (const route of AGENT_ROUTES.filter((candidate) => candidate.relayed)) {
+    server.route({
+      method: route.method,
+      url: `/v1/executors/:executorId${route.path}`,
+      schema: { params: Target },
+      handler: (request, reply) => relay(request, reply, options),
+    });
+  }
+  server.post(
+    '/v1/executors/:executorId/check',
+    { schema: { params: Target, response: { 200: HealthReport } } },
+    (request) => options.health.checkNow(request.params.executorId),
+  );
+}
+
+async function relay(
+  request: FastifyRequest<{ Params: z.output<typeof Target> }>,
+  reply: FastifyReply,
+  { directory, sendTo, clock }: GatewayOptions,
+): Promise<FastifyReply> {
+  const { executorId } = request.params;
+  const executor = await directory.find(executorId);
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  // A log stream lasts as long as its reader; everything else has a deadline.
+  const streaming = request.url.split('?', 1)[0]?.endsWith('/logs') === true;
+  const answer = await sendTo(executor)({
+    method: request.method,
+    path: request.url.slice(`/v1/executors/${executorId}`.length),
+    headers: { 'x-request-id': request.id },
+    ...(request.rawBody === null ? {} : { body: Buffer.from(request.rawBody).toString('utf8') }),
+    signal: streaming ? gone.signal : clock.deadline(RELAY_TIMEOUT_MS, gone.signal),
+  }).catch((error: unknown) => {
+    throw new ApiError('upstream_unavailable', `The node did not answer (${messageOf(error)})`, {
+      cause: error,
+    });
+  });
+  void reply.status(answer.status);
+  const type = answer.headers.get('content-type');
+  if (type !== null) void reply.type(type);
+  return reply.send(answer.body === null ? '' : Readable.fromWeb(answer.body));
+}

@@ -1,0 +1,150 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createAgentClient } from '#shared/agent-api/agent-client.ts';
+import { systemClock } from '#shared/clock.ts';
+import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createReplayCache } from '#shared/signing/replay-cache.ts';
+import { createRequestVerifier } from '#shared/signing/request-verifier.ts';
+import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
+import { createSigner, type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { inventoryOf } from '../../test/fixtures/inventory.ts';
+import { createValidator, type Validator } from '../app.ts';
+
+const EXECUTOR_ID = '11111111-1111-4111-8111-111111111111';
+const UNKNOWN_ID = '22222222-2222-4222-8222-222222222222';
+const log = createLog({ name: 'test', level: 'silent' });
+const ports = { clock: systemClock, random: systemRandom };
+
+const central = signerOf(1);
+const validatorKey = signerOf(2);
+let agent: HttpServer;
+let centralStub: HttpServer;
+let validator: Validator;
+let gatewayUrl = '';
+/** What arrived at the agent with a good signature of the validator. */
+let arrived: string[] = [];
+
+function signerOf(fill: number): Signer {
+  return createSigner(new Uint8Array(32).fill(fill));
+}
+
+/** The port that was free. */
+async function listen(server: HttpServer): Promise<string> {
+  return new URL(await server.listen({ host: '127.0.0.1', port: 0 })).port;
+}
+
+function createAgentSide(): HttpServer {
+  const verifier = createRequestVerifier({
+    clock: systemClock,
+    audience: EXECUTOR_ID,
+    keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
+    replay: createReplayCache(60_000),
+    verify: verifySr25519,
+    onFailure: (reason) => arrived.push(`refused ${reason}`),
+  });
+  const server = createHttpServer({
+    log,
+    ...ports,
+    bodyLimitBytes: 1_000_000,
+    async verifyBody(request) {
+      const pending = verifier.checkHeaders(request, ['validator-control']);
+      verifier.checkBody(pending, request.rawBody ?? new Uint8Array(0));
+      arrived.push(`${request.method} ${request.url} ${JSON.stringify(request.body ?? null)}`);
+    },
+  });
+  server.get('/v1/inventory', async () => inventoryOf({ executorId: EXECUTOR_ID }));
+  server.put('/v1/pods/:id', async () => ({ wrong: 'shape' }));
+  return server;
+}
+
+beforeEach(async () => {
+  arrived = [];
+  agent = createAgentSide();
+  const agentPort = await listen(agent);
+  centralStub = createHttpServer({ log, ...ports, bodyLimitBytes: 1_000_000 });
+  centralStub.post('/api/validator/:hotkey/executors', async () => [
+    {
+      id: EXECUTOR_ID,
+      executor_ip_address: '127.0.0.1',
+      executor_ip_port: agentPort,
+      uptime_in_minutes: null,
+      miner_hotkey: signerOf(3).hotkey,
+      gpu_type: 'H100',
+      gpu_count: 1,
+      gpu_uuids: [],
+      rented: true,
+    },
+  ]);
+  const centralPort = await listen(centralStub);
+  validator = createValidator({
+    ...ports,
+    log,
+    signer: validatorKey,
+    centralUrl: `http://127.0.0.1:${centralPort}/api`,
+    centralHotkey: central.hotkey,
+    policy: { acceptSimulated: false },
+    checkIntervalMs: 60_000,
+    listIntervalMs: 60_000,
+  });
+  gatewayUrl = `http://127.0.0.1:${await listen(validator.server)}`;
+});
+
+afterEach(async () => {
+  await validator.close();
+  await agent.close();
+  await centralStub.close();
+});
+
+function sendTo(executorId: string, signer = central, audience: string = validatorKey.hotkey) {
+  const baseUrl = `${gatewayUrl}/v1/executors/${executorId}`;
+  return createSignedFetch({ baseUrl, audience, signer, ...ports });
+}
+
+it('relays a signed command to the agent, signed by the validator, body unchanged', async () => {
+  const client = createAgentClient({ send: sendTo(EXECUTOR_ID), clock: systemClock });
+  expect((await client.inventory()).executor_id).toBe(EXECUTOR_ID);
+  const body = '{"generation":1, "any":"text ünïcode"}';
+  await sendTo(EXECUTOR_ID)({ method: 'PUT', path: `/v1/pods/${EXECUTOR_ID}`, body });
+  expect(arrived).toEqual([
+    'GET /v1/inventory null',
+    `PUT /v1/pods/${EXECUTOR_ID} ${JSON.stringify(JSON.parse(body))}`,
+  ]);
+});
+
+it.each([
+  ['another signer', signerOf(9), undefined, 401],
+  ['another audience', central, EXECUTOR_ID, 401],
+])('refuses %s and relays nothing', async (_, signer, audience, status) => {
+  const response = await sendTo(EXECUTOR_ID, signer, audience)({ method: 'GET', path: '/v1/pods' });
+  expect(response.status).toBe(status);
+  expect(arrived).toEqual([]);
+});
+
+it('refuses an unsigned request and a route that is not relayed', async () => {
+  const unsigned = await fetch(`${gatewayUrl}/v1/executors/${EXECUTOR_ID}/v1/inventory`);
+  expect(unsigned.status).toBe(401);
+  const verify = await sendTo(EXECUTOR_ID)({ method: 'POST', path: '/v1/verify', body: '{}' });
+  expect(verify.status).toBe(404);
+  expect(arrived).toEqual([]);
+});
+
+it('says which node is unknown and which does not answer', async () => {
+  const unknown = createAgentClient({ send: sendTo(UNKNOWN_ID), clock: systemClock });
+  await expect(unknown.inventory()).rejects.toMatchObject({ code: 'node_not_found' });
+  await agent.close();
+  const client = createAgentClient({ send: sendTo(EXECUTOR_ID), clock: systemClock });
+  await expect(client.inventory()).rejects.toMatchObject({ code: 'upstream_unavailable' });
+});
+
+it('gives an answer of unknown form as unavailable, never as data', async () => {
+  const client = createAgentClient({ send: sendTo(EXECUTOR_ID), clock: systemClock });
+  const spec = {
+    generation: 1,
+    image: { reference: 'a/b:1' },
+    limits: { cpu_cores: 1, memory_bytes: 1e8, shm_bytes: 0, pids: 100 },
+  };
+  await expect(client.putPod(EXECUTOR_ID, spec)).rejects.toMatchObject({
+    code: 'upstream_unavailable',
+  });
+});
