@@ -68,7 +68,7 @@ export function createPodSyncJob(deps: SyncDeps) {
 
   async function tick(): Promise<void> {
     const nowMs = clock.now();
-    await removeDuePods(deps, nowMs);
+    for (const id of await removeDuePods(deps, nowMs)) paceOf(id).dueAtMs = 0;
     await endOldFailures(deps, nowMs);
     const busyIds = await listBusyExecutorIds(db, nowMs - AFTERMATH_MS);
     const busy = new Set(busyIds);

@@ -14,17 +14,20 @@ const BATCH = 500;
 
 export type UpkeepDeps = { db: Database; clock: Clock; random: Random };
 
-/** Begins every removal whose time has come, those of a downtime included. */
-export async function removeDuePods(deps: UpkeepDeps, nowMs: number): Promise<void> {
+/** Begins every removal whose time has come, those of a downtime included; on which executors. */
+export async function removeDuePods(deps: UpkeepDeps, nowMs: number): Promise<string[]> {
+  const executorIds: string[] = [];
   const request = { actor: SYSTEM_ACTOR, reason: 'scheduled_termination' } as const;
   for (const pod of await listDueRemovals(deps.db, nowMs, BATCH)) {
     try {
       await deps.db.transaction().execute((tx) => beginRemoval(tx, deps, pod, request));
+      executorIds.push(pod.executor_id);
     } catch (error) {
       // Its owner was faster.
       if (!(error instanceof ApiError)) throw error;
     }
   }
+  return executorIds;
 }
 
 /** Ends failed creations of which nothing is left on the node. */

@@ -1,0 +1,181 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+
+let market: TestMarket;
+
+beforeEach(async () => {
+  market = await createTestMarket();
+});
+afterEach(() => market.close());
+
+async function idsOf(query: string): Promise<string[]> {
+  const { status, body } = await market.call('GET', `/executors?${query}`);
+  expect(status).toBe(200);
+  return body.map((row: { id: string }) => row.id);
+}
+
+describe('the list of free nodes', () => {
+  it('is sorted by price and filtered by what is asked', async () => {
+    const h100 = await market.verifiedNode({ gpus: 4, minimum: 1, price: 3 });
+    const cheap = await market.verifiedNode({
+      gpus: 1,
+      gpuType: 'NVIDIA L40S',
+      name: 'NVIDIA L40S',
+    });
+    expect(await idsOf('')).toEqual([cheap.id, h100.id]);
+    expect(await idsOf('size=1&page=2')).toEqual([h100.id]);
+    expect(await idsOf('size=1000')).toHaveLength(2);
+    expect(await idsOf('machine_names=NVIDIA%20L40S,Nothing')).toEqual([cheap.id]);
+    expect(await idsOf('machine_names=L40S')).toEqual([]);
+    expect(await idsOf('price_lte=0.8')).toEqual([cheap.id]);
+    expect(await idsOf('price_gte=0.81')).toEqual([h100.id]);
+    expect(await idsOf('gpu_count_gte=2')).toEqual([h100.id]);
+    expect(await idsOf('gpu_count_lte=1')).toEqual([cheap.id]);
+    expect(await idsOf('bookmarked=true')).toEqual([]);
+    expect(await idsOf('bookmarked=false')).toHaveLength(2);
+    expect(await idsOf('machine_request_id=x')).toEqual([]);
+    expect(await idsOf('collateral_deposited=true')).toEqual([]);
+    expect(await idsOf('collateral_deposited=false&available=true')).toHaveLength(2);
+    expect(await idsOf('min_download_mbps=100')).toEqual([]);
+    expect(await idsOf('nvlink=true')).toEqual([]);
+
+    const { headers } = await market.call('GET', '/executors?price_lte=1&gpu_count_gte=2');
+    expect(headers['x-filter-funnel']).toBe('offered=2; price_lte=1; gpu_count_gte=0');
+  });
+
+  it('counts free GPUs, and drops a node that has fewer than its minimum', async () => {
+    const node = await market.verifiedNode({ gpus: 4, minimum: 2 });
+    const account = await market.renter();
+    await market.rent(account, node.id, { gpu_count: 2 });
+    const [row] = (await market.call('GET', '/executors')).body;
+    expect(row).toMatchObject({ gpu_count: 4, available_gpu_count: 2 });
+    expect(await idsOf('gpu_count_gte=3')).toEqual([]);
+    await market.rent(account, node.id, { gpu_count: 2 });
+    expect(await idsOf('')).toEqual([]);
+  });
+
+  it('measures distances from a given place only', async () => {
+    const near = await market.verifiedNode();
+    await market.verifiedNode();
+    await market.ports.db
+      .updateTable('executors')
+      .set({ lat: 48.85, lon: 2.35 })
+      .where('id', '=', near.id)
+      .execute();
+    expect(await idsOf('lat=51.5&lon=-0.12&max_distance_mile=300')).toEqual([near.id]);
+    expect(await idsOf('lat=51.5&lon=-0.12&max_distance_mile=100')).toEqual([]);
+    const refused = await market.call('GET', '/executors?max_distance_mile=5&lat=1');
+    expect(refused.status).toBe(422);
+    expect(refused.body.validation_errors).toMatchObject([{ field: 'query.lon' }]);
+  });
+
+  it('refuses values that are none', async () => {
+    for (const query of [
+      'price_lte=cheap',
+      'gpu_count_gte=1.5',
+      'bookmarked=perhaps',
+      'size=1001',
+    ]) {
+      expect((await market.call('GET', `/executors?${query}`)).status, query).toBe(422);
+    }
+  });
+
+  it('leaves specs out of the summary, and tells bookmarks only to somebody', async () => {
+    await market.verifiedNode();
+    const account = await market.signUp();
+    const [full] = (await market.call('GET', '/executors')).body;
+    expect(full.specs.ram.total).toBe(256 * 1024 * 1024);
+    expect(full.specs.gpu.details[0]).toMatchObject({ capacity: 81_559, name: full.machine_name });
+    expect(full).not.toHaveProperty('is_bookmarked');
+    const summary = await market.call('GET', '/executors?view=summary', { headers: account.key });
+    expect(summary.body[0]).not.toHaveProperty('specs');
+    expect(summary.body[0]).toMatchObject({ is_bookmarked: false });
+    expect((await market.call('GET', '/executors', { headers: { 'x-api-key': 'x' } })).status).toBe(
+      200,
+    );
+  });
+});
+
+describe('what keeps a node off the market', () => {
+  it.each([
+    ['paused', 'executors', { paused: 1 }, 'node_paused_by_provider', 409],
+    ['failed', 'executors', { state: 'failed' }, 'node_not_verified', 400],
+    ['provider opted out', 'providers', { opted_in: 0 }, 'node_paused_by_provider', 409],
+    ['provider banned', 'providers', { banned_at: 1 }, 'provider_banned', 409],
+  ] as const)('%s', async (_, table, change, code, status) => {
+    const node = await market.verifiedNode();
+    await market.ports.db.updateTable(table).set(change).execute();
+    expect(await idsOf('')).toEqual([]);
+    const rentability = (await market.call('GET', `/executors/${node.id}/rentability`)).body;
+    expect(rentability.rentable).toBe(false);
+    expect(rentability.reasons).toMatchObject([{ code }]);
+    const refused = await market.rent(await market.renter(), node.id);
+    expect(refused.status).toBe(status);
+    expect(refused.body.error.code).toBe(code);
+  });
+});
+
+describe('figures of the market', () => {
+  it('counts nodes, machines and capacity', async () => {
+    const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
+    await market.addNode();
+    await market.rent(await market.renter(), node.id, { gpu_count: 1 });
+    expect((await market.call('GET', '/executors/count')).body).toEqual({ count: 1 });
+    expect((await market.call('GET', '/executors/total-count')).body).toEqual({ total_count: 2 });
+    expect((await market.call('GET', '/executors/stats')).body).toEqual([
+      expect.objectContaining({
+        gpu_type: 'H100',
+        total_gpu_count: 2,
+        rented_gpu_count: 1,
+        rental_rate: 0.5,
+        min_price_per_gpu: 2.2,
+      }),
+    ]);
+    const machines = (await market.call('GET', '/machines')).body;
+    expect(machines).toContainEqual({
+      name: 'NVIDIA H100 80GB HBM3',
+      price: 2.2,
+      rental_rate: 0.5,
+      total_gpu_count: 2,
+    });
+    expect((await market.call('GET', '/machines/capacity')).body).toEqual([
+      {
+        base_model: 'H100',
+        buckets: {
+          1: { max_cap: 1, unrented_count: 1, hourly_rate: 2.2 },
+          2: { max_cap: 1, unrented_count: 0, hourly_rate: 4.4 },
+        },
+      },
+    ]);
+  });
+
+  it('tells an image for a known GPU and 404 for any other', async () => {
+    const path = '/executors/default-docker-image?driver_version=570&gpu_model=';
+    const images = (await market.call('GET', `${path}H100`)).body;
+    expect(images).toContainEqual(expect.objectContaining({ docker_image: 'ubuntu' }));
+    const refused = await market.call('GET', `${path}Voodoo`);
+    expect(refused.body.error).toMatchObject({ code: 'node_not_found' });
+  });
+});
+
+describe('hardware utilization', () => {
+  it("is the agent's answer, or what was stored while the agent is silent", async () => {
+    const node = await market.verifiedNode();
+    const path = `/executors/${node.id}/hardware-utilization`;
+    const host = market.agents.host(node.id);
+    host.inventory = { ...host.inventory, collected_ms: market.clock.now() };
+    expect((await market.call('GET', path)).body).toMatchObject({ stale: false, gpus: [{}, {}] });
+    host.up = false;
+    await market.clock.advance(61_000);
+    expect((await market.call('GET', path)).body).toMatchObject({ stale: true });
+  });
+
+  it('is 404 for a node that nobody measured or that is not there', async () => {
+    const node = await market.addNode();
+    for (const id of [node.id, '00000000-0000-4000-8000-000000000000']) {
+      const { status, body } = await market.call('GET', `/executors/${id}/hardware-utilization`);
+      expect(status).toBe(404);
+      expect(body.error.code).toBe('node_not_found');
+    }
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { catalogueEntryOf } from '../providers/machine-catalogue.ts';
+import { matchesGpuType, shortGpuType } from './gpu-type.ts';
+
+it.each([
+  ['NVIDIA H100 80GB HBM3', 'H100'],
+  ['NVIDIA A100-SXM4-80GB', 'A100'],
+  ['NVIDIA L40S', 'L40S'],
+  ['NVIDIA GeForce RTX 4090', 'RTX 4090'],
+  ['NVIDIA RTX 6000 Ada Generation', 'RTX 6000'],
+  ['NVIDIA RTX A6000', 'A6000'],
+  ['NVIDIA B200', 'B200'],
+  ['Tesla T4', 'Tesla T4'],
+])('%s is a %s', (name, type) => {
+  expect(shortGpuType(name)).toBe(type);
+  expect(matchesGpuType(name, type.toLowerCase())).toBe(true);
+  expect(matchesGpuType(name, name)).toBe(true);
+  expect(matchesGpuType(name, 'GTX 1080')).toBe(false);
+});
+
+it('finds a catalogue entry by full name before short type', () => {
+  expect(catalogueEntryOf('nvidia h100 pcie')?.name).toBe('NVIDIA H100 PCIe');
+  expect(catalogueEntryOf('H100')?.name).toBe('NVIDIA H100 80GB HBM3');
+  expect(catalogueEntryOf('Voodoo 2')).toBeUndefined();
+});

@@ -1,0 +1,229 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { toHex } from '#shared/signing/sr25519.ts';
+import {
+  createTestMarket,
+  type TestMarket,
+  testSigner,
+} from '../../../test/fakes/market-fixture.ts';
+import { MACHINE_CATALOGUE } from './machine-catalogue.ts';
+
+let market: TestMarket;
+
+beforeEach(async () => {
+  market = await createTestMarket();
+});
+afterEach(() => market.close());
+
+const H100 = 'NVIDIA H100 80GB HBM3';
+
+describe('the log-in with a hotkey', () => {
+  type Change = { ageSeconds?: number; text?: string; hex?: (signature: string) => string };
+
+  function logIn(
+    { ageSeconds = 0, text, hex = (same) => same }: Change = {},
+    by = market.provider,
+  ) {
+    const message = String(Math.floor(market.clock.now() / 1_000) - ageSeconds);
+    const signed = new TextEncoder().encode(text ?? message);
+    const signature = hex(toHex(by.sign(signed)));
+    const body = { miner_hotkey: market.provider.hotkey, message, signature };
+    return market.portal('POST', '/auth/login-flexible', { body });
+  }
+
+  it('answers a token and the provider, the same one each time', async () => {
+    const first = await logIn();
+    expect(first.body).toMatchObject({
+      success: true,
+      data: { miner: { miner_hotkey: market.provider.hotkey }, token: expect.any(String) },
+      timestamp: expect.stringMatching(/\.\d{6}$/),
+    });
+    const second = await logIn({ ageSeconds: 1 });
+    expect(second.body.data.miner.id).toBe(first.body.data.miner.id);
+    const { token } = second.body.data;
+    expect((await market.portal('GET', '/auth/me', { token })).body).toEqual({
+      provider_id: first.body.data.miner.id,
+      miner_id: first.body.data.miner.id,
+      id: first.body.data.miner.id,
+      miner_hotkey: market.provider.hotkey,
+      miner_coldkey: null,
+      email: null,
+      discord_id: null,
+      discord_connected: false,
+      extra_incentive_eligible: false,
+      machine_request_subscription: [],
+      opt_in_status: true,
+    });
+  });
+
+  it('takes what wallets sign, and hex without 0x', async () => {
+    const message = String(Math.floor(market.clock.now() / 1_000));
+    expect((await logIn({ text: `<Bytes>${message}</Bytes>` })).status).toBe(200);
+    const bare = { ageSeconds: 1, hex: (signature: string) => signature.slice(2).toUpperCase() };
+    expect((await logIn(bare)).status).toBe(200);
+    expect((await logIn({ ageSeconds: 300 })).status).toBe(200);
+  });
+
+  it('refuses another key, other texts, stale and future times, and a second use', async () => {
+    expect((await logIn({}, testSigner(9))).status).toBe(401);
+    expect((await logIn({ text: 'something else' })).status).toBe(401);
+    expect((await logIn({ ageSeconds: 301 })).status).toBe(401);
+    expect((await logIn({ ageSeconds: -301 })).status).toBe(401);
+    expect((await logIn({ hex: () => 'zz' })).status).toBe(401);
+    expect((await logIn()).status).toBe(200);
+    expect((await logIn()).status).toBe(401);
+  });
+
+  it('ends with the log-out', async () => {
+    const token = await market.logIn();
+    expect((await market.portal('POST', '/auth/logout', { token })).body).toMatchObject({
+      data: {},
+    });
+    expect((await market.portal('GET', '/auth/me', { token })).status).toBe(401);
+  });
+
+  it("is no account: a renter's token opens nothing here, nor the other way round", async () => {
+    const { token } = await market.signUp();
+    expect((await market.portal('GET', '/executors', { token })).status).toBe(401);
+    const portalToken = await market.logIn();
+    const headers = { authorization: `Bearer ${portalToken}` };
+    expect((await market.call('GET', '/users/me', { headers })).status).toBe(401);
+  });
+});
+
+describe('a node', () => {
+  let token: string;
+  beforeEach(async () => {
+    token = await market.logIn();
+  });
+
+  function add(change: Record<string, unknown> = {}) {
+    const body = { gpu_type: H100, ip_address: '10.1.2.3', ...change };
+    return market.portal('POST', '/executors', { token, body });
+  }
+
+  it('is queued with the defaults', async () => {
+    const { status, body } = await add();
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({
+      gpu_type: H100,
+      gpu_count: 1,
+      executor_ip_address: '10.1.2.3',
+      executor_ip_port: '8080',
+      price_per_gpu: 2.2,
+      status: 'queued',
+      rented: false,
+      blocking_reasons: [],
+    });
+  });
+
+  it.each([
+    ['the lower end of the band', 1.1, 200],
+    ['below it', 1.09, 400],
+    ['the upper end', 8.8, 200],
+    ['above it', 8.81, 400],
+    ['a null', null, 200],
+    ['a negative price', -1, 422],
+  ])('costs %s', async (_, price_per_gpu, status) => {
+    expect((await add({ price_per_gpu })).status).toBe(status);
+  });
+
+  it('is of a known type', async () => {
+    const { status, body } = await add({ gpu_type: 'Voodoo 2' });
+    expect(status).toBe(400);
+    for (const { name } of MACHINE_CATALOGUE) expect(body.message).toContain(name);
+  });
+
+  it.each([
+    '0.0.0.0',
+    '169.254.169.254',
+    '224.0.0.1',
+    '255.255.255.255',
+    '::',
+    'fe80::1',
+    'ff02::1',
+    '::ffff:169.254.169.254',
+    'example.com',
+    '10.0.0.256',
+  ])('cannot be at %s', async (ip_address) => {
+    expect((await add({ ip_address })).status).toBe(400);
+  });
+
+  it.each([
+    ['no address', { ip_address: undefined }],
+    ['port 0', { port: 0 }],
+    ['port 65536', { port: 65_536 }],
+    ['no GPUs', { gpu_count: 0 }],
+    ['65 GPUs', { gpu_count: 65 }],
+  ])('is refused in form: %s', async (_, change) => {
+    expect((await add(change)).status).toBe(422);
+  });
+
+  it("takes the specification's name of the address", async () => {
+    const { body } = await add({ ip_address: undefined, ip: '10.9.9.9' });
+    expect(body.data.executor_ip_address).toBe('10.9.9.9');
+  });
+
+  it('has its address alone, until it is removed', async () => {
+    const { id } = (await add()).body.data;
+    const again = await add();
+    expect(again.status).toBe(409);
+    expect(again.body.error.code).toBe('conflict');
+    expect((await add({ port: 8_081 })).status).toBe(200);
+    const removed = await market.portal('DELETE', `/executors/${id}`, { token });
+    expect(removed.body.data.status).toBe('removed');
+    expect((await add()).status).toBe(200);
+    expect((await market.portal('GET', `/executors/${id}`, { token })).status).toBe(404);
+    expect((await market.portal('DELETE', `/executors/${id}`, { token })).status).toBe(404);
+  });
+
+  it('is not removed under a pod', async () => {
+    const node = await market.verifiedNode();
+    const account = await market.renter();
+    const { id } = (await market.rent(account, node.id)).body;
+    const path = `/executors/${node.id}`;
+    expect((await market.portal('GET', path, { token })).body.data.rented).toBe(true);
+    expect((await market.portal('DELETE', path, { token })).status).toBe(400);
+    await market.call('DELETE', `/pods/${id}`, { headers: account.key });
+    await market.sync();
+    expect((await market.portal('DELETE', path, { token })).status).toBe(200);
+    expect((await market.rent(account, node.id)).body.error.code).toBe('node_not_found');
+  });
+
+  it('is listed for its provider, and to others without its port', async () => {
+    await add();
+    await add({ port: 8_081 });
+    const other = await market.logIn(testSigner(9));
+    const own = await market.portal('GET', '/executors?limit=1&page=2', { token });
+    expect(own.body).toMatchObject({
+      total: 2,
+      page: 2,
+      limit: 1,
+      pagination: { page: 2, limit: 1, total: 2, total_pages: 2 },
+    });
+    expect(own.body.data).toHaveLength(1);
+    const empty = await market.portal('GET', '/executors', { token: other });
+    expect(empty.body).toMatchObject({ data: [], total: 0 });
+    for (const query of ['scope=all', `miner_hotkey=${market.provider.hotkey}`]) {
+      const { body } = await market.portal('GET', `/executors?${query}`, { token: other });
+      expect(body.data).toMatchObject([{ executor_ip_port: '' }, { executor_ip_port: '' }]);
+    }
+    const { id } = own.body.data[0];
+    for (const method of ['GET', 'DELETE'] as const) {
+      const { status } = await market.portal(method, `/executors/${id}`, { token: other });
+      expect(status).toBe(403);
+    }
+  });
+});
+
+it.each(['/v1/shared-config', '/api/v1/shared-config', '/portal/v1/shared-config'])(
+  'tells prices to anybody at %s',
+  async (url) => {
+    const response = await market.server.inject({ url });
+    expect(response.json()).toMatchObject({
+      machine_prices: { [H100]: 2.2 },
+      machine_min_price_rate: 0.5,
+      machine_max_price_rate: 4,
+      platform_fee_rate: 0.05,
+    });
+  },
+);

@@ -1,0 +1,207 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ApiError } from '#shared/errors.ts';
+import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
+import {
+  type AddedNode,
+  createTestMarket,
+  type TestMarket,
+} from '../../../test/fakes/market-fixture.ts';
+import { createCentral } from '../app.ts';
+import { createIdempotency, WINDOW_MS } from './idempotency.ts';
+
+let market: TestMarket;
+let node: AddedNode;
+let account: TestAccount;
+
+beforeEach(async () => {
+  market = await createTestMarket();
+  node = await market.verifiedNode({ gpus: 8, minimum: 1 });
+  account = await market.renter();
+});
+afterEach(() => market.close());
+
+const KEY = { 'idempotency-key': 'key-1' };
+const ONE = { gpu_count: 1 };
+
+async function podCount(): Promise<number> {
+  return (await market.ports.db.selectFrom('pods').select('id').execute()).length;
+}
+
+it('rents once for 20 concurrent requests with one key', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => market.rent(account, node.id, ONE, KEY)),
+  );
+  const first = answers.filter(
+    ({ status, headers }) => status === 200 && headers['idempotent-replayed'] === undefined,
+  );
+  expect(first).toHaveLength(1);
+  for (const answer of answers.filter((other) => other !== first[0])) {
+    if (answer.status === 200) {
+      expect(answer.headers['idempotent-replayed']).toBe('true');
+      expect(answer.body).toEqual(first[0]?.body);
+    } else {
+      expect(answer.status).toBe(409);
+      expect(answer.body.error.code).toBe('idempotency_in_progress');
+      expect(answer.headers['retry-after']).toBe('1');
+    }
+  }
+  expect(await podCount()).toBe(1);
+});
+
+it('answers the same bytes again, whoever of the account asks', async () => {
+  const first = await market.rent(account, node.id, ONE, KEY);
+  const { body } = await market.call('DELETE', `/pods/${first.body.id}`, { headers: account.key });
+  expect(body.status).toBe('DELETING');
+  const bySession = { ...account, key: account.session } as unknown as TestAccount;
+  for (const who of [account, bySession]) {
+    const again = await market.rent(who, node.id, ONE, { ...KEY, 'x-source': 'mcp' });
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(again.headers['content-type']).toBe(first.headers['content-type']);
+    expect(again.body).toEqual(first.body);
+    expect(again.headers['x-request-id']).not.toBe(first.headers['x-request-id']);
+  }
+  expect(await podCount()).toBe(1);
+});
+
+it('keeps accounts apart', async () => {
+  const other = await market.renter();
+  await market.rent(account, node.id, ONE, KEY);
+  const { status, headers } = await market.rent(other, node.id, ONE, KEY);
+  expect(status).toBe(200);
+  expect(headers['idempotent-replayed']).toBeUndefined();
+});
+
+it.each([
+  ['another body', ONE, { gpu_count: 2 }],
+  ['a member more', ONE, { gpu_count: 1, termination_hours: 2 }],
+] as const)('refuses %s under a used key', async (_, before, after) => {
+  await market.rent(account, node.id, before, KEY);
+  const { status, body } = await market.rent(account, node.id, after, KEY);
+  expect(status).toBe(422);
+  expect(body.error.code).toBe('idempotency_key_reused');
+  const elsewhere = await market.verifiedNode();
+  expect((await market.rent(account, elsewhere.id, before, KEY)).status).toBe(422);
+});
+
+it('stores refusals with their request id, and not what was refused before the claim', async () => {
+  const { db } = market.ports;
+  expect((await market.rent(account, node.id, { gpu_count: 'x' }, KEY)).status).toBe(422);
+  await db.updateTable('accounts').set({ balance_uusd: 0 }).execute();
+  const poor = await market.rent(account, node.id, ONE, KEY);
+  expect(poor.status).toBe(403);
+  await db.updateTable('accounts').set({ balance_uusd: 9_000_000 }).execute();
+  const again = await market.rent(account, node.id, ONE, KEY);
+  expect(again.status).toBe(403);
+  expect(again.headers['idempotent-replayed']).toBe('true');
+  expect(again.body).toEqual(poor.body);
+  expect(again.body.request_id).toBe(poor.headers['x-request-id']);
+});
+
+it('forgets a key exactly 24 hours after its first use', async () => {
+  const body = { pod_name: 'x', gpu_count: 1 };
+  const first = await market.rent(account, node.id, body, KEY);
+  await market.clock.advance(WINDOW_MS - 1);
+  expect((await market.rent(account, node.id, body, KEY)).body.id).toBe(first.body.id);
+  await market.clock.advance(1);
+  const later = await market.rent(account, node.id, body, KEY);
+  expect(later.headers['idempotent-replayed']).toBeUndefined();
+  expect(later.body.id).not.toBe(first.body.id);
+});
+
+it('drops the claims of a process that died between claim and effects', async () => {
+  await market.ports.db
+    .insertInto('idempotency')
+    .values({
+      account_id: account.id,
+      route: 'rent',
+      key: 'key-1',
+      fingerprint: 'x',
+      state: 'running',
+      boot_id: 'dead',
+      status: null,
+      body: null,
+      created_at: market.clock.now(),
+    })
+    .execute();
+  expect((await market.rent(account, node.id, ONE, KEY)).status).toBe(422);
+  const restarted = await createCentral(market.ports, {
+    validators: [],
+    signupCreditUusd: 0,
+    verifyEmailAtSignup: true,
+    trustedProxies: [],
+  });
+  expect((await market.rent(account, node.id, ONE, KEY)).status).toBe(200);
+  await restarted.close();
+});
+
+describe('one run under a key', () => {
+  const answer = { status: 200, body: '{}' };
+  const request = { accountId: 'a', route: 'r', key: 'k', fingerprint: 'f' };
+  const refusal = (error: ApiError) => ({ status: error.status, body: error.message });
+
+  function create(bootId = 'boot') {
+    return createIdempotency({ db: market.ports.db, clock: market.clock, bootId });
+  }
+
+  it('is free again after a fault, and has had no effect', async () => {
+    const once = create();
+    const broken = once.once({
+      ...request,
+      refusal,
+      effects: async (tx) => {
+        await tx
+          .insertInto('login_nonces')
+          .values({ hotkey: 'h', message: 'm', expires_at: 1 })
+          .execute();
+        throw new Error('disk full');
+      },
+    });
+    await expect(broken).rejects.toThrow('disk full');
+    const nonces = market.ports.db.selectFrom('login_nonces').select('hotkey');
+    expect(await nonces.where('hotkey', '=', 'h').execute()).toEqual([]);
+    const again = await once.once({ ...request, refusal, effects: async () => answer });
+    expect(again).toEqual({ ...answer, replayed: false });
+  });
+
+  it('refuses another body even while the first one runs', async () => {
+    const once = create();
+    const first = await once.once({ ...request, refusal, effects: async () => answer });
+    expect(first.replayed).toBe(false);
+    await market.ports.db
+      .updateTable('idempotency')
+      .set({ state: 'running', status: null, body: null })
+      .execute();
+    const effects = async () => answer;
+    await expect(once.once({ ...request, refusal, effects })).rejects.toThrow('still running');
+    const other = once.once({ ...request, fingerprint: 'g', refusal, effects });
+    await expect(other).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+  });
+
+  it('has no effect once its claim is lost', async () => {
+    const lost = await create().once({
+      ...request,
+      refusal,
+      effects: async (tx) => {
+        const nonce = { hotkey: 'h', message: 'm', expires_at: 1 };
+        await tx.insertInto('login_nonces').values(nonce).execute();
+        await tx.updateTable('idempotency').set({ boot_id: 'other' }).execute();
+        return answer;
+      },
+    });
+    expect(lost.status).toBe(409);
+    const nonces = market.ports.db.selectFrom('login_nonces').select('hotkey');
+    expect(await nonces.where('hotkey', '=', 'h').execute()).toEqual([]);
+  });
+
+  it('keeps expired keys expired when the clock steps back', async () => {
+    let nowMs = 1_000_000;
+    const clock = { ...market.clock, now: () => nowMs };
+    const once = createIdempotency({ db: market.ports.db, clock, bootId: 'boot' });
+    await once.once({ ...request, refusal, effects: async () => answer });
+    nowMs += WINDOW_MS;
+    await once.sweep();
+    nowMs -= WINDOW_MS;
+    const again = await once.once({ ...request, refusal, effects: async () => answer });
+    expect(again.replayed).toBe(false);
+  });
+});

@@ -1,0 +1,68 @@
+import { expect, it } from 'vitest';
+import { testInventory } from '../../../test/fakes/test-inventory.ts';
+import type { Template } from '../db/tables.ts';
+import { podSpecFor } from './pod-spec.ts';
+
+const template: Template = {
+  id: '1948937e-5049-47ad-8e26-bcf1a4549d70',
+  account_id: null,
+  name: 't',
+  description: '',
+  docker_image: 'registry:5000/team/image',
+  docker_image_tag: '2.7',
+  docker_image_digest: `sha256:${'a'.repeat(64)}`,
+  docker_image_size: null,
+  category: 'UBUNTU',
+  status: 'VERIFY_SUCCESS',
+  is_private: 0,
+  one_time_template: 0,
+  is_temporary: 0,
+  used_at: null,
+  internal_ports_json: '[22,8000]',
+  environment_json: '{"A":"b"}',
+  volumes_json: '[]',
+  entrypoint: 'tini --',
+  startup_commands: "bash -c 'sleep 1 && true'",
+  readme: '',
+  container_start_immediately: 1,
+  deleted_at: null,
+  created_at: 0,
+  updated_at: 0,
+};
+const inventory = testInventory('11111111-1111-4111-8111-111111111111', { gpus: 4 });
+const [gpu] = inventory.gpu.devices;
+const input = {
+  template,
+  inventory,
+  gpuUuids: [String(gpu?.uuid)],
+  gpuTotal: 4,
+  portCount: null,
+  sshPublicKeys: ['ssh-ed25519 AAAA'],
+};
+
+it('gives the pod its share of the node', () => {
+  const memory = Math.floor(256 * 1024 ** 3 * 0.9 * 0.25);
+  expect(podSpecFor(input)).toEqual({
+    generation: 1,
+    image: { reference: 'registry:5000/team/image:2.7', digest: `sha256:${'a'.repeat(64)}` },
+    entrypoint: ['tini', '--'],
+    command: ['bash', '-c', 'sleep 1 && true'],
+    environment: { A: 'b' },
+    internal_ports: [22, 8000],
+    gpu_uuids: [gpu?.uuid],
+    limits: { cpu_cores: 8, memory_bytes: memory, shm_bytes: Math.floor(memory / 2), pids: 4096 },
+    ssh_public_keys: ['ssh-ed25519 AAAA'],
+  });
+});
+
+it('adds ports beyond the template only where more are wanted', () => {
+  expect(podSpecFor({ ...input, portCount: 1 }).internal_ports).toEqual([22, 8000]);
+  expect(podSpecFor({ ...input, portCount: 4 }).internal_ports).toEqual([22, 8000, 20000, 20001]);
+});
+
+it('refuses what no agent would run', () => {
+  const bad = { ...template, docker_image: 'team/UPPER' };
+  expect(() => podSpecFor({ ...input, template: bad })).toThrow(
+    expect.objectContaining({ code: 'template_invalid' }),
+  );
+});

@@ -1,0 +1,190 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CheckResult } from '#shared/central-api/validator-routes.ts';
+import {
+  type AddedNode,
+  createTestMarket,
+  type TestMarket,
+  testSigner,
+} from '../../../test/fakes/market-fixture.ts';
+import { testInventory } from '../../../test/fakes/test-inventory.ts';
+
+const FAILED: CheckResult = {
+  check_id: 'gpu.runtime',
+  passed: false,
+  reason_code: 'GPU_RUNTIME_DEVICE_FAULT',
+  measured: 'no device',
+  required: '2 devices',
+  message: 'The GPUs cannot be used',
+  remediation: 'Reload the driver',
+};
+
+let market: TestMarket;
+let node: AddedNode;
+
+beforeEach(async () => {
+  market = await createTestMarket();
+  node = await market.addNode({ gpus: 2 });
+});
+afterEach(() => market.close());
+
+async function listed(): Promise<number> {
+  return (await market.call('GET', '/executors')).body.length;
+}
+
+async function slots() {
+  return market.ports.db
+    .selectFrom('gpu_slots')
+    .select(['idx', 'gpu_uuid', 'pod_id'])
+    .orderBy('idx')
+    .execute();
+}
+
+async function verification() {
+  const token = await market.logIn();
+  return (await market.portal('GET', `/executors/${node.id}/verification`, { token })).body.data;
+}
+
+it('tells validators what to check', async () => {
+  const [row] = (await market.asValidator('/executors', {})).body;
+  expect(row).toEqual({
+    id: node.id,
+    executor_ip_address: '127.0.0.1',
+    executor_ip_port: String(node.port),
+    uptime_in_minutes: null,
+    miner_hotkey: market.provider.hotkey,
+    gpu_type: 'NVIDIA H100 80GB HBM3',
+    gpu_count: 2,
+    gpu_uuids: [],
+    rented: false,
+  });
+  await market.report(node);
+  await market.rent(await market.renter(), node.id);
+  const [rented] = (await market.asValidator('/executors', {})).body;
+  expect(rented).toMatchObject({ rented: true, gpu_uuids: [{}, {}].map(() => expect.any(String)) });
+});
+
+it('is for the validators of this market only', async () => {
+  const stranger = await market.asValidator('/executors', {}, testSigner(9));
+  expect(stranger.status).toBe(401);
+  const account = await market.signUp();
+  const path = `/validator/${market.validator.hotkey}/executors`;
+  const answer = await market.call('POST', path, { headers: account.key, body: {} });
+  expect(answer.status).toBe(401);
+});
+
+describe('a verdict', () => {
+  it('verified puts the node on the market with what was measured', async () => {
+    await market.report(node);
+    const [row] = (await market.call('GET', '/executors')).body;
+    expect(row).toMatchObject({
+      driver_version: '570.86.15',
+      max_cuda_version: 12.8,
+      validator_hotkey: market.validator.hotkey,
+      uptime_in_minutes: 0,
+      simulated: true,
+    });
+    expect(await verification()).toMatchObject({
+      verified: true,
+      validator_hotkey: market.validator.hotkey,
+    });
+  });
+
+  it('failed takes it off, and says why and what to do', async () => {
+    await market.report(node);
+    const failed = { verdict: 'failed' as const, checks: [FAILED] };
+    expect((await market.report(node, failed)).body).toEqual({
+      success: false,
+      error: 'The GPUs cannot be used',
+      details: { executor_id: node.id, verdict: 'failed' },
+      reason_code: 'GPU_RUNTIME_DEVICE_FAULT',
+    });
+    expect(await listed()).toBe(0);
+    expect((await market.rent(await market.renter(), node.id)).body.error.code).toBe(
+      'node_not_verified',
+    );
+    expect((await verification()).blocking_reasons).toMatchObject([
+      { code: 'GPU_RUNTIME_DEVICE_FAULT', fix: 'Reload the driver', required: '2 devices' },
+    ]);
+    await market.report(node);
+    expect(await listed()).toBe(1);
+  });
+
+  it('withheld changes nothing', async () => {
+    await market.report(node);
+    const before = await verification();
+    await market.clock.advance(60_000);
+    await market.report(node, { verdict: 'withheld', checks: [FAILED], inventory: null });
+    expect(await verification()).toEqual(before);
+    expect(await listed()).toBe(1);
+  });
+
+  it('that is older than the one on record changes nothing', async () => {
+    await market.clock.advance(60_000);
+    await market.report(node);
+    const late = { verdict: 'failed', checked_at_ms: market.clock.now() - 1 } as const;
+    await market.report(node, late);
+    expect(await listed()).toBe(1);
+  });
+
+  it('from a clock that runs ahead does not lock out the next', async () => {
+    await market.report(node, { checked_at_ms: market.clock.now() + 1e9 });
+    await market.clock.advance(1);
+    await market.report(node, { verdict: 'failed' });
+    expect(await listed()).toBe(0);
+  });
+
+  it('follows the GPUs, but never touches those of a pod', async () => {
+    await market.report(node);
+    await market.ports.db.updateTable('executors').set({ min_gpu_count: 1 }).execute();
+    const account = await market.renter();
+    const { id } = (await market.rent(account, node.id, { gpu_count: 1 })).body;
+    const before = await slots();
+    expect(before.map((slot) => slot.pod_id)).toEqual([id, null]);
+
+    const swapped = testInventory(node.id, {
+      gpus: 2,
+      seed: '33333333-3333-4333-8333-333333333333',
+    });
+    await market.report(node, { inventory: swapped });
+    const after = await slots();
+    expect(after[0]).toEqual(before[0]);
+    expect(after.slice(1).map((slot) => slot.gpu_uuid)).toEqual(
+      expect.arrayContaining(swapped.gpu.devices.map((device) => device.uuid)),
+    );
+  });
+
+  it('does not end a pod when the node fails', async () => {
+    await market.report(node);
+    const account = await market.renter();
+    await market.rent(account, node.id);
+    await market.sync();
+    await market.report(node, { verdict: 'failed', checks: [FAILED] });
+    await market.sync();
+    const [pod] = (await market.call('GET', '/pods', { headers: account.key })).body;
+    expect(pod).toMatchObject({ status: 'RUNNING', executor: { active: false } });
+  });
+});
+
+describe('a health check', () => {
+  it('finds the node by its address as well', async () => {
+    const report = { verdict: 'verified', checked_at_ms: 1, checks: [], inventory: null };
+    const request = { ...market.healthCheck(node), executor_id: null, report };
+    expect((await market.asValidator('/executor-health-check', request)).body.success).toBe(true);
+    const nowhere = { ...request, miner_port: 1 };
+    const { body } = await market.asValidator('/executor-health-check', nowhere);
+    expect(body.error.code).toBe('node_not_found');
+  });
+
+  it('without a report has the check made now', async () => {
+    const silent = await market.asValidator('/executor-health-check', market.healthCheck(node));
+    expect(silent.status).toBe(502);
+    market.agents.host(node.id).report = {
+      verdict: 'verified',
+      checked_at_ms: market.clock.now(),
+      checks: [],
+      inventory: testInventory(node.id),
+    };
+    await market.asValidator('/executor-health-check', market.healthCheck(node));
+    expect(await listed()).toBe(1);
+  });
+});
