@@ -9,8 +9,7 @@ const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const JSON_TYPE = { 'content-type': 'application/json' };
 const TOO_LARGE = `"${'x'.repeat(1024 * 1024 + 1)}"`;
 /** What would be an inside of ours in a refusal. */
-const LEAK =
-  /node_modules|\.ts\b|\bat \w+ \(|SQLITE|sqlite|select .* from|\/home|\/root\/|stack/i;
+const LEAK = /node_modules|\.ts\b|\bat \w+ \(|SQLITE|sqlite|select .* from|\/home|\/root\/|stack/i;
 const HOSTILE = [
   '{',
   'null',
@@ -104,7 +103,13 @@ it('refuses malformed ids, unknown methods and broken credentials on every route
 });
 
 it('refuses malformed queries with the field named', async () => {
-  for (const query of ['page=x', 'size=-1', 'price_lte=cheap', 'max_distance_mile=5', 'gpu_count_gte=1.5']) {
+  for (const query of [
+    'page=x',
+    'size=-1',
+    'price_lte=cheap',
+    'max_distance_mile=5',
+    'gpu_count_gte=1.5',
+  ]) {
     const { status, body } = await central.call('GET', `/executors?${query}`);
     expect([query, status, body.error.code]).toEqual([query, 422, 'validation_error']);
     expect(body.validation_errors[0].field).toMatch(/^query\./);
