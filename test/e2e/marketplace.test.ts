@@ -43,16 +43,19 @@ async function listedExecutors() {
   return (await api(market.demo(), 'GET', '/executors')).body as { id: string }[];
 }
 
-async function rent(headers: Record<string, string> = {}, body: Record<string, unknown> = {}) {
+async function freeNode(): Promise<string> {
   const [first] = await listedExecutors();
-  const template = market.demo().templates[0]?.id;
-  return api(
-    market.demo(),
-    'POST',
-    `/executors/${first?.id}/rent`,
-    { pod_name: 'e2e', template_id: template, ...body },
-    headers,
-  );
+  if (first === undefined) throw new Error('no executor is free');
+  return first.id;
+}
+
+async function rent(
+  node: string,
+  headers: Record<string, string> = {},
+  change: Record<string, unknown> = {},
+) {
+  const body = { pod_name: 'e2e', template_id: market.demo().templates[0]?.id, ...change };
+  return api(market.demo(), 'POST', `/executors/${node}/rent`, body, headers);
 }
 
 type PodRow = {
@@ -111,7 +114,7 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
   const before = await listedExecutors();
   expect(before.map((row) => row.id).toSorted()).toEqual(executorIds.toSorted());
 
-  const rented = await rent();
+  const rented = await rent(await freeNode());
   expect(rented.status).toBe(200);
   const { id } = rented.body as PodRow;
   expect(rented.body).toMatchObject({ success: true, pod_id: id, status: 'PENDING' });
@@ -170,7 +173,8 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
 
 it('rents once however often one Idempotency-Key is sent', async () => {
   const headers = { 'Idempotency-Key': 'e2e-once' };
-  const answers = await Promise.all(Array.from({ length: 20 }, () => rent(headers)));
+  const node = await freeNode();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => rent(node, headers)));
   const served = answers.filter((answer) => answer.status === 200);
   const busy = answers.filter((answer) => answer.status === 409);
   expect(served.length + busy.length).toBe(20);
@@ -185,25 +189,17 @@ it('rents once however often one Idempotency-Key is sent', async () => {
   expect((await api(market.demo(), 'GET', '/pods')).body).toHaveLength(1);
   expect(await containersOf(id)).toHaveLength(1);
 
-  const replayed = await sameNodeRent(id, headers, {});
+  const replayed = await rent(node, headers);
   expect(replayed.status).toBe(200);
   expect(replayed.headers.get('idempotent-replayed')).toBe('true');
-  const reused = await sameNodeRent(id, headers, { pod_name: 'another' });
+  const reused = await rent(node, headers, { pod_name: 'another' });
   expect(reused.status).toBe(422);
   expect(reused.body).toMatchObject({ error: { code: 'idempotency_key_reused' } });
   await remove(id);
 });
 
-async function sameNodeRent(podId: string, headers: Record<string, string>, change: object) {
-  const { body } = await api(market.demo(), 'GET', `/pods/${podId}`);
-  const { executor_id: executor } = body as { executor_id: string };
-  const template = market.demo().templates[0]?.id;
-  const rental = { pod_name: 'e2e', template_id: template, ...change };
-  return api(market.demo(), 'POST', `/executors/${executor}/rent`, rental, headers);
-}
-
 it('manages the same container again after its agent was killed', async () => {
-  const rented = (await rent()).body as PodRow & { executor_id: string };
+  const rented = (await rent(await freeNode())).body as PodRow & { executor_id: string };
   await untilRunning(rented.id);
   const [container] = await containersOf(rented.id);
   const agentOf = () => market.demo().executors.find(({ id }) => id === rented.executor_id);
@@ -243,7 +239,7 @@ it('lets nobody command an agent without a signature', async () => {
 });
 
 it('stops cleanly, takes its pods along, and starts again as the same marketplace', async () => {
-  const { body } = await rent();
+  const { body } = await rent(await freeNode());
   await untilRunning((body as PodRow).id);
   const before = market.demo();
   expect(await market.end('SIGINT')).toBe(0);
