@@ -10,7 +10,12 @@ export const COMPILE_CACHE = fileURLToPath(
   new URL('../node_modules/.cache/podwright', import.meta.url),
 );
 
-/** An agent is mostly idle, and its memory is taken from a renter's. */
-export const AGENT_NODE_FLAGS = ['--max-semi-space-size=2', '--optimize-for-size'];
+/**
+ * Arguments of Node for `agent/main.ts` with `args`. Small heaps: an agent is mostly idle, and its memory is
+ * taken from a renter's. The cache is kept per set of flags, so what fills it must run with the same.
+ */
+export function agentArguments(...args: readonly string[]): string[] {
+  return ['--max-semi-space-size=2', '--optimize-for-size', AGENT_MAIN, ...args];
+}
 
-export const AGENT_MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url));
+const AGENT_MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url));

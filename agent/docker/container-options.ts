@@ -2,7 +2,7 @@
 import type { ContainerSpec } from './engine.ts';
 
 /** The engine's default set without NET_RAW, MKNOD and AUDIT_WRITE, which no workload of ours needs. */
-const CAPABILITIES = [
+export const CAPABILITIES = [
   'CHOWN',
   'DAC_OVERRIDE',
   'FOWNER',

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentClient, createAgentClient } from '#shared/agent-api/agent-client.ts';
 import { systemClock } from '#shared/clock.ts';
-import { AGENT_MAIN, AGENT_NODE_FLAGS, COMPILE_CACHE } from '#shared/node-launch.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
@@ -21,7 +21,7 @@ const STOP_WITHIN_MS = 15_000;
 
 /** What `npm run agent` and the marketplace do before a start. */
 function warmCompileCache(): void {
-  execFileSync(process.execPath, [AGENT_MAIN, '--version'], {
+  execFileSync(process.execPath, agentArguments('--version'), {
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
   });
 }
@@ -32,7 +32,7 @@ export async function startBenchAgent(podPorts: string): Promise<BenchAgent> {
   const executorId = systemRandom.uuid();
   const signer = createSigner(systemRandom.bytes(32));
   warmCompileCache();
-  const child = spawn(process.execPath, [...AGENT_NODE_FLAGS, AGENT_MAIN], {
+  const child = spawn(process.execPath, agentArguments(), {
     env: {
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       PATH: process.env['PATH'] ?? '',

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
-import { AGENT_MAIN, AGENT_NODE_FLAGS, COMPILE_CACHE } from '#shared/node-launch.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import type { CappedFile } from './capped-file.ts';
 
 export type AgentProcess = {
@@ -57,7 +57,7 @@ export function superviseAgent(options: AgentProcessOptions): AgentProcess {
   /** Resolves with how the process ended, in words. */
   function runOnce(onFirstReady: () => void): Promise<string> {
     return new Promise((resolve) => {
-      const running = spawn(process.execPath, [...AGENT_NODE_FLAGS, AGENT_MAIN], {
+      const running = spawn(process.execPath, agentArguments(), {
         env: { ...options.environment, NODE_COMPILE_CACHE: COMPILE_CACHE },
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       });

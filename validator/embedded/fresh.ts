@@ -1,6 +1,6 @@
 /** `--fresh`: forgets a local marketplace, its containers first, so that none is left without an owner. */
 import { existsSync, readdirSync } from 'node:fs';
-import { AGENT_MAIN } from '#shared/node-launch.ts';
+import { agentArguments } from '#shared/node-launch.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { emptyHome, type Home } from './home.ts';
 
@@ -15,7 +15,7 @@ export async function startFresh(
 ): Promise<void> {
   for (const executorId of executorIds(home)) {
     progress(`removing the pods of executor ${executorId}`);
-    const result = await runCommand(process.execPath, [AGENT_MAIN, 'remove-all'], {
+    const result = await runCommand(process.execPath, agentArguments('remove-all'), {
       timeoutMs: REMOVAL_TIMEOUT_MS,
       maxOutputBytes: MAX_OUTPUT_BYTES,
       env: {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { createLog, type Log } from '#shared/log.ts';
-import { AGENT_MAIN, COMPILE_CACHE } from '#shared/node-launch.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import type { Random } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -110,7 +110,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
 
 /** So that the first start of an agent is as small and quick as any later one. */
 async function warmAgentCache(): Promise<void> {
-  await runCommand(process.execPath, [AGENT_MAIN, '--version'], {
+  await runCommand(process.execPath, agentArguments('--version'), {
     timeoutMs: WARM_UP_TIMEOUT_MS,
     maxOutputBytes: WARM_UP_OUTPUT_BYTES,
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
