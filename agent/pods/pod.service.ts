@@ -1,5 +1,5 @@
 /** What can be asked of pods: put, get, list, remove, reboot. Intents are durable before they are answered. */
-import { PodSpec, type PodView, type PullProgress } from '#shared/agent-api/pod.ts';
+import type { PodSpec, PodView, PullProgress } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
@@ -89,8 +89,7 @@ export function createPodService(deps: {
 
   return {
     /** Idempotent by generation and content (design, "The agent's HTTP interface"). */
-    async put(id: string, input: PodSpec): Promise<PodView> {
-      const spec = PodSpec.parse(input);
+    async put(id: string, spec: PodSpec): Promise<PodView> {
       const present = records.get(id);
       const repeat = present !== null && isRepeat(present, spec.generation, specHash(spec));
       if (repeat) return viewOf(present);

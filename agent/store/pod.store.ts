@@ -1,10 +1,10 @@
 /** All queries on the tables pods and pod_events. */
 import { z } from 'zod';
-import { DESIRED_STATES, POD_PHASES, ReasonCode } from '#shared/agent-api/pod.ts';
+import { DESIRED_STATES, POD_PHASES, PodSpec, PodView, ReasonCode } from '#shared/agent-api/pod.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
 
-/** Text that parses; what is in it is checked by those who read it. */
-const Json = z.string().refine(isJson, 'Not JSON');
+/** Text that holds what `schema` describes: a row that parses can be worked with. */
+const jsonOf = (schema: z.ZodType) => z.string().refine((text) => holds(text, schema), 'Corrupt');
 
 /** One row of `pods`, column by column. */
 export const PodRow = z.object({
@@ -14,7 +14,7 @@ export const PodRow = z.object({
   phase_since_ms: z.int(),
   generation: z.int(),
   observed_generation: z.int(),
-  spec_json: Json,
+  spec_json: jsonOf(PodSpec),
   spec_hash: z.string(),
   image_id: z.string().nullable(),
   image_digest: z.string().nullable(),
@@ -29,8 +29,8 @@ export const PodRow = z.object({
   reboots_done: z.int(),
   reboot_target: z.int(),
   reboot_from_ms: z.int(),
-  last_exit_json: Json.nullable(),
-  conditions_json: Json,
+  last_exit_json: jsonOf(PodView.shape.last_exit).nullable(),
+  conditions_json: jsonOf(PodView.shape.conditions),
   created_ms: z.int(),
   updated_ms: z.int(),
 });
@@ -105,10 +105,9 @@ export function createPodStore(database: DatabaseSync) {
   };
 }
 
-function isJson(text: string): boolean {
+function holds(text: string, schema: z.ZodType): boolean {
   try {
-    JSON.parse(text);
-    return true;
+    return schema.safeParse(JSON.parse(text)).success;
   } catch {
     return false;
   }
