@@ -56,7 +56,7 @@ export function createPodService(deps: {
     return records.transaction(() => {
       const present = records.get(id);
       if (present !== null && isRepeat(present, spec.generation, content.spec_hash)) return present;
-      if (present === null && livePods() >= MAX_PODS) {
+      if (present === null && records.countLive() >= MAX_PODS) {
         throw new ApiError('conflict', `This host takes no more than ${MAX_PODS} pods`);
       }
       const now = clock.now();
@@ -69,10 +69,6 @@ export function createPodService(deps: {
       leasePorts(id, spec.internal_ports);
       return row;
     });
-  }
-
-  function livePods(): number {
-    return records.list().filter((row) => row.phase !== 'removed').length;
   }
 
   function leasePorts(id: string, internalPorts: readonly number[]): void {

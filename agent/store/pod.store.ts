@@ -53,6 +53,7 @@ export function createPodStore(database: DatabaseSync) {
     `INSERT INTO pods (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `:${name}`).join(', ')})
      ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
   );
+  const countLive = database.prepare(`SELECT count(*) AS live FROM pods WHERE phase <> 'removed'`);
   const addEvent = database.prepare(
     `INSERT INTO pod_events (pod_id, at_ms, phase, reason, message)
      VALUES (:pod_id, :at_ms, :phase, :reason, :message)`,
@@ -86,6 +87,8 @@ export function createPodStore(database: DatabaseSync) {
         return parsed.success ? [parsed.data] : [];
       });
     },
+    /** How many are not removed. */
+    countLive: () => Number(countLive.get()?.['live'] ?? 0),
     /** Inserts or replaces the whole row. */
     put(row: PodRow): void {
       write.run(row);
