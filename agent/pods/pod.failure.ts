@@ -40,12 +40,18 @@ export class NameTaken extends Error {
   override name = 'NameTaken';
 }
 
+/** The pod's network cannot be made right now, as when the engine's address pools are used up. */
+export class NetworkUnavailable extends Error {
+  override name = 'NetworkUnavailable';
+}
+
 /** Reads anything that a step threw. */
 export function failureOf(step: StepKind, error: unknown): Failure {
   const message = messageOf(error);
   if (error instanceof ImageDigestMismatch) return permanent('ImageDigestMismatch', message);
   if (error instanceof PortPoolExhausted) return passing('PortPoolExhausted', message);
   if (error instanceof NameTaken) return { kind: 'name_taken', message };
+  if (error instanceof NetworkUnavailable) return passing('StartFailed', message);
   if (error instanceof EngineError) return engineFailure(step, error);
   return passing('Internal', message);
 }

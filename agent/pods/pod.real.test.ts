@@ -243,3 +243,14 @@ it('restarts a pod that ends by itself, and says how it ended', async () => {
   });
   expect(view.container_id).toBe(pod.container_id);
 });
+
+it('tells a pod that ran out of memory from one that failed', async () => {
+  const agent = startAgent(await newHost());
+  const limits = { cpu_cores: 1, memory_bytes: 2 ** 25, shm_bytes: 2 ** 20, pids: 64 };
+  const pod = await launch(agent, { command: ['sh', '-c', 'sleep 0.2; tail /dev/zero'], limits });
+  const exit = await eventually('the end', async () => {
+    const { body } = await send(agent, 'GET', `/v1/pods/${pod.id}`);
+    return PodView.parse(body).last_exit;
+  });
+  expect(exit).toMatchObject({ oom_killed: true, reason: 'OOMKilled' });
+});

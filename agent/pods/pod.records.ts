@@ -38,6 +38,7 @@ export function createPodRecords(ports: { database: DatabaseSync; pods: PodStore
   return {
     get: (id: string) => pods.get(id),
     list: pods.list,
+    countLive: pods.countLive,
     events: pods.events,
     transaction: <T>(body: () => T) => inTransaction(database, body),
     /** Inserts a row that is not there yet; inside a transaction of the caller's. */

@@ -1,5 +1,5 @@
 /** What can be asked of pods: put, get, list, remove, reboot. Intents are durable before they are answered. */
-import { PodSpec, type PodView, type PullProgress } from '#shared/agent-api/pod.ts';
+import type { PodSpec, PodView, PullProgress } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
@@ -56,7 +56,7 @@ export function createPodService(deps: {
     return records.transaction(() => {
       const present = records.get(id);
       if (present !== null && isRepeat(present, spec.generation, content.spec_hash)) return present;
-      if (present === null && livePods() >= MAX_PODS) {
+      if (present === null && records.countLive() >= MAX_PODS) {
         throw new ApiError('conflict', `This host takes no more than ${MAX_PODS} pods`);
       }
       const now = clock.now();
@@ -69,10 +69,6 @@ export function createPodService(deps: {
       leasePorts(id, spec.internal_ports);
       return row;
     });
-  }
-
-  function livePods(): number {
-    return records.list().filter((row) => row.phase !== 'removed').length;
   }
 
   function leasePorts(id: string, internalPorts: readonly number[]): void {
@@ -89,8 +85,7 @@ export function createPodService(deps: {
 
   return {
     /** Idempotent by generation and content (design, "The agent's HTTP interface"). */
-    async put(id: string, input: PodSpec): Promise<PodView> {
-      const spec = PodSpec.parse(input);
+    async put(id: string, spec: PodSpec): Promise<PodView> {
       const present = records.get(id);
       const repeat = present !== null && isRepeat(present, spec.generation, specHash(spec));
       if (repeat) return viewOf(present);

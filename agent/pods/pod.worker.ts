@@ -51,6 +51,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
   }
 
   function wakeAt(untilMs: number): void {
+    timer.abort();
     timer = new AbortController();
     const waitMs = Math.max(0, untilMs - clock.now());
     clock.sleep(waitMs, timer.signal).then(wake, () => undefined);

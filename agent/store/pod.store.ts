@@ -1,10 +1,10 @@
 /** All queries on the tables pods and pod_events. */
 import { z } from 'zod';
-import { DESIRED_STATES, POD_PHASES, ReasonCode } from '#shared/agent-api/pod.ts';
+import { DESIRED_STATES, POD_PHASES, PodSpec, PodView, ReasonCode } from '#shared/agent-api/pod.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
 
-/** Text that parses; what is in it is checked by those who read it. */
-const Json = z.string().refine(isJson, 'Not JSON');
+/** Text that holds what `schema` describes: a row that parses can be worked with. */
+const jsonOf = (schema: z.ZodType) => z.string().refine((text) => holds(text, schema), 'Corrupt');
 
 /** One row of `pods`, column by column. */
 export const PodRow = z.object({
@@ -14,7 +14,7 @@ export const PodRow = z.object({
   phase_since_ms: z.int(),
   generation: z.int(),
   observed_generation: z.int(),
-  spec_json: Json,
+  spec_json: jsonOf(PodSpec),
   spec_hash: z.string(),
   image_id: z.string().nullable(),
   image_digest: z.string().nullable(),
@@ -29,8 +29,8 @@ export const PodRow = z.object({
   reboots_done: z.int(),
   reboot_target: z.int(),
   reboot_from_ms: z.int(),
-  last_exit_json: Json.nullable(),
-  conditions_json: Json,
+  last_exit_json: jsonOf(PodView.shape.last_exit).nullable(),
+  conditions_json: jsonOf(PodView.shape.conditions),
   created_ms: z.int(),
   updated_ms: z.int(),
 });
@@ -53,6 +53,7 @@ export function createPodStore(database: DatabaseSync) {
     `INSERT INTO pods (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `:${name}`).join(', ')})
      ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
   );
+  const countLive = database.prepare(`SELECT count(*) AS live FROM pods WHERE phase <> 'removed'`);
   const addEvent = database.prepare(
     `INSERT INTO pod_events (pod_id, at_ms, phase, reason, message)
      VALUES (:pod_id, :at_ms, :phase, :reason, :message)`,
@@ -86,6 +87,8 @@ export function createPodStore(database: DatabaseSync) {
         return parsed.success ? [parsed.data] : [];
       });
     },
+    /** How many are not removed. */
+    countLive: () => Number(countLive.get()?.['live'] ?? 0),
     /** Inserts or replaces the whole row. */
     put(row: PodRow): void {
       write.run(row);
@@ -105,10 +108,9 @@ export function createPodStore(database: DatabaseSync) {
   };
 }
 
-function isJson(text: string): boolean {
+function holds(text: string, schema: z.ZodType): boolean {
   try {
-    JSON.parse(text);
-    return true;
+    return schema.safeParse(JSON.parse(text)).success;
   } catch {
     return false;
   }

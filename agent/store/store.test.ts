@@ -2,8 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { PodSpec } from '#shared/agent-api/pod.ts';
 import { inTransaction } from '#shared/sqlite.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { podSpec } from '../../test/fakes/test-agent.ts';
 import { openDatabase, openHome } from './database.ts';
 import { createLeaseStore } from './lease.store.ts';
 import { createPodStore, type PodRow } from './pod.store.ts';
@@ -16,7 +18,7 @@ function row(id: string, change: Partial<PodRow> = {}): PodRow {
     phase_since_ms: 1,
     generation: 1,
     observed_generation: 0,
-    spec_json: '{}',
+    spec_json: JSON.stringify(PodSpec.parse(podSpec())),
     spec_hash: 'hash',
     image_id: null,
     image_digest: null,
@@ -66,11 +68,12 @@ it('leaves a corrupt row out of the list and names it', () => {
   const pods = createPodStore(database);
   pods.put(row('good'));
   pods.put(row('bad-phase'));
-  pods.put(row('bad-spec', { conditions_json: '{' }));
+  pods.put(row('bad-spec', { spec_json: '{}' }));
+  pods.put(row('bad-conditions', { conditions_json: '{' }));
   database.exec(`UPDATE pods SET phase = 'nonsense' WHERE id = 'bad-phase'`);
   const corrupt: string[] = [];
   expect(pods.list((id) => corrupt.push(id)).map(({ id }) => id)).toEqual(['good']);
-  expect(corrupt.toSorted()).toEqual(['bad-phase', 'bad-spec']);
+  expect(corrupt.toSorted()).toEqual(['bad-conditions', 'bad-phase', 'bad-spec']);
 });
 
 it('keeps the newest events of a pod only', () => {

@@ -1,0 +1,57 @@
+/** What all steps of a pod share: their ports, their outcome, and the one way in which they write. */
+import type { PullProgress } from '#shared/agent-api/pod.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Random } from '#shared/random.ts';
+import type { ContainerEngine, ContainerState } from '../docker/engine.ts';
+import type { GpuLeases } from '../gpu/gpu-lease.ts';
+import type { ImageService } from '../images/image.service.ts';
+import type { PodNetworks } from '../network/pod-network.ts';
+import type { PortService } from '../ports/port.service.ts';
+import type { PodRow } from '../store/pod.store.ts';
+import type { GpuMode } from './pod.container.ts';
+import type { PodPatch, PodRecords } from './pod.records.ts';
+
+export type StepPorts = {
+  executorId: string;
+  engine: ContainerEngine;
+  records: PodRecords;
+  images: ImageService;
+  ports: PortService;
+  gpuLeases: GpuLeases;
+  gpuMode(): GpuMode;
+  networks: PodNetworks;
+  clock: Clock;
+  random: Random;
+  onPull(podId: string, progress: PullProgress | null): void;
+};
+
+/** `settled`: nothing is left to do now; otherwise the containers if they are known, or null to look. */
+export type Outcome = 'settled' | { observed: readonly ContainerState[] | null };
+
+export const LOOK: Outcome = { observed: null };
+
+/** Null when nothing was written. */
+export type Commit = (planned: PodRow, decide: (row: PodRow) => PodPatch | null) => PodRow | null;
+
+/** Writes only if what was planned is still wanted; otherwise the next plan sees what has changed. */
+export function createCommit(records: PodRecords): Commit {
+  return (planned, decide) =>
+    records.change(planned.id, (row) =>
+      row.generation === planned.generation && row.desired === planned.desired ? decide(row) : null,
+    );
+}
+
+/** The row's changes once `container` is known to run. */
+export function runningPatch(row: PodRow, container: ContainerState): PodPatch {
+  return {
+    phase: 'running',
+    container_id: container.id,
+    image_id: row.image_id ?? container.imageId,
+    observed_generation: row.generation,
+    reason: null,
+    message: '',
+    next_retry_ms: null,
+    port_conflicts: 0,
+    ...(row.phase === 'rebooting' ? { reboots_done: row.reboot_target } : {}),
+  };
+}
