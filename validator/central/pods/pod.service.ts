@@ -5,6 +5,7 @@ import { microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
+import type { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
 import { listPodEvents, recordEvent } from '../events/event.service.ts';
 import { assertPlace, type FilterSubject, filterNodes } from '../executors/executor.filters.ts';
 import { machineNameOf } from '../executors/executor.row.ts';
@@ -164,9 +165,9 @@ export function createPods(deps: PodsDeps) {
       }),
 
     /** Oldest first, of ended pods as well. */
-    async events(caller: UserIdentity, id: string) {
+    async events(caller: UserIdentity, id: string, query: EventsQuery): Promise<AccountEvent[]> {
       await requireAnyOwnPod(db, caller.accountId, id);
-      return listPodEvents(db, id);
+      return listPodEvents(db, id, query);
     },
   };
 }

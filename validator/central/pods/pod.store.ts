@@ -62,8 +62,8 @@ export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise
   const rows = await db
     .selectFrom('pods')
     .select('executor_id')
-    .distinct()
-    .where((eb) => eb.or([eb('ended_at', 'is', null), eb('ended_at', '>', endedSinceMs)]))
+    .where('ended_at', 'is', null)
+    .union(db.selectFrom('pods').select('executor_id').where('ended_at', '>', endedSinceMs))
     .execute();
   return rows.map((row) => row.executor_id);
 }
