@@ -1,12 +1,13 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/loop.ts';
+import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
 import { registerExecutorRoutes } from './executors/executor.routes.ts';
 import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
-import { createPods } from './pods/pod.service.ts';
+import { createPods, listLaunchTimes } from './pods/pod.service.ts';
 import { registerPodLogRoutes } from './pods/pod-logs.routes.ts';
 import { createPodLogs } from './pods/pod-logs.ts';
 import { createPodSyncJob } from './pods/pod-sync.job.ts';
@@ -22,6 +23,8 @@ import { createValidators } from './validators/validator.service.ts';
 
 /** How often idempotency keys older than their window are removed. */
 const SWEEP_INTERVAL_MS = 600_000;
+/** Launches that an estimate rests on. */
+const LAUNCHES_LOOKED_AT = 5;
 
 export type Market = ReturnType<typeof createMarket>;
 
@@ -44,7 +47,12 @@ export function createMarket(deps: CentralDeps) {
           (await templates.list(null)).filter((template) => template.user_id === null),
       });
       const utilization = createHardwareUtilizations({ db, clock, agents });
-      registerExecutorRoutes(api, { executors, overview, utilization });
+      const estimates = createDeploymentEstimates({
+        db,
+        launchTimes: (executorId, templateId) =>
+          listLaunchTimes(db, executorId, templateId, LAUNCHES_LOOKED_AT),
+      });
+      registerExecutorRoutes(api, { executors, overview, utilization, estimates });
       registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
       registerPodRoutes(api, pods);
       registerPodLogRoutes(api, {

@@ -19,7 +19,7 @@ import { beginRemoval } from './pod-removal.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
 
-export { insertPod } from './pod.store.ts';
+export { insertPod, listLaunchTimes } from './pod.store.ts';
 
 export type PodsDeps = {
   db: Database;

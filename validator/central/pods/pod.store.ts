@@ -129,6 +129,25 @@ export async function endPod(
   });
 }
 
+/** Milliseconds from rent to running of the latest pods of a template on a node. */
+export async function listLaunchTimes(
+  db: Db,
+  executorId: string,
+  templateId: string,
+  limit: number,
+): Promise<number[]> {
+  const rows = await db
+    .selectFrom('pods')
+    .select(['created_at', 'first_running_at'])
+    .where('executor_id', '=', executorId)
+    .where('template_id', '=', templateId)
+    .where('first_running_at', 'is not', null)
+    .orderBy('created_at', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => (row.first_running_at ?? row.created_at) - row.created_at);
+}
+
 /** Raises what the agent has acknowledged, never lowers it. */
 export async function acknowledgeGeneration(db: Db, id: string, generation: number): Promise<void> {
   await db
