@@ -7,7 +7,7 @@ import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
-import { createPods, listLaunchTimes } from './pods/pod.service.ts';
+import { createPods } from './pods/pod.service.ts';
 import { registerPodLogRoutes } from './pods/pod-logs.routes.ts';
 import { createPodLogs } from './pods/pod-logs.ts';
 import { createPodSyncJob } from './pods/pod-sync.job.ts';
@@ -23,8 +23,6 @@ import { createValidators } from './validators/validator.service.ts';
 
 /** How often idempotency keys older than their window are removed. */
 const SWEEP_INTERVAL_MS = 600_000;
-/** Launches that an estimate rests on. */
-const LAUNCHES_LOOKED_AT = 5;
 
 export type Market = ReturnType<typeof createMarket>;
 
@@ -47,11 +45,7 @@ export function createMarket(deps: CentralDeps) {
           (await templates.list(null)).filter((template) => template.user_id === null),
       });
       const utilization = createHardwareUtilizations({ db, clock, agents });
-      const estimates = createDeploymentEstimates({
-        db,
-        launchTimes: (executorId, templateId) =>
-          listLaunchTimes(db, executorId, templateId, LAUNCHES_LOOKED_AT),
-      });
+      const estimates = createDeploymentEstimates({ db, launchTimes: pods.launchTimes });
       registerExecutorRoutes(api, { executors, overview, utilization, estimates });
       registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
       registerPodRoutes(api, pods);

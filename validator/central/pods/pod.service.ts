@@ -14,12 +14,15 @@ import type { Caller } from './caller.ts';
 import { podRow, statusOf } from './pod.row.ts';
 import type { PodDetailResponse, PodListItemResponse, PodListQuery } from './pod.schemas.ts';
 import { POD_STATES, podStateOf, sourcesOf, wirePhase } from './pod.state.ts';
-import { changePod, findPod, listLiveOn, listVisible } from './pod.store.ts';
+import { changePod, findPod, listLaunchTimes, listLiveOn, listVisible } from './pod.store.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
 
-export { insertPod, listLaunchTimes } from './pod.store.ts';
+export { insertPod } from './pod.store.ts';
+
+/** Launches that an estimate rests on. */
+const LAUNCHES_LOOKED_AT = 5;
 
 export type PodsDeps = {
   db: Database;
@@ -163,6 +166,10 @@ export function createPods(deps: PodsDeps) {
         }
         return setRemoval(tx, pod, null);
       }),
+
+    /** Milliseconds from rent to running of anybody's latest pods of the template on the node. */
+    launchTimes: (executorId: string, templateId: string) =>
+      listLaunchTimes(db, executorId, templateId, LAUNCHES_LOOKED_AT),
 
     /** Oldest first, of ended pods as well. */
     async events(caller: UserIdentity, id: string, query: EventsQuery): Promise<AccountEvent[]> {
