@@ -1,6 +1,7 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/loop.ts';
+import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
 import { registerExecutorRoutes } from './executors/executor.routes.ts';
 import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
@@ -46,7 +47,8 @@ export function createMarket(deps: CentralDeps) {
           (await templates.list(null)).filter((template) => template.user_id === null),
       });
       const utilization = createHardwareUtilizations({ db, clock, agents });
-      registerExecutorRoutes(api, { executors, overview, utilization });
+      const estimates = createDeploymentEstimates({ db, launchTimes: pods.launchTimes });
+      registerExecutorRoutes(api, { executors, overview, utilization, estimates });
       registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
       registerPodRoutes(api, pods);
       registerPodLogRoutes(api, {

@@ -1,7 +1,12 @@
 /** The public node routes (contract 3). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userIfAny } from '../auth/identity.ts';
+import { userIfAny, userOf } from '../auth/identity.ts';
+import {
+  DeploymentEstimateQuery,
+  DeploymentEstimateResponse,
+  type DeploymentEstimates,
+} from './deployment-estimate.ts';
 import { funnelText } from './executor.filters.ts';
 import {
   DefaultDockerImage,
@@ -27,11 +32,12 @@ export type ExecutorRoutesDeps = {
   executors: Executors;
   overview: MarketOverview;
   utilization: HardwareUtilizations;
+  estimates: DeploymentEstimates;
 };
 
 /** Registers them. */
 export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps): void {
-  const { executors, overview, utilization } = deps;
+  const { executors, overview, utilization, estimates } = deps;
   api.get(
     '/executors',
     {
@@ -75,6 +81,18 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       },
     },
     (request) => overview.defaultImages(request.query.gpu_model),
+  );
+  api.get(
+    '/executors/deployment-estimate',
+    {
+      config: { auth: 'user' },
+      schema: {
+        tags,
+        querystring: DeploymentEstimateQuery,
+        response: { 200: DeploymentEstimateResponse },
+      },
+    },
+    (request) => estimates(userOf(request).accountId, request.query),
   );
   api.get(
     '/executors/:executor_uuid/rentability',

@@ -34,8 +34,14 @@ export type PodLogs = ReturnType<typeof createPodLogs>;
 
 type Upstream = AsyncGenerator<LogFrame>;
 type Position = { tail: number; since?: string };
-/** Where a stream is: what comes next, and what to ask for should the agent be lost. */
-type Reading = { at: Position; retryMs: number; checkAtMs: number };
+/** Where a stream is: what to ask for should the agent be lost, and when. */
+type Reading = {
+  at: Position;
+  retryMs: number;
+  checkAtMs: number;
+  /** The last upstream ended without having said so. */
+  lost: boolean;
+};
 
 /** Opens log streams. */
 export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
@@ -57,22 +63,17 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
     signal: AbortSignal,
   ): AsyncGenerator<string> {
     let checks = 0;
-    for await (const frame of framesOrIdle(upstream, {
-      clock,
-      idleMs: CHECK_INTERVAL_MS,
-      signal,
-    })) {
+    reading.lost = true;
+    const frames = framesOrIdle(upstream, { clock, idleMs: CHECK_INTERVAL_MS, signal });
+    for await (const frame of frames) {
       if (frame !== IDLE && 'log' in frame) {
         reading.at = { tail: MAX_TAIL, since: frame.id };
         reading.retryMs = FIRST_RETRY_MS;
-      }
-      // The agent's end is not the stream's: why it ended is for the caller to find out.
-      if (
-        frame !== IDLE &&
-        !('meta' in frame && frame.meta === 'end') &&
-        Object.keys(frame).length > 0
-      ) {
         yield dataFrame(frame);
+      } else if (frame !== IDLE && 'meta' in frame) {
+        // The agent's end is not the stream's: what it means is for the caller to find out.
+        if (frame.meta === 'end') reading.lost = false;
+        else yield dataFrame(frame);
       }
       if (clock.monotonicMs() < reading.checkAtMs) continue;
       reading.checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
@@ -89,11 +90,9 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
     gone: AbortSignal,
   ): AsyncGenerator<string> {
     const signal = AbortSignal.any([gone, stopping]);
-    const checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
-    const reading: Reading = { at: positionOf(request), retryMs: FIRST_RETRY_MS, checkAtMs };
+    const reading = beginning(request, clock.monotonicMs() + CHECK_INTERVAL_MS);
     let upstream = first;
     for (;;) {
-      const wasOpen = upstream !== null;
       if (upstream !== null) yield* relay(upstream, request, reading, signal);
       if (gone.aborted) return;
       const reason = await endReason(request);
@@ -101,7 +100,8 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
         yield dataFrame({ meta: 'end', reason });
         return;
       }
-      if (wasOpen) yield dataFrame({ meta: 'gap', reason: 'node_lost' });
+      if (reading.lost) yield dataFrame({ meta: 'gap', reason: 'node_lost' });
+      reading.lost = false;
       await clock.sleep(reading.retryMs, signal).catch(() => undefined);
       reading.retryMs = Math.min(reading.retryMs * 2, LAST_RETRY_MS);
       upstream = await client
@@ -115,7 +115,7 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
     upstream: Upstream | null,
     gone: AbortSignal,
   ): AsyncGenerator<string> {
-    const reading = { at: positionOf(request), retryMs: FIRST_RETRY_MS, checkAtMs: Infinity };
+    const reading = beginning(request, Number.POSITIVE_INFINITY);
     if (upstream !== null) yield* relay(upstream, request, reading, gone);
     yield dataFrame({ meta: 'end', reason: 'complete' });
   }
@@ -138,6 +138,10 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
         : readOnce(request, upstream, gone);
     },
   };
+}
+
+function beginning(request: LogRequest, checkAtMs: number): Reading {
+  return { at: positionOf(request), retryMs: FIRST_RETRY_MS, checkAtMs, lost: false };
 }
 
 async function requireReadable(db: Database, request: LogRequest): Promise<Pod> {

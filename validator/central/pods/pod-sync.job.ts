@@ -9,6 +9,8 @@ import { endOldFailures, removeDuePods } from './pod-upkeep.ts';
 const TICK_MS = 300;
 /** Pause between passes over an executor on which nothing is under way. */
 const CALM_INTERVAL_MS = 10_000;
+/** Pause after a refusal that may pass: a GPU still in use, a pod not yet fit to reboot. */
+const REFUSED_INTERVAL_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
 const LAST_BACKOFF_MS = 30_000;
 const MAX_CONCURRENT = 16;
@@ -114,6 +116,8 @@ function pauseAfter(result: SyncResult, failures: number): number {
       return 0;
     case 'calm':
       return CALM_INTERVAL_MS;
+    case 'refused':
+      return REFUSED_INTERVAL_MS;
     case 'unreachable':
       return Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), LAST_BACKOFF_MS);
   }

@@ -16,6 +16,9 @@ export const REMOVAL_PHASE: WirePhase = 'deleting';
 /** The phase of a failed creation of which nothing is left on the node. */
 export const GONE_PHASE = '';
 
+/** Not started again when the agent has lost them; their removal is the renter's to ask for. */
+const LEFT_ALONE: readonly PodState[] = ['failed', 'broken', 'stopped'];
+
 export type SyncStep =
   /** Send the spec. `anew`: the agent had it once and lost it, so its counts begin again. */
   | { do: 'put'; anew: boolean }
@@ -32,8 +35,7 @@ export function nextStep(pod: Pod, view: PodView | undefined): SyncStep {
   const state = podStateOf(pod.state);
   if (REMOVAL_STATES.includes(state)) return removalStep(pod, view);
   if (view === undefined || view.phase === 'removed') {
-    // What has failed is not started again; its removal is the renter's to ask for.
-    return state === 'failed'
+    return LEFT_ALONE.includes(state)
       ? { do: 'wait' }
       : { do: 'put', anew: pod.acknowledged_generation > 0 };
   }

@@ -141,9 +141,14 @@ describe('a launch', () => {
     const id = await rentOne();
     await market.sync();
     expect(await pod(id)).toMatchObject({ status: 'PENDING' });
+    const puts = () => host.calls.filter((call) => call.startsWith('put')).length;
+    await later(300);
+    expect(puts()).toBe(1);
+    await later(1_700);
+    expect(puts()).toBe(2);
     await later(600_000);
     expect(await pod(id)).toMatchObject({ status: 'CREATION_FAILED' });
-    await market.sync();
+    await later(2_000);
     expect(await freeGpus()).toBe(2);
   });
 
@@ -244,6 +249,21 @@ describe('what the agent has', () => {
     await later(10_000);
     expect(host.pods.has(stranger)).toBe(true);
     expect(host.calls).not.toContain(`delete ${stranger}`);
+  });
+
+  it('is failed when its id was removed on the node behind our back', async () => {
+    const id = await rentOne();
+    await market.sync();
+    host.pods.clear();
+    host.refusal = new ApiError('conflict', 'its id cannot be used again');
+    await later(10_000);
+    expect(await pod(id)).toMatchObject({
+      status: 'FAILED',
+      message: 'its id cannot be used again',
+    });
+    await remove(id);
+    await market.sync();
+    expect(await freeGpus()).toBe(2);
   });
 
   it('counts as unknown after 60 s of silence, and as running again after', async () => {

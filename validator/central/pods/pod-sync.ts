@@ -21,6 +21,8 @@ const FATAL_CODES: readonly ErrorCode[] = [
   'validation_error',
   'bad_request',
   'client_error',
+  // The id was removed on the node, or stands there for something else.
+  'conflict',
 ];
 
 /** Ids of unknown pods that were logged: each once, the memory bounded. */
@@ -28,8 +30,8 @@ const MAX_LOGGED_IDS = 1_000;
 
 export type SyncDeps = { db: Database; clock: Clock; random: Random; log: Log; agents: Agents };
 
-/** How an executor was found. */
-export type SyncResult = 'busy' | 'calm' | 'unreachable';
+/** How an executor was found; `refused`: its agent answers, yet does not do as asked for the time being. */
+export type SyncResult = 'busy' | 'calm' | 'refused' | 'unreachable';
 
 /** One pass over one executor. Never rejects because an agent does not answer. */
 export function createPodSync(deps: SyncDeps) {
@@ -43,9 +45,8 @@ export function createPodSync(deps: SyncDeps) {
       const view = await client.putPod(pod.id, JSON.parse(pod.spec_json) as PodSpecInput);
       await record.observed(pod, view);
     } catch (error) {
-      if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
-      if (FATAL_CODES.includes(error.code)) await record.refused(pod, error.message);
-      else log.warn({ pod_id: pod.id, code: error.code }, 'launch refused, trying again');
+      if (!(error instanceof ApiError) || !FATAL_CODES.includes(error.code)) throw error;
+      await record.refused(pod, error.message);
     }
   }
 
@@ -90,17 +91,24 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
-  /** A refusal concerns one pod; no answer concerns them all and ends the pass. */
-  async function performAll(client: AgentClient, pods: Pod[], views: PodView[]): Promise<void> {
+  /** A refusal concerns one pod; no answer concerns them all and ends the pass. False when one was refused. */
+  async function performAll(
+    client: AgentClient,
+    pods: readonly Pod[],
+    views: readonly PodView[],
+  ): Promise<boolean> {
     const byId = new Map(views.map((view) => [view.id, view]));
+    let isAllDone = true;
     for (const pod of pods) {
       try {
         await perform(client, pod, nextStep(pod, byId.get(pod.id)));
       } catch (error) {
         if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
-        log.warn({ pod_id: pod.id, code: error.code, err: error }, 'the agent refused');
+        log.warn({ pod_id: pod.id, code: error.code }, `an agent refused: ${error.message}`);
+        isAllDone = false;
       }
     }
+    return isAllDone;
   }
 
   async function giveUpLateLaunches(executorId: string): Promise<void> {
@@ -114,11 +122,12 @@ export function createPodSync(deps: SyncDeps) {
   return async function syncExecutor(executorId: string): Promise<SyncResult> {
     const client = deps.agents.clientOf(executorId);
     const pods = await listAliveOn(db, executorId);
+    let isAllDone: boolean;
     try {
       const views = await client.listPods();
       const executor = await findExecutor(db, executorId);
       if (executor !== undefined) await noteSeen(db, executor, clock.now());
-      await performAll(client, pods, views);
+      isAllDone = await performAll(client, pods, views);
       const known = new Set(pods.map((pod) => pod.id));
       const strays = views.filter((view) => !known.has(view.id) && view.desired === 'running');
       await tidy(client, executorId, strays);
@@ -129,6 +138,7 @@ export function createPodSync(deps: SyncDeps) {
       return 'unreachable';
     }
     await giveUpLateLaunches(executorId);
+    if (!isAllDone) return 'refused';
     return (await listAliveOn(db, executorId)).some(needsAttention) ? 'busy' : 'calm';
   };
 }

@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { ApiError } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../auth/identity.ts';
+import { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
 import { callerOf } from './caller.ts';
 import {
   PodDeletedResponse,
   PodDetailQuery,
   PodDetailResponse,
-  PodEventRow,
   PodListItemResponse,
   PodListQuery,
   PodParams,
@@ -99,7 +99,15 @@ export function registerPodRoutes(api: HttpServer, pods: Pods): void {
   );
   api.get(
     '/pods/:id/events',
-    { config, schema: { tags, params: PodParams, response: { 200: z.array(PodEventRow) } } },
-    (request) => pods.events(userOf(request), request.params.id),
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        querystring: EventsQuery,
+        response: { 200: z.array(AccountEvent) },
+      },
+    },
+    (request) => pods.events(userOf(request), request.params.id, request.query),
   );
 }

@@ -1,5 +1,6 @@
 /** What the pod routes take and answer (contract 5). */
 import { z } from 'zod';
+import { AccountEvent } from '../events/event.schemas.ts';
 import { NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
 import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
@@ -104,14 +105,11 @@ export type PodListItemResponse = z.output<typeof PodListItemResponse>;
 /** One pod as every mutating pod route answers it. */
 export const PodResponse = z.object(podListShape).meta({ id: 'Pod' });
 
-/** An entry of a pod's or an account's log; its members are the events concept's. */
-export const PodEventRow = z.looseObject({ id: z.string(), event_type: z.string() });
-
 export const PodDetailResponse = z
   .object({
     ...podListShape,
     executor_status: z.object({ logs: z.array(z.string()) }),
-    last_event: PodEventRow.nullable(),
+    last_event: AccountEvent.nullable(),
     backup_config: z.null(),
     /** Only on the tombstone of a deleted pod. */
     deleted_at: z.string().optional(),

@@ -5,6 +5,7 @@ import { microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
+import type { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
 import { listPodEvents, recordEvent } from '../events/event.service.ts';
 import { assertPlace, type FilterSubject, filterNodes } from '../executors/executor.filters.ts';
 import { machineNameOf } from '../executors/executor.row.ts';
@@ -13,12 +14,15 @@ import type { Caller } from './caller.ts';
 import { podRow, statusOf } from './pod.row.ts';
 import type { PodDetailResponse, PodListItemResponse, PodListQuery } from './pod.schemas.ts';
 import { POD_STATES, podStateOf, sourcesOf, wirePhase } from './pod.state.ts';
-import { changePod, findPod, listLiveOn, listVisible } from './pod.store.ts';
+import { changePod, findPod, listLaunchTimes, listLiveOn, listVisible } from './pod.store.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
 
 export { insertPod } from './pod.store.ts';
+
+/** Launches that an estimate rests on. */
+const LAUNCHES_LOOKED_AT = 5;
 
 export type PodsDeps = {
   db: Database;
@@ -163,10 +167,14 @@ export function createPods(deps: PodsDeps) {
         return setRemoval(tx, pod, null);
       }),
 
+    /** Milliseconds from rent to running of anybody's latest pods of the template on the node. */
+    launchTimes: (executorId: string, templateId: string) =>
+      listLaunchTimes(db, executorId, templateId, LAUNCHES_LOOKED_AT),
+
     /** Oldest first, of ended pods as well. */
-    async events(caller: UserIdentity, id: string) {
+    async events(caller: UserIdentity, id: string, query: EventsQuery): Promise<AccountEvent[]> {
       await requireAnyOwnPod(db, caller.accountId, id);
-      return listPodEvents(db, id);
+      return listPodEvents(db, id, query);
     },
   };
 }

@@ -62,8 +62,8 @@ export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise
   const rows = await db
     .selectFrom('pods')
     .select('executor_id')
-    .distinct()
-    .where((eb) => eb.or([eb('ended_at', 'is', null), eb('ended_at', '>', endedSinceMs)]))
+    .where('ended_at', 'is', null)
+    .union(db.selectFrom('pods').select('executor_id').where('ended_at', '>', endedSinceMs))
     .execute();
   return rows.map((row) => row.executor_id);
 }
@@ -127,6 +127,25 @@ export async function endPod(
     phase: '',
     hold_uusd: 0,
   });
+}
+
+/** Milliseconds from rent to running of the latest pods of a template on a node. */
+export async function listLaunchTimes(
+  db: Db,
+  executorId: string,
+  templateId: string,
+  limit: number,
+): Promise<number[]> {
+  const rows = await db
+    .selectFrom('pods')
+    .select(['created_at', 'first_running_at'])
+    .where('executor_id', '=', executorId)
+    .where('template_id', '=', templateId)
+    .where('first_running_at', 'is not', null)
+    .orderBy('created_at', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => (row.first_running_at ?? row.created_at) - row.created_at);
 }
 
 /** Raises what the agent has acknowledged, never lowers it. */

@@ -44,7 +44,7 @@ export function createNodes({ db, clock, random }: NodesDeps) {
         provider_id: caller.providerId,
         ip_address: body.ipAddress,
         port: body.port,
-        gpu_type: entry.name,
+        gpu_type: body.gpuType,
         gpu_count: body.gpuCount,
         price_uusd_per_gpu_hour: price,
       };

@@ -1,31 +1,37 @@
 /** Which SSH keys a new pod gets. Pure. */
 import { ApiError } from '#shared/errors.ts';
+import type { SshKey } from '../db/tables.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
+import { parsePublicKey } from '../ssh-keys/public-key.ts';
 
 /** Those of the request, named like the account's where they are the account's; else all of the account's. */
 export function chosenKeys(
   given: string | readonly string[] | null | undefined,
-  registered: readonly PodSshKey[],
+  registered: readonly SshKey[],
 ): PodSshKey[] {
-  const wanted = [given ?? []].flat().map((key) => key.trim());
-  const present = [...new Set(wanted)].filter((key) => key !== '');
+  const wanted = [given ?? []].flat().filter((key) => key.trim() !== '');
   const keys =
-    present.length === 0
+    wanted.length === 0
       ? registered.map(({ id, name, public_key }) => ({ id, name, public_key }))
-      : present.map((key) => namedKey(key, registered));
+      : distinct(wanted.map((key) => namedKey(key, registered)));
   if (keys.length > 0) return keys;
   throw new ApiError('bad_request', 'There is no SSH key to put on the pod', {
     hint: 'Register one with POST /ssh-keys or send user_public_key.',
   });
 }
 
-function namedKey(publicKey: string, registered: readonly PodSshKey[]): PodSshKey {
-  const known = registered.find((key) => sameKey(key.public_key, publicKey));
-  return { id: known?.id ?? null, name: known?.name ?? '', public_key: publicKey };
+function namedKey(pasted: string, registered: readonly SshKey[]): PodSshKey {
+  const parsed = parsePublicKey(pasted);
+  if ('problem' in parsed) {
+    throw new ApiError('bad_request', `user_public_key: ${parsed.problem}`, {
+      hint: 'Send the line of the .pub file as it is.',
+    });
+  }
+  const { text, fingerprint } = parsed.key;
+  const known = registered.find((key) => key.fingerprint === fingerprint);
+  return { id: known?.id ?? null, name: known?.name ?? '', public_key: text };
 }
 
-/** Type and key material; the comment does not count. */
-function sameKey(a: string, b: string): boolean {
-  const material = (key: string) => key.trim().split(/\s+/).slice(0, 2).join(' ');
-  return material(a) === material(b);
+function distinct(keys: readonly PodSshKey[]): PodSshKey[] {
+  return [...new Map(keys.map((key) => [key.public_key, key])).values()];
 }

@@ -169,6 +169,9 @@ export const foundation = ({ int, real, serial, tableEnd }: SqlWords): string[] 
   ) ${tableEnd}`,
   'create index pods_by_account on pods (account_id, state)',
   'create index pods_alive on pods (executor_id) where ended_at is null',
+  'create index pods_by_executor on pods (executor_id, template_id, created_at)',
+  'create index pods_ended on pods (ended_at) where ended_at is not null',
+  'create index pods_to_remove on pods (removal_at) where ended_at is null and removal_at is not null',
   `create table events (
     seq ${serial},
     id text not null unique,
