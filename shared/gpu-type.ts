@@ -1,22 +1,26 @@
-/** The short type of a GPU, as clients of this market derive it from the full name (contract 3.1). */
+/** The short GPU type that clients and we read out of a full NVIDIA name (contract 3.1). Pure. */
 
-const SHORT_TYPES = [/RTX\s*\d{4}/, /[HBL]\d{2,3}S?/, /A\d{2,4}/];
-/** Words that say nothing about the model. */
-const FILLER = /^(NVIDIA|Tesla|Quadro|GeForce)\s+/i;
+/** In order; the first that is found names the type. */
+const PATTERNS = [/RTX\s*\d{4}/, /[HBL]\d{2,3}S?/, /A\d{2,4}/] as const;
+/** A name that no pattern knows is shortened to this many words, the vendor left out. */
+const FALLBACK_WORDS = 2;
 
-/** `NVIDIA H100 80GB HBM3` -> `H100`; names without a known pattern -> their first two words. */
-export function shortGpuType(name: string): string {
-  for (const pattern of SHORT_TYPES) {
-    const found = pattern.exec(name);
-    if (found !== null) return found[0].replace(/\s+/g, '');
+/** `NVIDIA H100 80GB HBM3` -> `H100`; a name of unknown shape gives its first words. */
+export function shortGpuType(machineName: string): string {
+  for (const pattern of PATTERNS) {
+    const found = pattern.exec(machineName)?.[0];
+    if (found !== undefined) return found.replace(/\s+/g, ' ');
   }
-  let rest = name.trim();
-  while (FILLER.test(rest)) rest = rest.replace(FILLER, '');
-  return rest.split(/\s+/).slice(0, 2).join(' ');
+  const words = machineName.split(/\s+/).filter((word) => word !== '' && !/^nvidia$/i.test(word));
+  return words.slice(0, FALLBACK_WORDS).join(' ');
 }
 
-/** Whether an offered type (`H100`, or a full name) and a measured full name mean one model. */
-export function gpuTypesMatch(offered: string, measured: string): boolean {
-  const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
-  return same(offered, measured) || same(shortGpuType(offered), shortGpuType(measured));
+/** Whether `wanted`, a short type or a full name, means the node's GPU. */
+export function matchesGpuType(machineName: string, wanted: string): boolean {
+  const asked = normalized(wanted);
+  return asked === normalized(machineName) || asked === normalized(shortGpuType(machineName));
+}
+
+function normalized(name: string): string {
+  return name.toUpperCase().replace(/\s+/g, '');
 }

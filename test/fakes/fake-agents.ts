@@ -6,7 +6,7 @@ import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Agents } from '../../validator/central/ports.ts';
-import { testInventory } from './test-inventory.ts';
+import { testInventory } from '../fixtures/host-inventory.ts';
 
 const FIRST_PORT = 31_000;
 

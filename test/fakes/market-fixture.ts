@@ -2,13 +2,13 @@
 import type { InjectOptions } from 'fastify';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
+import { type InventoryWish, testInventory } from '../fixtures/host-inventory.ts';
 import {
   createTestCentral,
   type TestAccount,
   type TestCentralOverrides,
 } from './central-fixture.ts';
 import { createFakeAgents } from './fake-agents.ts';
-import { type InventoryWish, testInventory } from './test-inventory.ts';
 
 /** A seed of one repeated byte. */
 export function testSigner(byte: number) {

@@ -2,7 +2,6 @@
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
-import type { HttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
@@ -56,6 +55,3 @@ export type CentralDeps = {
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;
 };
-
-/** Registers routes on `server`, whose prefix is already set; each states its `config.auth`. */
-export type RegisterRoutes = (server: HttpServer, deps: CentralDeps) => void;

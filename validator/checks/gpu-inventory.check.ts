@@ -1,5 +1,5 @@
 /** What the agent measured is what the provider offers: readable, real, of the claimed type and count. */
-import { gpuTypesMatch } from '#shared/gpu-type.ts';
+import { matchesGpuType } from '#shared/gpu-type.ts';
 import type { Check, Outcome } from './check.ts';
 
 export const gpuInventoryCheck: Check = {
@@ -37,7 +37,7 @@ export const gpuInventoryCheck: Check = {
     if (new Set(gpu.devices.map((device) => device.uuid)).size !== names.length) {
       return failed('GPU_DUPLICATE', measured, 'Two GPUs have one UUID', 'Reinstall the driver.');
     }
-    const other = names.find((name) => !gpuTypesMatch(executor.gpu_type, name));
+    const other = names.find((name) => !matchesGpuType(name, executor.gpu_type));
     if (other !== undefined) {
       return failed(
         'GPU_MODEL_MISMATCH',

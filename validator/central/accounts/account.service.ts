@@ -119,12 +119,6 @@ export async function accountOf(db: Db, caller: UserIdentity): Promise<Account> 
   return account;
 }
 
-/** The account's balance as it stands, nothing held: what it is while nothing can be rented. */
-export const postedBalance: BalanceOf = async (db, accountId) => {
-  const account = await findAccount(db, accountId);
-  return { posted: account?.balance_uusd ?? 0, held: 0, burnPerHour: 0 };
-};
-
 /** The form in which addresses are compared. */
 export function normalEmail(email: string): string {
   return email.trim().toLowerCase();

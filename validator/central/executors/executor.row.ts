@@ -1,9 +1,9 @@
 /** How an executor looks on the wire (contract 3.1). Pure. */
 import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { shortGpuType } from '#shared/gpu-type.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { ExecutorDetailResponse, ExecutorLocation } from './executor.schemas.ts';
 import type { ExecutorEntry } from './executor.store.ts';
-import { shortGpuType } from './gpu-type.ts';
 import { huidOf } from './huid.ts';
 import { cudaVersionNumber, specsOf } from './specs.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { testInventory } from '../../../test/fakes/test-inventory.ts';
+import { testInventory } from '../../../test/fixtures/host-inventory.ts';
 import { freeSlotsFor } from './gpu-slots.ts';
 
 const ID = '11111111-1111-4111-8111-111111111111';

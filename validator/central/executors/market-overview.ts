@@ -1,5 +1,6 @@
 /** The market in figures: by machine, by capacity, and which image a GPU is rented with. */
 import { ApiError } from '#shared/errors.ts';
+import { matchesGpuType, shortGpuType } from '#shared/gpu-type.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { Database } from '../db/tables.ts';
 import { catalogueEntryOf, MACHINE_CATALOGUE } from '../providers/machine-catalogue.ts';
@@ -12,7 +13,6 @@ import type {
   MachineResponse,
 } from './executor.schemas.ts';
 import { type ExecutorEntry, listOffered } from './executor.store.ts';
-import { matchesGpuType, shortGpuType } from './gpu-type.ts';
 
 /** GPU counts that capacity is told for. */
 const CAPACITY_SIZES = [1, 2, 4, 8] as const;

@@ -1,5 +1,5 @@
 /** The GPU types of the market and their reference prices: what a node may cost hangs on these. */
-import { matchesGpuType, shortGpuType } from '../executors/gpu-type.ts';
+import { matchesGpuType, shortGpuType } from '#shared/gpu-type.ts';
 
 export type CatalogueEntry = { name: string; usdPerGpuHour: number };
 

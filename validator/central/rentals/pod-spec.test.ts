@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { testInventory } from '../../../test/fakes/test-inventory.ts';
+import { testInventory } from '../../../test/fixtures/host-inventory.ts';
 import type { Template } from '../db/tables.ts';
 import { podSpecFor } from './pod-spec.ts';
 

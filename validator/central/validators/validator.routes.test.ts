@@ -6,7 +6,7 @@ import {
   type TestMarket,
   testSigner,
 } from '../../../test/fakes/market-fixture.ts';
-import { testInventory } from '../../../test/fakes/test-inventory.ts';
+import { testInventory } from '../../../test/fixtures/host-inventory.ts';
 
 const FAILED: CheckResult = {
   check_id: 'gpu.runtime',
