@@ -38,6 +38,11 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
     labelNames: ['reason'],
     registers,
   });
+  const unknownContainers = new Counter({
+    name: `${PREFIX}unknown_containers_total`,
+    help: 'Containers with our label found without a pod; they are reported, never removed.',
+    registers,
+  });
   const leases = new Gauge({
     name: `${PREFIX}gpu_lease_state`,
     help: '1 for the present state of each GPU.',
@@ -73,6 +78,7 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
 
   return {
     authFailed: (reason: string) => authFailures.inc({ reason }),
+    foundUnknownContainer: () => unknownContainers.inc(),
 
     /** `phases` holds the phase of every pod. */
     setPods(phases: readonly PodPhase[]): void {

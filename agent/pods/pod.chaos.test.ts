@@ -143,8 +143,8 @@ function expectSettled(agent: Agent, engine: FakeEngine, ids: readonly string[])
     const view = viewOrNull(agent, id);
     if (view === null || view.phase === 'removed') {
       expect(found).toEqual([]);
-      expect(agent.portLeases.portsOf(id)).toEqual([]);
-      expect(agent.gpuLeases.uuidsOf(id)).toEqual([]);
+      expect(agent.core.portLeases.portsOf(id)).toEqual([]);
+      expect(agent.core.gpuLeases.uuidsOf(id)).toEqual([]);
       continue;
     }
     expect(view).toMatchObject({ desired: 'running', phase: 'running', reason: null });

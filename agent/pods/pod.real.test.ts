@@ -7,7 +7,7 @@ import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
+import { createTestAgent, podSpec, unknownContainers } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
 import { LABELS } from '../docker/engine.ts';
@@ -113,7 +113,7 @@ it('launches a pod that answers on its port, repeats without effect, and removes
   await podIn(agent, pod.id, 'removed');
   expect(await engine.listContainers(ownerOf(host.executorId))).toEqual([]);
   expect(await engine.listNetworks(ownerOf(host.executorId))).toEqual([]);
-  expect(agent.portLeases.portsOf(pod.id)).toEqual([]);
+  expect(agent.core.portLeases.portsOf(pod.id)).toEqual([]);
   expect((await send(agent, 'DELETE', `/v1/pods/${pod.id}`)).body).toMatchObject({
     phase: 'removed',
   });
@@ -127,7 +127,7 @@ it('finds its pod again after a restart of the agent', async () => {
   expect(await pageOf(pod)).toContain('running');
 
   const second = startAgent(host);
-  await second.reconcile.runOnce();
+  await second.core.reconcile.runOnce();
   const found = await podIn(second, pod.id, 'running');
   expect(found).toMatchObject({
     container_id: pod.container_id,
@@ -193,8 +193,8 @@ it('keeps to its own objects when two agents share an engine', async () => {
   const [first, second] = [startAgent(one), startAgent(two)];
   const pod = await launch(first);
   const other = await launch(second);
-  await second.reconcile.runOnce();
-  expect(second.unknownContainers()).toBe(0);
+  await second.core.reconcile.runOnce();
+  expect(await unknownContainers(second)).toBe(0);
   expect((await send(second, 'DELETE', `/v1/pods/${pod.id}`)).status).toBe(404);
   await send(second, 'DELETE', `/v1/pods/${other.id}`);
   await podIn(second, other.id, 'removed');

@@ -3,7 +3,12 @@ import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
+import {
+  createTestAgent,
+  fakeGpus,
+  podSpec,
+  unknownContainers,
+} from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import { EngineError, LABELS } from '../docker/engine.ts';
 import { TOMBSTONE_MS } from './reconcile.job.ts';
@@ -142,7 +147,7 @@ it('leaves no trace of a pod whose GPU is held', async () => {
   const second = agent.pods.put(ID_2, spec({ gpu_uuids: [GPU] }));
   await expect(second).rejects.toMatchObject({ code: 'gpu_unavailable', status: 409 });
   expect(() => agent.pods.get(ID_2)).toThrow('no such pod');
-  expect(agent.portLeases.freeCount()).toBe(1);
+  expect(agent.core.portLeases.freeCount()).toBe(1);
 });
 
 it('blocks a GPU whose processes outlive the pod until they are gone', async () => {
@@ -267,7 +272,7 @@ it('reports a container of ours that belongs to no pod, once, and leaves it', as
     ...{ network: null, ports: [], gpuUuids: [], limits, stopGraceSeconds: 0 },
   });
   await pass(60_000);
-  expect(agent.unknownContainers()).toBe(1);
+  expect(await unknownContainers(agent)).toBe(1);
   expect(engine.containers.size).toBe(1);
 });
 

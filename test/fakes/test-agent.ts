@@ -56,3 +56,9 @@ export function podSpec(change: Partial<PodSpecInput> = {}): PodSpecInput {
     ...change,
   };
 }
+
+/** How many containers without a pod the agent has reported, as its metrics tell. */
+export async function unknownContainers(agent: Agent): Promise<number> {
+  const { body } = await agent.server.inject('/metrics');
+  return Number(/^podwright_agent_unknown_containers_total (\d+)$/m.exec(body)?.[1]);
+}
