@@ -14,7 +14,8 @@ import { findPod } from './pod.store.ts';
 const CHECK_INTERVAL_MS = 5_000;
 const KEEP_ALIVE_INTERVAL_MS = 15_000;
 const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 10_000;
+/** No longer than the pause between checks, so that an end is told in time during an outage too. */
+const LAST_RETRY_MS = CHECK_INTERVAL_MS;
 const MAX_TAIL = 10_000;
 
 export type PodLogsDeps = { db: Database; clock: Clock; agents: Agents; stopping: AbortSignal };
@@ -55,6 +56,12 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
     return (await request.stillAllowed()) ? null : 'credential_revoked';
   }
 
+  function* keepAlive(reading: Reading): Generator<string> {
+    if (clock.monotonicMs() < reading.keepAliveAtMs) return;
+    reading.keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
+    yield dataFrame({});
+  }
+
   /** What one upstream says, keep-alives in between; ends with it, or as soon as the stream is over. */
   async function* relay(
     upstream: Upstream,
@@ -76,9 +83,7 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
         if (clock.monotonicMs() < reading.checkAtMs) continue;
         reading.checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
         if ((await endReason(request)) !== null) return;
-        if (clock.monotonicMs() < reading.keepAliveAtMs) continue;
-        reading.keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
-        yield dataFrame({});
+        yield* keepAlive(reading);
       }
     } catch {
       reading.lost = true;
@@ -104,6 +109,7 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
       }
       if (reading.lost) yield dataFrame({ meta: 'gap', reason: 'node_lost' });
       reading.lost = false;
+      yield* keepAlive(reading);
       await clock.sleep(reading.retryMs, signal).catch(() => undefined);
       reading.retryMs = Math.min(reading.retryMs * 2, LAST_RETRY_MS);
       upstream = await client
