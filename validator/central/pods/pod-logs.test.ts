@@ -102,6 +102,12 @@ describe('what is there', () => {
     expect(host.logQueries).toEqual([{ tail: 5, follow: false }]);
   });
 
+  it('is said to be incomplete when the node broke off', async () => {
+    host.logs = [breaks(line(1))];
+    const { body } = await open('');
+    expect(await framesOf(body)).toEqual([line(1), { meta: 'end', reason: 'node_lost' }]);
+  });
+
   it('begins after a frame or a time, which win over the tail', async () => {
     host.logs = [ends(), ends(), ends()];
     await open('tail=5&since=c.7.0');
@@ -151,6 +157,19 @@ describe('a log that is followed', () => {
       { meta: 'end', reason: 'pod_deleted' },
     ]);
     expect(host.logQueries.at(-1)).toEqual({ tail: 10_000, since: 'c.2.0', follow: true });
+  });
+
+  it('shows no gap where the agent itself ended its stream', async () => {
+    host.logs = [ends(line(1), { meta: 'end' }), stays(line(2))];
+    const response = open('follow=true');
+    await until(() => host.logs.length === 0);
+    await market.call('DELETE', `/pods/${podId}`, { headers: account.key });
+    const { body } = await finish(response);
+    expect(await framesOf(body)).toEqual([
+      line(1),
+      line(2),
+      { meta: 'end', reason: 'pod_deleted' },
+    ]);
   });
 
   it('is kept alive every 15 s and ends within 5 s of a revoked key', async () => {

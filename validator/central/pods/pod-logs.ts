@@ -12,10 +12,10 @@ import { findPod } from './pod.store.ts';
 
 /** How often pod and credential are looked at again while nothing is said. */
 const CHECK_INTERVAL_MS = 5_000;
-/** A keep-alive goes out with every third check. */
-const CHECKS_PER_KEEP_ALIVE = 3;
+const KEEP_ALIVE_INTERVAL_MS = 15_000;
 const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 10_000;
+/** No longer than the pause between checks, so that an end is told in time during an outage too. */
+const LAST_RETRY_MS = CHECK_INTERVAL_MS;
 const MAX_TAIL = 10_000;
 
 export type PodLogsDeps = { db: Database; clock: Clock; agents: Agents; stopping: AbortSignal };
@@ -39,7 +39,8 @@ type Reading = {
   at: Position;
   retryMs: number;
   checkAtMs: number;
-  /** The last upstream ended without having said so. */
+  keepAliveAtMs: number;
+  /** The last upstream broke off. */
   lost: boolean;
 };
 
@@ -55,6 +56,12 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
     return (await request.stillAllowed()) ? null : 'credential_revoked';
   }
 
+  function* keepAlive(reading: Reading): Generator<string> {
+    if (clock.monotonicMs() < reading.keepAliveAtMs) return;
+    reading.keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
+    yield dataFrame({});
+  }
+
   /** What one upstream says, keep-alives in between; ends with it, or as soon as the stream is over. */
   async function* relay(
     upstream: Upstream,
@@ -62,24 +69,24 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
     reading: Reading,
     signal: AbortSignal,
   ): AsyncGenerator<string> {
-    let checks = 0;
-    reading.lost = true;
     const frames = framesOrIdle(upstream, { clock, idleMs: CHECK_INTERVAL_MS, signal });
-    for await (const frame of frames) {
-      if (frame !== IDLE && 'log' in frame) {
-        reading.at = { tail: MAX_TAIL, since: frame.id };
-        reading.retryMs = FIRST_RETRY_MS;
-        yield dataFrame(frame);
-      } else if (frame !== IDLE && 'meta' in frame) {
-        // The agent's end is not the stream's: what it means is for the caller to find out.
-        if (frame.meta === 'end') reading.lost = false;
-        else yield dataFrame(frame);
+    try {
+      for await (const frame of frames) {
+        if (frame !== IDLE && 'log' in frame) {
+          reading.at = { tail: MAX_TAIL, since: frame.id };
+          reading.retryMs = FIRST_RETRY_MS;
+          yield dataFrame(frame);
+        } else if (frame !== IDLE && 'meta' in frame && frame.meta !== 'end') {
+          // The agent's end is not the stream's: what it means is for the caller to find out.
+          yield dataFrame(frame);
+        }
+        if (clock.monotonicMs() < reading.checkAtMs) continue;
+        reading.checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
+        if ((await endReason(request)) !== null) return;
+        yield* keepAlive(reading);
       }
-      if (clock.monotonicMs() < reading.checkAtMs) continue;
-      reading.checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
-      if ((await endReason(request)) !== null) return;
-      checks += 1;
-      if (checks % CHECKS_PER_KEEP_ALIVE === 0) yield dataFrame({});
+    } catch {
+      reading.lost = true;
     }
   }
 
@@ -90,7 +97,7 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
     gone: AbortSignal,
   ): AsyncGenerator<string> {
     const signal = AbortSignal.any([gone, stopping]);
-    const reading = beginning(request, clock.monotonicMs() + CHECK_INTERVAL_MS);
+    const reading = beginning(request, clock.monotonicMs());
     let upstream = first;
     for (;;) {
       if (upstream !== null) yield* relay(upstream, request, reading, signal);
@@ -102,6 +109,7 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
       }
       if (reading.lost) yield dataFrame({ meta: 'gap', reason: 'node_lost' });
       reading.lost = false;
+      yield* keepAlive(reading);
       await clock.sleep(reading.retryMs, signal).catch(() => undefined);
       reading.retryMs = Math.min(reading.retryMs * 2, LAST_RETRY_MS);
       upstream = await client
@@ -115,9 +123,9 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
     upstream: Upstream | null,
     gone: AbortSignal,
   ): AsyncGenerator<string> {
-    const reading = beginning(request, Number.POSITIVE_INFINITY);
+    const reading = beginning(request, clock.monotonicMs());
     if (upstream !== null) yield* relay(upstream, request, reading, gone);
-    yield dataFrame({ meta: 'end', reason: 'complete' });
+    yield dataFrame({ meta: 'end', reason: reading.lost ? 'node_lost' : 'complete' });
   }
 
   return {
@@ -140,8 +148,14 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
   };
 }
 
-function beginning(request: LogRequest, checkAtMs: number): Reading {
-  return { at: positionOf(request), retryMs: FIRST_RETRY_MS, checkAtMs, lost: false };
+function beginning(request: LogRequest, nowMs: number): Reading {
+  return {
+    at: positionOf(request),
+    retryMs: FIRST_RETRY_MS,
+    checkAtMs: nowMs + CHECK_INTERVAL_MS,
+    keepAliveAtMs: nowMs + KEEP_ALIVE_INTERVAL_MS,
+    lost: false,
+  };
 }
 
 async function requireReadable(db: Database, request: LogRequest): Promise<Pod> {

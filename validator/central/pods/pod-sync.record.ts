@@ -4,19 +4,13 @@ import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
-import { EVENT_REASONS, type EventReason, type EventType } from '../events/event.schemas.ts';
+import type { EventReason } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { releaseGpus } from '../executors/executor.service.ts';
 import { retireTemplate } from '../templates/template.service.ts';
-import {
-  CREATION_STATES,
-  mayMove,
-  type PodState,
-  podStateOf,
-  wirePhase,
-  wireStatus,
-} from './pod.state.ts';
+import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated } from './pod.store.ts';
+import { eventOf, removalReasonOf } from './pod-sync.events.ts';
 import { GONE_PHASE, type Observed, observedOf, REMOVAL_PHASE } from './pod-sync.plan.ts';
 
 /** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
@@ -65,6 +59,8 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
         pod_name: pod.pod_name,
         node: pod.executor_id,
         ...(outcome === 'failed' ? { error: message } : {}),
+        // Several states look alike on the wire: the phase tells them apart.
+        ...(outcome === 'status' ? { detail: wirePhase(to) } : {}),
       },
     });
   }
@@ -194,31 +190,4 @@ function isNews(pod: Pod, seen: Observed, view: PodView, nowMs: number): boolean
     pod.ports_json !== JSON.stringify(view.ports) ||
     nowMs - (pod.seen_at ?? 0) >= SEEN_RESOLUTION_MS
   );
-}
-
-type EventName = { type: EventType; outcome: 'success' | 'failed' | 'status' };
-
-function eventOf(from: PodState, to: PodState): EventName {
-  switch (to) {
-    case 'creation_failed':
-      return { type: 'pod-create', outcome: 'failed' };
-    case 'reboot_failed':
-      return { type: 'pod-reboot', outcome: 'failed' };
-    case 'failed':
-      return { type: 'pod-fail', outcome: 'failed' };
-    case 'deleted':
-      return { type: 'pod-delete', outcome: 'success' };
-    case 'running':
-      if (from === 'rebooting') return { type: 'pod-reboot', outcome: 'success' };
-      return CREATION_STATES.some((state) => state === from)
-        ? { type: 'pod-create', outcome: 'success' }
-        : { type: 'pod-lifecycle', outcome: 'status' };
-    default:
-      return { type: 'pod-lifecycle', outcome: 'status' };
-  }
-}
-
-/** The stored reason of a removal, which one of ours wrote. */
-function removalReasonOf(code: string | null): EventReason | null {
-  return EVENT_REASONS.find((reason) => reason === code) ?? null;
 }

@@ -13,8 +13,9 @@ import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/ex
 import type { Caller } from './caller.ts';
 import { podRow, statusOf } from './pod.row.ts';
 import type { PodDetailResponse, PodListItemResponse, PodListQuery } from './pod.schemas.ts';
-import { POD_STATES, podStateOf, sourcesOf, wirePhase } from './pod.state.ts';
-import { changePod, findPod, listLaunchTimes, listLiveOn, listVisible } from './pod.store.ts';
+import { POD_STATES, sourcesOf, wirePhase } from './pod.state.ts';
+import { changePod, listLaunchTimes, listLiveOn, listVisible } from './pod.store.ts';
+import { podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
@@ -177,33 +178,6 @@ export function createPods(deps: PodsDeps) {
       return listPodEvents(db, id, query);
     },
   };
-}
-
-/** The account's pod; 404 with what is left of it once it has ended or its failure was shown long enough. */
-async function requireOwnPod(db: Db, accountId: string, id: string, nowMs: number): Promise<Pod> {
-  const pod = await requireAnyOwnPod(db, accountId, id);
-  const goneAt = pod.ended_at ?? failureShownUntil(pod);
-  if (goneAt === null || goneAt > nowMs) return pod;
-  throw podNotFound(`Pod ${id} was deleted`, {
-    deleted_at: naiveUtc(goneAt),
-    reason_code: pod.reason_code,
-  });
-}
-
-function failureShownUntil(pod: Pod): number | null {
-  const failedAt = pod.delete_requested_at;
-  const failed = podStateOf(pod.state) === 'creation_failed' && failedAt !== null;
-  return failed ? failedAt + FAILED_LISTED_MS : null;
-}
-
-async function requireAnyOwnPod(db: Db, accountId: string, id: string): Promise<Pod> {
-  const pod = await findPod(db, id);
-  if (pod?.account_id !== accountId) throw podNotFound(`There is no pod ${id}`);
-  return pod;
-}
-
-function podNotFound(message: string, details?: Record<string, unknown>): ApiError {
-  return new ApiError('pod_not_found', message, details === undefined ? {} : { details });
 }
 
 async function executorUnder(db: Db, pod: Pod): Promise<ExecutorEntry> {

@@ -1,0 +1,31 @@
+/** Which event a move of the sync makes (contract 5.2, event row). Pure. */
+import { EVENT_REASONS, type EventReason, type EventType } from '../events/event.schemas.ts';
+import { CREATION_STATES, type PodState } from './pod.state.ts';
+
+export type EventName = { type: EventType; outcome: 'success' | 'failed' | 'status' };
+
+/** The event of entering `to`; back from `unknown` a pod is not created a second time. */
+export function eventOf(from: PodState, to: PodState): EventName {
+  switch (to) {
+    case 'creation_failed':
+      return { type: 'pod-create', outcome: 'failed' };
+    case 'reboot_failed':
+      return { type: 'pod-reboot', outcome: 'failed' };
+    case 'failed':
+      return { type: 'pod-fail', outcome: 'failed' };
+    case 'deleted':
+      return { type: 'pod-delete', outcome: 'success' };
+    case 'running':
+      if (from === 'rebooting') return { type: 'pod-reboot', outcome: 'success' };
+      return CREATION_STATES.some((state) => state === from)
+        ? { type: 'pod-create', outcome: 'success' }
+        : { type: 'pod-lifecycle', outcome: 'status' };
+    default:
+      return { type: 'pod-lifecycle', outcome: 'status' };
+  }
+}
+
+/** The stored reason of a removal, which one of ours wrote. */
+export function removalReasonOf(code: string | null): EventReason | null {
+  return EVENT_REASONS.find((reason) => reason === code) ?? null;
+}
