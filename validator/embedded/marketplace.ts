@@ -1,26 +1,23 @@
 /** Composes the whole marketplace in and below this process: central, validator, agents, demo data. */
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
-import { createLog, type Log } from '#shared/log.ts';
+import { createLog } from '#shared/log.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import type { Random } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { createValidator, type Validator } from '../app.ts';
-import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
-import { type Central, createCentral } from '../central/app.ts';
-import { openCentralDatabase } from '../central/db/database.ts';
-import type { Database } from '../central/db/tables.ts';
 import { keyringSigner, readOrCreateSeedFile } from '../keys/seed-file.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
 import { createCappedFile } from './capped-file.ts';
 import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
 import { logInProvider } from './demo-provider.ts';
-import { type Home, readOrCreateFile } from './home.ts';
+import type { Home } from './home.ts';
 import { callJson } from './json-call.ts';
 import { planGpus } from './local-gpus.ts';
 import type { StartOptions } from './options.ts';
+import { removePods } from './remove-pods.ts';
+import { startServices, urlsOf } from './services.ts';
 
 export type Marketplace = {
   demo: DemoFile;
@@ -40,14 +37,7 @@ export type MarketplaceOptions = {
   progress(line: string): void;
 };
 
-type Services = { database: Database; central: Central; validator: Validator };
-
-const SECRET_BYTES = 32;
-const DEMO_BALANCE_UUSD = 1_000_000_000;
-const CHECK_INTERVAL_MS = 60_000;
-const LIST_INTERVAL_MS = 1_000;
 const VERIFIED_WITHIN_MS = 60_000;
-const PODS_GONE_WITHIN_MS = 30_000;
 const POLL_MS = 100;
 const WARM_UP_TIMEOUT_MS = 30_000;
 const WARM_UP_OUTPUT_BYTES = 10_000;
@@ -63,16 +53,17 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     provider: await signerIn(home.providerSeed, random),
   };
   const urls = urlsOf(options);
-  const [services] = await Promise.all([startServices(parts, signers, log), warmAgentCache()]);
+  progress('starting the central API and the validator');
+  const [services] = await Promise.all([
+    startServices({ options, home, clock, random, log, signers }),
+    warmAgentCache(),
+  ]);
   const agents: LocalAgent[] = [];
 
   async function stop(keepPods: boolean): Promise<void> {
     if (!keepPods) await removePods(services.central, clock, progress);
-    // In the direction of the requests, so that each closes with nobody left to call it.
-    await services.central.close();
-    await services.validator.close();
+    await services.close();
     await Promise.all(agents.map((agent) => agent.process.stop()));
-    await services.database.destroy();
   }
 
   try {
@@ -117,67 +108,8 @@ async function warmAgentCache(): Promise<void> {
   });
 }
 
-function urlsOf(options: StartOptions) {
-  const origin = (port: number) => `http://${options.host}:${port}`;
-  return {
-    api: `${origin(options.port)}/api`,
-    portal: `${origin(options.port)}/portal`,
-    validator: origin(options['validator-port']),
-  };
-}
-
 async function signerIn(seedFile: string, random: Random): Promise<Signer> {
   return keyringSigner(readOrCreateSeedFile(seedFile, random));
-}
-
-/** Central first: the validator's first pass asks it for the executors. */
-async function startServices(
-  { options, home, clock, random, progress }: MarketplaceOptions,
-  signers: { central: Signer; validator: Signer },
-  log: Log,
-): Promise<Services> {
-  const urls = urlsOf(options);
-  progress('starting the central API and the validator');
-  const secret = readOrCreateFile(home.centralSecret, () => random.bytes(SECRET_BYTES));
-  const database = await openCentralDatabase(home.centralDatabase);
-  const central = await createCentral(
-    {
-      db: database,
-      clock,
-      random,
-      log: log.child({ part: 'central' }),
-      secret: new Uint8Array(secret),
-      agents: createGatewayAgents({
-        gatewayUrl: urls.validator,
-        gatewayHotkey: signers.validator.hotkey,
-        signer: signers.central,
-        clock,
-        random,
-      }),
-    },
-    {
-      validators: [signers.validator.hotkey],
-      signupCreditUusd: DEMO_BALANCE_UUSD,
-      verifyEmailAtSignup: true,
-      trustedProxies: [],
-    },
-  );
-  const validator = createValidator({
-    clock,
-    random,
-    log: log.child({ part: 'validator' }),
-    signer: signers.validator,
-    centralUrl: urls.api,
-    centralHotkey: signers.central.hotkey,
-    policy: { acceptSimulated: true },
-    checkIntervalMs: CHECK_INTERVAL_MS,
-    listIntervalMs: LIST_INTERVAL_MS,
-  });
-  await central.server.listen({ host: options.host, port: options.port });
-  await validator.server.listen({ host: options.host, port: options['validator-port'] });
-  central.start();
-  validator.start();
-  return { database, central, validator };
 }
 
 async function untilVerified(
@@ -195,24 +127,6 @@ async function untilVerified(
     if (clock.monotonicMs() > giveUpMs) {
       const reasons = nodes.flatMap((node) => node.blocking_reasons.map((reason) => reason.code));
       throw new Error(`executors were not verified in time: ${reasons.join(', ') || 'no verdict'}`);
-    }
-    await clock.sleep(POLL_MS);
-  }
-}
-
-async function removePods(
-  central: Central,
-  clock: Clock,
-  progress: (line: string) => void,
-): Promise<void> {
-  const count = await central.pods.removeAll();
-  if (count === 0) return;
-  progress(`removing ${count} pods`);
-  const giveUpMs = clock.monotonicMs() + PODS_GONE_WITHIN_MS;
-  while ((await central.pods.count()) > 0) {
-    if (clock.monotonicMs() > giveUpMs) {
-      progress('some pods could not be removed; the next start goes on with it');
-      return;
     }
     await clock.sleep(POLL_MS);
   }
