@@ -14,6 +14,7 @@ import { createLogService } from './logs/log.service.ts';
 import { createMetricsJob, METRICS_INTERVAL_MS } from './metrics/metrics.job.ts';
 import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
+import { FIREWALL_INTERVAL_MS } from './network/firewall.job.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPodCore, type PodCore, type PodCorePorts } from './pods/pod-core.ts';
 import { RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
@@ -22,7 +23,7 @@ import { registerSystemRoutes } from './system/system.routes.ts';
 import { registerVerifyRoutes } from './verify/verify.routes.ts';
 import { createVerifyService } from './verify/verify.service.ts';
 
-export type AgentPorts = Omit<PodCorePorts, 'onUnknownContainer'> & {
+export type AgentPorts = Omit<PodCorePorts, 'onUnknownContainer' | 'onFirewallDrift'> & {
   gpuDriver: GpuDriver;
   hostProbe: HostProbe;
   /** Who may call. */
@@ -37,7 +38,11 @@ const BODY_LIMIT_BYTES = 1024 * 1024;
 /** Two agents may live in one process: nothing here is shared between calls. */
 export function createAgent(ports: AgentPorts) {
   const { clock, log, metrics, gpuDriver } = ports;
-  const core = createPodCore({ ...ports, onUnknownContainer: metrics.foundUnknownContainer });
+  const core = createPodCore({
+    ...ports,
+    onUnknownContainer: metrics.foundUnknownContainer,
+    onFirewallDrift: metrics.firewallDrifted,
+  });
   const { records, leases, reconcile, supervisor } = core;
   const logs = createLogService({
     clock,
@@ -80,6 +85,7 @@ export function createAgent(ports: AgentPorts) {
       verify.removeStaleProbes().catch(probesLeft);
       const metricsJob = createMetricsJob({ metrics, records, leases, gpuDriver });
       loops = [
+        loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),
         loop('reconcile', RECONCILE_INTERVAL_MS, () => reconcile.runOnce()),
         loop('metrics', METRICS_INTERVAL_MS, () => metricsJob.runOnce()),
       ];
@@ -112,7 +118,7 @@ function createServer({ log, clock, random, auth }: AgentPorts): HttpServer {
 function registerHostRoutes(
   server: HttpServer,
   ports: AgentPorts,
-  { gpuLeases, portLeases, records }: PodCore,
+  { gpuLeases, portLeases, records, firewall }: PodCore,
   gpuRuntimeTried: () => boolean | null,
 ): void {
   const { clock, executorId, engine, gpuDriver, metrics } = ports;
@@ -136,6 +142,7 @@ function registerHostRoutes(
     readiness: createReadiness(clock, {
       docker: { required: true, check: () => engine.ping().then(() => 'answers') },
       database: { required: true, check: async () => `${records.list().length} pods` },
+      firewall: { required: firewall.required, check: () => firewall.describe() },
       gpu: { required: false, check: () => describeGpus(gpuDriver) },
     }),
   });

@@ -41,10 +41,21 @@ it.each([
   ['AGENT_SIMULATED_GPUS', 'X*99'],
   ['AGENT_GPU', 'amd'],
   ['AGENT_HOME', 'here'],
+  ['AGENT_POD_SUBNETS', '10.201.0.1/16'],
+  ['AGENT_POD_SUBNETS', '10.0.0.0/29'],
+  ['AGENT_POD_SUBNETS', '10.0.0/16'],
+  ['AGENT_EGRESS_ALLOW', '10.0.0.0/8,everything'],
+  ['AGENT_REQUIRE_FIREWALL', 'perhaps'],
   ['AGENT_COLOUR', 'red'],
 ])('refuses %s=%s by name', (name, value) => {
   expect(() => read({ [name]: value })).toThrow(ConfigError);
   expect(() => read({ [name]: value })).toThrow(name);
+});
+
+it('reads the ranges that pods live in and may reach', () => {
+  expect(read().AGENT_POD_SUBNETS).toEqual({ base: 0x0a_c9_00_00, prefix: 16 });
+  const allow = read({ AGENT_EGRESS_ALLOW: '10.20.0.0/24, 192.168.7.9/32' }).AGENT_EGRESS_ALLOW;
+  expect(allow).toEqual(['10.20.0.0/24', '192.168.7.9/32']);
 });
 
 it('finds the engine’s socket', () => {

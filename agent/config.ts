@@ -5,8 +5,10 @@ import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
+import { formatCidr, parseCidr, parsePool } from './network/subnets.ts';
 
 const MAX_TRUSTED_KEYS = 100;
+const MAX_RANGES = 100;
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 const Port = z.coerce.number('Not a port').int().min(0).max(65_535);
@@ -45,12 +47,31 @@ const SimulatedGpus = z.string().transform((text, context): string[] => {
   return names ?? [];
 });
 
+/** `10.201.0.0/16` */
+const SubnetPool = z.string().transform((text, context) => {
+  const pool = parsePool(text);
+  if (pool !== null) return pool;
+  context.addIssue('Not an aligned range like 10.201.0.0/16, from /8 to /28');
+  return z.NEVER;
+});
+
+/** `10.20.0.0/24,192.168.7.9/32` */
+const AddressRanges = z.string().transform((text, context): string[] => {
+  const ranges = text.split(',').map((entry) => parseCidr(entry.trim()));
+  if (ranges.length > MAX_RANGES) context.addIssue(`At most ${MAX_RANGES} ranges`);
+  if (ranges.includes(null)) context.addIssue('Not a list of aligned ranges like 10.20.0.0/24');
+  return ranges.flatMap((range) => (range === null ? [] : [formatCidr(range)]));
+});
+
 const Schema = z.object({
   AGENT_EXECUTOR_ID: z.uuid('Not a UUID'),
   AGENT_HOME: z.string().startsWith('/', 'Not an absolute path').default('/var/lib/podwright'),
   AGENT_HOST: z.string().default('0.0.0.0'),
   AGENT_PORT: Port.default(8080),
   AGENT_PORT_RANGE: PortRange.default({ first: 20_000, last: 20_999 }),
+  AGENT_POD_SUBNETS: SubnetPool.prefault('10.201.0.0/16'),
+  AGENT_EGRESS_ALLOW: AddressRanges.default([]),
+  AGENT_REQUIRE_FIREWALL: z.stringbool().default(false),
   AGENT_TRUSTED_KEYS: TrustedKeys.default([]),
   AGENT_GPU: z.enum(GPU_MODES).default('auto'),
   AGENT_SIMULATED_GPUS: SimulatedGpus.default(['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3']),
@@ -85,6 +106,9 @@ export const CONFIG_HELP = `AGENT_EXECUTOR_ID         required: this host's id a
 AGENT_HOME                folder of the store (/var/lib/podwright)
 AGENT_HOST, AGENT_PORT    where to listen (0.0.0.0, 8080)
 AGENT_PORT_RANGE          host ports for pods (20000-20999)
+AGENT_POD_SUBNETS         where the subnets of pods come from (10.201.0.0/16)
+AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (none)
+AGENT_REQUIRE_FIREWALL    start nothing where pods cannot be fenced in (false)
 AGENT_TRUSTED_KEYS        who may call: ss58=role+role,ss58=role (nobody)
 AGENT_GPU                 auto, nvidia, simulated or none (auto)
 AGENT_SIMULATED_GPUS      what simulated GPUs are called (NVIDIA H100 80GB HBM3*2)

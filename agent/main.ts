@@ -1,5 +1,5 @@
 /** The agent's process: environment -> real adapters -> createAgent -> listen. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { cpus, totalmem, uptime } from 'node:os';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
@@ -17,6 +17,9 @@ import { createGpuSource } from './gpu/gpu-source.ts';
 import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
 import { createHostProbe } from './hardware/host-probe.ts';
 import { createMetrics } from './metrics/metrics.ts';
+import type { Firewall } from './network/firewall.ts';
+import { createIptablesFirewall } from './network/iptables-firewall.ts';
+import { hostResolvers } from './network/resolvers.ts';
 import { removeAll } from './pods/remove-all.ts';
 import { probePort } from './ports/port-probe.ts';
 import { openHome } from './store/database.ts';
@@ -25,6 +28,7 @@ const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
 /** Requests and steps under way may take this long to end; a pod's step cut off later resumes at the next start. */
 const SHUTDOWN_MS = 10_000;
+const IPV6_ADDRESSES = '/proc/net/if_inet6';
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
 const HELP = `Usage: agent/main.ts [remove-all | --help | --version | --check-config]
@@ -48,6 +52,8 @@ function configOrExit(): AgentConfig {
 async function run(config: AgentConfig): Promise<void> {
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
+  const firewall = firewallOf(config);
+  if (config.AGENT_REQUIRE_FIREWALL) await firewall.assert();
   warnAboutEphemeralPorts(config, log);
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
@@ -75,6 +81,9 @@ async function run(config: AgentConfig): Promise<void> {
     auth: createAuth({ clock, executorId, keys: config.AGENT_TRUSTED_KEYS, log, metrics }),
     metrics,
     portRange: config.AGENT_PORT_RANGE,
+    subnetPool: config.AGENT_POD_SUBNETS,
+    firewall,
+    firewallRequired: config.AGENT_REQUIRE_FIREWALL,
     busyboxPath: config.AGENT_BUSYBOX,
     host: {
       memoryBytes: totalmem(),
@@ -97,12 +106,25 @@ async function run(config: AgentConfig): Promise<void> {
   process.send?.({ ready: true, port });
 }
 
+function firewallOf(config: AgentConfig): Firewall {
+  return createIptablesFirewall({
+    runCommand,
+    allow: config.AGENT_EGRESS_ALLOW,
+    resolvers: hostResolvers,
+    hasIpv6: existsSync(IPV6_ADDRESSES),
+  });
+}
+
 /** Refused while the agent runs: it would start its pods again. */
 async function removeEverything(config: AgentConfig): Promise<void> {
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
-  const { containers, networks } = await removeAll(engine, config.AGENT_EXECUTOR_ID);
+  const { containers, networks } = await removeAll({
+    engine,
+    executorId: config.AGENT_EXECUTOR_ID,
+    firewall: firewallOf(config),
+  });
   home.close();
   process.stdout.write(`removed ${containers} containers and ${networks} networks\n`);
   // The engine's idle connections would keep the process for a while.

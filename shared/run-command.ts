@@ -14,6 +14,8 @@ export type CommandOptions = {
   timeoutMs: number;
   maxOutputBytes: number;
   env?: Record<string, string>;
+  /** What the program reads from its standard input; without it that is empty and closed. */
+  input?: string;
 };
 
 export type RunCommand = (
@@ -32,7 +34,7 @@ export const runCommand: RunCommand = (file, args, options) =>
       encoding: 'utf8' as const,
       ...(options.env === undefined ? {} : { env: options.env }),
     };
-    execFile(file, [...args], settings, (error, stdout, stderr) => {
+    const child = execFile(file, [...args], settings, (error, stdout, stderr) => {
       if (error === null) {
         resolve({ exitCode: 0, stdout, stderr, ended: null });
       } else if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') {
@@ -47,4 +49,7 @@ export const runCommand: RunCommand = (file, args, options) =>
         reject(error);
       }
     });
+    // A program that ends before it has read everything is judged by its exit, not by the broken pipe.
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(options.input);
   });

@@ -98,7 +98,7 @@ export function createDockerodeEngine(options: {
       });
     },
 
-    async ensureNetwork(name, labels) {
+    async ensureNetwork(name, labels, { subnet, bridgeName }) {
       try {
         const created = await call(DEADLINES_MS.network, CreatedAnswer, async (abortSignal) => {
           const { id } = await docker.createNetwork({
@@ -106,9 +106,13 @@ export function createDockerodeEngine(options: {
             Driver: 'bridge',
             CheckDuplicate: true,
             Labels: labels,
-            // Subnets are the engine's choice for now: its pools give some tens of networks, and an
-            // own choice belongs to the firewall rules that name those subnets.
-            Options: { 'com.docker.network.bridge.enable_icc': 'false' },
+            EnableIPv6: false,
+            // The engine's own pools give some tens of networks.
+            IPAM: { Config: [{ Subnet: subnet }] },
+            Options: {
+              'com.docker.network.bridge.enable_icc': 'false',
+              'com.docker.network.bridge.name': bridgeName,
+            },
             abortSignal,
           });
           return { Id: id };

@@ -25,6 +25,7 @@ const UNREACHABLE_CODES = new Set([
 /** First match wins. The engine says 500 for nearly everything, so the text decides. */
 const TEXTS: readonly [RegExp, EngineErrorKind][] = [
   [/port is already allocated|address already in use/i, 'port_busy'],
+  [/pool overlaps|overlapping IPv4/i, 'subnet_taken'],
   [/could not select device driver|nvidia|\bcdi\b|unresolvable .*device/i, 'device'],
 ];
 

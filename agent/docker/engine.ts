@@ -21,6 +21,7 @@ export type ObjectKind = 'pod' | 'probe';
 /**
  * - `unavailable`: the engine does not answer; nothing is known of its objects.
  * - `not_found`, `conflict` (name taken), `port_busy`, `device` (GPU request refused), `deadline`
+ * - `subnet_taken`: another network of the engine has addresses in it
  * - `image_auth`, `image_not_found`, `image_rate_limited`, `image_no_space`, `image_stalled`,
  *   `image_unreachable`: pulls only
  * - `refused`: anything else that the engine will not do; repeating will not help
@@ -30,6 +31,7 @@ export type EngineErrorKind =
   | 'not_found'
   | 'conflict'
   | 'port_busy'
+  | 'subnet_taken'
   | 'device'
   | 'deadline'
   | 'image_auth'
@@ -66,6 +68,9 @@ export type ContainerSpec = {
   limits: { cpuCores: number; memoryBytes: number; shmBytes: number; pids: number };
   stopGraceSeconds: number;
 };
+
+/** Where a network lies: its IPv4 subnet, and its interface on the host (at most 15 characters). */
+export type NetworkPlace = { subnet: string; bridgeName: string };
 
 export type ContainerState = {
   id: string;
@@ -119,8 +124,15 @@ export type ContainerEngine = {
     changes: readonly string[],
   ): Promise<void>;
 
-  /** A bridge network of ours. Created once per name; an existing one with our labels is returned. */
-  ensureNetwork(name: string, labels: Record<string, string>): Promise<{ id: string }>;
+  /**
+   * A bridge network of ours without IPv6. Created once per name; an existing one with our labels is
+   * returned as it is, wherever it lies.
+   */
+  ensureNetwork(
+    name: string,
+    labels: Record<string, string>,
+    place: NetworkPlace,
+  ): Promise<{ id: string }>;
   /** Names of the networks that carry all of `labels`. */
   listNetworks(
     labels: Record<string, string>,

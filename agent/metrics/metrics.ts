@@ -43,6 +43,11 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
     help: 'Containers with our label found without a pod; they are reported, never removed.',
     registers,
   });
+  const firewallDrift = new Counter({
+    name: `${PREFIX}firewall_drift_total`,
+    help: "Lines of the pods' firewall rules that something else had removed or added.",
+    registers,
+  });
   const leases = new Gauge({
     name: `${PREFIX}gpu_lease_state`,
     help: '1 for the present state of each GPU.',
@@ -79,6 +84,7 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
   return {
     authFailed: (reason: string) => authFailures.inc({ reason }),
     foundUnknownContainer: () => unknownContainers.inc(),
+    firewallDrifted: (lines: number) => firewallDrift.inc(lines),
 
     /** `phases` holds the phase of every pod. */
     setPods(phases: readonly PodPhase[]): void {

@@ -8,7 +8,10 @@ import type { ContainerEngine } from '../docker/engine.ts';
 import { createEngineHealth } from '../docker/engine-health.ts';
 import { createGpuLeases, type GpuSource } from '../gpu/gpu-lease.ts';
 import { createImageService } from '../images/image.service.ts';
+import { createFirewallGuard } from '../network/firewall.job.ts';
+import type { Firewall } from '../network/firewall.ts';
 import { createPodNetworks } from '../network/pod-network.ts';
+import type { Cidr } from '../network/subnets.ts';
 import { createPortService, type PortRange } from '../ports/port.service.ts';
 import type { PortProbe } from '../ports/port-probe.ts';
 import { createLeaseStore } from '../store/lease.store.ts';
@@ -30,10 +33,17 @@ export type PodCorePorts = {
   gpus: GpuSource;
   probePort: PortProbe;
   portRange: PortRange;
+  /** Where pods' subnets come from. */
+  subnetPool: Cidr;
+  firewall: Firewall;
+  /** True: no pod starts without the firewall's rules. */
+  firewallRequired: boolean;
   busyboxPath: string;
   host: HostLimits & { bootMs: number };
   /** A container of ours was found that belongs to no pod. */
   onUnknownContainer(): void;
+  /** That many lines of the firewall's rules were not as we had left them. */
+  onFirewallDrift(lines: number): void;
 };
 
 export type PodCore = ReturnType<typeof createPodCore>;
@@ -51,7 +61,14 @@ export function createPodCore(ports: PodCorePorts) {
   });
   const gpuLeases = createGpuLeases({ leases, gpus });
   const images = createImageService({ engine, busyboxPath: ports.busyboxPath });
-  const networks = createPodNetworks({ engine, executorId });
+  const firewall = createFirewallGuard({
+    firewall: ports.firewall,
+    required: ports.firewallRequired,
+    log,
+    onDrift: ports.onFirewallDrift,
+  });
+  const pool = ports.subnetPool;
+  const networks = createPodNetworks({ engine, executorId, leases, pool, firewall });
   const pulls = new Map<string, PullProgress>();
 
   const steps = createPodSteps({
@@ -99,6 +116,7 @@ export function createPodCore(ports: PodCorePorts) {
     leases,
     portLeases,
     gpuLeases,
+    firewall,
     health,
     /** The rows themselves, for whatever else has to know of pods. */
     records,

@@ -3,6 +3,7 @@ import type { ReasonCode } from '#shared/agent-api/pod.ts';
 import { messageOf } from '#shared/errors.ts';
 import { EngineError, type EngineErrorKind } from '../docker/engine.ts';
 import { ImageDigestMismatch } from '../images/image.service.ts';
+import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import { PortPoolExhausted } from '../ports/port.service.ts';
 import type { Step } from './pod.plan.ts';
 
@@ -38,11 +39,6 @@ const PASSING_IMAGE: Partial<Record<EngineErrorKind, ReasonCode>> = {
 /** An object with our name exists and is not ours: it is left alone and the pod cannot run. */
 export class NameTaken extends Error {
   override name = 'NameTaken';
-}
-
-/** The pod's network cannot be made right now, as when the engine's address pools are used up. */
-export class NetworkUnavailable extends Error {
-  override name = 'NetworkUnavailable';
 }
 
 /** Reads anything that a step threw. */

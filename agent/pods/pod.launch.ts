@@ -2,9 +2,10 @@
 import type { PullProgress } from '#shared/agent-api/pod.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import { type ContainerState, EngineError, LABELS } from '../docker/engine.ts';
+import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { podContainer } from './pod.container.ts';
-import { NameTaken, NetworkUnavailable } from './pod.failure.ts';
+import { NameTaken } from './pod.failure.ts';
 import { specOf } from './pod.record.ts';
 import { type Commit, LOOK, type Outcome, runningPatch, type StepPorts } from './pod.step.ts';
 
@@ -99,6 +100,8 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
   async function start(row: PodRow, container: ContainerState): Promise<Outcome> {
     const again = container.status !== 'created';
     if (again && row.phase !== 'rebooting') commit(row, () => ({ phase: 'starting' }));
+    // The rules may be gone since the network was made, as after a reboot of the host.
+    await networks.guarded();
     try {
       await starts.run(() => engine.startContainer(container.id));
     } catch (error) {

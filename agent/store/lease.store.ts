@@ -1,12 +1,13 @@
-/** All queries on the table leases: who has the exclusive right to a GPU or a host port. */
+/** All queries on the table leases: who has the exclusive right to a GPU, a host port or a subnet. */
 import { z } from 'zod';
 import type { DatabaseSync } from '#shared/sqlite.ts';
 
-export type LeaseKind = 'gpu' | 'port';
+const LEASE_KINDS = ['gpu', 'port', 'subnet'] as const;
+export type LeaseKind = (typeof LEASE_KINDS)[number];
 
 /** One row of `leases`. */
 export const Lease = z.object({
-  kind: z.enum(['gpu', 'port']),
+  kind: z.enum(LEASE_KINDS),
   key: z.string(),
   pod_id: z.string(),
   state: z.enum(['held', 'cooling', 'dirty']),

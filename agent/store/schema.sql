@@ -31,7 +31,7 @@ CREATE TABLE pods (
   updated_ms INTEGER NOT NULL
 ) STRICT;
 
--- The exclusive right of a pod to a GPU (key: UUID) or a host port (key: number).
+-- The exclusive right of a pod to a GPU (key: UUID), a host port (key: number) or a subnet (key: CIDR).
 CREATE TABLE leases (
   kind TEXT NOT NULL,
   key TEXT NOT NULL,
@@ -39,7 +39,7 @@ CREATE TABLE leases (
   -- held: the pod's; cooling: nobody's until until_ms; dirty: nobody's until its processes are gone.
   state TEXT NOT NULL,
   until_ms INTEGER NOT NULL,
-  -- What it serves inside the pod: the internal port, empty for a GPU.
+  -- What it serves inside the pod: the internal port, empty for the others.
   slot TEXT NOT NULL,
   UNIQUE (kind, key)
 ) STRICT;

@@ -8,6 +8,7 @@ import {
   EngineError,
   type EngineEvent,
   LABELS,
+  type NetworkPlace,
 } from '../../agent/docker/engine.ts';
 import { eventually } from '../fakes/eventually.ts';
 
@@ -59,6 +60,13 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
         stopGraceSeconds: 5,
         ...change,
       };
+    }
+
+    /** Outside the pool that agents take theirs from. */
+    function freePlace(): NetworkPlace {
+      const [high, low] = [systemRandom.int(256), 16 * systemRandom.int(16)];
+      const bridgeName = `pc${systemRandom.uuid().slice(0, 8)}`;
+      return { subnet: `10.203.${high}.${low}/28`, bridgeName };
     }
 
     async function kindOf(work: Promise<unknown>): Promise<string> {
@@ -133,7 +141,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
     it('leaves a container created when its host port is taken, and tells which port', async () => {
       const ports = [{ internal: 8000, host: subject.firstPort }];
       const network = `contract-${systemRandom.uuid()}`;
-      await engine.ensureNetwork(network, allLabels());
+      await engine.ensureNetwork(network, allLabels(), freePlace());
       const first = await engine.createContainer(specOf({ ports, network }));
       await engine.startContainer(first);
       const second = await engine.createContainer(specOf({ ports, network }));
@@ -162,14 +170,27 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
     it('makes a network once per name and gives it to its owner only', async () => {
       const network = `contract-${systemRandom.uuid()}`;
       const owner = allLabels();
-      const { id } = await engine.ensureNetwork(network, owner);
-      expect(await engine.ensureNetwork(network, owner)).toEqual({ id });
-      expect(await kindOf(engine.ensureNetwork(network, allLabels()))).toBe('conflict');
+      const { id } = await engine.ensureNetwork(network, owner, freePlace());
+      expect(await engine.ensureNetwork(network, owner, freePlace())).toEqual({ id });
+      expect(await kindOf(engine.ensureNetwork(network, allLabels(), freePlace()))).toBe(
+        'conflict',
+      );
       const found = await engine.listNetworks(owner);
       expect(found).toMatchObject([{ id, name: network }]);
       await engine.removeNetwork(id);
       await engine.removeNetwork(network);
       expect(await engine.listNetworks(owner)).toEqual([]);
+    });
+
+    it('gives a subnet to one network', async () => {
+      const place = freePlace();
+      const name = `contract-${systemRandom.uuid()}`;
+      await engine.ensureNetwork(name, allLabels(), place);
+      const same = { ...place, bridgeName: freePlace().bridgeName };
+      const second = engine.ensureNetwork(`${name}-2`, allLabels(), same);
+      expect(await kindOf(second)).toBe('subnet_taken');
+      await engine.removeNetwork(name);
+      await engine.ensureNetwork(`${name}-2`, allLabels(), same);
     });
 
     it('tells when a container has ended, and stops waiting on request', async () => {

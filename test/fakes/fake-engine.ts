@@ -7,6 +7,7 @@ import {
   EngineError,
   type EngineEvent,
   type ImageState,
+  type NetworkPlace,
 } from '../../agent/docker/engine.ts';
 
 export type FakeEngine = ContainerEngine & {
@@ -28,7 +29,12 @@ export type FakeEngine = ContainerEngine & {
   readonly networks: ReadonlyMap<string, FakeNetwork>;
 };
 
-type FakeNetwork = { id: string; name: string; labels: Record<string, string> };
+type FakeNetwork = {
+  id: string;
+  name: string;
+  labels: Record<string, string>;
+  place: NetworkPlace;
+};
 type FakeContainer = ContainerState & { spec: ContainerSpec };
 
 /** Two starts never share a time stamp, as on a real engine. */
@@ -193,13 +199,23 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
         images.set(reference, { id: `sha256:${newId()}`, repoDigests: [], sizeBytes });
       }),
 
-    ensureNetwork: (name, labels) =>
+    ensureNetwork: (name, labels, place) =>
       call('ensureNetwork', name, () => {
         const present = networks.get(name);
         if (present !== undefined && !hasLabels(present.labels, labels)) {
           throw new EngineError('conflict', `network with name ${name} already exists`);
         }
-        const network = present ?? { id: newId(), name, labels };
+        const { subnet } = place;
+        if (
+          present === undefined &&
+          [...networks.values()].some((other) => other.place.subnet === subnet)
+        ) {
+          throw new EngineError(
+            'subnet_taken',
+            'Pool overlaps with other one on this address space',
+          );
+        }
+        const network = present ?? { id: newId(), name, labels, place };
         networks.set(name, network);
         return { id: network.id };
       }),

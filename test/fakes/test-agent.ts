@@ -7,7 +7,11 @@ import type { GpuSource } from '../../agent/gpu/gpu-lease.ts';
 import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
 import { createHostProbe } from '../../agent/hardware/host-probe.ts';
 import { createMetrics } from '../../agent/metrics/metrics.ts';
+import type { Firewall } from '../../agent/network/firewall.ts';
 import { openDatabase } from '../../agent/store/database.ts';
+
+/** 10.204.0.0: apart from the pools of agents and of other tests. */
+const TEST_POOL = 0x0a_cc_00_00;
 
 /** Those that most tests do not care about may be left out. */
 export function createTestAgent(
@@ -27,10 +31,18 @@ export function createTestAgent(
     probePort: async () => true,
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
     portRange: { first: 20_000, last: 20_019 },
+    subnetPool: { base: TEST_POOL, prefix: 16 },
+    firewall: openFirewall(),
+    firewallRequired: false,
     busyboxPath: '/bin/busybox',
     host: { memoryBytes: 2 ** 33, memoryReserveBytes: 2 ** 30, cpuCores: 2, bootMs: 0 },
     ...ports,
   });
+}
+
+/** Changes nothing on the host, and says that all is well. */
+export function openFirewall(bridgePrefix = 'pw'): Firewall {
+  return { bridgePrefix, assert: async () => ({ drift: 0 }), remove: async () => undefined };
 }
 
 /** GPUs that exist in name only; `busy` ones still have a process. */

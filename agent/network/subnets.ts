@@ -1,0 +1,56 @@
+/** Subnets for pods' bridges out of one configured pool, as text like `10.201.0.16/28`. Pure. */
+
+/** An aligned IPv4 range: `base` is its first address as a number. */
+export type Cidr = { base: number; prefix: number };
+
+/** 13 addresses beside the bridge's own: a pod needs one. */
+const POD_PREFIX = 28;
+/** A larger pool would not be searched in time, a smaller one holds no subnet. */
+const WIDEST_POOL = 8;
+const SHAPE = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/;
+
+/** Null for anything but an IPv4 range that begins on its own boundary. */
+export function parseCidr(text: string): Cidr | null {
+  const [octets, prefix] = numbersOf(text);
+  if (octets.length !== 4 || prefix === undefined || prefix > 32) return null;
+  if (octets.some((octet) => octet > 255)) return null;
+  const base = octets.reduce((sum, octet) => sum * 256 + octet, 0);
+  return base % 2 ** (32 - prefix) === 0 ? { base, prefix } : null;
+}
+
+/** The same, wide enough for at least one pod. */
+export function parsePool(text: string): Cidr | null {
+  const pool = parseCidr(text);
+  const fits = pool !== null && pool.prefix >= WIDEST_POOL && pool.prefix <= POD_PREFIX;
+  return fits ? pool : null;
+}
+
+export function formatCidr({ base, prefix }: Cidr): string {
+  const octets = [24, 16, 8, 0].map((shift) => Math.floor(base / 2 ** shift) % 256);
+  return `${octets.join('.')}/${prefix}`;
+}
+
+/** How many pods the pool is good for. */
+export function poolSize(pool: Cidr): number {
+  return 2 ** (POD_PREFIX - pool.prefix);
+}
+
+/**
+ * A subnet that is not taken; null when all are. The search begins at a place that the pod's id gives,
+ * so that agents with one engine and one pool seldom want the same.
+ */
+export function chooseSubnet(pool: Cidr, podId: string, taken: ReadonlySet<string>): string | null {
+  const count = poolSize(pool);
+  const start = Number.parseInt(podId.replaceAll('-', '').slice(-8), 16) % count || 0;
+  for (let tried = 0; tried < count; tried += 1) {
+    const offset = ((start + tried) % count) * 2 ** (32 - POD_PREFIX);
+    const subnet = formatCidr({ base: pool.base + offset, prefix: POD_PREFIX });
+    if (!taken.has(subnet)) return subnet;
+  }
+  return null;
+}
+
+function numbersOf(text: string): [number[], number | undefined] {
+  const numbers = SHAPE.exec(text)?.slice(1).map(Number) ?? [];
+  return [numbers.slice(0, 4), numbers[4]];
+}
