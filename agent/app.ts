@@ -7,14 +7,13 @@ import type { GpuDriver } from './gpu/gpu-driver.ts';
 import type { HostProbe } from './hardware/host-probe.ts';
 import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
 import { createInventoryService } from './hardware/inventory.service.ts';
-import { BUILTIN_REFERENCE } from './images/builtin-image.ts';
-import type { ImageService } from './images/image.service.ts';
 import { registerLogRoutes } from './logs/log.routes.ts';
 import { createLogService } from './logs/log.service.ts';
 import { createMetricsJob, METRICS_INTERVAL_MS } from './metrics/metrics.job.ts';
 import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { FIREWALL_INTERVAL_MS } from './network/firewall.job.ts';
+import { DISK_INTERVAL_MS } from './pods/disk-watch.job.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPodCore, type PodCore, type PodCorePorts } from './pods/pod-core.ts';
 import { RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
@@ -55,7 +54,7 @@ export function createAgent(ports: AgentPorts) {
   const verify = createVerifyService({
     ...ports,
     gpu: gpuDriver,
-    ensureBuiltinImage: () => builtinImage(core.images),
+    ensureBuiltinImage: core.ensureBuiltinImage,
   });
 
   const server = createServer(ports);
@@ -87,6 +86,7 @@ export function createAgent(ports: AgentPorts) {
       loops = [
         loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),
         loop('reconcile', RECONCILE_INTERVAL_MS, () => reconcile.runOnce()),
+        loop('disk watch', DISK_INTERVAL_MS, () => core.diskWatch.runOnce()),
         loop('metrics', METRICS_INTERVAL_MS, () => metricsJob.runOnce()),
       ];
       events = reconcile.followEvents(stopping.signal);
@@ -118,7 +118,7 @@ function createServer({ log, clock, random, auth }: AgentPorts): HttpServer {
 function registerHostRoutes(
   server: HttpServer,
   ports: AgentPorts,
-  { gpuLeases, portLeases, records, firewall }: PodCore,
+  { gpuLeases, portLeases, records, firewall, diskQuota }: PodCore,
   gpuRuntimeTried: () => boolean | null,
 ): void {
   const { clock, executorId, engine, gpuDriver, metrics } = ports;
@@ -130,6 +130,10 @@ function registerHostRoutes(
     host: ports.hostProbe,
     leasedBy: gpuLeases.holderOf,
     ports: () => ({ ...ports.portRange, free: portLeases.freeCount() }),
+    isolation: () => ({
+      firewall: firewall.enforced() ? 'enforced' : 'unavailable',
+      disk_quota: diskQuota.found(),
+    }),
     gpuRuntimeTried,
     onCollected: metrics.collected,
   });
@@ -153,11 +157,4 @@ async function describeGpus(driver: GpuDriver): Promise<string> {
   const { devices, error } = await driver.read();
   if (error !== null) throw new Error(error);
   return `${devices.length} ${driver.kind}`;
-}
-
-/** The id of the image that needs no registry. */
-async function builtinImage(images: ImageService): Promise<string> {
-  const wanted = { reference: BUILTIN_REFERENCE };
-  const { imageId } = await images.ensure(wanted, () => {}, new AbortController().signal);
-  return imageId;
 }

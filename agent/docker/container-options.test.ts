@@ -53,3 +53,11 @@ it('asks for GPUs by UUID only, and replaces entrypoint and command only when gi
   });
   expect(request).not.toHaveProperty('Entrypoint');
 });
+
+it('limits the root file system only where it is told to', () => {
+  expect(containerOptions(SPEC)).not.toHaveProperty('HostConfig.StorageOpt');
+  const limits = { ...SPEC.limits, diskBytes: 2 ** 30 };
+  expect(containerOptions({ ...SPEC, limits })).toMatchObject({
+    HostConfig: { StorageOpt: { size: '1073741824' } },
+  });
+});

@@ -43,6 +43,9 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
       NanoCpus: Math.round(spec.limits.cpuCores * NANO_CPUS_PER_CORE),
       PidsLimit: spec.limits.pids,
       ...(spec.limits.shmBytes > 0 ? { ShmSize: spec.limits.shmBytes } : {}),
+      ...(spec.limits.diskBytes === undefined
+        ? {}
+        : { StorageOpt: { size: String(spec.limits.diskBytes) } }),
       LogConfig: { Type: 'json-file', Config: LOG_OPTIONS },
       // The agent restarts pods; two owners of restarts would fight.
       RestartPolicy: { Name: 'no' },

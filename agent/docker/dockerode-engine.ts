@@ -9,6 +9,7 @@ import {
   Anything,
   ContainerAnswer,
   ContainerListAnswer,
+  ContainerSizeAnswer,
   CreatedAnswer,
   EventAnswer,
   ImageAnswer,
@@ -163,6 +164,18 @@ export function createDockerodeEngine(options: {
       await unless(['not_found'], undefined, removed);
     },
     inspectContainer,
+    async containerDiskBytes(id) {
+      const size = call(DEADLINES_MS.size, ContainerSizeAnswer, (abortSignal) => {
+        // A variable, for dockerode's types do not know the option.
+        const options = { size: true, abortSignal };
+        return docker.getContainer(id).inspect(options);
+      });
+      return unless(
+        ['not_found'],
+        null,
+        size.then((answer) => answer.SizeRw),
+      );
+    },
     async listContainers(labels) {
       const rows = await call(DEADLINES_MS.list, ContainerListAnswer, (abortSignal) =>
         docker.listContainers({ all: true, filters: labelFilter(labels), abortSignal }),

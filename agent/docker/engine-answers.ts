@@ -23,6 +23,7 @@ export const InfoAnswer = z
     CgroupVersion: z.string().default('1'),
     Runtimes: z.record(z.string(), z.unknown()).nullish(),
     DockerRootDir: z.string(),
+    SecurityOptions: z.array(z.string()).nullish(),
   })
   .transform(
     (info): EngineInfo => ({
@@ -31,6 +32,7 @@ export const InfoAnswer = z
       cgroupVersion: info.CgroupVersion,
       runtimes: Object.keys(info.Runtimes ?? {}),
       rootDir: info.DockerRootDir,
+      seccomp: info.SecurityOptions?.some((option) => /\bname=seccomp\b/.test(option)) ?? false,
     }),
   );
 
@@ -46,6 +48,8 @@ export const NetworkAnswer = z
   .object({ Id: z.string(), Name: z.string(), Labels })
   .transform((network) => ({ id: network.Id, name: network.Name, labels: network.Labels }));
 
+/** Absent while nothing was written. */
+export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });
 export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
 
 export const ContainerAnswer = z

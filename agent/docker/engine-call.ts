@@ -8,6 +8,8 @@ import { toEngineError } from './engine-errors.ts';
 export const DEADLINES_MS = {
   inspect: 10_000,
   list: 15_000,
+  /** The engine walks all that a container has written. */
+  size: 120_000,
   network: 20_000,
   create: 30_000,
   start: 60_000,

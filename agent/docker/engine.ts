@@ -65,7 +65,14 @@ export type ContainerSpec = {
   /** TCP and UDP of each internal port are published on the host port. */
   ports: readonly { internal: number; host: number }[];
   gpuUuids: readonly string[];
-  limits: { cpuCores: number; memoryBytes: number; shmBytes: number; pids: number };
+  limits: {
+    cpuCores: number;
+    memoryBytes: number;
+    shmBytes: number;
+    pids: number;
+    /** Of the root file system, by the kernel; engines refuse it on most file systems. */
+    diskBytes?: number;
+  };
   stopGraceSeconds: number;
 };
 
@@ -95,6 +102,8 @@ export type EngineInfo = {
   runtimes: readonly string[];
   /** Folder of the engine's data, for the free space of its disk. */
   rootDir: string;
+  /** Containers get the engine's default system call filter. */
+  seccomp: boolean;
 };
 
 export type ImageState = { id: string; repoDigests: readonly string[]; sizeBytes: number };
@@ -150,6 +159,8 @@ export type ContainerEngine = {
   removeContainer(id: string): Promise<void>;
   /** Null when missing. */
   inspectContainer(idOrName: string): Promise<ContainerState | null>;
+  /** Bytes that it has written outside its volumes; null when missing. Slow: the engine walks the files. */
+  containerDiskBytes(id: string): Promise<number | null>;
   /** All containers, in any state, that carry all of `labels`. */
   listContainers(labels: Record<string, string>): Promise<ContainerState[]>;
   /** Resolves with the exit code when the container is not running any more. */

@@ -20,6 +20,8 @@ export type InventoryServiceOptions = {
   leasedBy(uuid: string): string | null;
   /** The range of host ports for pods and how many of them are free. */
   ports(): Inventory['ports'];
+  /** What fences pods in, but for what the engine tells itself. */
+  isolation(): Omit<Inventory['isolation'], 'seccomp'>;
   /** Whether GPUs reached a container when that was last tried; null when it never was. */
   gpuRuntimeTried(): boolean | null;
   /** Called with the source's name after each success: the age of what we know is a metric. */
@@ -66,6 +68,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
         gpu_runtime: options.gpuRuntimeTried() ?? docker.runtimes.includes('nvidia'),
         sysbox_runtime: docker.runtimes.includes('sysbox-runc'),
       },
+      isolation: { ...options.isolation(), seccomp: docker.seccomp },
       ports: options.ports(),
     };
   }

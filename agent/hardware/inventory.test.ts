@@ -28,6 +28,7 @@ function setUp() {
           cgroupVersion: '2',
           runtimes: ['runc', 'nvidia'],
           rootDir: '/var/lib/docker',
+          seccomp: true,
         };
       },
     },
@@ -42,6 +43,7 @@ function setUp() {
     },
     leasedBy: () => 'pod',
     ports: () => ({ first: 1, last: 2, free: 2 }),
+    isolation: () => ({ firewall: 'enforced', disk_quota: 'poll' }),
     gpuRuntimeTried: () => state.gpuTried,
     onCollected: (collector) => collected.push(collector),
   });
@@ -59,6 +61,7 @@ it('tells of engine, GPUs and host', async () => {
     simulated: true,
     gpu: { driver: 'simulated', devices: [{ name: 'NVIDIA L4', leased_by: 'pod' }] },
     disk: { path: '/var/lib/docker' },
+    isolation: { firewall: 'enforced', disk_quota: 'poll', seccomp: true },
     docker: { version: '29.1.0', gpu_runtime: true, sysbox_runtime: false },
   });
   expect(collected.toSorted()).toEqual(['engine', 'gpu', 'host']);

@@ -7,7 +7,8 @@ import type { DatabaseSync } from '#shared/sqlite.ts';
 import type { ContainerEngine } from '../docker/engine.ts';
 import { createEngineHealth } from '../docker/engine-health.ts';
 import { createGpuLeases, type GpuSource } from '../gpu/gpu-lease.ts';
-import { createImageService } from '../images/image.service.ts';
+import { BUILTIN_REFERENCE } from '../images/builtin-image.ts';
+import { createImageService, type ImageService } from '../images/image.service.ts';
 import { createFirewallGuard } from '../network/firewall.job.ts';
 import type { Firewall } from '../network/firewall.ts';
 import { createPodNetworks } from '../network/pod-network.ts';
@@ -16,6 +17,8 @@ import { createPortService, type PortRange } from '../ports/port.service.ts';
 import type { PortProbe } from '../ports/port-probe.ts';
 import { createLeaseStore } from '../store/lease.store.ts';
 import { createPodStore } from '../store/pod.store.ts';
+import { createDiskQuotaProbe } from './disk-quota.ts';
+import { createDiskWatch } from './disk-watch.job.ts';
 import { createPodRecords } from './pod.records.ts';
 import { createPodService } from './pod.service.ts';
 import { createPodSteps } from './pod.steps.ts';
@@ -69,6 +72,9 @@ export function createPodCore(ports: PodCorePorts) {
   });
   const pool = ports.subnetPool;
   const networks = createPodNetworks({ engine, executorId, leases, pool, firewall });
+  const ensureBuiltinImage = () => builtinImage(images);
+  const diskQuota = createDiskQuotaProbe({ engine, executorId, random, ensureBuiltinImage });
+  const diskWatch = createDiskWatch({ engine, records, quota: diskQuota, clock, log });
   const pulls = new Map<string, PullProgress>();
 
   const steps = createPodSteps({
@@ -80,6 +86,7 @@ export function createPodCore(ports: PodCorePorts) {
     gpuLeases,
     gpuMode: gpus.gpuMode,
     networks,
+    diskQuota,
     clock,
     random,
     onPull(podId, progress) {
@@ -106,6 +113,7 @@ export function createPodCore(ports: PodCorePorts) {
     host,
     pullOf: (podId) => pulls.get(podId) ?? null,
     engineAway: health.awayBecause,
+    diskOf: diskWatch.conditionOf,
   });
 
   return {
@@ -117,8 +125,18 @@ export function createPodCore(ports: PodCorePorts) {
     portLeases,
     gpuLeases,
     firewall,
+    diskQuota,
+    diskWatch,
+    ensureBuiltinImage,
     health,
     /** The rows themselves, for whatever else has to know of pods. */
     records,
   };
+}
+
+/** The id of the image that needs no registry. */
+async function builtinImage(images: ImageService): Promise<string> {
+  const wanted = { reference: BUILTIN_REFERENCE };
+  const { imageId } = await images.ensure(wanted, () => {}, new AbortController().signal);
+  return imageId;
 }

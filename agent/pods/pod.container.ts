@@ -18,8 +18,11 @@ export function podContainer(options: {
   network: string;
   ports: readonly PortMapping[];
   gpuMode: GpuMode;
+  /** The engine takes a limit of the root file system. */
+  limitsDisk: boolean;
 }): ContainerSpec {
   const { row, spec, ports } = options;
+  const diskBytes = options.limitsDisk ? spec.limits.disk_bytes : undefined;
   const gpuUuids = options.gpuMode === 'nvidia' ? spec.gpu_uuids : [];
   return {
     name: containerName(row.id, row.generation),
@@ -40,6 +43,7 @@ export function podContainer(options: {
       memoryBytes: spec.limits.memory_bytes,
       shmBytes: spec.limits.shm_bytes,
       pids: spec.limits.pids,
+      ...(diskBytes === undefined ? {} : { diskBytes }),
     },
     stopGraceSeconds: spec.stop_grace_seconds,
   };

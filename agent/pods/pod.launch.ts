@@ -51,6 +51,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       network: await ensureNetwork(row.id),
       ports: ports.portsOf(row.id),
       gpuMode: deps.gpuMode(),
+      limitsDisk: deps.diskQuota.found() === 'kernel',
     });
     const id = await createOrFind(row, request);
     if (id === null) return LOOK;

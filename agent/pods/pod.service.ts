@@ -1,5 +1,5 @@
 /** What can be asked of pods: put, get, list, remove, reboot. Intents are durable before they are answered. */
-import type { PodSpec, PodView, PullProgress } from '#shared/agent-api/pod.ts';
+import type { PodCondition, PodSpec, PodView, PullProgress } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
@@ -30,6 +30,7 @@ export function createPodService(deps: {
   host: HostLimits;
   pullOf(podId: string): PullProgress | null;
   engineAway(): string | null;
+  diskOf(podId: string): PodCondition | null;
 }) {
   const { executorId, records, ports, gpuLeases, supervisor, clock } = deps;
 
@@ -41,6 +42,7 @@ export function createPodService(deps: {
       simulated: deps.gpuMode() === 'simulated',
       pull: deps.pullOf(row.id),
       engineAway: deps.engineAway(),
+      disk: deps.diskOf(row.id),
     });
   }
 

@@ -37,7 +37,7 @@ export const MOVES: Record<PodPhase, readonly PodPhase[]> = {
     'quarantined',
     'removing',
   ],
-  running: ['pending', 'rebooting', 'backoff', 'quarantined', 'removing'],
+  running: ['pending', 'rebooting', 'backoff', 'failed', 'quarantined', 'removing'],
   rebooting: [
     'pending',
     'creating',

@@ -8,6 +8,7 @@ import type { ImageService } from '../images/image.service.ts';
 import type { PodNetworks } from '../network/pod-network.ts';
 import type { PortService } from '../ports/port.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
+import type { DiskQuotaProbe } from './disk-quota.ts';
 import type { GpuMode } from './pod.container.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
 
@@ -20,6 +21,7 @@ export type StepPorts = {
   gpuLeases: GpuLeases;
   gpuMode(): GpuMode;
   networks: PodNetworks;
+  diskQuota: DiskQuotaProbe;
   clock: Clock;
   random: Random;
   onPull(podId: string, progress: PullProgress | null): void;

@@ -1,5 +1,5 @@
 /** A pod's row as the wire shows it. Pure. */
-import type { PodView, PullProgress } from '#shared/agent-api/pod.ts';
+import type { PodCondition, PodView, PullProgress } from '#shared/agent-api/pod.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { conditionsOf, lastExitOf, type PortMapping, specOf } from './pod.record.ts';
 
@@ -11,6 +11,8 @@ export type ViewFacts = {
   pull: PullProgress | null;
   /** Why the engine does not answer; null while it does. */
   engineAway: string | null;
+  /** How full its disk is, where that is measured. */
+  disk: PodCondition | null;
 };
 
 /** While the engine is away the phase is the last one known: nothing is declared dead. */
@@ -29,10 +31,11 @@ export function podView(row: PodRow, facts: ViewFacts): PodView {
     reboots_done: row.reboots_done,
     reason: away ? 'DockerUnavailable' : row.reason,
     message: away ? `The Docker engine does not answer (${facts.engineAway})` : row.message,
-    conditions: conditionsOf(row).map((condition) =>
-      away && condition.type === 'Running'
-        ? { ...condition, reason: 'DockerUnavailable', message: 'Last known; Docker is away' }
-        : condition,
+    conditions: [...conditionsOf(row), ...(facts.disk === null ? [] : [facts.disk])].map(
+      (condition) =>
+        away && condition.type === 'Running'
+          ? { ...condition, reason: 'DockerUnavailable', message: 'Last known; Docker is away' }
+          : condition,
     ),
     container_id: row.container_id,
     image: { reference, digest: row.image_digest ?? digest ?? null },

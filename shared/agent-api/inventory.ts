@@ -3,6 +3,9 @@ import { z } from 'zod';
 
 export const GPU_DRIVERS = ['nvidia', 'simulated', 'none'] as const;
 
+export const DISK_QUOTAS = ['kernel', 'loop', 'poll', 'none'] as const;
+export type DiskQuota = (typeof DISK_QUOTAS)[number];
+
 export const GpuDevice = z.object({
   index: z.int(),
   uuid: z.string(),
@@ -46,6 +49,13 @@ export const Inventory = z.object({
     /** A runtime or CDI that can hand GPUs to containers was found. */
     gpu_runtime: z.boolean(),
     sysbox_runtime: z.boolean(),
+  }),
+  /** What fences pods in, as far as it was found to work by trying. */
+  isolation: z.object({
+    firewall: z.enum(['enforced', 'unavailable']),
+    /** What holds a pod to `limits.disk_bytes`; `poll` measures now and then, and stops who is above it. */
+    disk_quota: z.enum(DISK_QUOTAS),
+    seccomp: z.boolean(),
   }),
   ports: z.object({ first: z.int(), last: z.int(), free: z.int() }),
 });

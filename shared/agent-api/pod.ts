@@ -24,6 +24,11 @@ export const PodLimits = z.strictObject({
   memory_bytes: z.int().min(16 * 1024 * 1024),
   shm_bytes: z.int().min(0),
   pids: z.int().min(16).max(1_000_000),
+  /** What the pod may write outside its volumes; absent: as much as there is. */
+  disk_bytes: z
+    .int()
+    .min(16 * 1024 * 1024)
+    .optional(),
 });
 
 /** A whole pod. PUT is idempotent: a generation that is already stored with the same content changes nothing. */
@@ -92,6 +97,7 @@ export const REASON_CODES = [
   'HostReboot',
   'DockerUnavailable',
   'DeadlineExceeded',
+  'DiskQuotaExceeded',
   'NameTaken',
   'Internal',
 ] as const;
@@ -104,6 +110,8 @@ export const CONDITION_TYPES = [
   'PortsBound',
   'GpuLeased',
   'Running',
+  /** Only of pods with `limits.disk_bytes` that are measured: false from 85 % on. */
+  'DiskWithinQuota',
 ] as const;
 
 export const PodCondition = z.object({

@@ -158,6 +158,13 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.inspectContainer(second)).toMatchObject({ status: 'running' });
     });
 
+    it('tells how much a container has written', async () => {
+      const id = await engine.createContainer(specOf());
+      expect(await engine.containerDiskBytes(id)).toBeGreaterThanOrEqual(0);
+      await engine.removeContainer(id);
+      expect(await engine.containerDiskBytes(id)).toBeNull();
+    });
+
     it('lists exactly what carries all the labels, in any state', async () => {
       const mine = specOf();
       const id = await engine.createContainer(mine);

@@ -23,6 +23,8 @@ export type FakeEngine = ContainerEngine & {
   setAway(away: boolean): void;
   /** Host ports that something outside the engine listens on. */
   readonly occupiedPorts: Set<number>;
+  /** What containers have written, by id. */
+  readonly diskBytes: Map<string, number>;
   /** Runs around every call: throw to fail it, never settle to hang it. */
   hook: (moment: 'before' | 'after', method: string, detail: string) => Promise<void>;
   readonly containers: ReadonlyMap<string, ContainerState & { spec: ContainerSpec }>;
@@ -49,6 +51,7 @@ function emptyWorld() {
     images: new Map<string, ImageState>(),
     registry: new Map<string, string>(),
     occupiedPorts: new Set<number>(),
+    diskBytes: new Map<string, number>(),
     streams: new Set<(event: EngineEvent | null) => void>(),
     exits: new Map<string, (() => void)[]>(),
     away: false,
@@ -59,7 +62,8 @@ function emptyWorld() {
 
 /** Starts empty, unless it is given the world of another. */
 export function createFakeEngine(clock: Clock, world: World = emptyWorld()): FakeEngine {
-  const { containers, networks, images, registry, occupiedPorts, streams, exits } = world;
+  const { containers, networks, images, registry, occupiedPorts, diskBytes, streams, exits } =
+    world;
 
   function newId(): string {
     world.serial += 1;
@@ -156,6 +160,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     containers,
     networks,
     occupiedPorts,
+    diskBytes,
     hook: async () => undefined,
     reconnect: () => createFakeEngine(clock, world),
     addImage(reference, digest) {
@@ -177,6 +182,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
         cgroupVersion: '2',
         runtimes: ['runc'],
         rootDir: '/var/lib/docker',
+        seccomp: true,
       })),
     inspectImage: (reference) =>
       call(
@@ -235,6 +241,9 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
         if (find(spec.name) !== undefined) {
           throw new EngineError('conflict', `the name ${spec.name} is in use`);
         }
+        if (spec.limits.diskBytes !== undefined) {
+          throw new EngineError('refused', '--storage-opt is supported only for overlay over xfs');
+        }
         const image =
           images.get(spec.image) ?? [...images.values()].find(({ id }) => id === spec.image);
         if (image === undefined) throw new EngineError('not_found', `No such image: ${spec.image}`);
@@ -269,6 +278,11 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
       call('inspectContainer', idOrName, () => {
         const found = find(idOrName);
         return found === undefined ? null : { ...found };
+      }),
+    containerDiskBytes: (id) =>
+      call('containerDiskBytes', id, () => {
+        const found = find(id);
+        return found === undefined ? null : (diskBytes.get(found.id) ?? 0);
       }),
     listContainers: (labels) =>
       call('listContainers', '', () =>

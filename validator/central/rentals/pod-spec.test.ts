@@ -50,7 +50,13 @@ it('gives the pod its share of the node', () => {
     environment: { A: 'b' },
     internal_ports: [22, 8000],
     gpu_uuids: [gpu?.uuid],
-    limits: { cpu_cores: 8, memory_bytes: memory, shm_bytes: Math.floor(memory / 2), pids: 4096 },
+    limits: {
+      cpu_cores: 8,
+      memory_bytes: memory,
+      shm_bytes: Math.floor(memory / 2),
+      pids: 4096,
+      disk_bytes: Math.floor(900 * 1024 ** 3 * 0.9 * 0.25),
+    },
     ssh_public_keys: ['ssh-ed25519 AAAA'],
   });
 });

@@ -7,6 +7,10 @@ import { commandWords } from '../templates/template.service.ts';
 
 /** What is left to the host of the share that a pod's GPUs stand for. */
 const MEMORY_SHARE = 0.9;
+/** Of the free space: images that are yet to come need some too. */
+const DISK_SHARE = 0.9;
+/** Agents take no less. */
+const MIN_DISK_BYTES = 16 * 1024 ** 2;
 const SHM_SHARE = 0.5;
 const MAX_SHM_BYTES = 64 * 1024 ** 3;
 const MAX_PIDS = 4_096;
@@ -62,6 +66,10 @@ function limitsFor(inventory: Inventory, share: number): PodSpecInput['limits'] 
     memory_bytes: memoryBytes,
     shm_bytes: Math.min(Math.floor(memoryBytes * SHM_SHARE), MAX_SHM_BYTES),
     pids: MAX_PIDS,
+    disk_bytes: Math.max(
+      Math.floor(inventory.disk.free_kib * KIB * DISK_SHARE * share),
+      MIN_DISK_BYTES,
+    ),
   };
 }
 

@@ -1,0 +1,89 @@
+import { expect, it } from 'vitest';
+import type { PodSpecInput } from '#shared/agent-api/pod.ts';
+import { systemRandom } from '#shared/random.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
+
+const LIMIT = 100 * 2 ** 20;
+const MINUTE_MS = 60_000;
+const IMAGE = 'registry.example/one:1';
+
+async function setUp(diskBytes: number | null = LIMIT) {
+  const clock = createManualClock();
+  const engine = createFakeEngine(clock);
+  engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
+  const agent = createTestAgent({ engine, clock });
+  const id = systemRandom.uuid();
+  const spec = podSpec({ image: { reference: IMAGE } });
+  const limits: PodSpecInput['limits'] =
+    diskBytes === null ? spec.limits : { ...spec.limits, disk_bytes: diskBytes };
+  await agent.server.inject({ method: 'PUT', url: `/v1/pods/${id}`, payload: { ...spec, limits } });
+  await eventually('the pod', () => agent.pods.get(id).phase === 'running');
+  const view = () => agent.pods.get(id);
+  const containerId = view().container_id ?? '';
+  return {
+    agent,
+    engine,
+    clock,
+    view,
+    container: () => engine.containers.get(containerId),
+    async measure(share: number) {
+      engine.diskBytes.set(containerId, LIMIT * share);
+      await agent.core.diskWatch.runOnce();
+      return view().conditions.find(({ type }) => type === 'DiskWithinQuota');
+    },
+  };
+}
+
+it('shows how full the disk is, and warns from 85 % on', async () => {
+  const { view, measure } = await setUp();
+  expect(view().conditions.map(({ type }) => type)).not.toContain('DiskWithinQuota');
+  expect(await measure(0.5)).toMatchObject({ status: true, reason: 'Ok' });
+  const near = await measure(0.9);
+  expect(near).toMatchObject({ status: false, reason: 'DiskNearlyFull' });
+  expect(near?.message).toContain('(90 %)');
+  expect(await measure(0.2)).toMatchObject({ status: true });
+});
+
+it('stops a pod that stays above its limit, and leaves it stopped', async () => {
+  const { agent, clock, view, measure, container } = await setUp();
+  await measure(1.1);
+  expect(view().phase).toBe('running');
+  await clock.advance(MINUTE_MS);
+  await measure(1.1);
+  expect(view()).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
+  expect(container()?.status).toBe('exited');
+  await agent.core.reconcile.runOnce();
+  await clock.advance(10 * MINUTE_MS);
+  expect(container()?.status).toBe('exited');
+});
+
+it('forgives who has tidied up in time, not who is far above', async () => {
+  const { clock, view, measure } = await setUp();
+  await measure(1.1);
+  await clock.advance(MINUTE_MS);
+  await measure(0.5);
+  await measure(1.1);
+  expect(view().phase).toBe('running');
+  await measure(1.3);
+  expect(view()).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
+});
+
+it('finishes a stop that was cut off', async () => {
+  const { agent, engine, measure, container } = await setUp();
+  engine.hook = async (moment, method) => {
+    if (moment === 'before' && method === 'stopContainer') throw new Error('killed');
+  };
+  await expect(measure(2)).rejects.toThrow('killed');
+  expect(container()?.status).toBe('running');
+  engine.hook = async () => undefined;
+  await agent.core.diskWatch.runOnce();
+  expect(container()?.status).toBe('exited');
+});
+
+it('measures nobody who has no limit', async () => {
+  const { measure } = await setUp(null);
+  expect(await measure(5)).toBeUndefined();
+});

@@ -1,0 +1,167 @@
+/** Pods that mean harm: each is held by its own limits, and neither its host nor its neighbour notices. */
+import { loadavg } from 'node:os';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { PodView } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { command, createRealHost, mustRun, type RealHost } from '../../test/fakes/real-host.ts';
+
+const MIB = 2 ** 20;
+const LIMITS = { cpu_cores: 0.5, memory_bytes: 48 * MIB, shm_bytes: 8 * MIB, pids: 48 };
+const ATTACK_MS = 3_000;
+const PAUSE_MS = 50;
+const MAX_MEDIAN_MS = 200;
+/** Generous: the machine may be busy with other tests; what counts is that nothing grows without end. */
+const MAX_LOAD_GROWTH = 12;
+
+let host: RealHost;
+let neighbour: PodView;
+
+beforeAll(async () => {
+  host = await createRealHost();
+  neighbour = await host.launch();
+  await eventually('the neighbour', () => took(neighbourUrl()));
+});
+
+afterAll(() => host?.close());
+
+const neighbourUrl = () => `http://127.0.0.1:${neighbour.ports['8000']}/`;
+const agentUrl = () => `http://127.0.0.1:${host.agentPort}/healthz`;
+
+/** Milliseconds until `url` has answered; null when it does not. */
+async function took(url: string): Promise<number | null> {
+  const began = performance.now();
+  const signal = AbortSignal.timeout(5_000);
+  const answer = await fetch(url, { signal }).catch(() => null);
+  await answer?.text();
+  return answer?.ok === true ? performance.now() - began : null;
+}
+
+/** Medians while the attack goes on; a missing answer counts as endless. */
+async function watch(): Promise<{ agentMs: number; neighbourMs: number }> {
+  const seen: { agent: number[]; neighbour: number[] } = { agent: [], neighbour: [] };
+  const untilMs = systemClock.monotonicMs() + ATTACK_MS;
+  while (systemClock.monotonicMs() < untilMs) {
+    seen.agent.push((await took(agentUrl())) ?? Infinity);
+    seen.neighbour.push((await took(neighbourUrl())) ?? Infinity);
+    await systemClock.sleep(PAUSE_MS);
+  }
+  return { agentMs: median(seen.agent), neighbourMs: median(seen.neighbour) };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Infinity;
+}
+
+/** Runs `script` as a pod, watches everybody else, gives the pod to `inspect`, and removes it. */
+async function attack(script: string, inspect: (pod: PodView) => Promise<void>): Promise<void> {
+  const loadBefore = loadavg()[0] ?? 0;
+  const pod = await host.launch(script, {
+    limits: LIMITS,
+    internal_ports: [],
+    stop_grace_seconds: 1,
+  });
+  try {
+    const { agentMs, neighbourMs } = await watch();
+    expect(agentMs).toBeLessThan(MAX_MEDIAN_MS);
+    expect(neighbourMs).toBeLessThan(MAX_MEDIAN_MS);
+    await inspect(pod);
+  } finally {
+    await host.remove(pod.id);
+    await eventually('the removal', async () => (await host.view(pod.id)).phase === 'removed');
+  }
+  expect((loadavg()[0] ?? 0) - loadBefore).toBeLessThan(MAX_LOAD_GROWTH);
+  expect(await took(neighbourUrl())).not.toBeNull();
+}
+
+const inPod = (pod: PodView, script: string) =>
+  mustRun('docker', 'exec', pod.container_id ?? '', 'sh', '-c', script);
+
+/** What the engine counts from outside; the pod itself may have no process left to ask with. */
+async function processesOf(pod: PodView): Promise<number> {
+  const lines = await mustRun('docker', 'top', pod.container_id ?? '', '-o', 'pid');
+  return lines.trim().split('\n').length - 1;
+}
+
+it('a fork bomb ends at the pod’s own limit of processes', async () => {
+  const bomb =
+    'while :; do (while :; do sleep 20 & sleep 20 & done) & sleep 0.05; done 2>/dev/null';
+  await attack(bomb, async (pod) => {
+    const view = await host.view(pod.id);
+    if (view.phase !== 'running') return;
+    expect(await processesOf(pod)).toBeLessThanOrEqual(LIMITS.pids);
+  });
+});
+
+it('a memory hog is killed for its memory, and called so', async () => {
+  await attack('tail /dev/zero; exit 9', async (pod) => {
+    const exit = (await host.view(pod.id)).last_exit;
+    expect(exit).toMatchObject({ oom_killed: true, reason: 'OOMKilled' });
+  });
+});
+
+it('shared memory is full at its size', async () => {
+  const fill = 'dd if=/dev/zero of=/dev/shm/x bs=64k 2>/tmp/words; sleep 60';
+  await attack(fill, async (pod) => {
+    const [size = '', words = ''] = (
+      await inPod(pod, 'stat -c %s /dev/shm/x; cat /tmp/words')
+    ).split('\n');
+    expect(Number(size)).toBeLessThanOrEqual(LIMITS.shm_bytes);
+    expect(Number(size)).toBeGreaterThan(LIMITS.shm_bytes / 2);
+    expect(words).toMatch(/No space left/);
+  });
+});
+
+it('a pod that fills the disk is measured and stopped', async () => {
+  const limits = { ...LIMITS, disk_bytes: 32 * MIB };
+  const fill = 'dd if=/dev/zero of=/big bs=1M count=64; sleep 60';
+  const pod = await host.launch(fill, { limits, internal_ports: [], stop_grace_seconds: 1 });
+  const { diskQuota, diskWatch } = host.agent.core;
+  const ended = await eventually('the end of it', async () => {
+    await diskWatch.runOnce();
+    // Where the kernel holds the limit nothing has to be stopped: the writing fails.
+    if (diskQuota.found() === 'kernel') return (await inPod(pod, 'stat -c %s /big')).trim();
+    const view = await host.view(pod.id);
+    return view.phase === 'failed' && view.reason;
+  });
+  if (diskQuota.found() === 'kernel') expect(Number(ended)).toBeLessThanOrEqual(limits.disk_bytes);
+  else expect(ended).toBe('DiskQuotaExceeded');
+  await host.remove(pod.id);
+});
+
+it('a flood of output stays within the log files’ bounds', async () => {
+  await attack('yes "$(seq 1 50 | tr -d "\\n")"', async (pod) => {
+    const format = '{{.LogPath}} {{json .HostConfig.LogConfig.Config}}';
+    const told = await mustRun('docker', 'inspect', '-f', format, pod.container_id ?? '');
+    expect(told).toContain('"max-size":"50m"');
+    expect(told).toContain('"max-file":"3"');
+    expect((await host.view(pod.id)).phase).toBe('running');
+  });
+});
+
+it('a process that ignores SIGTERM goes when its grace is over', async () => {
+  const began = systemClock.monotonicMs();
+  await attack("trap '' TERM INT; while :; do sleep 1; done", async (pod) => {
+    expect((await host.view(pod.id)).phase).toBe('running');
+  });
+  expect(systemClock.monotonicMs() - began).toBeLessThan(ATTACK_MS + 15_000);
+});
+
+it('a scan of its bridge finds nobody but itself, not even the host', async () => {
+  const own = "ip -4 -o addr show eth0 | awk '{print $4}' | cut -d/ -f1";
+  const look = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 1 $net.$last 8000 | grep -q HTTP";
+  const scan = [
+    `httpd -p 8000 -h /www; own=$(${own}); net=$(echo $own | cut -d. -f1-3)`,
+    'first=$(($(echo $own | cut -d. -f4) / 16 * 16))',
+    `for last in $(seq $first $((first + 15))); do (${look} && echo $net.$last >>/tmp/found) &`,
+    '[ $((last % 8)) = 7 ] && wait; done 2>/dev/null; echo $own >/tmp/own; sleep 60',
+  ].join('\n');
+  await attack(scan, async (pod) => {
+    const read = ['exec', pod.container_id ?? '', 'cat', '/tmp/own', '/tmp/found'];
+    const [self, ...found] = await eventually('the end of the scan', async () => {
+      const { exitCode, stdout } = await command('docker', ...read);
+      return exitCode === 0 && stdout.trim().split('\n');
+    });
+    expect(found).toEqual([self]);
+  });
+});
