@@ -56,7 +56,7 @@ COMMIT
 
 it('moves a jump that something else has overtaken, and leaves one behind jumps of ours', () => {
   const overtaken = readListing(
-    `-N DOCKER-USER
+    `-A FORWARD -j DOCKER-USER
 -A INPUT -j ACCEPT
 -A INPUT -i pw+ -j PODWRIGHT-INPUT
 -A DOCKER-USER -i px+ -j PODWRIGHT-X
@@ -75,7 +75,7 @@ it('moves a jump that something else has overtaken, and leaves one behind jumps 
 });
 
 it('goes by the built-in chain where the engine has none of its own', () => {
-  const listing = readListing('-P INPUT ACCEPT\n-P FORWARD ACCEPT', names);
+  const listing = readListing('-P FORWARD ACCEPT\n-N DOCKER-USER', names);
   expect(restoreText(IPV6_RULES, listing, names)).toContain('-I FORWARD 1 -i pw+');
 });
 

@@ -82,7 +82,8 @@ export type Listing = {
 export function readListing(text: string, names: RuleNames): Listing {
   const lines = text.split('\n');
   const rulesOf = (chain: string) => lines.filter((line) => line.startsWith(`-A ${chain} `));
-  const forwardParent = lines.includes('-N DOCKER-USER') ? 'DOCKER-USER' : 'FORWARD';
+  // Not every engine has the chain, and a reload of the host's firewall can cut it off.
+  const forwardParent = lines.includes('-A FORWARD -j DOCKER-USER') ? 'DOCKER-USER' : 'FORWARD';
   const jumpOf = (parent: string, chain: string) => {
     const rules = rulesOf(parent);
     const firstForeign = rules.findIndex((rule) => !rule.includes(` -j ${OURS}`));

@@ -1,4 +1,5 @@
 /** Keeps the firewall as it must be: asserted before each launch and at each round, with what was found. */
+import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import type { Firewall } from './firewall.ts';
@@ -8,16 +9,20 @@ export type FirewallGuard = ReturnType<typeof createFirewallGuard>;
 
 /** Rules vanish when a firewall service reloads; nobody tells us. */
 export const FIREWALL_INTERVAL_MS = 10_000;
+/** A launch asks twice in a row; what was seen so lately is still so. */
+const FRESH_MS = 1_000;
 
 export function createFirewallGuard(deps: {
   firewall: Firewall;
   /** True: without rules no pod is started. */
   required: boolean;
+  clock: Clock;
   log: Log;
   onDrift(lines: number): void;
 }) {
-  const { firewall, log } = deps;
+  const { firewall, clock, log } = deps;
   let problem: string | null = 'not tried yet';
+  let seenMs = -Infinity;
   let running: Promise<void> | null = null;
 
   async function assertNow(): Promise<void> {
@@ -28,6 +33,7 @@ export function createFirewallGuard(deps: {
         deps.onDrift(drift);
       }
       problem = null;
+      seenMs = clock.monotonicMs();
     } catch (error) {
       const message = messageOf(error);
       if (message !== problem) log.warn({ detail: message }, 'pods are without firewall rules');
@@ -49,7 +55,8 @@ export function createFirewallGuard(deps: {
     runOnce,
     /** For a pod about to start: rejects when the rules are demanded and cannot be had. */
     async ready(): Promise<void> {
-      await runOnce();
+      const fresh = problem === null && clock.monotonicMs() - seenMs < FRESH_MS;
+      if (!fresh) await runOnce();
       if (problem === null || !deps.required) return;
       throw new NetworkUnavailable(`The firewall is demanded and not to be had: ${problem}`);
     },

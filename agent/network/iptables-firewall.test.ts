@@ -10,7 +10,7 @@ const done = (change: Partial<CommandResult> = {}): CommandResult => ({
 
 /** A packet filter of one table; `refuses` are texts that it has no module for. */
 function fakeIptables(refuses: readonly string[] = []) {
-  const filter = { lines: ['-N DOCKER-USER'], restores: 0 };
+  const filter = { lines: ['-A FORWARD -j DOCKER-USER'], restores: 0 };
   const runCommand: RunCommand = async (program, _args, { input }) => {
     if (program.startsWith('ip6')) throw new Error('not used');
     if (input === undefined) return done({ stdout: filter.lines.join('\n') });

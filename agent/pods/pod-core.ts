@@ -67,6 +67,7 @@ export function createPodCore(ports: PodCorePorts) {
   const firewall = createFirewallGuard({
     firewall: ports.firewall,
     required: ports.firewallRequired,
+    clock,
     log,
     onDrift: ports.onFirewallDrift,
   });
