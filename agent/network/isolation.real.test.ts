@@ -123,6 +123,13 @@ it('brings rules back that were flushed by hand, and counts them', async () => {
   expect(ready.json().components.firewall).toEqual({ ok: true, message: 'enforced' });
 });
 
+it('shares its rules with another agent of the engine without either seeing a change', async () => {
+  const [one, two] = [host.newFirewall(), host.newFirewall()];
+  const first = await Promise.all([one.assert(), two.assert()]);
+  const again = [await two.assert(), await one.assert(), await two.assert()];
+  expect([...first, ...again].map(({ drift }) => drift)).toEqual([0, 0, 0, 0, 0]);
+});
+
 it('names the bridge so that the rules apply, and frees the subnet with the pod', async () => {
   const { leases } = host.agent.core;
   const bridge = `${host.names.bridges}${other.id.replaceAll('-', '').slice(0, 12)}`;

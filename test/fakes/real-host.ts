@@ -43,13 +43,15 @@ export async function createRealHost(resolvers: readonly string[] = []) {
     forward: `PODWRIGHT-${bridges}-FORWARD`,
     bridges,
   };
-  const firewall = createIptablesFirewall({
-    runCommand,
-    allow: [],
-    resolvers: async () => resolvers,
-    hasIpv6: true,
-    names,
-  });
+  const newFirewall = () =>
+    createIptablesFirewall({
+      runCommand,
+      allow: [],
+      resolvers: async () => resolvers,
+      hasIpv6: true,
+      names,
+    });
+  const firewall = newFirewall();
   const portRange = await freePorts(PORTS_PER_AGENT);
   const agent: Agent = createTestAgent({
     ...{ engine, clock: systemClock, executorId, probePort, portRange, firewall },
@@ -68,7 +70,8 @@ export async function createRealHost(resolvers: readonly string[] = []) {
     agentPort,
     engine,
     names,
-    firewall,
+    /** The rules as another agent of the same engine would keep them. */
+    newFirewall,
     view,
     /** A pod that runs; a shell script instead of the image's own command if there is one. */
     async launch(script?: string, change: Partial<PodSpecInput> = {}): Promise<PodView> {
