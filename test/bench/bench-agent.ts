@@ -48,6 +48,10 @@ export async function startBenchAgent(podPorts: string): Promise<BenchAgent> {
     },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
+  // The folder must not outlive a run that is broken off; the agent ends with this process by itself.
+  process.once('exit', () => rmSync(home, { recursive: true, force: true }));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => process.exit(130));
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const port = await new Promise<number>((resolve, reject) => {
     child.once('message', (message) => resolve((message as { port: number }).port));

@@ -24,6 +24,15 @@ function show(row: BenchRow): string {
   return cells.join(' | ');
 }
 
+const HELP = `npm run bench: measures speed and memory side by side with references, prints a table and writes
+${RESULT_FILE}. Takes about two minutes; a missed bar does not fail the run.
+`;
+
+if (process.argv.length > 2) {
+  process.stdout.write(HELP);
+  process.exit(process.argv[2] === '--help' ? 0 : 2);
+}
+
 const rows: BenchRow[] = [];
 const agent = await startBenchAgent(POD_PORTS);
 try {

@@ -28,7 +28,13 @@ export function createTestAgent(
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
     portRange: { first: 20_000, last: 20_019 },
     busyboxPath: '/bin/busybox',
-    host: { memoryBytes: 2 ** 33, memoryReserveBytes: 2 ** 30, cpuCores: 2, bootMs: 0 },
+    host: {
+      memoryBytes: 2 ** 33,
+      memoryReserveBytes: 2 ** 30,
+      cpuCores: 2,
+      localRegistries: true,
+      bootMs: 0,
+    },
     ...ports,
   });
 }
