@@ -79,6 +79,7 @@ const Schema = z.object({
   AGENT_BUSYBOX: z.string().default('/bin/busybox'),
   AGENT_DOCKER_SOCKET: z.string().optional(),
   AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),
+  AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
   AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   AGENT_EXIT_WITH_PARENT: z.stringbool().default(false),
 });
@@ -116,5 +117,6 @@ AGENT_NVIDIA_SMI          path of nvidia-smi (nvidia-smi)
 AGENT_BUSYBOX             static busybox for the built-in image (/bin/busybox)
 AGENT_DOCKER_SOCKET       the engine's socket (DOCKER_HOST, or /var/run/docker.sock)
 AGENT_MEMORY_RESERVE_MIB  memory kept from pods (1024)
+AGENT_ALLOW_LOCAL_REGISTRIES  let pods use images of registries at private addresses (false)
 AGENT_LOG_LEVEL           fatal, error, warn, info, debug, trace or silent (info)
 AGENT_EXIT_WITH_PARENT    end when the parent process ends (false)`;

@@ -89,6 +89,7 @@ async function run(config: AgentConfig): Promise<void> {
       memoryBytes: totalmem(),
       memoryReserveBytes: config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
       cpuCores: cpus().length,
+      localRegistries: config.AGENT_ALLOW_LOCAL_REGISTRIES,
       bootMs: clock.now() - uptime() * MS_PER_SECOND,
     },
   });

@@ -14,10 +14,7 @@ export const ERROR_TABLE = {
   node_not_found: { status: 404, hint: 'List free nodes with GET /executors.' },
   template_not_found: { status: 404, hint: 'List your templates with GET /templates.' },
   volume_not_found: { status: 404, hint: 'List your volumes with GET /volumes.' },
-  not_found: {
-    status: 404,
-    hint: 'Check the path and the id; GET /openapi.json lists all routes.',
-  },
+  not_found: { status: 404, hint: 'Check the path and the id.' },
   node_rent_in_progress: { status: 409, hint: 'Retry in a few seconds or rent another node.' },
   node_not_verified: { status: 400, hint: 'Choose a node listed by GET /executors.' },
   node_unavailable: { status: 400, hint: 'Choose a node listed by GET /executors.' },

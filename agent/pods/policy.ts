@@ -1,12 +1,16 @@
 /** What this host allows in a pod's spec, whoever signed it (agent reference 7). Pure. */
 import type { PodSpec } from '#shared/agent-api/pod.ts';
 import { ApiError } from '#shared/errors.ts';
+import { BUILTIN_HOST } from '../images/builtin-image.ts';
+import { isLocalRegistry, registryHostOf } from '../images/registry-host.ts';
 
 export type HostLimits = {
   memoryBytes: number;
   /** Kept for the host itself: a starved host goes dark. */
   memoryReserveBytes: number;
   cpuCores: number;
+  /** Whether images may come from registries at private addresses. */
+  localRegistries: boolean;
 };
 
 const MAX_PIDS = 65_536;
@@ -16,6 +20,15 @@ const MAX_ENVIRONMENT_CHARS = 262_144;
 type Rule = { field: string; broken(spec: PodSpec, host: HostLimits): string | false };
 
 const RULES: readonly Rule[] = [
+  {
+    field: 'image.reference',
+    broken: ({ image }, host) => {
+      const registry = registryHostOf(image.reference);
+      // Else a renter could have this host knock at its neighbours, and read in the error what answers.
+      const refused = registry !== null && isLocalRegistry(registry) && !isBuiltin(image.reference);
+      return refused && !host.localRegistries && 'registries at private addresses are not allowed';
+    },
+  },
   {
     field: 'limits.memory_bytes',
     broken: ({ limits }, host) =>
@@ -58,6 +71,10 @@ export function checkPolicy(spec: PodSpec, host: HostLimits): void {
     if (allowed === false) continue;
     throw new ApiError('spec_refused', `${field} is refused: ${allowed}`, { details: { field } });
   }
+}
+
+function isBuiltin(reference: string): boolean {
+  return reference.startsWith(BUILTIN_HOST);
 }
 
 function memoryFor(host: HostLimits): number {

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { createLog } from '#shared/log.ts';
@@ -94,6 +95,50 @@ it('keeps a well-formed request id and replaces any other', async () => {
   for (const bad of ['short', 'x'.repeat(65), 'with space', 'ünïcode12']) {
     expect(await idFor(bad)).not.toBe(bad);
   }
+});
+
+it('takes a parameter left empty as absent', async () => {
+  const server = createServer();
+  const querystring = z.object({ n: z.coerce.number().optional() });
+  server.get('/q', { schema: { querystring } }, async (request) => ({
+    n: request.query.n ?? null,
+  }));
+  expect((await server.inject('/q?n=&m=1')).json()).toEqual({ n: null });
+});
+
+it.each([
+  ['no HTTP at all', 'hello\r\n\r\n', 400, 'bad_request'],
+  [
+    'two lengths',
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+    400,
+    'bad_request',
+  ],
+  [
+    'too many headers',
+    `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`,
+    431,
+    'client_error',
+  ],
+  ['no host', 'GET /nope HTTP/1.1\r\nConnection: close\r\n\r\n', 404, 'not_found'],
+])('%s gets the envelope too', async (_, sent, status, code) => {
+  const server = createServer();
+  const { port } = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
+  const answer = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    const socket = connect(Number(port), '127.0.0.1', () => socket.write(sent));
+    socket.on('data', (chunk) => {
+      text += chunk.toString();
+    });
+    socket.on('close', () => resolve(text));
+    socket.on('error', reject);
+  });
+  await server.close();
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  const { error, request_id: requestId } = JSON.parse(body);
+  expect(error).toMatchObject({ code, hint: expect.stringMatching(/\w+ \w+/) });
+  expect(head.toLowerCase()).toContain(`x-request-id: ${requestId}`.toLowerCase());
 });
 
 it('answers the flat body on the groups that have it', async () => {

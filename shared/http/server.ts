@@ -1,6 +1,7 @@
 /** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { parse } from 'node:querystring';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -18,6 +19,7 @@ import type { Clock } from '../clock.ts';
 import { ApiError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Random } from '../random.ts';
+import { answerClientError } from './client-error.ts';
 import { type ErrorProfile, errorBody, toApiError } from './error-body.ts';
 import { createMethodIndex } from './method-index.ts';
 import { requestIdFrom } from './request-id.ts';
@@ -69,7 +71,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: 'idle',
     genReqId: (request) => requestIdFrom(request.headers, random),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PARAM_LENGTH },
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      maxParamLength: MAX_PARAM_LENGTH,
+      querystringParser: parseQuery,
+    },
+    clientErrorHandler: (error, socket) =>
+      answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() }),
+    // Node would answer a request without Host itself, with an empty body.
+    http: { requireHostHeader: false },
     frameworkErrors: (error, request, reply) => {
       void reply.header('X-Request-Id', request.id);
       sendError(error, request, reply);
@@ -114,6 +124,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     throw new ApiError('method_not_allowed', `This path does not take ${request.method}`);
   });
   return server;
+}
+
+/** A parameter left empty counts as absent, as forms send it; a repeated one is an array for the schema to refuse. */
+function parseQuery(text: string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(parse(text)).filter(([, value]) => value !== ''));
 }
 
 /** An empty body counts as none whatever its content type says (contract 2). */

@@ -60,7 +60,7 @@ it('is understood with path, query and body as they are on the wire', async () =
   const { send, calls } = await setUp();
   const path = "/v1/echo/a%20b?z=ü&a=1+2&a='&empty=";
   const response = await send({ method: 'POST', path, body: '{"t":"ü"}' });
-  expect(await response.json()).toEqual({ query: { z: 'ü', a: ['1 2', "'"], empty: '' } });
+  expect(await response.json()).toEqual({ query: { z: 'ü', a: ['1 2', "'"] } });
   expect((await send({ method: 'GET', path })).status).toBe(200);
   expect(calls).toEqual([{ t: 'ü' }, null]);
 });

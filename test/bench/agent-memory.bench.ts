@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { systemClock } from '#shared/clock.ts';
-import type { BenchAgent } from './bench-agent.ts';
+import type { AgentProcess } from '../fakes/agent-process.ts';
 import { type BenchRow, ceilingRow } from './row.ts';
 
 const CEILING_MB = 110;
@@ -11,7 +11,7 @@ const SETTLE_MS = 30_000;
 const BYTES_PER_KB = 1024;
 const BYTES_PER_MB = 1_000_000;
 
-export async function agentIdleMemory({ child, client }: BenchAgent): Promise<BenchRow> {
+export async function agentIdleMemory({ child, client }: AgentProcess): Promise<BenchRow> {
   await client.inventory();
   const idle = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   try {

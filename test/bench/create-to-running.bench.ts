@@ -5,7 +5,7 @@ import type { PodSpecInput } from '#shared/agent-api/pod.ts';
 import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
 import { CAPABILITIES } from '../../agent/docker/container-options.ts';
-import type { BenchAgent } from './bench-agent.ts';
+import type { AgentProcess } from '../fakes/agent-process.ts';
 import { type BenchRow, median, ratioRow } from './row.ts';
 
 const run = promisify(execFile);
@@ -30,7 +30,7 @@ const SPEC: PodSpecInput = {
 };
 
 /** Pairs in turn, so that the machine's mood falls on both alike. */
-export async function createToRunning(agent: BenchAgent): Promise<BenchRow> {
+export async function createToRunning(agent: AgentProcess): Promise<BenchRow> {
   const ours: number[] = [];
   const reference: number[] = [];
   for (let pair = 0; pair < WARM_UP_PAIRS + PAIRS; pair += 1) {
@@ -50,7 +50,7 @@ export async function createToRunning(agent: BenchAgent): Promise<BenchRow> {
 }
 
 /** Both clocks are this machine's: the agent says when the phase began. */
-async function launchByAgent({ client }: BenchAgent): Promise<number> {
+async function launchByAgent({ client }: AgentProcess): Promise<number> {
   const id = systemRandom.uuid();
   const beganMs = systemClock.now();
   let view = await client.putPod(id, SPEC);

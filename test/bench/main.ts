@@ -1,7 +1,7 @@
 /** `npm run bench`: every row side by side with its reference; prints a table and writes var/bench.json. */
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createAgentHome } from '../fakes/agent-process.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
-import { startBenchAgent } from './bench-agent.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import type { BenchRow } from './row.ts';
 
@@ -24,8 +24,21 @@ function show(row: BenchRow): string {
   return cells.join(' | ');
 }
 
+const HELP = `npm run bench: measures speed and memory side by side with references, prints a table and writes
+${RESULT_FILE}. Takes about two minutes; a missed bar does not fail the run.
+`;
+
+if (process.argv.length > 2) {
+  process.stdout.write(HELP);
+  process.exit(process.argv[2] === '--help' ? 0 : 2);
+}
+
 const rows: BenchRow[] = [];
-const agent = await startBenchAgent(POD_PORTS);
+const home = createAgentHome({ AGENT_PORT_RANGE: POD_PORTS });
+// The folder must not outlive a run that is broken off; the agent ends with this process by itself.
+process.once('exit', () => home.remove());
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+const agent = await home.start();
 try {
   print('name | ours | reference | ratio | bar | holds');
   // Memory first: an agent that has just been driven hard is not idle.

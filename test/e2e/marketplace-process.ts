@@ -17,6 +17,8 @@ export type MarketplaceProcess = {
   /** Milliseconds from spawn to the ready block. */
   readyAfterMs: number;
   child: ChildProcess;
+  /** Ctrl-C, as it arrives from a terminal through npm. */
+  interrupt(): void;
   /** Sends the signal and resolves with the exit code. */
   end(signal?: NodeJS.Signals): Promise<number | null>;
 };
@@ -53,6 +55,8 @@ export async function startMarketplaceProcess(
   const startedMs = systemClock.monotonicMs();
   const child = spawn(process.execPath, [MAIN, '--home', home, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own, as a shell gives it: `interrupt` sends what a terminal's Ctrl-C sends.
+    detached: true,
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -79,8 +83,13 @@ export async function startMarketplaceProcess(
     demo: () => JSON.parse(readFileSync(join(home, 'demo.json'), 'utf8')),
     output: () => output,
     readyAfterMs: systemClock.monotonicMs() - startedMs,
+    interrupt() {
+      // npm passes the terminal's signal on, so the process gets it twice.
+      process.kill(-(child.pid ?? 0), 'SIGINT');
+      child.kill('SIGINT');
+    },
     async end(signal = 'SIGTERM') {
-      child.kill(signal);
+      if (!ended) child.kill(signal);
       const tooLate = new AbortController();
       void systemClock
         .sleep(END_WITHIN_MS, tooLate.signal)

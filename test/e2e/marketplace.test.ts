@@ -242,6 +242,7 @@ it('stops cleanly, takes its pods along, and starts again as the same marketplac
   const { body } = await rent(await freeNode());
   await untilRunning((body as PodRow).id);
   const before = market.demo();
+  market.interrupt();
   expect(await market.end('SIGINT')).toBe(0);
   expect(await containersOf((body as PodRow).id)).toEqual([]);
 

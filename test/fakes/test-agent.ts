@@ -35,7 +35,13 @@ export function createTestAgent(
     firewall: openFirewall(),
     firewallRequired: false,
     busyboxPath: '/bin/busybox',
-    host: { memoryBytes: 2 ** 33, memoryReserveBytes: 2 ** 30, cpuCores: 2, bootMs: 0 },
+    host: {
+      memoryBytes: 2 ** 33,
+      memoryReserveBytes: 2 ** 30,
+      cpuCores: 2,
+      localRegistries: true,
+      bootMs: 0,
+    },
     ...ports,
   });
 }

@@ -18,6 +18,19 @@ export function withDefault<Schema extends z.ZodType>(
     .transform((value) => value ?? fallback);
 }
 
+/** Control characters, direction overrides and broken pairs spoil terminals, logs and JSON of others; emoji joiners do not. */
+const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Co}\p{Cn}]|(?!\u200d)\p{Cf}/u;
+
+/** A name that people read: trimmed, 1 to `maxLength` characters, printable. */
+export function displayName(maxLength: number) {
+  return z
+    .string()
+    .trim()
+    .min(1)
+    .max(maxLength)
+    .refine((text) => !UNPRINTABLE.test(text), 'Contains characters that cannot be shown');
+}
+
 /** A time going out: naive UTC with microseconds; made by `naiveUtc`. */
 export const NaiveTime = z.string().meta({
   description: 'UTC without offset, e.g. 2026-11-20T23:50:00.123456',

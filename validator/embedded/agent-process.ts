@@ -60,6 +60,8 @@ export function superviseAgent(options: AgentProcessOptions): AgentProcess {
       const running = spawn(process.execPath, agentArguments(), {
         env: { ...options.environment, NODE_COMPILE_CACHE: COMPILE_CACHE },
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+        // A group of its own: a terminal's Ctrl-C must not end agents that the stop still needs.
+        detached: true,
       });
       child = running;
       running.stdout?.on('data', (chunk: Buffer) => options.output.write(chunk));

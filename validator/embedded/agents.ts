@@ -86,6 +86,8 @@ function startAgent(
       AGENT_PORT: String(port),
       AGENT_PORT_RANGE: `${firstPodPort}-${firstPodPort + POD_PORTS_PER_AGENT - 1}`,
       AGENT_TRUSTED_KEYS: `${validatorHotkey}=validator-control+validator-read`,
+      // On one's own machine a registry beside it is a convenience, not a way in.
+      AGENT_ALLOW_LOCAL_REGISTRIES: 'true',
       AGENT_EXIT_WITH_PARENT: 'true',
     },
   });

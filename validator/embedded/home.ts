@@ -9,6 +9,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -46,6 +47,10 @@ export function homeAt(folder: string) {
 
 /** Creates the folder with mode 0700. Throws ConfigError for a folder that holds other things. */
 export function prepareHome(home: Home): void {
+  const present = statSync(home.root, { throwIfNoEntry: false });
+  if (present !== undefined && !present.isDirectory()) {
+    throw new ConfigError(`${home.root} is not a folder: choose another with --home`);
+  }
   mkdirSync(home.root, { recursive: true, mode: 0o700 });
   if (existsSync(home.marker)) return;
   const strangers = readdirSync(home.root).filter((name) => !KEPT.test(name));

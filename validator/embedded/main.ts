@@ -13,6 +13,7 @@ import { parseStartOptions, START_HELP } from './options.ts';
 import { requireFreePort } from './ports-free.ts';
 
 const STOPPED_BY_USER = 130;
+const SAME_SIGNAL_MS = 1_000;
 
 function print(text: string): void {
   process.stdout.write(text);
@@ -37,7 +38,7 @@ async function run(): Promise<void> {
   rmSync(home.demoFile, { force: true });
   if (options.fresh) await startFresh(home, process.env, progress);
 
-  const marketplace = await startMarketplace({
+  const starting = startMarketplace({
     options,
     home,
     clock: systemClock,
@@ -45,20 +46,31 @@ async function run(): Promise<void> {
     environment: process.env,
     progress,
   });
+  stopOnSignal(async () => {
+    const marketplace = await starting.catch(() => null);
+    await marketplace?.stop(options['keep-pods']);
+    lock.close();
+  });
+  const marketplace = await starting;
   print(readyText(marketplace.demo, home, marketplace.simulated));
+}
 
-  let stopping = false;
-  const stop = () => {
-    if (stopping) process.exit(STOPPED_BY_USER);
-    stopping = true;
-    progress('stopping (once more: at once)');
-    void marketplace
-      .stop(options['keep-pods'])
-      .catch((error: unknown) => fail(error))
-      .finally(() => lock.close());
+/**
+ * The first signal stops in order, also one that arrives during the start. A terminal's Ctrl-C comes twice,
+ * from the terminal and from npm, so only one that follows after a moment means "at once".
+ */
+function stopOnSignal(stop: () => Promise<void>): void {
+  let askedMs: number | null = null;
+  const onSignal = () => {
+    if (askedMs === null) {
+      askedMs = systemClock.monotonicMs();
+      progress('stopping (again in a second: at once)');
+      stop().catch(fail);
+    } else if (systemClock.monotonicMs() - askedMs > SAME_SIGNAL_MS) {
+      process.exit(STOPPED_BY_USER);
+    }
   };
-  process.on('SIGINT', stop);
-  process.on('SIGTERM', stop);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal);
 }
 
 function takeLock(path: string) {

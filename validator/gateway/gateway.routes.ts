@@ -8,6 +8,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
+import { withDeadline } from '#shared/with-deadline.ts';
 import type { ExecutorDirectory } from '../health/executor-directory.ts';
 import type { HealthService } from '../health/health.service.ts';
 
@@ -49,15 +50,18 @@ async function relay(
   const executor = await directory.find(executorId);
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
-  // A log stream lasts as long as its reader; everything else has a deadline.
+  // A log stream lasts as long as its reader once it has begun; everything else ends in time.
   const streaming = request.url.split('?', 1)[0]?.endsWith('/logs') === true;
-  const answer = await sendTo(executor)({
+  const signal = streaming ? gone.signal : clock.deadline(RELAY_TIMEOUT_MS, gone.signal);
+  const sent = sendTo(executor)({
     method: request.method,
     path: request.url.slice(`/v1/executors/${executorId}`.length),
     headers: { 'x-request-id': request.id },
     ...(request.rawBody === null ? {} : { body: Buffer.from(request.rawBody).toString('utf8') }),
-    signal: streaming ? gone.signal : clock.deadline(RELAY_TIMEOUT_MS, gone.signal),
-  }).catch((error: unknown) => {
+    signal,
+  });
+  const answer = await withDeadline(clock, RELAY_TIMEOUT_MS, sent).catch((error: unknown) => {
+    gone.abort();
     throw new ApiError('upstream_unavailable', `The node did not answer (${messageOf(error)})`, {
       cause: error,
     });

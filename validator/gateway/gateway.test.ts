@@ -24,6 +24,8 @@ let validator: Validator;
 let gatewayUrl = '';
 /** What arrived at the agent with a good signature of the validator. */
 let arrived: string[] = [];
+/** The agent takes log requests and says nothing. */
+let agentHangs = false;
 
 function signerOf(fill: number): Signer {
   return createSigner(new Uint8Array(32).fill(fill));
@@ -55,11 +57,16 @@ function createAgentSide(): HttpServer {
   });
   server.get('/v1/inventory', async () => inventoryOf({ executorId: EXECUTOR_ID }));
   server.put('/v1/pods/:id', async () => ({ wrong: 'shape' }));
+  server.get('/v1/pods/:id/logs', async (_request, reply) => {
+    if (agentHangs) reply.hijack();
+    return reply;
+  });
   return server;
 }
 
 beforeEach(async () => {
   arrived = [];
+  agentHangs = false;
   agent = createAgentSide();
   const agentPort = await listen(agent);
   centralStub = createHttpServer({ log, ...ports, bodyLimitBytes: 1_000_000 });
@@ -135,6 +142,15 @@ it('says which node is unknown and which does not answer', async () => {
   await agent.close();
   const client = createAgentClient({ send: sendTo(EXECUTOR_ID), clock: systemClock });
   await expect(client.inventory()).rejects.toMatchObject({ code: 'upstream_unavailable' });
+});
+
+it('gives up on a log that never begins', async () => {
+  agentHangs = true;
+  const startedMs = systemClock.monotonicMs();
+  const path = `/v1/pods/${EXECUTOR_ID}/logs?follow=true`;
+  const response = await sendTo(EXECUTOR_ID)({ method: 'GET', path });
+  expect(response.status).toBe(502);
+  expect(systemClock.monotonicMs() - startedMs).toBeLessThan(14_000);
 });
 
 it('gives an answer of unknown form as unavailable, never as data', async () => {

@@ -1,7 +1,7 @@
 /** Accounts on the wire (contract 9.2). */
 import { z } from 'zod';
 import { TemplateResponse } from '../templates/template.schemas.ts';
-import { NaiveTime, optional, Usd } from '../wire.ts';
+import { displayName, NaiveTime, optional, Usd } from '../wire.ts';
 
 const MAX_EMAIL_CHARS = 254;
 /** What is offered for comparison is hashed, hence bounded. */
@@ -11,7 +11,7 @@ const MIN_PASSWORD_CHARS = 8;
 const Email = z.string().trim().max(MAX_EMAIL_CHARS).pipe(z.email());
 const NewPassword = z.string().min(MIN_PASSWORD_CHARS).max(MAX_PASSWORD_CHARS);
 const GivenPassword = z.string().max(MAX_PASSWORD_CHARS);
-const AccountName = z.string().trim().min(1).max(100);
+const AccountName = displayName(100);
 
 export const User = z
   .object({

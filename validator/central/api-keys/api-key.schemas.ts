@@ -1,8 +1,8 @@
 /** API keys on the wire (contract 9.3). */
 import { z } from 'zod';
-import { IsoTime, NaiveTime, optional, Usd } from '../wire.ts';
+import { displayName, IsoTime, NaiveTime, optional, Usd } from '../wire.ts';
 
-const KeyName = z.string().trim().min(1).max(100);
+const KeyName = displayName(100);
 
 export const ApiKey = z
   .object({

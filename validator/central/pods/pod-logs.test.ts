@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LogFrame } from '#shared/agent-api/pod.ts';
+import { ApiError } from '#shared/errors.ts';
 import { readSse } from '#shared/http/sse.ts';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import type { FakeHost, LogSource } from '../../../test/fakes/fake-agents.ts';
@@ -208,4 +209,14 @@ describe('a log that is followed', () => {
       { meta: 'end', reason: 'server_shutdown' },
     ]);
   });
+});
+
+it('tells a reader too many to come back, instead of leaving it waiting', async () => {
+  host.logs.push(() => {
+    throw new ApiError('rate_limited', 'At most 10 readers may follow a pod');
+  });
+  const response = await open('follow=true');
+  expect(response.statusCode).toBe(429);
+  expect(response.headers['retry-after']).toBe('5');
+  expect(response.json().error).toMatchObject({ code: 'rate_limited' });
 });

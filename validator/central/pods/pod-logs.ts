@@ -17,6 +17,7 @@ const FIRST_RETRY_MS = 1_000;
 /** No longer than the pause between checks, so that an end is told in time during an outage too. */
 const LAST_RETRY_MS = CHECK_INTERVAL_MS;
 const MAX_TAIL = 10_000;
+const RETRY_AFTER_SECONDS = '5';
 
 export type PodLogsDeps = { db: Database; clock: Clock; agents: Agents; stopping: AbortSignal };
 
@@ -137,8 +138,10 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
       const upstream = await client
         .podLogs(pod.id, { ...positionOf(request), follow: isFollowing }, gone)
         .catch((error: unknown) => {
+          if (!(error instanceof ApiError)) throw error;
+          if (error.code === 'rate_limited') throw tooManyReaders(error);
           // A pod that is not on its node yet has no log; who follows waits for a lost node.
-          if (error instanceof ApiError && (error.status === 404 || isFollowing)) return null;
+          if (error.status === 404 || isFollowing) return null;
           throw error;
         });
       return isFollowing
@@ -146,6 +149,14 @@ export function createPodLogs({ db, clock, agents, stopping }: PodLogsDeps) {
         : readOnce(request, upstream, gone);
     },
   };
+}
+
+/** The node's own refusal, with the header that it lost on the way. */
+function tooManyReaders({ message }: ApiError): ApiError {
+  return new ApiError('rate_limited', message, {
+    headers: { 'Retry-After': RETRY_AFTER_SECONDS },
+    hint: 'End another stream of this pod, or retry later.',
+  });
 }
 
 function beginning(request: LogRequest, nowMs: number): Reading {

@@ -165,9 +165,12 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
       const nowMs = clock.now();
       for (const pod of pods) {
         const from = podStateOf(pod.state);
-        if (!mayMove(from, 'unknown') || nowMs - (pod.seen_at ?? 0) < CONTACT_LOST_MS) continue;
+        if (nowMs - (pod.seen_at ?? 0) < CONTACT_LOST_MS) continue;
+        const phase = wirePhase('unknown') ?? '';
+        if (from === 'rebooting') await changePod(db, pod.id, [from], { phase });
+        if (!mayMove(from, 'unknown')) continue;
         await db.transaction().execute(async (tx) => {
-          const change = { state: 'unknown', phase: wirePhase('unknown') ?? '', updated_at: nowMs };
+          const change = { state: 'unknown', phase, updated_at: nowMs };
           if (!(await changePod(tx, pod.id, [from], change))) return;
           await tell(tx, pod, 'unknown', { reason: 'provider_fault', message: '' });
         });

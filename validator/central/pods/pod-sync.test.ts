@@ -280,6 +280,20 @@ describe('what the agent has', () => {
     expect(host.calls).toEqual([`put ${id}`]);
   });
 
+  it('stays a reboot while nobody can follow it', async () => {
+    const id = await rentOne();
+    await market.sync();
+    await market.call('POST', `/pods/${id}/reboot`, { headers: account.key, body: {} });
+    host.up = false;
+    await later(61_000);
+    expect(await pod(id)).toMatchObject({ status: 'REBOOT_PENDING', phase: 'unreachable' });
+    host.up = true;
+    await later(31_000);
+    host.change(id, { phase: 'running', reboots_done: 1 });
+    await later(1_000);
+    expect(await pod(id)).toMatchObject({ status: 'RUNNING', phase: 'ready' });
+  });
+
   it('fails for good where the agent says so', async () => {
     const id = await rentOne();
     await market.sync();

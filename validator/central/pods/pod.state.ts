@@ -45,7 +45,8 @@ const MOVES: Record<PodState, readonly PodState[]> = {
   starting: ['pending', 'building', 'pulling', 'restoring', ...CREATION_EXITS],
   restoring: ['pending', 'building', 'pulling', 'starting', ...CREATION_EXITS],
   running: ['rebooting', 'stopped', 'unknown', 'broken', 'failed', 'deleting'],
-  rebooting: ['running', 'reboot_failed', 'unknown', 'failed', 'deleting'],
+  // Not to unknown, which looks like running: a reboot that nobody can follow is still one.
+  rebooting: ['running', 'reboot_failed', 'failed', 'deleting'],
   reboot_failed: ['rebooting', 'running', 'deleting'],
   unknown: ['running', 'rebooting', 'failed', 'broken', 'deleting'],
   failed: ['deleting'],

@@ -13,18 +13,28 @@ const REFUSED = [
   ['ff00::', 8, 'ipv6'],
 ] as const;
 
-/** Throws 400 for what is no address of a host. */
-export function requireNodeAddress(text: string): void {
-  const family = isIP(text);
-  if (family === 0 || text.includes('%')) {
+/** The one way to write the address, so that no host is two nodes. Throws 400 for what is no address of a host. */
+export function nodeAddress(text: string): string {
+  const given = isIP(text);
+  if (given === 0 || text.includes('%')) {
     throw new ApiError('bad_request', `${text} is not an IP address`, {
       hint: 'Give an IPv4 or IPv6 address as digits.',
     });
   }
+  const address = given === 4 ? text : canonicalIpv6(text);
   const refused = new BlockList();
   for (const [network, prefix, kind] of REFUSED) refused.addSubnet(network, prefix, kind);
-  if (!refused.check(text, family === 4 ? 'ipv4' : 'ipv6')) return;
+  if (!refused.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')) return address;
   throw new ApiError('bad_request', `A node cannot have the address ${text}`, {
     hint: 'Give the address under which validators and renters reach the host.',
   });
+}
+
+/** Shortest form, lower case; an IPv4 address in IPv6 clothes is that IPv4 address. */
+function canonicalIpv6(text: string): string {
+  const short = new URL(`http://[${text}]`).hostname.slice(1, -1);
+  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(short);
+  if (mapped === null) return short;
+  const [high = 0, low = 0] = mapped.slice(1).map((word) => Number.parseInt(word, 16));
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.');
 }

@@ -1,6 +1,6 @@
 /** What a node may cost. Pure. */
 import { ApiError } from '#shared/errors.ts';
-import { formatUsdCeil, formatUsdFloor, usdToMicro } from '#shared/money.ts';
+import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/money.ts';
 import {
   type CatalogueEntry,
   catalogueEntryOf,
@@ -24,9 +24,11 @@ export function requireKnownType(gpuType: string): CatalogueEntry {
 export function nodePriceUusd(entry: CatalogueEntry, statedUsd: number | null): number {
   const reference = usdToMicro(entry.usdPerGpuHour);
   if (statedUsd === null) return reference;
-  const price = usdToMicro(statedUsd);
   const lowest = Math.ceil(reference * MIN_PRICE_RATE);
   const highest = Math.floor(reference * MAX_PRICE_RATE);
+  // Compared before it is converted: a price beyond the safe range has no micro-dollars.
+  const isNear = statedUsd >= 0 && statedUsd <= 2 * microToUsd(highest);
+  const price = isNear ? usdToMicro(statedUsd) : Number.POSITIVE_INFINITY;
   if (price >= lowest && price <= highest) return price;
   const band = `${formatUsdCeil(lowest)} to ${formatUsdFloor(highest)}`;
   throw new ApiError(

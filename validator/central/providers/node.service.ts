@@ -12,7 +12,7 @@ import {
   retireExecutor,
 } from '../executors/executor.service.ts';
 import { nodeRow, verificationOf } from './node.row.ts';
-import { requireNodeAddress } from './node-address.ts';
+import { nodeAddress } from './node-address.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';
 import type { AddNode, NodeListQuery, PortalNode, Verification } from './provider.schemas.ts';
 
@@ -35,14 +35,14 @@ export function createNodes({ db, clock, random }: NodesDeps) {
 
   return {
     async add(caller: PortalIdentity, body: AddNode): Promise<PortalNode> {
-      requireNodeAddress(body.ipAddress);
+      const address = nodeAddress(body.ipAddress);
       const entry = requireKnownType(body.gpuType);
       const price = nodePriceUusd(entry, body.pricePerGpu);
       const row: Executor = {
         ...unchecked(clock.now()),
         id: random.uuid(),
         provider_id: caller.providerId,
-        ip_address: body.ipAddress,
+        ip_address: address,
         port: body.port,
         gpu_type: body.gpuType,
         gpu_count: body.gpuCount,

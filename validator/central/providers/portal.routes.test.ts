@@ -158,6 +158,20 @@ describe('a node', () => {
     expect((await add(change)).status).toBe(422);
   });
 
+  it.each([
+    ['::ffff:10.1.2.3', '10.1.2.3'],
+    ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
+  ])('is one node, however its address %s is written', async (written, kept) => {
+    const { body } = await add({ ip_address: written });
+    expect(body.data.executor_ip_address).toBe(kept);
+    expect((await add({ ip_address: kept })).status).toBe(409);
+  });
+
+  it.each([1e308, Number.MAX_SAFE_INTEGER, 0])('cannot cost %d', async (price_per_gpu) => {
+    const { status, body } = await add({ price_per_gpu });
+    expect([status, body.error.code]).toEqual([400, 'bad_request']);
+  });
+
   it("takes the specification's name of the address", async () => {
     const { body } = await add({ ip_address: undefined, ip: '10.9.9.9' });
     expect(body.data.executor_ip_address).toBe('10.9.9.9');

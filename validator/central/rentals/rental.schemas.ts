@@ -1,6 +1,7 @@
 /** What renting takes and answers (contract 4.1). */
 import { z } from 'zod';
 import { PodListItemResponse } from '../pods/pod.schemas.ts';
+import { displayName } from '../wire.ts';
 
 const MAX_PORTS = 64;
 const MAX_KEYS = 50;
@@ -11,7 +12,7 @@ const PublicKey = z.string().max(MAX_KEY_CHARS);
 /** No member has a default: the idempotency fingerprint covers what was sent. Null means absent. */
 export const RentExecutorRequest = z
   .object({
-    pod_name: z.string().trim().min(1).max(100),
+    pod_name: displayName(100),
     template_id: z.uuid().nullish(),
     dockerfile_content: z.string().max(65_536).nullish(),
     user_public_key: z.union([z.array(PublicKey).max(MAX_KEYS), PublicKey]).nullish(),

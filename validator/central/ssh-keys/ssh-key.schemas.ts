@@ -1,6 +1,6 @@
 /** SSH keys on the wire (contract 8). */
 import { z } from 'zod';
-import { NaiveTime } from '../wire.ts';
+import { displayName, NaiveTime } from '../wire.ts';
 import { MAX_PUBLIC_KEY_CHARS, parsePublicKey } from './public-key.ts';
 
 export const SshKey = z
@@ -26,6 +26,6 @@ const PublicKeyText = z
   });
 
 export const CreateSshKey = z
-  .object({ name: z.string().trim().min(1).max(100), public_key: PublicKeyText })
+  .object({ name: displayName(100), public_key: PublicKeyText })
   .meta({ id: 'CreateSshKey' });
 export type CreateSshKey = z.output<typeof CreateSshKey>;

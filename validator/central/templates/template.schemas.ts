@@ -1,6 +1,6 @@
 /** Templates on the wire (contract 8). */
 import { z } from 'zod';
-import { NaiveTime, optional, withDefault } from '../wire.ts';
+import { displayName, NaiveTime, optional, withDefault } from '../wire.ts';
 
 export const TEMPLATE_CATEGORIES = [
   'DOCKER',
@@ -29,7 +29,7 @@ const VolumePath = z.string().max(512).refine(isPlainAbsolutePath, 'Not an absol
 
 /** Every member that its owner may set, each with its limits. */
 const fields = {
-  name: z.string().trim().min(1).max(200),
+  name: displayName(200),
   description: z.string().max(4_000),
   docker_image: z.string().trim().min(1).max(512),
   docker_image_tag: z.string().trim().max(256),

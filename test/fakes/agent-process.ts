@@ -1,0 +1,107 @@
+/** The agent as the process that providers run, with one trusted key, driven from outside and killed at will. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type AgentClient, createAgentClient } from '#shared/agent-api/agent-client.ts';
+import { systemClock } from '#shared/clock.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+
+export type AgentHome = {
+  executorId: string;
+  /** Starts an agent on this home; one at a time. Rejects when it ends before it listens. */
+  start(): Promise<AgentProcess>;
+  /** Forgets the folder; the caller has stopped the agent. */
+  remove(): void;
+};
+
+export type AgentProcess = {
+  child: ChildProcess;
+  client: AgentClient;
+  /** Resolves when the process has ended, however that came. */
+  exited: Promise<void>;
+  /** SIGKILL: nothing is tidied up. */
+  kill(): Promise<void>;
+  /** SIGTERM, then SIGKILL after a grace. */
+  stop(): Promise<void>;
+};
+
+const STOP_WITHIN_MS = 15_000;
+const SEED_BYTES = 32;
+
+/** A home in a temporary folder; `environment` adds to the agent's variables. */
+export function createAgentHome(environment: Record<string, string>): AgentHome {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-agent-'));
+  const executorId = systemRandom.uuid();
+  const signer = createSigner(systemRandom.bytes(SEED_BYTES));
+  fillCompileCache();
+  return {
+    executorId,
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+    async start() {
+      const child = spawn(process.execPath, agentArguments(), {
+        env: {
+          NODE_COMPILE_CACHE: COMPILE_CACHE,
+          PATH: process.env['PATH'] ?? '',
+          AGENT_EXECUTOR_ID: executorId,
+          AGENT_HOME: folder,
+          AGENT_HOST: '127.0.0.1',
+          AGENT_PORT: '0',
+          AGENT_GPU: 'none',
+          AGENT_LOG_LEVEL: 'fatal',
+          AGENT_TRUSTED_KEYS: `${signer.hotkey}=validator-control`,
+          AGENT_EXIT_WITH_PARENT: 'true',
+          ...environment,
+        },
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      });
+      const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+      const send = createSignedFetch({
+        baseUrl: `http://127.0.0.1:${await portOf(child)}`,
+        audience: executorId,
+        signer,
+        clock: systemClock,
+        random: systemRandom,
+      });
+      return {
+        child,
+        client: createAgentClient({ send, clock: systemClock }),
+        exited,
+        async kill() {
+          child.kill('SIGKILL');
+          await exited;
+        },
+        stop: () => stopGracefully(child, exited),
+      };
+    },
+  };
+}
+
+/** What `npm run agent` and the marketplace do before a start. */
+function fillCompileCache(): void {
+  execFileSync(process.execPath, agentArguments('--version'), {
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
+  });
+}
+
+function portOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once('message', (message) => resolve((message as { port: number }).port));
+    child.once('exit', (code, signal) => reject(new Error(`the agent ended: ${signal ?? code}`)));
+  });
+}
+
+async function stopGracefully(child: ChildProcess, exited: Promise<void>): Promise<void> {
+  child.kill('SIGTERM');
+  const grace = new AbortController();
+  const killer = systemClock
+    .sleep(STOP_WITHIN_MS, grace.signal)
+    .then(() => child.kill('SIGKILL'))
+    .catch(() => undefined);
+  await exited;
+  grace.abort();
+  await killer;
+}
