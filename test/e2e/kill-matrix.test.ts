@@ -29,6 +29,11 @@ beforeAll(async () => {
     AGENT_PORT_RANGE: `${ports}-${ports + 99}`,
   });
   agent = await home.start();
+  // The one change that is no pod's: the agent tries what the engine makes of a disk limit.
+  await eventually('the try of a disk limit', async () => {
+    const { isolation } = await agent.client.inventory();
+    return isolation.disk_quota !== 'none';
+  });
 });
 
 afterEach(() => proxy.watch(() => undefined));
