@@ -53,7 +53,7 @@ async function run(config: AgentConfig): Promise<void> {
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
   const firewall = firewallOf(config);
-  if (config.AGENT_REQUIRE_FIREWALL) await firewall.assert();
+  if (config.AGENT_REQUIRE_FIREWALL) await firewallOrExit(firewall);
   warnAboutEphemeralPorts(config, log);
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
@@ -116,18 +116,28 @@ function firewallOf(config: AgentConfig): Firewall {
   });
 }
 
+async function firewallOrExit(firewall: Firewall): Promise<void> {
+  await firewall.assert().catch((error: unknown) => {
+    process.stderr.write(`podwright-agent: AGENT_REQUIRE_FIREWALL is set: ${messageOf(error)}\n`);
+    process.exit(1);
+  });
+}
+
 /** Refused while the agent runs: it would start its pods again. */
 async function removeEverything(config: AgentConfig): Promise<void> {
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
-  const { containers, networks } = await removeAll({
+  const { containers, networks, firewallProblem } = await removeAll({
     engine,
     executorId: config.AGENT_EXECUTOR_ID,
     firewall: firewallOf(config),
   });
   home.close();
   process.stdout.write(`removed ${containers} containers and ${networks} networks\n`);
+  if (firewallProblem !== null) {
+    process.stderr.write(`firewall rules may be left: ${firewallProblem}\n`);
+  }
   // The engine's idle connections would keep the process for a while.
   process.exit(0);
 }

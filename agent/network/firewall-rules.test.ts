@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import {
-  DIALECTS,
   IPV6_RULES,
+  REPLIES,
   RULE_NAMES,
   readListing,
   removalText,
@@ -10,28 +10,25 @@ import {
 } from './firewall-rules.ts';
 
 const BARE = `-P INPUT ACCEPT
--P FORWARD DROP
--N DOCKER-USER
--A INPUT -i eth0 -j ufw-before-input
--A FORWARD -j DOCKER-USER
--A DOCKER-USER -j RETURN`;
-const [dialect = { replies: '', refuse: '' }] = DIALECTS;
+-P FORWARD ACCEPT
+-A INPUT -i eth0 -j MARK --set-xmark 0x1/0x1`;
+const [replies = ''] = REPLIES;
 const names = RULE_NAMES;
 const rules = rulesForIpv4({
   names,
   allow: ['10.20.0.0/24'],
   resolvers: ['10.255.255.53'],
-  dialect,
+  replies,
 });
 
 it('writes one transaction that fills both chains and puts the jumps first', () => {
-  expect(restoreText(rules, readListing(BARE, names), names)).toBe(`*filter
+  expect(restoreText(rules, readListing(BARE, names), names)).toBe(`*mangle
 :PODWRIGHT-INPUT - [0:0]
 :PODWRIGHT-FORWARD - [0:0]
--A PODWRIGHT-INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
--A PODWRIGHT-INPUT -d 10.255.255.53 -p udp --dport 53 -j ACCEPT
--A PODWRIGHT-INPUT -d 10.255.255.53 -p tcp --dport 53 -j ACCEPT
--A PODWRIGHT-INPUT -j REJECT
+-A PODWRIGHT-INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN
+-A PODWRIGHT-INPUT -d 10.255.255.53 -p udp --dport 53 -j RETURN
+-A PODWRIGHT-INPUT -d 10.255.255.53 -p tcp --dport 53 -j RETURN
+-A PODWRIGHT-INPUT -j DROP
 -A PODWRIGHT-FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN
 -A PODWRIGHT-FORWARD -o pw+ -j DROP
 -A PODWRIGHT-FORWARD -d 10.20.0.0/24 -j RETURN
@@ -49,19 +46,18 @@ it('writes one transaction that fills both chains and puts the jumps first', () 
 -A PODWRIGHT-FORWARD -d 240.0.0.0/4 -j DROP
 -A PODWRIGHT-FORWARD -p tcp --dport 25 -j DROP
 -I INPUT 1 -i pw+ -j PODWRIGHT-INPUT
--I DOCKER-USER 1 -i pw+ -j PODWRIGHT-FORWARD
+-I FORWARD 1 -i pw+ -j PODWRIGHT-FORWARD
 COMMIT
 `);
 });
 
 it('moves a jump that something else has overtaken, and leaves one behind jumps of ours', () => {
   const overtaken = readListing(
-    `-A FORWARD -j DOCKER-USER
--A INPUT -j ACCEPT
+    `-A INPUT -j ACCEPT
 -A INPUT -i pw+ -j PODWRIGHT-INPUT
--A DOCKER-USER -i px+ -j PODWRIGHT-X
--A DOCKER-USER -i pw+ -j PODWRIGHT-FORWARD
--A DOCKER-USER -j RETURN`,
+-A FORWARD -i px+ -j PODWRIGHT-X
+-A FORWARD -i pw+ -j PODWRIGHT-FORWARD
+-A FORWARD -j RETURN`,
     names,
   );
   const lines = restoreText(IPV6_RULES, overtaken, names).split('\n');
@@ -72,11 +68,6 @@ it('moves a jump that something else has overtaken, and leaves one behind jumps 
     'COMMIT',
     '',
   ]);
-});
-
-it('goes by the built-in chain where the engine has none of its own', () => {
-  const listing = readListing('-P FORWARD ACCEPT\n-N DOCKER-USER', names);
-  expect(restoreText(IPV6_RULES, listing, names)).toContain('-I FORWARD 1 -i pw+');
 });
 
 it('takes away exactly what it put there', () => {

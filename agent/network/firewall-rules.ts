@@ -1,5 +1,11 @@
 /** The rules of pods as iptables-restore takes them, and what `iptables -S` says of them. Pure. */
 
+/**
+ * Not `filter`, whose DOCKER-USER chain would be the usual place: the engine unhooks that chain for a
+ * moment whenever it makes a network, which leaves all pods open. Nobody else's accept comes before these.
+ */
+export const TABLE = 'mangle';
+
 /** The names that one set of rules goes by; tests use others than the hosts'. */
 export type RuleNames = { input: string; forward: string; bridges: string };
 
@@ -9,14 +15,10 @@ export const RULE_NAMES: RuleNames = {
   bridges: 'pw',
 };
 
-/** Kernels differ in the modules that they have. */
-export type Dialect = { replies: string; refuse: string };
-
-/** Best first. */
-export const DIALECTS: readonly Dialect[] = [
-  { replies: '-m conntrack --ctstate RELATED,ESTABLISHED', refuse: 'REJECT' },
-  { replies: '-m conntrack --ctstate RELATED,ESTABLISHED', refuse: 'DROP' },
-  { replies: '-m state --state RELATED,ESTABLISHED', refuse: 'DROP' },
+/** How answers are told from new connections; kernels differ in the modules that they have. Best first. */
+export const REPLIES: readonly string[] = [
+  '-m conntrack --ctstate RELATED,ESTABLISHED',
+  '-m state --state RELATED,ESTABLISHED',
 ];
 
 /** Every name of ours begins so: jumps to chains of ours may stand before each other. */
@@ -45,21 +47,20 @@ export function rulesForIpv4(options: {
   names: RuleNames;
   allow: readonly string[];
   resolvers: readonly string[];
-  dialect: Dialect;
+  replies: string;
 }): ChainRules {
-  const { names, allow, resolvers, dialect } = options;
-  const dns = (verdict: string) =>
-    resolvers.flatMap((address) =>
-      ['udp', 'tcp'].map((protocol) => `-d ${address} -p ${protocol} --dport ${DNS} -j ${verdict}`),
-    );
+  const { names, allow, resolvers, replies } = options;
+  const dns = resolvers.flatMap((address) =>
+    ['udp', 'tcp'].map((protocol) => `-d ${address} -p ${protocol} --dport ${DNS} -j RETURN`),
+  );
+  // RETURN, not ACCEPT: what the host's own rules and the engine's forbid stays forbidden.
   return {
-    input: [`${dialect.replies} -j ACCEPT`, ...dns('ACCEPT'), `-j ${dialect.refuse}`],
-    // RETURN, not ACCEPT: what the host's own rules and the engine's forbid stays forbidden.
+    input: [`${replies} -j RETURN`, ...dns, '-j DROP'],
     forward: [
-      `${dialect.replies} -j RETURN`,
+      `${replies} -j RETURN`,
       `-o ${names.bridges}+ -j DROP`,
       ...allow.map((range) => `-d ${range} -j RETURN`),
-      ...dns('RETURN'),
+      ...dns,
       ...CLOSED.map((range) => `-d ${range} -j DROP`),
       `-p tcp --dport ${SMTP} -j DROP`,
     ],
@@ -73,8 +74,6 @@ export const IPV6_RULES: ChainRules = { input: ['-j DROP'], forward: ['-j DROP']
 export type Listing = {
   input: string[];
   forward: string[];
-  /** The engine's chain for the rules of others; without it the built-in one. */
-  forwardParent: 'DOCKER-USER' | 'FORWARD';
   /** Jumps to our chains, as they stand; `inFront` when nothing but jumps of ours precede one. */
   jumps: { parent: string; chain: string; found: string[]; inFront: boolean }[];
 };
@@ -82,8 +81,6 @@ export type Listing = {
 export function readListing(text: string, names: RuleNames): Listing {
   const lines = text.split('\n');
   const rulesOf = (chain: string) => lines.filter((line) => line.startsWith(`-A ${chain} `));
-  // Not every engine has the chain, and a reload of the host's firewall can cut it off.
-  const forwardParent = lines.includes('-A FORWARD -j DOCKER-USER') ? 'DOCKER-USER' : 'FORWARD';
   const jumpOf = (parent: string, chain: string) => {
     const rules = rulesOf(parent);
     const firstForeign = rules.findIndex((rule) => !rule.includes(` -j ${OURS}`));
@@ -94,8 +91,7 @@ export function readListing(text: string, names: RuleNames): Listing {
   return {
     input: rulesOf(names.input),
     forward: rulesOf(names.forward),
-    forwardParent,
-    jumps: [jumpOf('INPUT', names.input), jumpOf(forwardParent, names.forward)],
+    jumps: [jumpOf('INPUT', names.input), jumpOf('FORWARD', names.forward)],
   };
 }
 
@@ -118,11 +114,10 @@ export function restoreText(rules: ChainRules, listing: Listing, names: RuleName
 
 /** Takes jumps and chains away; declaring the chains first makes it work when they are gone already. */
 export function removalText(listing: Listing, names: RuleNames): string {
-  const jumps = listing.jumps.flatMap(({ found }) => found);
   return transaction([
     `:${names.input} - [0:0]`,
     `:${names.forward} - [0:0]`,
-    ...jumps.map((rule) => rule.replace('-A', '-D')),
+    ...listing.jumps.flatMap(({ found }) => found).map((rule) => rule.replace('-A', '-D')),
     `-X ${names.input}`,
     `-X ${names.forward}`,
   ]);
@@ -133,5 +128,5 @@ function jumpRule(parent: string, chain: string, names: RuleNames): string {
 }
 
 function transaction(lines: readonly string[]): string {
-  return ['*filter', ...lines, 'COMMIT', ''].join('\n');
+  return [`*${TABLE}`, ...lines, 'COMMIT', ''].join('\n');
 }

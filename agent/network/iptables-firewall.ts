@@ -4,15 +4,16 @@ import type { RunCommand } from '#shared/run-command.ts';
 import { type Firewall, FirewallUnavailable } from './firewall.ts';
 import {
   type ChainRules,
-  DIALECTS,
   IPV6_RULES,
   type Listing,
+  REPLIES,
   RULE_NAMES,
   type RuleNames,
   readListing,
   removalText,
   restoreText,
   rulesForIpv4,
+  TABLE,
 } from './firewall-rules.ts';
 
 /** Another program may hold the lock of the rules for a while. */
@@ -48,7 +49,8 @@ export function createIptablesFirewall(options: {
     throw new FirewallUnavailable(`${program}: ${words}`);
   }
 
-  const list = async (program: string) => readListing(await run(program, ['-w', '-S']), names);
+  const list = async (program: string) =>
+    readListing(await run(program, ['-w', '-t', TABLE, '-S']), names);
   const restore = (program: string, text: string) =>
     run(`${program}-restore`, ['--noflush', '--wait'], text);
 
@@ -100,7 +102,7 @@ export function createIptablesFirewall(options: {
     bridgePrefix: names.bridges,
     async assert() {
       const resolvers = await options.resolvers();
-      const ipv4 = DIALECTS.map((dialect) => rulesForIpv4({ names, allow, resolvers, dialect }));
+      const ipv4 = REPLIES.map((replies) => rulesForIpv4({ names, allow, resolvers, replies }));
       const drifts = await Promise.all([assertIpv4(ipv4), hasIpv6 ? assertIpv6([IPV6_RULES]) : 0]);
       return { drift: drifts.reduce((sum, lines) => sum + lines, 0) };
     },

@@ -9,6 +9,9 @@ import { createRealHost, mustRun, type RealHost } from '../../test/fakes/real-ho
 const HTTP = 8000;
 const DNS = 53;
 const SMTP = 25;
+/** Pods made meanwhile, and connections tried at once. */
+const CHURN = 4;
+const PROBES = 4;
 /** Any file of the neighbour's. */
 const PATH = 'hostname';
 const PAGE = 'This pod is running.';
@@ -86,6 +89,18 @@ it('lets pods out to public addresses, not to private and link-local ones, nor t
   expect(await reachedOf(tried)).toEqual([url(addresses.public), url(addresses.private, DNS)]);
 });
 
+it('stays closed while the engine makes and removes networks', async () => {
+  const url = `http://${neighbour.addresses.private}:${HTTP}/${PATH}`;
+  const churn = Array.from({ length: CHURN }, () =>
+    host.launch().then(({ id }) => host.remove(id)),
+  );
+  const seen: string[] = [];
+  const probing = Array.from({ length: CHURN }, () => reachedOf(Array(PROBES).fill(url)));
+  for (const reached of await Promise.all(probing)) seen.push(...reached);
+  await Promise.all(churn);
+  expect(seen).toEqual([]);
+});
+
 it('gives pods no IPv6', async () => {
   const lines = await mustRun('docker', 'exec', pod.container_id ?? '', 'ip', '-6', 'addr');
   expect(lines).not.toContain('inet6');
@@ -112,10 +127,11 @@ it('brings rules back that were flushed by hand, and counts them', async () => {
   const driftBefore = await driftOf();
   // Without them the pod does get through, unless a round of the agent's comes in between.
   await eventually('an unguarded moment', async () => {
-    await mustRun('iptables', '-F', names.input);
+    await mustRun('iptables', '-t', 'mangle', '-F', names.input);
     return host.reaches(pod, url);
   });
-  await mustRun('iptables', '-D', 'INPUT', '-i', `${names.bridges}+`, '-j', names.input);
+  const jump = ['INPUT', '-i', `${names.bridges}+`, '-j', names.input];
+  await mustRun('iptables', '-t', 'mangle', '-D', ...jump);
   await agent.core.firewall.runOnce();
   expect(await reachedOf([url])).toEqual([]);
   expect(await driftOf()).toBeGreaterThanOrEqual(driftBefore + 2);

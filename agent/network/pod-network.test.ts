@@ -71,7 +71,7 @@ it('goes on to the next subnet when another agent has one, until none is left', 
     ['10.0.0.0/28', '10.0.0.16/28', '10.0.0.32/28', '10.0.0.48/28'].toSorted(),
   );
   const late = systemRandom.uuid();
-  await expect(one.networks.ensure(late)).rejects.toThrow('Subnet after subnet');
+  await expect(one.networks.ensure(late)).rejects.toThrow('Every subnet');
   expect(one.leases.heldBy('subnet', late)).toEqual([]);
   await two.networks.remove(pods[1] ?? '');
   await one.networks.ensure(late);

@@ -36,10 +36,10 @@ export function createPodNetworks(deps: {
   });
 
   /** Durable before the engine is asked, so that a kill in between leaks nothing. */
-  function leaseSubnet(podId: string): string {
+  function leaseSubnet(podId: string, refused: ReadonlySet<string>): string {
     const held = leases.heldBy('subnet', podId)[0]?.key;
     if (held !== undefined) return held;
-    const leased = leases.list('subnet').map((lease) => lease.key);
+    const leased = [...leases.list('subnet').map((lease) => lease.key), ...refused];
     const subnet =
       chooseSubnet(deps.pool, podId, new Set([...leased, ...others])) ??
       chooseSubnet(deps.pool, podId, new Set(leased));
@@ -54,14 +54,16 @@ export function createPodNetworks(deps: {
 
   async function create(podId: string): Promise<void> {
     const bridgeName = `${firewall.bridgePrefix}${shortId(podId)}`;
-    for (let tries = 0; tries < MAX_TAKEN; tries += 1) {
-      const subnet = leaseSubnet(podId);
+    const refused = new Set<string>();
+    while (refused.size < MAX_TAKEN) {
+      const subnet = leaseSubnet(podId, refused);
       try {
         await engine.ensureNetwork(networkName(podId), labelsOf(podId), { subnet, bridgeName });
         return;
       } catch (error) {
         if (!(error instanceof EngineError) || error.kind !== 'subnet_taken') throw error;
         others.add(subnet);
+        refused.add(subnet);
         freeSubnet(podId);
       }
     }

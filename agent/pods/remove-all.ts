@@ -1,4 +1,5 @@
 /** Takes everything of one executor off the engine: for a host that leaves the market, or a fresh start. */
+import { messageOf } from '#shared/errors.ts';
 import { type ContainerEngine, LABELS } from '../docker/engine.ts';
 import type { Firewall } from '../network/firewall.ts';
 
@@ -11,7 +12,12 @@ export async function removeAll({
   engine: ContainerEngine;
   executorId: string;
   firewall: Firewall;
-}): Promise<{ containers: number; networks: number }> {
+}): Promise<{
+  containers: number;
+  networks: number;
+  /** Why the rules could not be taken away; null when they were, or others still need them. */
+  firewallProblem: string | null;
+}> {
   const labels = { [LABELS.managed]: '1', [LABELS.executor]: executorId };
   const containers = await engine.listContainers(labels);
   for (const container of containers) await engine.removeContainer(container.id);
@@ -19,6 +25,7 @@ export async function removeAll({
   for (const network of networks) await engine.removeNetwork(network.id);
   // The rules are those of every agent on the engine: the last one takes them away, if there are any.
   const left = await engine.listNetworks({ [LABELS.managed]: '1' });
-  if (left.length === 0) await firewall.remove().catch(() => undefined);
-  return { containers: containers.length, networks: networks.length };
+  const removal = left.length === 0 ? firewall.remove() : Promise.resolve();
+  const firewallProblem = await removal.then(() => null, messageOf);
+  return { containers: containers.length, networks: networks.length, firewallProblem };
 }
