@@ -19,6 +19,9 @@ import { createHostProbe } from './hardware/host-probe.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { removeAll } from './pods/remove-all.ts';
 import { probePort } from './ports/port-probe.ts';
+import { gatewayPaths } from './ssh/gateway-files.ts';
+import { createGatewayLink } from './ssh/gateway-link.ts';
+import { prepareSftpFolder } from './ssh/sftp-folder.ts';
 import { openHome } from './store/database.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
@@ -76,6 +79,8 @@ async function run(config: AgentConfig): Promise<void> {
     metrics,
     portRange: config.AGENT_PORT_RANGE,
     busyboxPath: config.AGENT_BUSYBOX,
+    gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
+    sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),
     host: {
       memoryBytes: totalmem(),
       memoryReserveBytes: config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
@@ -95,6 +100,17 @@ async function run(config: AgentConfig): Promise<void> {
   const port = typeof address === 'object' ? address?.port : undefined;
   log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');
   process.send?.({ ready: true, port });
+}
+
+/** Null, and a warning, when pods have to do without: SFTP and scp are then refused. */
+async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null> {
+  const folder = gatewayPaths(agentHome).sftp;
+  const ready = await prepareSftpFolder(folder, runCommand).catch((error: unknown) => {
+    log.debug({ detail: messageOf(error) }, 'sftp-server could not be copied');
+    return false;
+  });
+  if (!ready) log.warn('SFTP is unavailable: install the package openssh-sftp-server');
+  return ready ? folder : null;
 }
 
 /** Refused while the agent runs: it would start its pods again. */

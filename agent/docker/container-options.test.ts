@@ -53,3 +53,11 @@ it('asks for GPUs by UUID only, and replaces entrypoint and command only when gi
   });
   expect(request).not.toHaveProperty('Entrypoint');
 });
+
+it('mounts folders of the agent read-only', () => {
+  const readOnlyMounts = [{ source: '/home/ssh/sftp', target: '/.podwright' }];
+  const mount = { Type: 'bind', Source: '/home/ssh/sftp', Target: '/.podwright', ReadOnly: true };
+  expect(containerOptions({ ...SPEC, readOnlyMounts })).toMatchObject({
+    HostConfig: { Mounts: [mount] },
+  });
+});

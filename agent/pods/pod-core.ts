@@ -11,8 +11,12 @@ import { createImageService } from '../images/image.service.ts';
 import { createPodNetworks } from '../network/pod-network.ts';
 import { createPortService, type PortRange } from '../ports/port.service.ts';
 import type { PortProbe } from '../ports/port-probe.ts';
+import type { GatewayLink } from '../ssh/gateway-link.ts';
+import { MOUNT_POINT } from '../ssh/mount-point.ts';
+import { createSshService } from '../ssh/ssh.service.ts';
 import { createLeaseStore } from '../store/lease.store.ts';
 import { createPodStore } from '../store/pod.store.ts';
+import { createSshStore } from '../store/ssh.store.ts';
 import { createPodRecords } from './pod.records.ts';
 import { createPodService } from './pod.service.ts';
 import { createPodSteps } from './pod.steps.ts';
@@ -32,6 +36,9 @@ export type PodCorePorts = {
   portRange: PortRange;
   busyboxPath: string;
   host: HostLimits & { bootMs: number };
+  gatewayLink: GatewayLink;
+  /** Holds the sftp-server that pods get mounted; null when this host has none. */
+  sftpFolder: string | null;
   /** A container of ours was found that belongs to no pod. */
   onUnknownContainer(): void;
 };
@@ -42,12 +49,26 @@ export type PodCore = ReturnType<typeof createPodCore>;
 export function createPodCore(ports: PodCorePorts) {
   const { executorId, clock, random, log, database, engine, gpus, host } = ports;
   const leases = createLeaseStore(database);
-  const records = createPodRecords({ database, pods: createPodStore(database), clock });
+  const records = createPodRecords({
+    database,
+    pods: createPodStore(database),
+    clock,
+    onWrite: () => ssh.publishSoon(),
+  });
   const portLeases = createPortService({
     leases,
     probe: ports.probePort,
     clock,
     range: ports.portRange,
+  });
+  const ssh = createSshService({
+    records,
+    ports: portLeases,
+    store: createSshStore(database),
+    link: ports.gatewayLink,
+    sftp: ports.sftpFolder !== null,
+    random,
+    log,
   });
   const gpuLeases = createGpuLeases({ leases, gpus });
   const images = createImageService({ engine, busyboxPath: ports.busyboxPath });
@@ -63,6 +84,8 @@ export function createPodCore(ports: PodCorePorts) {
     gpuLeases,
     gpuMode: gpus.gpuMode,
     networks,
+    readOnlyMounts:
+      ports.sftpFolder === null ? [] : [{ source: ports.sftpFolder, target: MOUNT_POINT }],
     clock,
     random,
     onPull(podId, progress) {
@@ -89,10 +112,12 @@ export function createPodCore(ports: PodCorePorts) {
     host,
     pullOf: (podId) => pulls.get(podId) ?? null,
     engineAway: health.awayBecause,
+    ssh,
   });
 
   return {
     service,
+    ssh,
     supervisor,
     reconcile,
     images,

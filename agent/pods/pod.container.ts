@@ -16,7 +16,9 @@ export function podContainer(options: {
   spec: PodSpec;
   imageId: string;
   network: string;
+  /** Published by the engine. */
   ports: readonly PortMapping[];
+  readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;
   gpuMode: GpuMode;
 }): ContainerSpec {
   const { row, spec, ports } = options;
@@ -34,6 +36,7 @@ export function podContainer(options: {
     environment: podEnvironment(spec.environment, gpuUuids),
     network: options.network,
     ports,
+    readOnlyMounts: options.readOnlyMounts,
     gpuUuids,
     limits: {
       cpuCores: spec.limits.cpu_cores,

@@ -7,6 +7,7 @@ import type { GpuSource } from '../../agent/gpu/gpu-lease.ts';
 import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
 import { createHostProbe } from '../../agent/hardware/host-probe.ts';
 import { createMetrics } from '../../agent/metrics/metrics.ts';
+import type { GatewayLink } from '../../agent/ssh/gateway-link.ts';
 import { openDatabase } from '../../agent/store/database.ts';
 
 /** Those that most tests do not care about may be left out. */
@@ -26,12 +27,21 @@ export function createTestAgent(
     gpus: fakeGpus([]),
     probePort: async () => true,
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
+    gatewayLink: NO_GATEWAY,
+    sftpFolder: null,
     portRange: { first: 20_000, last: 20_019 },
     busyboxPath: '/bin/busybox',
     host: { memoryBytes: 2 ** 33, memoryReserveBytes: 2 ** 30, cpuCores: 2, bootMs: 0 },
     ...ports,
   });
 }
+
+/** Nobody listens: pods are never ready for SSH. */
+export const NO_GATEWAY: GatewayLink = {
+  publish: () => undefined,
+  statusOf: () => null,
+  follow: () => ({ stop: async () => undefined }),
+};
 
 /** GPUs that exist in name only; `busy` ones still have a process. */
 export function fakeGpus(
