@@ -52,6 +52,7 @@ it('gives the pod its share of the node', () => {
     gpu_uuids: [gpu?.uuid],
     limits: { cpu_cores: 8, memory_bytes: memory, shm_bytes: Math.floor(memory / 2), pids: 4096 },
     ssh_public_keys: ['ssh-ed25519 AAAA'],
+    publish_own_sshd: false,
   });
 });
 
@@ -65,4 +66,9 @@ it('refuses what no agent would run', () => {
   expect(() => podSpecFor({ ...input, template: bad })).toThrow(
     expect.objectContaining({ code: 'template_invalid' }),
   );
+});
+
+it('leaves port 22 to an image that brings its own SSH server', () => {
+  const own = { ...template, environment_json: '{"PODWRIGHT_OWN_SSHD":"1"}' };
+  expect(podSpecFor({ ...input, template: own }).publish_own_sshd).toBe(true);
 });
