@@ -81,7 +81,7 @@ describe('a terminal', () => {
     // `script` gives ssh a terminal of its own; resizing it is a window change.
     const ssh = ['ssh', ...host.options(host.portOf(pod)), '-tt', 'root@127.0.0.1'].join(' ');
     const inside =
-      'stty size; echo ready; until [ "$(stty size)" = "50 120" ]; do sleep 0.1; done; tty';
+      'stty size; echo ready; until stty size | grep -q "50 120"; do sleep 0.1; done; tty';
     const seen = join(host.home, 'seen');
     const outside = [
       'stty rows 33 cols 99',
@@ -133,7 +133,8 @@ describe('files', () => {
 describe('port forwarding', () => {
   it("leads to the pod's own services, and nowhere else", async () => {
     // Something on this host that a pod has no business with.
-    const secret = createServer((socket) => socket.end('secret')).listen(0, '127.0.0.1');
+    const secret = createServer((socket) => socket.end('secret'));
+    await new Promise<void>((resolve) => secret.listen(0, '127.0.0.1', resolve));
     const address = secret.address();
     const secretPort = typeof address === 'object' ? (address?.port ?? 0) : 0;
     const { first } = await freePorts(3);
