@@ -2,6 +2,8 @@
 import { createHash } from 'node:crypto';
 import ssh2, { type ParsedKey, type PublicKeyAuthContext } from 'ssh2';
 
+const RSA_HASHES = ['sha256', 'sha512'];
+
 export type AuthorizedKey = { key: ParsedKey; blob: Buffer; fingerprint: string };
 
 /** Lines that are no keys that we can check (hardware keys, for one) are left out. */
@@ -10,6 +12,7 @@ export function parseAuthorizedKeys(lines: readonly string[]): AuthorizedKey[] {
     const parsed = ssh2.utils.parseKey(line);
     // Several keys or a private one never come of one public line.
     if (parsed instanceof Error || Array.isArray(parsed) || parsed.isPrivateKey()) return [];
+    if (parsed.type === 'ssh-dss') return [];
     const blob = parsed.getPublicSSH();
     return [{ key: parsed, blob, fingerprint: fingerprintOf(blob) }];
   });
@@ -27,6 +30,8 @@ export function keyMeant(
 export function hasSigned(context: PublicKeyAuthContext, { key }: AuthorizedKey): boolean {
   const { blob, signature, hashAlgo } = context;
   if (blob === undefined || signature === undefined) return false;
+  // Such keys may sign with SHA-1 too, which can be forged.
+  if (key.type === 'ssh-rsa' && !RSA_HASHES.includes(hashAlgo ?? '')) return false;
   return key.verify(blob, signature, hashAlgo) === true;
 }
 

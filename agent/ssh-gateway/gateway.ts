@@ -33,6 +33,8 @@ export type Gateway = ReturnType<typeof startGateway>;
 
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 10_000;
+/** What takes no notice of a hang-up is left running when the gateway ends. */
+const STOP_WITHIN_MS = 1_000;
 
 type Served = {
   door: PodDoor;
@@ -49,10 +51,15 @@ export function startGateway(ports: GatewayPorts) {
   const doorPorts: DoorPorts = {
     ...ports,
     limit,
+    track(work) {
+      running.add(work);
+      void work.finally(() => running.delete(work));
+    },
     seats: createSeats(),
     probeKey: probeKey.authorized,
   };
   const served = new Map<string, Served>();
+  const running = new Set<Promise<unknown>>();
 
   function report(): void {
     const pods = [...served].map(([id, { status }]) => [id, status] as const);
@@ -158,11 +165,12 @@ export function startGateway(ports: GatewayPorts) {
   });
 
   return {
-    /** Ends every session. */
+    /** Ends every session, and hangs up on what ran in them. */
     async stop(): Promise<void> {
       await watching.stop();
       for (const [id, entry] of served) close(id, entry);
       report();
+      await Promise.race([Promise.allSettled(running), clock.sleep(STOP_WITHIN_MS)]);
     },
   };
 }

@@ -15,6 +15,7 @@ export type DoorPorts = {
   engine: ExecEngine;
   clock: Clock;
   log: Log;
+  track(work: Promise<unknown>): void;
   /** Address to listen on. */
   host: string;
   limit: FailureLimit;
@@ -39,6 +40,12 @@ const CIPHERS = [
   'aes192-ctr',
   'aes256-ctr',
 ] as const;
+const MACS = [
+  'hmac-sha2-256-etm@openssh.com',
+  'hmac-sha2-512-etm@openssh.com',
+  'hmac-sha2-256',
+  'hmac-sha2-512',
+] as const;
 const IDENT = 'Podwright';
 
 /** `listen` first; afterwards `update` with every change of the pod. */
@@ -52,7 +59,7 @@ export function createPodDoor(ports: DoorPorts, first: GatewayPod) {
   const protocol = new ssh2.Server({
     hostKeys: [first.host_key],
     ident: IDENT,
-    algorithms: { cipher: [...CIPHERS] },
+    algorithms: { cipher: [...CIPHERS], hmac: [...MACS], compress: ['none'] },
     keepaliveInterval: KEEPALIVE_INTERVAL_MS,
     keepaliveCountMax: KEEPALIVE_MISSES,
   });

@@ -8,7 +8,13 @@ import type { TerminalSize } from './commands.ts';
 import { hangUp, type SignalName, signalGroup } from './container-process.ts';
 import { type Meter, pumpInput, pumpOutput } from './pump.ts';
 
-export type ProcessPorts = { engine: ExecEngine; clock: Clock; log: Log };
+export type ProcessPorts = {
+  engine: ExecEngine;
+  clock: Clock;
+  log: Log;
+  /** Told of work that the gateway's end waits for. */
+  track(work: Promise<unknown>): void;
+};
 
 export type ProcessChannel = {
   signal(name: SignalName): void;
@@ -97,8 +103,10 @@ export function runOnChannel(
     return exitCode;
   }
 
+  const ended = run();
+  ports.track(ended);
   return {
-    ended: run(),
+    ended,
     signal(name) {
       void withProcess((_, pid) => signalGroup({ pid, containerId: request.containerId }, name));
     },

@@ -12,6 +12,7 @@ import { createSigner } from '#shared/signing/sr25519.ts';
 
 export type BenchAgent = {
   executorId: string;
+  home: string;
   child: ChildProcess;
   client: AgentClient;
   stop(): Promise<void>;
@@ -62,6 +63,7 @@ export async function startBenchAgent(podPorts: string): Promise<BenchAgent> {
   });
   return {
     executorId,
+    home,
     child,
     client: createAgentClient({ send, clock: systemClock }),
     async stop() {
