@@ -81,7 +81,7 @@ async function* onlyStdout(output: ExecProcess['output']): AsyncGenerator<Output
 
 function dial(host: string, port: number, { clock }: ProcessPorts): Promise<Duplex> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, allowHalfOpen: true });
+    const socket = connect({ host, port, allowHalfOpen: true, noDelay: true });
     const signal = clock.deadline(CONNECT_TIMEOUT_MS);
     const onLate = () => socket.destroy(new Error('no connection in time'));
     signal.addEventListener('abort', onLate, { once: true });
