@@ -45,6 +45,8 @@ export function runOnChannel(
   const { engine, clock, log } = ports;
   const { channel, request, meter, gone } = options;
   const starting = engine.start(request);
+  let wanted = options.size;
+  let isSizing = false;
 
   async function withProcess(work: (process: ExecProcess, pid: number) => unknown): Promise<void> {
     try {
@@ -54,6 +56,23 @@ export function runOnChannel(
     } catch (error) {
       log.debug({ detail: messageOf(error) }, 'a process could not be reached');
     }
+  }
+
+  /** One at a time, so that the last one wins; those in between are left out. */
+  async function applySizes(): Promise<void> {
+    if (isSizing) return;
+    isSizing = true;
+    try {
+      const process = await starting;
+      while (wanted !== null) {
+        const size = wanted;
+        wanted = null;
+        await process.resize(size);
+      }
+    } catch (error) {
+      log.debug({ detail: messageOf(error) }, 'a terminal could not be resized');
+    }
+    isSizing = false;
   }
 
   const abandon = () =>
@@ -73,7 +92,7 @@ export function runOnChannel(
       gone.addEventListener('abort', process.close, { once: true });
       if (gone.aborted) process.close();
       pumpInput(channel, process.input, { meter, end: !request.tty });
-      if (options.size !== null) void process.resize(options.size).catch(() => undefined);
+      void applySizes();
       await pumpOutput(process.output, channel, { meter, gone });
       gone.removeEventListener('abort', process.close);
       if (!gone.aborted) return await finish(process);
@@ -111,7 +130,8 @@ export function runOnChannel(
       void withProcess((_, pid) => signalGroup({ pid, containerId: request.containerId }, name));
     },
     resize(size) {
-      void starting.then((process) => process.resize(size)).catch(() => undefined);
+      wanted = size;
+      void applySizes();
     },
   };
 }
