@@ -66,6 +66,7 @@ export function createAgent(ports: AgentPorts) {
   const stopping = new AbortController();
   let loops: Loop[] = [];
   let events = Promise.resolve();
+  let gateway: { stop(): Promise<void> } | null = null;
 
   function loop(name: string, intervalMs: number, run: () => Promise<void>): Loop {
     const onError = (error: unknown) => log.error({ err: error }, `${name} failed`);
@@ -89,6 +90,8 @@ export function createAgent(ports: AgentPorts) {
         loop('disk watch', DISK_INTERVAL_MS, () => core.diskWatch.runOnce()),
         loop('metrics', METRICS_INTERVAL_MS, () => metricsJob.runOnce()),
       ];
+      core.ssh.publish();
+      gateway = ports.gatewayLink.follow(() => core.ssh.exchangeTakenPorts());
       events = reconcile.followEvents(stopping.signal);
     },
     /** Ends requests, loops and workers; pods keep running. */
@@ -97,6 +100,8 @@ export function createAgent(ports: AgentPorts) {
       logs.close();
       await server.close();
       await Promise.all([...loops.map((each) => each.stop()), events, supervisor.stop()]);
+      await gateway?.stop();
+      core.ssh.close();
       metrics.close();
     },
   };

@@ -22,6 +22,9 @@ import { createIptablesFirewall } from './network/iptables-firewall.ts';
 import { hostResolvers } from './network/resolvers.ts';
 import { removeAll } from './pods/remove-all.ts';
 import { probePort } from './ports/port-probe.ts';
+import { gatewayPaths } from './ssh/gateway-files.ts';
+import { createGatewayLink } from './ssh/gateway-link.ts';
+import { prepareSftpFolder } from './ssh/sftp-folder.ts';
 import { openHome } from './store/database.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
@@ -85,6 +88,8 @@ async function run(config: AgentConfig): Promise<void> {
     firewall,
     firewallRequired: config.AGENT_REQUIRE_FIREWALL,
     busyboxPath: config.AGENT_BUSYBOX,
+    gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
+    sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),
     host: {
       memoryBytes: totalmem(),
       memoryReserveBytes: config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
@@ -121,6 +126,17 @@ async function firewallOrExit(firewall: Firewall): Promise<void> {
     process.stderr.write(`podwright-agent: AGENT_REQUIRE_FIREWALL is set: ${messageOf(error)}\n`);
     process.exit(1);
   });
+}
+
+/** Null, and a warning, when pods have to do without: SFTP and scp are then refused. */
+async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null> {
+  const folder = gatewayPaths(agentHome).sftp;
+  const ready = await prepareSftpFolder(folder, runCommand).catch((error: unknown) => {
+    log.debug({ detail: messageOf(error) }, 'sftp-server could not be copied');
+    return false;
+  });
+  if (!ready) log.warn('SFTP is unavailable: install the package openssh-sftp-server');
+  return ready ? folder : null;
 }
 
 /** Refused while the agent runs: it would start its pods again. */

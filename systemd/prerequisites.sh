@@ -20,7 +20,7 @@ usage() {
 Usage: sh systemd/prerequisites.sh [--check | --dry-run | --help]
 
 Installs with apt, as root, only what is missing: a Docker engine (docker.io), restic,
-busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1. Then starts the engine if none
+busybox-static, openssh-sftp-server, openssh-client (for tests), iptables, ca-certificates, libatomic1. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
@@ -96,6 +96,8 @@ missing_packages() {
   have restic || list="$list restic"
   static_busybox || list="$list busybox-static"
   sftp_server || list="$list openssh-sftp-server"
+  # The tests log in to pods with it, and the benchmarks copy files.
+  have scp || list="$list openssh-client"
   if is_root; then have iptables || list="$list iptables"; fi
   libatomic || list="$list libatomic1"
   [ -e /etc/ssl/certs/ca-certificates.crt ] || list="$list ca-certificates"

@@ -61,3 +61,11 @@ it('limits the root file system only where it is told to', () => {
     HostConfig: { StorageOpt: { size: '1073741824' } },
   });
 });
+
+it('mounts folders of the agent read-only', () => {
+  const readOnlyMounts = [{ source: '/home/ssh/sftp', target: '/.podwright' }];
+  const mount = { Type: 'bind', Source: '/home/ssh/sftp', Target: '/.podwright', ReadOnly: true };
+  expect(containerOptions({ ...SPEC, readOnlyMounts })).toMatchObject({
+    HostConfig: { Mounts: [mount] },
+  });
+});

@@ -23,6 +23,7 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
   const published = spec.ports.flatMap(({ internal, host }) =>
     ['tcp', 'udp'].map((protocol) => ({ name: `${internal}/${protocol}`, host })),
   );
+  const mounts = (spec.readOnlyMounts ?? []).map(readOnlyMount);
   return {
     Image: spec.image,
     Labels: spec.labels,
@@ -53,9 +54,15 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
       PortBindings: Object.fromEntries(
         published.map(({ name, host }) => [name, [{ HostIp: '', HostPort: String(host) }]]),
       ),
+      ...(mounts.length > 0 ? { Mounts: mounts } : {}),
       ...(spec.gpuUuids.length > 0
         ? { DeviceRequests: [{ Driver: '', DeviceIDs: spec.gpuUuids, Capabilities: [['gpu']] }] }
         : {}),
     },
   };
+}
+
+/** Unlike a bind, a mount whose source is missing is refused instead of made. */
+function readOnlyMount({ source, target }: { source: string; target: string }) {
+  return { Type: 'bind', Source: source, Target: target, ReadOnly: true };
 }

@@ -64,6 +64,8 @@ export type ContainerSpec = {
   network: string | null;
   /** TCP and UDP of each internal port are published on the host port. */
   ports: readonly { internal: number; host: number }[];
+  /** Folders of the agent's own; a renter's spec can name none. */
+  readOnlyMounts?: readonly { source: string; target: string }[];
   gpuUuids: readonly string[];
   limits: {
     cpuCores: number;

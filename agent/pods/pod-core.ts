@@ -15,8 +15,12 @@ import { createPodNetworks } from '../network/pod-network.ts';
 import type { Cidr } from '../network/subnets.ts';
 import { createPortService, type PortRange } from '../ports/port.service.ts';
 import type { PortProbe } from '../ports/port-probe.ts';
+import type { GatewayLink } from '../ssh/gateway-link.ts';
+import { MOUNT_POINT } from '../ssh/mount-point.ts';
+import { createSshService } from '../ssh/ssh.service.ts';
 import { createLeaseStore } from '../store/lease.store.ts';
 import { createPodStore } from '../store/pod.store.ts';
+import { createSshStore } from '../store/ssh.store.ts';
 import { createDiskQuotaProbe } from './disk-quota.ts';
 import { createDiskWatch } from './disk-watch.job.ts';
 import { createPodRecords } from './pod.records.ts';
@@ -43,6 +47,9 @@ export type PodCorePorts = {
   firewallRequired: boolean;
   busyboxPath: string;
   host: HostLimits & { bootMs: number };
+  gatewayLink: GatewayLink;
+  /** Holds the sftp-server that pods get mounted; null when this host has none. */
+  sftpFolder: string | null;
   /** A container of ours was found that belongs to no pod. */
   onUnknownContainer(): void;
   /** That many lines of the firewall's rules were not as we had left them. */
@@ -55,12 +62,26 @@ export type PodCore = ReturnType<typeof createPodCore>;
 export function createPodCore(ports: PodCorePorts) {
   const { executorId, clock, random, log, database, engine, gpus, host } = ports;
   const leases = createLeaseStore(database);
-  const records = createPodRecords({ database, pods: createPodStore(database), clock });
+  const records = createPodRecords({
+    database,
+    pods: createPodStore(database),
+    clock,
+    onWrite: () => ssh.publishSoon(),
+  });
   const portLeases = createPortService({
     leases,
     probe: ports.probePort,
     clock,
     range: ports.portRange,
+  });
+  const ssh = createSshService({
+    records,
+    ports: portLeases,
+    store: createSshStore(database),
+    link: ports.gatewayLink,
+    sftp: ports.sftpFolder !== null,
+    random,
+    log,
   });
   const gpuLeases = createGpuLeases({ leases, gpus });
   const images = createImageService({ engine, busyboxPath: ports.busyboxPath });
@@ -88,6 +109,8 @@ export function createPodCore(ports: PodCorePorts) {
     gpuMode: gpus.gpuMode,
     networks,
     diskQuota,
+    readOnlyMounts:
+      ports.sftpFolder === null ? [] : [{ source: ports.sftpFolder, target: MOUNT_POINT }],
     clock,
     random,
     onPull(podId, progress) {
@@ -115,10 +138,12 @@ export function createPodCore(ports: PodCorePorts) {
     pullOf: (podId) => pulls.get(podId) ?? null,
     engineAway: health.awayBecause,
     diskOf: diskWatch.conditionOf,
+    ssh,
   });
 
   return {
     service,
+    ssh,
     supervisor,
     reconcile,
     images,

@@ -16,7 +16,9 @@ export function podContainer(options: {
   spec: PodSpec;
   imageId: string;
   network: string;
+  /** Published by the engine. */
   ports: readonly PortMapping[];
+  readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;
   gpuMode: GpuMode;
   /** The engine takes a limit of the root file system. */
   limitsDisk: boolean;
@@ -37,6 +39,7 @@ export function podContainer(options: {
     environment: podEnvironment(spec.environment, gpuUuids),
     network: options.network,
     ports,
+    readOnlyMounts: options.readOnlyMounts,
     gpuUuids,
     limits: {
       cpuCores: spec.limits.cpu_cores,

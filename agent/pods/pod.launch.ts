@@ -6,7 +6,7 @@ import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { podContainer } from './pod.container.ts';
 import { NameTaken } from './pod.failure.ts';
-import { specOf } from './pod.record.ts';
+import { isGatewayPort, publishedPorts, specOf } from './pod.record.ts';
 import { type Commit, LOOK, type Outcome, runningPatch, type StepPorts } from './pod.step.ts';
 
 export const MAX_PARALLEL_STARTS = 4;
@@ -41,7 +41,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     const wantsGpu = (uuid: string) => isWantedNow(row.id, uuid);
     await gpuLeases.release(row.id, wantsGpu);
     ports.release(row.id, spec.internal_ports);
-    await ports.settle(row.id);
+    await ports.settle(row.id, (internal) => !isGatewayPort(spec, internal));
     if (row.image_id === null) return LOOK;
     const request = podContainer({
       executorId: deps.executorId,
@@ -49,7 +49,8 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       spec,
       imageId: row.image_id,
       network: await ensureNetwork(row.id),
-      ports: ports.portsOf(row.id),
+      ports: publishedPorts(row, ports.portsOf(row.id)),
+      readOnlyMounts: deps.readOnlyMounts,
       gpuMode: deps.gpuMode(),
       limitsDisk: deps.diskQuota.found() === 'kernel',
     });

@@ -7,11 +7,14 @@ import type { PodRow } from '../store/pod.store.ts';
 export type LastExit = NonNullable<PodView['last_exit']>;
 export type PortMapping = { internal: number; host: number };
 
+/** Inside every pod the port of SSH. */
+export const SSH_PORT = 22;
+
 const Conditions = PodView.shape.conditions;
 const LastExit = PodView.shape.last_exit;
 
 /** The spec of a row. Throws ZodError when it is corrupt. */
-export function specOf(row: PodRow): PodSpec {
+export function specOf(row: Pick<PodRow, 'spec_json'>): PodSpec {
   return PodSpec.parse(JSON.parse(row.spec_json));
 }
 
@@ -23,6 +26,19 @@ export function lastExitOf(row: PodRow): LastExit | null {
 /** The conditions as they were last saved. */
 export function conditionsOf(row: PodRow): z.output<typeof Conditions> {
   return Conditions.parse(JSON.parse(row.conditions_json));
+}
+
+/** Those that the engine publishes: the SSH gateway listens on SSH's itself, unless the pod opts out. */
+export function publishedPorts(
+  row: Pick<PodRow, 'spec_json'>,
+  ports: readonly PortMapping[],
+): PortMapping[] {
+  return ports.filter(({ internal }) => !isGatewayPort(specOf(row), internal));
+}
+
+/** Whether the SSH gateway serves this port of a pod. */
+export function isGatewayPort(spec: PodSpec, internal: number): boolean {
+  return internal === SSH_PORT && !spec.publish_own_sshd;
 }
 
 /** Equal for equal content, however its members were ordered. */

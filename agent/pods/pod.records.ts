@@ -12,7 +12,13 @@ export type PodPatch = Partial<Omit<PodRow, Kept>>;
 export type PodRecords = ReturnType<typeof createPodRecords>;
 
 /** Reads and writes happen without an await in between, so nobody can change a row under the other's hands. */
-export function createPodRecords(ports: { database: DatabaseSync; pods: PodStore; clock: Clock }) {
+export function createPodRecords(ports: {
+  database: DatabaseSync;
+  pods: PodStore;
+  clock: Clock;
+  /** Called with every row written, inside the transaction. */
+  onWrite(): void;
+}) {
   const { database, pods, clock } = ports;
 
   function write(before: PodRow | null, next: PodRow): PodRow {
@@ -24,6 +30,7 @@ export function createPodRecords(ports: { database: DatabaseSync; pods: PodStore
     const row = { ...next, updated_ms: now, phase_since_ms: moved ? now : next.phase_since_ms };
     row.conditions_json = JSON.stringify(deriveConditions(row, conditionsOf(next)));
     pods.put(row);
+    ports.onWrite();
     if (moved || before?.reason !== row.reason) pods.addEvent(row);
     return row;
   }

@@ -1,6 +1,13 @@
 /** The routes of pods (design, "The agent's HTTP interface"). */
 import { z } from 'zod';
-import { PodId, PodList, PodSpec, PodView, RebootRequest } from '#shared/agent-api/pod.ts';
+import {
+  PodId,
+  PodList,
+  PodSpec,
+  PodView,
+  RebootRequest,
+  SshKeysRequest,
+} from '#shared/agent-api/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { PodService } from './pod.service.ts';
 
@@ -27,5 +34,10 @@ export function registerPodRoutes(server: HttpServer, pods: PodService): void {
     '/v1/pods/:id/reboot',
     { schema: { params, body: RebootRequest, response } },
     async ({ params, body }) => pods.reboot(params.id, body.reboot),
+  );
+  server.put(
+    '/v1/pods/:id/ssh-keys',
+    { schema: { params, body: SshKeysRequest, response } },
+    async ({ params, body }) => pods.putSshKeys(params.id, body.ssh_public_keys),
   );
 }

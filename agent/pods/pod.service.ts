@@ -1,9 +1,10 @@
-/** What can be asked of pods: put, get, list, remove, reboot. Intents are durable before they are answered. */
+/** What can be asked of pods: put, get, list, remove, reboot, SSH keys. Intents are durable before they are answered. */
 import type { PodCondition, PodSpec, PodView, PullProgress } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import { PortPoolExhausted, type PortService } from '../ports/port.service.ts';
+import type { SshService } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { GpuMode } from './pod.container.ts';
 import { specHash } from './pod.record.ts';
@@ -31,6 +32,7 @@ export function createPodService(deps: {
   pullOf(podId: string): PullProgress | null;
   engineAway(): string | null;
   diskOf(podId: string): PodCondition | null;
+  ssh: SshService;
 }) {
   const { executorId, records, ports, gpuLeases, supervisor, clock } = deps;
 
@@ -43,6 +45,7 @@ export function createPodService(deps: {
       pull: deps.pullOf(row.id),
       engineAway: deps.engineAway(),
       disk: deps.diskOf(row.id),
+      ssh: deps.ssh.viewOf(row),
     });
   }
 
@@ -67,6 +70,7 @@ export function createPodService(deps: {
           ? records.insert(newRow(id, spec.generation, content, now))
           : records.apply(id, (old) => nextGeneration(old, spec, content));
       if (row === null) throw new Error('the pod vanished inside a transaction');
+      deps.ssh.admit(id);
       gpuLeases.lease(id, spec.gpu_uuids);
       leasePorts(id, spec.internal_ports);
       return row;
@@ -114,6 +118,16 @@ export function createPodService(deps: {
       const going = records.change(id, () => ({ ...fresh, desired: 'removed', phase: 'removing' }));
       supervisor.interrupt(id);
       return viewOf(going ?? row);
+    },
+    /** In force at once for new logins, sessions of keys left out end; repeating it is harmless. */
+    putSshKeys(id: string, keys: readonly string[]): PodView {
+      const row = find(id);
+      if (row.desired === 'removed') {
+        throw new ApiError('pod_state_conflict', 'This pod is being removed');
+      }
+      deps.ssh.setKeys(row, keys);
+      deps.ssh.publish();
+      return viewOf(row);
     },
     /** `count` is the number of reboots asked for so far, this one included: a repeat is no second reboot. */
     reboot(id: string, count: number): PodView {

@@ -2,7 +2,7 @@
 import type { PullProgress } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import type { ContainerEngine, ContainerState } from '../docker/engine.ts';
+import type { ContainerEngine, ContainerSpec, ContainerState } from '../docker/engine.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import type { ImageService } from '../images/image.service.ts';
 import type { PodNetworks } from '../network/pod-network.ts';
@@ -22,6 +22,8 @@ export type StepPorts = {
   gpuMode(): GpuMode;
   networks: PodNetworks;
   diskQuota: DiskQuotaProbe;
+  /** Folders of the agent's own that every pod can read. */
+  readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;
   clock: Clock;
   random: Random;
   onPull(podId: string, progress: PullProgress | null): void;

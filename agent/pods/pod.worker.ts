@@ -10,7 +10,7 @@ import { afterFailure } from './pod.backoff.ts';
 import { podLabels } from './pod.container.ts';
 import { type Failure, failureOf, type StepKind } from './pod.failure.ts';
 import { type PlanFacts, planPod } from './pod.plan.ts';
-import { launchHash } from './pod.record.ts';
+import { launchHash, publishedPorts } from './pod.record.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
 import type { PodSteps } from './pod.steps.ts';
 
@@ -71,7 +71,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
   }
 
   function factsOf(row: PodRow): PlanFacts {
-    const hash = launchHash(row.spec_hash, ports.portsOf(podId));
+    const hash = launchHash(row.spec_hash, publishedPorts(row, ports.portsOf(podId)));
     return { nowMs: clock.now(), hostBootMs: deps.hostBootMs, launchHash: hash };
   }
 

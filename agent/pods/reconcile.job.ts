@@ -14,7 +14,7 @@ import type { PortService } from '../ports/port.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { executorLabels } from './pod.container.ts';
 import { planPod } from './pod.plan.ts';
-import { launchHash } from './pod.record.ts';
+import { launchHash, publishedPorts } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
 
@@ -62,7 +62,7 @@ export function createReconcile(deps: {
 
   /** A wait with an end counts as work: after a restart no worker's timer is set for it. */
   function isSettled(row: PodRow, containers: readonly ContainerState[]): boolean {
-    const hash = launchHash(row.spec_hash, ports.portsOf(row.id));
+    const hash = launchHash(row.spec_hash, publishedPorts(row, ports.portsOf(row.id)));
     const facts = { nowMs: clock.now(), hostBootMs: deps.hostBootMs, launchHash: hash };
     const step = planPod(row, containers, facts);
     return step.kind === 'wait' && step.untilMs === null;

@@ -62,13 +62,13 @@ export function createPortService(ports: {
       }
     },
     /**
-     * Exchanges the pod's ports that something else on the host listens on. Call it only while no
+     * Exchanges the pod's published ports that something else on the host listens on. Call it only while no
      * container of the pod runs. Throws PortPoolExhausted when every port of the range has been tried.
      */
-    async settle(podId: string): Promise<void> {
+    async settle(podId: string, isPublished = (_internal: number) => true): Promise<void> {
       const rounds = range.last - range.first + 1;
       for (let round = 0; round < rounds; round += 1) {
-        const current = held(podId);
+        const current = held(podId).filter(({ slot }) => isPublished(Number(slot)));
         const free = await Promise.all(current.map((lease) => probe(Number(lease.key))));
         const busy = current.filter((_, index) => free[index] === false);
         if (busy.length === 0) return;

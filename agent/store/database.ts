@@ -1,10 +1,12 @@
-/** The agent's database file: opened, locked and migrated. Its tables are in schema.sql. */
+/** The agent's database file: opened, locked and migrated. Its tables are in schema.sql and its successors. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type DatabaseSync, inTransaction, lockExclusively, openSqlite } from '#shared/sqlite.ts';
 
 /** Applied in order, never edited once released: a store of number n has had the first n. */
-const MIGRATIONS = [readFileSync(new URL('./schema.sql', import.meta.url), 'utf8')];
+const MIGRATIONS = ['./schema.sql', './schema-2-ssh.sql'].map((file) =>
+  readFileSync(new URL(file, import.meta.url), 'utf8'),
+);
 
 /** Opens (or creates) the store at `path`, or in memory with `:memory:`, and brings it to the newest schema. */
 export function openDatabase(path: string): DatabaseSync {

@@ -50,6 +50,8 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     deletePod: (id: string) => call(PodView, 'DELETE', `/v1/pods/${id}`),
     rebootPod: (id: string, reboot: number) =>
       call(PodView, 'POST', `/v1/pods/${id}/reboot`, { reboot }),
+    putSshKeys: (id: string, keys: readonly string[]) =>
+      call(PodView, 'PUT', `/v1/pods/${id}/ssh-keys`, { ssh_public_keys: keys }),
     verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>
       call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
 

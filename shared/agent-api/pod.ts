@@ -18,6 +18,12 @@ export const ImageReference = z
 const EnvironmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'Not a variable name');
 const NoNul = z.string().refine((text) => !text.includes('\0'), 'Contains a NUL character');
 
+const MAX_SSH_KEYS = 50;
+const SshPublicKey = z
+  .string()
+  .max(16_384)
+  .regex(/^[^\r\n\0]*$/, 'Not a single line');
+
 export const PodLimits = z.strictObject({
   /** CPU cores, fractions allowed. */
   cpu_cores: z.number().min(0.1).max(1024),
@@ -51,7 +57,10 @@ export const PodSpec = z.strictObject({
   limits: PodLimits,
   /** From SIGTERM to SIGKILL. */
   stop_grace_seconds: z.int().min(0).max(120).default(10),
-  ssh_public_keys: z.array(z.string().max(16_384)).max(50).default([]),
+  /** Who may log in, until PUT ssh-keys says otherwise or the next generation brings its own list. */
+  ssh_public_keys: z.array(SshPublicKey).max(MAX_SSH_KEYS).default([]),
+  /** The image brings its own SSH server: port 22 is published like any other and we stay out of it. */
+  publish_own_sshd: z.boolean().default(false),
 });
 export type PodSpec = z.output<typeof PodSpec>;
 export type PodSpecInput = z.input<typeof PodSpec>;
@@ -112,6 +121,7 @@ export const CONDITION_TYPES = [
   'Running',
   /** Only of pods with `limits.disk_bytes` that are measured: false from 85 % on. */
   'DiskWithinQuota',
+  'SshReady',
 ] as const;
 
 export const PodCondition = z.object({
@@ -153,6 +163,18 @@ export const PodView = z.object({
   pull: PullProgress.nullable(),
   /** Internal port as text -> host port. Stable from the first launch to the removal. */
   ports: z.record(z.string(), z.int()),
+  /** The login that the agent's gateway gives; null for a pod without port 22 or with its own server. */
+  ssh: z
+    .object({
+      port: z.int(),
+      /** `SHA256:…`; the same from admission to removal. */
+      host_key_fingerprint: z.string(),
+      /** The port listens and a login has run a command. */
+      ready: z.boolean(),
+    })
+    .nullable(),
+  /** `sshKeysHash` of the keys in force. */
+  ssh_keys_hash: z.string(),
   gpu_uuids: z.array(z.string()),
   /** True when the GPUs are simulated: nothing computes on them. */
   simulated: z.boolean(),
@@ -177,6 +199,14 @@ export const PodList = z.object({ pods: z.array(PodView) });
 export const RebootRequest = z.strictObject({
   /** `reboots_requested` + 1 as the caller last saw it. */
   reboot: z.int().min(1),
+});
+
+/**
+ * The whole list, which replaces the one in force without a new generation. A repeated PUT of the pod's
+ * present generation leaves it alone; a higher generation brings its own list, which then counts.
+ */
+export const SshKeysRequest = z.strictObject({
+  ssh_public_keys: z.array(SshPublicKey).min(1).max(MAX_SSH_KEYS),
 });
 
 export const LogsQuery = z.object({

@@ -20,6 +20,7 @@ export const AGENT_ROUTES = [
   { method: 'PUT', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
   { method: 'DELETE', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/reboot', roles: CONTROLLERS, relayed: true },
+  { method: 'PUT', path: '/v1/pods/:id/ssh-keys', roles: CONTROLLERS, relayed: true },
   { method: 'GET', path: '/v1/pods/:id/logs', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/verify', roles: [...CONTROLLERS, 'provider-local'], relayed: false },
 ] as const satisfies readonly AgentRoute[];

@@ -18,13 +18,15 @@ const POLL_MS = 250;
 const IMAGE = 'podwright.local/base:1';
 const MEMORY_BYTES = 512 * 1024 * 1024;
 const SHM_BYTES = 64 * 1024 * 1024;
-/** Host ports of the reference; the agent has a range of its own. */
-const REFERENCE_PORTS = [29_022, 29_080];
+/** Host port of the reference; the agent has a range of its own. */
+const REFERENCE_PORT = 29_080;
+/** What the engine publishes; 22 is listened on by the SSH gateway, which is no part of this. */
+const PUBLISHED_PORT = 8_000;
 
 const SPEC: PodSpecInput = {
   generation: 1,
   image: { reference: IMAGE },
-  internal_ports: [22, 8000],
+  internal_ports: [22, PUBLISHED_PORT],
   limits: { cpu_cores: 1, memory_bytes: MEMORY_BYTES, shm_bytes: SHM_BYTES, pids: 512 },
   stop_grace_seconds: 0,
 };
@@ -88,12 +90,10 @@ async function launchByDocker(): Promise<number> {
 
 /** What agent/docker/container-options.ts asks for, in the command line's words. */
 function sameOptions(): string[] {
-  const ports = [22, 8000].flatMap((internal, index) =>
-    ['tcp', 'udp'].flatMap((protocol) => [
-      '--publish',
-      `${REFERENCE_PORTS[index]}:${internal}/${protocol}`,
-    ]),
-  );
+  const ports = ['tcp', 'udp'].flatMap((protocol) => [
+    '--publish',
+    `${REFERENCE_PORT}:${PUBLISHED_PORT}/${protocol}`,
+  ]);
   return [
     ...ports,
     '--init',

@@ -4,6 +4,7 @@ import { createAgentHome } from '../fakes/agent-process.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import type { BenchRow } from './row.ts';
+import { sshCopy } from './ssh-copy.bench.ts';
 
 const RESULT_FILE = 'var/bench.json';
 const POD_PORTS = '28000-28099';
@@ -42,7 +43,7 @@ const agent = await home.start();
 try {
   print('name | ours | reference | ratio | bar | holds');
   // Memory first: an agent that has just been driven hard is not idle.
-  for (const measure of [agentIdleMemory, createToRunning]) {
+  for (const measure of [agentIdleMemory, createToRunning, sshCopy]) {
     const row = await measure(agent);
     rows.push(row);
     print(show(row));

@@ -109,6 +109,21 @@ async function followLines(id: string, count: number): Promise<string[]> {
   return lines;
 }
 
+/** What clients do with `ssh_connect_cmd`. */
+function logIn(connectCommand: string, command: string): string {
+  const [program = '', ...args] = connectCommand.split(' ');
+  const settings = [
+    `IdentityFile=${market.demo().ssh.private_key_file}`,
+    'IdentitiesOnly=yes',
+    'BatchMode=yes',
+    'StrictHostKeyChecking=no',
+    'UserKnownHostsFile=/dev/null',
+    'LogLevel=ERROR',
+  ];
+  const options = ['-F', '/dev/null', ...settings.flatMap((setting) => ['-o', setting])];
+  return execFileSync(program, [...options, ...args, command], { encoding: 'utf8' });
+}
+
 it('starts, rents, runs, streams, reboots and removes a real container', async () => {
   expect(market.readyAfterMs).toBeLessThan(60_000);
   const before = await listedExecutors();
@@ -122,6 +137,10 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
   const ssh = pod.ports_mapping['22'];
   expect(pod.ssh_connect_cmd).toBe(`ssh root@127.0.0.1 -p ${ssh}`);
   expect(Object.keys(pod.ports_mapping).toSorted()).toEqual(['22', '8000']);
+
+  // At the first try: what is shown as running can be logged in to.
+  const greeting = logIn(pod.ssh_connect_cmd ?? '', 'echo "$USER in $(pwd)"');
+  expect(greeting).toBe('root in /root\n');
 
   const [container] = await containersOf(id);
   expect(container).toMatchObject({

@@ -19,6 +19,8 @@ export type AgentHome = {
 };
 
 export type AgentProcess = {
+  /** Its AGENT_HOME. */
+  home: string;
   child: ChildProcess;
   client: AgentClient;
   /** Resolves when the process has ended, however that came. */
@@ -67,6 +69,7 @@ export function createAgentHome(environment: Record<string, string>): AgentHome 
         random: systemRandom,
       });
       return {
+        home: folder,
         child,
         client: createAgentClient({ send, clock: systemClock }),
         exited,

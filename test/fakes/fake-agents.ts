@@ -2,6 +2,7 @@
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import type { LogFrame, PodPhase, PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
+import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
@@ -142,6 +143,13 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         }
         return known(id);
       }),
+    putSshKeys: (id, keys) =>
+      reach(() => {
+        host.calls.push(`ssh-keys ${id}`);
+        known(id);
+        host.change(id, { ssh_keys_hash: sshKeysHash(keys) });
+        return known(id);
+      }),
     verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
     async podLogs(id, query, signal) {
       host.logQueries.push(query);
@@ -183,6 +191,8 @@ function newView(
     image: { reference: spec.image.reference, digest: spec.image.digest ?? null },
     pull: null,
     ports: Object.fromEntries(ports),
+    ssh: null,
+    ssh_keys_hash: sshKeysHash(spec.ssh_public_keys ?? []),
     gpu_uuids: spec.gpu_uuids ?? [],
     simulated: true,
     restart_count: 0,

@@ -8,6 +8,7 @@ import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
 import { createHostProbe } from '../../agent/hardware/host-probe.ts';
 import { createMetrics } from '../../agent/metrics/metrics.ts';
 import type { Firewall } from '../../agent/network/firewall.ts';
+import type { GatewayLink } from '../../agent/ssh/gateway-link.ts';
 import { openDatabase } from '../../agent/store/database.ts';
 
 /** 10.204.0.0: apart from the pools of agents and of other tests. */
@@ -30,6 +31,8 @@ export function createTestAgent(
     gpus: fakeGpus([]),
     probePort: async () => true,
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
+    gatewayLink: NO_GATEWAY,
+    sftpFolder: null,
     portRange: { first: 20_000, last: 20_019 },
     subnetPool: { base: TEST_POOL, prefix: 16 },
     firewall: openFirewall(),
@@ -50,6 +53,12 @@ export function createTestAgent(
 export function openFirewall(bridgePrefix = 'pw'): Firewall {
   return { bridgePrefix, assert: async () => ({ drift: 0 }), remove: async () => undefined };
 }
+/** Nobody listens: pods are never ready for SSH. */
+export const NO_GATEWAY: GatewayLink = {
+  publish: () => undefined,
+  statusOf: () => null,
+  follow: () => ({ stop: async () => undefined }),
+};
 
 /** GPUs that exist in name only; `busy` ones still have a process. */
 export function fakeGpus(

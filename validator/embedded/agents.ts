@@ -1,15 +1,23 @@
 /** The agents of a local marketplace: offered through the portal, then started under their executor ids. */
+import { join } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
+import { agentArguments, gatewayArguments } from '#shared/node-launch.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { type AgentProcess, superviseAgent } from './agent-process.ts';
 import { createCappedFile } from './capped-file.ts';
+import { type SupervisedChild, superviseChild } from './child-process.ts';
 import type { DemoProvider } from './demo-provider.ts';
 import type { Home } from './home.ts';
 import type { LocalGpus } from './local-gpus.ts';
 import type { StartOptions } from './options.ts';
 
-export type LocalAgent = { executorId: string; url: string; process: AgentProcess };
+export type LocalAgent = {
+  executorId: string;
+  url: string;
+  process: SupervisedChild;
+  /** Its SSH gateway. */
+  gateway: SupervisedChild;
+};
 
 export type StartAgentsOptions = {
   options: StartOptions;
@@ -22,13 +30,15 @@ export type StartAgentsOptions = {
   validatorHotkey: Hotkey;
   /** Our own environment, of which the children get a few variables. */
   environment: Record<string, string | undefined>;
-  /** An agent listens (again); its pid may have changed. */
+  /** An agent or gateway serves (again); its pid may have changed. */
   onRestart(): void;
 };
 
 const POD_PORTS_PER_AGENT = 200;
 /** What a child needs of our own environment. */
 const PASSED_ON = ['PATH', 'HOME', 'DOCKER_HOST', 'TZ', 'LANG'] as const;
+
+const UNIX_SOCKET = /^unix:\/\/(.+)$/;
 
 /** One agent per entry of `gpus`; nodes of earlier runs that no agent serves any more are withdrawn. */
 export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent[]> {
@@ -42,6 +52,7 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
       executorId,
       url: `http://${options.host}:${port}`,
       process: startAgent(parts, executorId, index, port),
+      gateway: startGateway(parts, executorId, index),
     });
   }
   const served = new Set(agents.map((agent) => agent.executorId));
@@ -63,22 +74,19 @@ function startAgent(
   executorId: string,
   index: number,
   port: number,
-): AgentProcess {
+): SupervisedChild {
   const { options, home, clock, log, validatorHotkey } = parts;
   const name = `agent-${index + 1}`;
   const firstPodPort = options['pod-ports'] + index * POD_PORTS_PER_AGENT;
-  const passed = PASSED_ON.flatMap((key) => {
-    const value = parts.environment[key];
-    return value === undefined ? [] : [[key, value] as const];
-  });
-  return superviseAgent({
+  return superviseChild({
     name,
+    arguments: agentArguments(),
     clock,
     log,
     output: createCappedFile(home.log(name)),
     onReady: parts.onRestart,
     environment: {
-      ...Object.fromEntries(passed),
+      ...passedOn(parts),
       ...parts.gpus[index]?.environment,
       AGENT_EXECUTOR_ID: executorId,
       AGENT_HOME: home.agent(executorId),
@@ -91,4 +99,37 @@ function startAgent(
       AGENT_EXIT_WITH_PARENT: 'true',
     },
   });
+}
+
+/** Listens on all addresses, as Docker does for the pods' other ports. */
+function startGateway(
+  parts: StartAgentsOptions,
+  executorId: string,
+  index: number,
+): SupervisedChild {
+  const { home, clock, log } = parts;
+  const name = `ssh-${index + 1}`;
+  const socket = UNIX_SOCKET.exec(parts.environment['DOCKER_HOST'] ?? '')?.[1];
+  return superviseChild({
+    name,
+    arguments: gatewayArguments(),
+    clock,
+    log,
+    output: createCappedFile(home.log(name)),
+    onReady: parts.onRestart,
+    environment: {
+      ...passedOn(parts),
+      SSH_SNAPSHOT: join(home.agent(executorId), 'ssh', 'gateway.json'),
+      ...(socket === undefined ? {} : { SSH_DOCKER_SOCKET: socket }),
+      SSH_EXIT_WITH_PARENT: 'true',
+    },
+  });
+}
+
+function passedOn({ environment }: StartAgentsOptions): Record<string, string> {
+  const passed = PASSED_ON.flatMap((key) => {
+    const value = environment[key];
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  return Object.fromEntries(passed);
 }

@@ -1,10 +1,10 @@
 /** The demo renter: signed up through the API like anybody, kept over restarts. */
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { createSshKeyPair } from '#shared/openssh-key.ts';
 import { type Random, randomToken } from '#shared/random.ts';
 import { type Home, readOrCreateFile, writePrivateFile } from './home.ts';
 import { CallRefused, callJson } from './json-call.ts';
-import { createSshKeyPair } from './openssh-key.ts';
 
 export type DemoAccount = { email: string; password: string; apiKey: string };
 

@@ -63,7 +63,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   async function stop(keepPods: boolean): Promise<void> {
     if (!keepPods) await removePods(services.central, clock, progress);
     await services.close();
-    await Promise.all(agents.map((agent) => agent.process.stop()));
+    await Promise.all(agents.flatMap(childrenOf).map((child) => child.stop()));
   }
 
   try {
@@ -87,7 +87,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
         onRestart: refreshPids,
       })),
     );
-    await Promise.all(agents.map((agent) => agent.process.ready));
+    await Promise.all(agents.flatMap(childrenOf).map((child) => child.ready));
     progress('waiting for the validator to verify the executors');
     await untilVerified(provider, agents, clock);
     demo = await describe(parts, account, signers.provider, agents);
@@ -158,7 +158,10 @@ async function describe(
 
 /** The members of demo.json that change when an agent is restarted. */
 function pidsOf(agents: readonly LocalAgent[]): Pick<DemoFile, 'executors' | 'pids'> {
-  const pids = agents.map((agent, index) => [`agent-${index + 1}`, agent.process.pid()] as const);
+  const pids = agents.flatMap((agent, index) => [
+    [`agent-${index + 1}`, agent.process.pid()] as const,
+    [`ssh-${index + 1}`, agent.gateway.pid()] as const,
+  ]);
   return {
     executors: agents.map((agent) => ({
       id: agent.executorId,
@@ -167,4 +170,8 @@ function pidsOf(agents: readonly LocalAgent[]): Pick<DemoFile, 'executors' | 'pi
     })),
     pids: { main: process.pid, ...Object.fromEntries(pids) },
   };
+}
+
+function childrenOf({ process, gateway }: LocalAgent) {
+  return [process, gateway];
 }

@@ -1,5 +1,6 @@
 /** What is to be done about one pod, from its row and what its agent says of it. Pure. */
 import type { PodView, ReasonCode } from '#shared/agent-api/pod.ts';
+import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import type { Pod } from '../db/tables.ts';
 import {
   CREATION_STATES,
@@ -10,11 +11,15 @@ import {
   type WirePhase,
   wirePhase,
 } from './pod.state.ts';
+import { podKeysOf } from './pod-keys.ts';
 
 /** The phase of a failed creation that its node still has to drop. */
 export const REMOVAL_PHASE: WirePhase = 'deleting';
 /** The phase of a failed creation of which nothing is left on the node. */
 export const GONE_PHASE = '';
+
+/** A pod whose login does not work by then counts as running without it. */
+export const SSH_WAIT_MS = 30_000;
 
 /** Not started again when the agent has lost them; their removal is the renter's to ask for. */
 const LEFT_ALONE: readonly PodState[] = ['failed', 'broken', 'stopped'];
@@ -23,6 +28,8 @@ export type SyncStep =
   /** Send the spec. `anew`: the agent had it once and lost it, so its counts begin again. */
   | { do: 'put'; anew: boolean }
   | { do: 'reboot'; reboot: number }
+  /** Send the whole list of SSH keys. */
+  | { do: 'ssh-keys'; keys: string[] }
   /** Ask for the removal; an agent that knows no such pod confirms it. */
   | { do: 'delete' }
   /** Nothing of it is left on the node. */
@@ -41,6 +48,8 @@ export function nextStep(pod: Pod, view: PodView | undefined): SyncStep {
   }
   if (view.desired === 'removed') return { do: 'wait' };
   if (view.generation < pod.generation) return { do: 'put', anew: false };
+  const keys = podKeysOf(pod).map((key) => key.public_key);
+  if (keys.length > 0 && view.ssh_keys_hash !== sshKeysHash(keys)) return { do: 'ssh-keys', keys };
   if (view.reboots_requested < pod.reboots_requested && state === 'rebooting') {
     return { do: 'reboot', reboot: view.reboots_requested + 1 };
   }
@@ -76,9 +85,9 @@ export type Observed = {
 };
 
 /** What the row is to say once the agent has said `view`. */
-export function observedOf(pod: Pod, view: PodView): Observed {
+export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
   const creating = CREATION_STATES.some((state) => state === pod.state);
-  const state = creating ? creationState(view) : lifeState(podStateOf(pod.state), pod, view);
+  const state = creating ? creationState(view, nowMs) : lifeState(podStateOf(pod.state), pod, view);
   const down = view.phase !== 'running' && state === 'running';
   return {
     state,
@@ -88,10 +97,10 @@ export function observedOf(pod: Pod, view: PodView): Observed {
   };
 }
 
-function creationState(view: PodView): PodState {
+function creationState(view: PodView, nowMs: number): PodState {
   switch (view.phase) {
     case 'running':
-      return 'running';
+      return isLoginReady(view, nowMs) ? 'running' : 'starting';
     case 'failed':
     case 'quarantined':
       return 'creation_failed';
@@ -106,6 +115,11 @@ function creationState(view: PodView): PodState {
     default:
       return 'pending';
   }
+}
+
+/** An image without a shell never lets anybody in, and is somebody's all the same. */
+function isLoginReady({ ssh, phase_since_ms }: PodView, nowMs: number): boolean {
+  return ssh === null || ssh.ready || nowMs - phase_since_ms >= SSH_WAIT_MS;
 }
 
 /** Of a pod that has run before. Between crashes it counts as running: its agent restarts it. */

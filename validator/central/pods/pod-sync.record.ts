@@ -87,7 +87,7 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
   return {
     async observed(pod: Pod, view: PodView): Promise<void> {
       const from = podStateOf(pod.state);
-      const seen = observedOf(pod, view);
+      const seen = observedOf(pod, view, clock.now());
       if (pod.acknowledged_generation < view.generation) {
         await acknowledgeGeneration(db, pod.id, view.generation);
       }

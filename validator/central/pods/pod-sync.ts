@@ -66,6 +66,8 @@ export function createPodSync(deps: SyncDeps) {
         return put(client, pod, step.anew);
       case 'reboot':
         return record.observed(pod, await client.rebootPod(pod.id, step.reboot));
+      case 'ssh-keys':
+        return record.observed(pod, await client.putSshKeys(pod.id, step.keys));
       case 'delete':
         return remove(client, pod);
       case 'gone':

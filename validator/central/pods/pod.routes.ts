@@ -6,6 +6,7 @@ import { userOf } from '../auth/identity.ts';
 import { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
 import { callerOf } from './caller.ts';
 import {
+  AddSshKeysRequest,
   PodDeletedResponse,
   PodDetailQuery,
   PodDetailResponse,
@@ -15,6 +16,7 @@ import {
   PodResponse,
   RebootPodRequest,
   ScheduleRemovalRequest,
+  SshKeysAddedResponse,
 } from './pod.schemas.ts';
 import type { Pods } from './pod.service.ts';
 
@@ -72,6 +74,19 @@ export function registerPodRoutes(api: HttpServer, pods: Pods): void {
       }
       return pods.reboot(callerOf(request), request.params.id);
     },
+  );
+  api.post(
+    '/pods/:id/multiple-ssh-keys',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: AddSshKeysRequest,
+        response: { 200: SshKeysAddedResponse },
+      },
+    },
+    (request) => pods.addSshKeys(callerOf(request), request.params.id, request.body),
   );
   api.post(
     '/pods/:id/like',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AccountEvent } from '../events/event.schemas.ts';
 import { NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
+import { PublicKeyText } from '../ssh-keys/ssh-key.schemas.ts';
 import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
 
 export const PodParams = z.object({ id: z.uuid() });
@@ -124,6 +125,27 @@ export const PodDeletedResponse = z
 export const RebootPodRequest = z
   .object({ volume_id: z.uuid().nullish() })
   .meta({ id: 'RebootPodRequest' });
+
+const MAX_KEYS_PER_REQUEST = 20;
+
+export const AddSshKeysRequest = z
+  .object({
+    ssh_key_ids: z.array(z.uuid()).max(MAX_KEYS_PER_REQUEST).nullish(),
+    public_keys: z.array(PublicKeyText).max(MAX_KEYS_PER_REQUEST).nullish(),
+  })
+  .refine(
+    ({ ssh_key_ids, public_keys }) => {
+      const count = (ssh_key_ids?.length ?? 0) + (public_keys?.length ?? 0);
+      return count >= 1 && count <= MAX_KEYS_PER_REQUEST;
+    },
+    { message: `Between 1 and ${MAX_KEYS_PER_REQUEST} keys` },
+  )
+  .meta({ id: 'AddMultipleSshKeysToPodRequest' });
+export type AddSshKeysRequest = z.output<typeof AddSshKeysRequest>;
+
+export const SshKeysAddedResponse = z
+  .object({ ...podListShape, added: z.int(), already_present: z.int() })
+  .meta({ id: 'SshKeysAddedResponse' });
 
 export const ScheduleRemovalRequest = z
   .object({ removal_scheduled_at: z.string().max(64) })

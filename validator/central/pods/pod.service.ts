@@ -12,10 +12,16 @@ import { machineNameOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
 import type { Caller } from './caller.ts';
 import { podRow, statusOf } from './pod.row.ts';
-import type { PodDetailResponse, PodListItemResponse, PodListQuery } from './pod.schemas.ts';
+import type {
+  AddSshKeysRequest,
+  PodDetailResponse,
+  PodListItemResponse,
+  PodListQuery,
+} from './pod.schemas.ts';
 import { POD_STATES, sourcesOf, wirePhase } from './pod.state.ts';
 import { changePod, listLaunchTimes, listLiveOn, listVisible } from './pod.store.ts';
 import { podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
+import { addKeys } from './pod-keys.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
@@ -148,6 +154,17 @@ export function createPods(deps: PodsDeps) {
       });
       deps.wake(row.executor_id);
       return row;
+    },
+
+    /** In force on the node a moment later, for new logins; nothing restarts. */
+    async addSshKeys(caller: Caller, id: string, request: AddSshKeysRequest) {
+      const answer = await db.transaction().execute(async (tx) => {
+        const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
+        const { added, alreadyPresent, ...done } = await addKeys(tx, pod, request, clock.now());
+        return { ...(await rowOf(tx, done.pod)), added, already_present: alreadyPresent };
+      });
+      deps.wake(answer.executor_id);
+      return answer;
     },
 
     like: (caller: Caller, id: string) =>

@@ -58,6 +58,7 @@ it('gives the pod its share of the node', () => {
       disk_bytes: Math.floor(900 * 1024 ** 3 * 0.9 * 0.25),
     },
     ssh_public_keys: ['ssh-ed25519 AAAA'],
+    publish_own_sshd: false,
   });
 });
 
@@ -71,4 +72,9 @@ it('refuses what no agent would run', () => {
   expect(() => podSpecFor({ ...input, template: bad })).toThrow(
     expect.objectContaining({ code: 'template_invalid' }),
   );
+});
+
+it('leaves port 22 to an image that brings its own SSH server', () => {
+  const own = { ...template, environment_json: '{"PODWRIGHT_OWN_SSHD":"1"}' };
+  expect(podSpecFor({ ...input, template: own }).publish_own_sshd).toBe(true);
 });

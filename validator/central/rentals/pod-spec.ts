@@ -20,6 +20,9 @@ const KIB = 1_024;
 /** Extra ports wanted beyond the template's get these numbers inside the pod. */
 const FIRST_EXTRA_PORT = 20_000;
 
+/** A template whose image brings its own SSH server says so with this variable set to 1. */
+const OWN_SSHD = 'PODWRIGHT_OWN_SSHD';
+
 export type SpecInput = {
   template: Template;
   inventory: Inventory;
@@ -35,16 +38,18 @@ export type SpecInput = {
 export function podSpecFor(input: SpecInput): PodSpecInput {
   const { template, inventory, gpuUuids } = input;
   const digest = template.docker_image_digest;
+  const environment = JSON.parse(template.environment_json) as Record<string, string>;
   const spec: PodSpecInput = {
     generation: 1,
     image: { reference: referenceOf(template), ...(digest === '' ? {} : { digest }) },
     entrypoint: commandWords('entrypoint', template.entrypoint),
     command: commandWords('startup_commands', template.startup_commands),
-    environment: JSON.parse(template.environment_json) as Record<string, string>,
+    environment,
     internal_ports: portsFor(JSON.parse(template.internal_ports_json) as number[], input.portCount),
     gpu_uuids: [...gpuUuids],
     limits: limitsFor(inventory, gpuUuids.length / input.gpuTotal),
     ssh_public_keys: [...input.sshPublicKeys],
+    publish_own_sshd: environment[OWN_SSHD] === '1',
   };
   const checked = PodSpec.safeParse(spec);
   if (checked.success) return spec;

@@ -15,7 +15,8 @@ export const SshKey = z
   .meta({ id: 'SshKey' });
 export type SshKeyResponse = z.output<typeof SshKey>;
 
-const PublicKeyText = z
+/** Read strictly, in one form. */
+export const PublicKeyText = z
   .string()
   .max(MAX_PUBLIC_KEY_CHARS)
   .transform((text, context) => {

@@ -1,37 +1,39 @@
-/** An agent as a supervised child of `npm start`: restarted when it dies, as systemd would. */
+/** An agent or a gateway as a supervised child of `npm start`: restarted when it dies, as systemd would. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
-import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
+import { COMPILE_CACHE } from '#shared/node-launch.ts';
 import type { CappedFile } from './capped-file.ts';
 
-export type AgentProcess = {
-  /** The present process id; changes when the agent was restarted. */
+export type SupervisedChild = {
+  /** The present process id; changes when it was restarted. */
   pid(): number | null;
-  /** Resolves when the agent listens for the first time; rejects when it will not start. */
+  /** Resolves when it serves for the first time; rejects when it will not start. */
   ready: Promise<void>;
-  /** SIGTERM, SIGKILL after a grace. Pods keep running: they live under Docker. */
+  /** SIGTERM, SIGKILL after a grace. */
   stop(): Promise<void>;
 };
 
-export type AgentProcessOptions = {
+export type ChildOptions = {
   name: string;
+  /** Of Node. It sends a message once it serves. */
+  arguments: readonly string[];
   environment: Record<string, string>;
   output: CappedFile;
   clock: Clock;
   log: Log;
-  /** After each start that got as far as listening. */
+  /** After each start that got as far as serving. */
   onReady(pid: number): void;
 };
 
 const RESTART_DELAYS_MS = [100, 500, 2_000, 5_000];
-/** An agent that ran this long starts again without delay. */
+/** One that ran this long starts again without delay. */
 const HEALTHY_AFTER_MS = 10_000;
 const STOP_GRACE_MS = 12_000;
-/** Starts without ever listening before the first start counts as failed. */
+/** Starts without ever serving before the first start counts as failed. */
 const FIRST_START_TRIES = 3;
 
-export function superviseAgent(options: AgentProcessOptions): AgentProcess {
+export function superviseChild(options: ChildOptions): SupervisedChild {
   const { name, clock, log } = options;
   const stopping = new AbortController();
   let child: ChildProcess | null = null;
@@ -44,7 +46,7 @@ export function superviseAgent(options: AgentProcessOptions): AgentProcess {
       const exit = await runOnce(onFirstReady);
       if (stopping.signal.aborted) return;
       quickDeaths = clock.monotonicMs() - startedMs > HEALTHY_AFTER_MS ? 0 : quickDeaths + 1;
-      log.warn({ agent: name, exit }, 'agent ended; restarting it');
+      log.warn({ child: name, exit }, 'a child ended; restarting it');
       if (!started && quickDeaths >= FIRST_START_TRIES) {
         onGivingUp(new Error(`${name} does not start (${exit}); its log: ${options.output.path}`));
         return;
@@ -57,7 +59,7 @@ export function superviseAgent(options: AgentProcessOptions): AgentProcess {
   /** Resolves with how the process ended, in words. */
   function runOnce(onFirstReady: () => void): Promise<string> {
     return new Promise((resolve) => {
-      const running = spawn(process.execPath, agentArguments(), {
+      const running = spawn(process.execPath, [...options.arguments], {
         env: { ...options.environment, NODE_COMPILE_CACHE: COMPILE_CACHE },
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
         // A group of its own: a terminal's Ctrl-C must not end agents that the stop still needs.

@@ -1,6 +1,6 @@
 /** An ed25519 key pair in the files that the OpenSSH client reads (PROTOCOL.key of OpenSSH). */
-import { createPrivateKey, createPublicKey } from 'node:crypto';
-import type { Random } from '#shared/random.ts';
+import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
+import type { Random } from './random.ts';
 
 export type SshKeyPair = {
   /** Content of `id_ed25519`. */
@@ -52,6 +52,12 @@ export function createSshKeyPair(random: Random, comment: string): SshKeyPair {
     privateKeyPem: `-----BEGIN ${name}-----\n${lines.join('\n')}\n-----END ${name}-----\n`,
     publicKey: `${KEY_TYPE} ${publicBlob.toString('base64')} ${comment}`,
   };
+}
+
+/** `SHA256:…` of a public key's line, as `ssh-keygen -l` shows it; the comment does not count. */
+export function sshFingerprint(publicKey: string): string {
+  const blob = Buffer.from(publicKey.split(' ')[1] ?? '', 'base64');
+  return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
 }
 
 function uint32(value: number): Buffer {

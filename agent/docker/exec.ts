@@ -1,0 +1,129 @@
+/** Processes started inside a running container, with their streams: what the SSH gateway needs of the engine. */
+
+import { Agent } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
+import { EngineError } from './engine.ts';
+import { createEngineCall, DEADLINES_MS, unless } from './engine-call.ts';
+import { logFrames } from './engine-stream.ts';
+import { loadDockerode } from './load-dockerode.ts';
+
+export type ExecRequest = {
+  containerId: string;
+  argv: readonly string[];
+  environment: Readonly<Record<string, string>>;
+  user: string;
+  /** With a terminal both outputs are one. */
+  tty: boolean;
+};
+
+export type OutputChunk = { stream: 'stdout' | 'stderr'; data: Uint8Array };
+
+export type ExecProcess = {
+  /** Ending it is the process's end of input. */
+  input: Duplex;
+  /** Ends with the process; not read, it makes the process wait. */
+  output: AsyncIterable<OutputChunk>;
+  resize(size: { rows: number; columns: number }): Promise<void>;
+  /** `exitCode` is null while it runs; `pid` is the host's, 0 before the start. */
+  inspect(): Promise<ExecState>;
+  /** Drops the connection; the process goes on. */
+  close(): void;
+};
+
+export type ExecState = z.output<typeof ExecAnswer>;
+export type ExecEngine = ReturnType<typeof createExecEngine>;
+
+const Dockerode = await loadDockerode();
+
+const ExecAnswer = z
+  .object({ Running: z.boolean(), ExitCode: z.int().nullable(), Pid: z.int() })
+  .transform(({ Running, ExitCode, Pid }) => ({
+    exitCode: Running ? null : (ExitCode ?? 0),
+    pid: Pid,
+  }));
+
+const AddressesAnswer = z
+  .object({
+    NetworkSettings: z.object({
+      Networks: z.record(
+        z.string(),
+        z.object({ IPAddress: z.string(), GlobalIPv6Address: z.string().default('') }),
+      ),
+    }),
+  })
+  .transform(({ NetworkSettings: { Networks } }) =>
+    Object.values(Networks)
+      .flatMap(({ IPAddress, GlobalIPv6Address }) => [IPAddress, GlobalIPv6Address])
+      .filter((address) => address !== ''),
+  );
+
+/** Every method rejects with EngineError. */
+export function createExecEngine(options: { socketPath: string; clock: Clock }) {
+  const call = createEngineCall(options.clock);
+  // A DOCKER_HOST in the environment would win over the socket if `host` were left out.
+  const { socketPath } = options;
+  const connection = { socketPath, host: undefined, agent: new Agent({ keepAlive: true }) };
+  const docker = new Dockerode(connection);
+
+  return {
+    async start({ containerId, tty, ...request }: ExecRequest): Promise<ExecProcess> {
+      const container = docker.getContainer(containerId);
+      const { exec } = await call(DEADLINES_MS.create, Created, async (abortSignal) => ({
+        exec: await container.exec({
+          Cmd: [...request.argv],
+          Env: Object.entries(request.environment).map(([name, value]) => `${name}=${value}`),
+          User: request.user,
+          Tty: tty,
+          AttachStdin: true,
+          AttachStdout: true,
+          AttachStderr: true,
+          abortSignal,
+        }),
+      }));
+      const { socket } = await call(DEADLINES_MS.start, Started, async () => ({
+        socket: await exec.start({ hijack: true, stdin: true, Tty: tty }),
+      }));
+      // Whoever reads or writes it hears of its end; this is for the time when nobody does.
+      socket.on('error', () => undefined);
+      return {
+        input: socket,
+        output: tty ? terminalOutput(socket) : logFrames(socket),
+        async resize({ rows, columns }) {
+          const resized = call(DEADLINES_MS.inspect, z.unknown(), (abortSignal) =>
+            exec.resize({ h: rows, w: columns, abortSignal }),
+          );
+          // Too early or too late; the size is passed at the start as well.
+          await unless(['refused', 'not_found', 'conflict'], undefined, resized);
+        },
+        inspect: () =>
+          call(DEADLINES_MS.inspect, ExecAnswer, (abortSignal) => exec.inspect({ abortSignal })),
+        close: () => void socket.destroy(),
+      };
+    },
+    /** The container's own addresses on its networks; empty when it is gone. */
+    addressesOf: (containerId: string): Promise<string[]> =>
+      unless(
+        ['not_found'],
+        [],
+        call(DEADLINES_MS.inspect, AddressesAnswer, (abortSignal) =>
+          docker.getContainer(containerId).inspect({ abortSignal }),
+        ),
+      ),
+  };
+}
+
+type DockerExec = Awaited<
+  ReturnType<ReturnType<InstanceType<typeof Dockerode>['getContainer']>['exec']>
+>;
+const Created = z.object({ exec: z.custom<DockerExec>() });
+const Started = z.object({ socket: z.custom<Duplex>() });
+
+async function* terminalOutput(socket: Duplex): AsyncGenerator<OutputChunk> {
+  try {
+    for await (const data of socket) yield { stream: 'stdout', data };
+  } catch (cause) {
+    throw new EngineError('unavailable', 'the stream of a terminal broke', { cause });
+  }
+}

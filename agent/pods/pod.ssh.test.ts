@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { PodSpec } from '#shared/agent-api/pod.ts';
+import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/test-agent.ts';
+import type { Agent } from '../app.ts';
+import type { GatewayPodStatus, GatewaySnapshot } from '../ssh/gateway-files.ts';
+
+const ID = systemRandom.uuid();
+const SPEC = PodSpec.parse(podSpec({ internal_ports: [22], ssh_public_keys: ['ssh-ed25519 one'] }));
+
+let agent: Agent;
+let told: GatewaySnapshot;
+let status: GatewayPodStatus | null;
+
+beforeEach(() => {
+  status = null;
+  told = { pods: [] };
+  const clock = createManualClock();
+  const gatewayLink = {
+    ...NO_GATEWAY,
+    publish: (snapshot: GatewaySnapshot) => {
+      told = snapshot;
+    },
+    statusOf: () => status,
+  };
+  agent = createTestAgent({ engine: createFakeEngine(clock), clock, gatewayLink });
+});
+afterEach(() => agent.stop());
+
+const keysTold = () => told.pods[0]?.authorized_keys;
+
+it('tells the gateway of a pod from its admission to its removal', async () => {
+  const view = await agent.pods.put(ID, SPEC);
+  await Promise.resolve();
+  expect(told.pods).toMatchObject([{ id: ID, port: view.ssh?.port, user: 'root' }]);
+  expect(view.ssh).toMatchObject({ ready: false, port: view.ports['22'] });
+  expect(view.ssh?.host_key_fingerprint).toMatch(/^SHA256:\S{43}$/);
+  agent.pods.remove(ID);
+  await Promise.resolve();
+  expect(told.pods).toEqual([]);
+});
+
+it('keeps keys that were put over a repeated spec, and drops them for a later one', async () => {
+  await agent.pods.put(ID, SPEC);
+  const changed = agent.pods.putSshKeys(ID, ['ssh-ed25519 two']);
+  expect(changed.ssh_keys_hash).toBe(sshKeysHash(['ssh-ed25519 two']));
+  expect(keysTold()).toEqual(['ssh-ed25519 two']);
+  expect((await agent.pods.put(ID, SPEC)).ssh_keys_hash).toBe(changed.ssh_keys_hash);
+
+  const next = await agent.pods.put(ID, { ...SPEC, generation: 2, ssh_public_keys: ['three'] });
+  expect(next.ssh_keys_hash).toBe(sshKeysHash(['three']));
+  await Promise.resolve();
+  expect(keysTold()).toEqual(['three']);
+});
+
+it('exchanges a port that the gateway could not have', async () => {
+  const { ssh } = await agent.pods.put(ID, SPEC);
+  const port = ssh?.port ?? 0;
+  status = {
+    ...{ port, container_id: null, ready: false, message: 'taken', since_ms: 0 },
+    port_taken: true,
+  };
+  agent.core.ssh.exchangeTakenPorts();
+  const moved = agent.pods.get(ID).ssh?.port;
+  expect(moved).not.toBe(port);
+  expect(told.pods[0]?.port).toBe(moved);
+});
+
+it('leaves a pod with a server of its own alone', async () => {
+  const view = await agent.pods.put(ID, { ...SPEC, publish_own_sshd: true });
+  await Promise.resolve();
+  expect(view.ssh).toBeNull();
+  expect(view.conditions.map(({ type }) => type)).not.toContain('SshReady');
+  expect(told.pods).toEqual([]);
+});

@@ -1,0 +1,43 @@
+/** The SSH gateway's configuration: SSH_* environment variables, parsed once and passed down as values. */
+import { z } from 'zod';
+import { parseConfig } from '#shared/config.ts';
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+/** Set by sshd and its clients for whatever runs under them, which may well be us. */
+const SESSION_VARIABLES = new Set([
+  'SSH_AUTH_SOCK',
+  'SSH_AGENT_PID',
+  'SSH_CLIENT',
+  'SSH_CONNECTION',
+  'SSH_TTY',
+  'SSH_ASKPASS',
+  'SSH_ASKPASS_REQUIRE',
+  'SSH_ORIGINAL_COMMAND',
+  'SSH_USER_AUTH',
+]);
+
+const Schema = z.object({
+  SSH_SNAPSHOT: z
+    .string()
+    .startsWith('/', 'Not an absolute path')
+    .default('/var/lib/podwright/ssh/gateway.json'),
+  SSH_HOST: z.string().default('0.0.0.0'),
+  SSH_DOCKER_SOCKET: z.string().default('/var/run/docker.sock'),
+  SSH_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
+  SSH_EXIT_WITH_PARENT: z.stringbool().default(false),
+});
+
+export type GatewayConfig = z.output<typeof Schema>;
+
+/** Throws ConfigError naming every problem at once. */
+export function readConfig(environment: Record<string, string | undefined>): GatewayConfig {
+  const ours = Object.entries(environment).filter(([name]) => !SESSION_VARIABLES.has(name));
+  return parseConfig(Schema, Object.fromEntries(ours), 'SSH_');
+}
+
+/** For `--help`. */
+export const CONFIG_HELP = `SSH_SNAPSHOT          the agent's file with its pods (/var/lib/podwright/ssh/gateway.json)
+SSH_HOST              address to listen on, at each pod's own port (0.0.0.0)
+SSH_DOCKER_SOCKET     the engine's socket (/var/run/docker.sock)
+SSH_LOG_LEVEL         fatal, error, warn, info, debug, trace or silent (info)
+SSH_EXIT_WITH_PARENT  end when the parent process ends (false)`;

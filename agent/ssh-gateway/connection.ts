@@ -1,0 +1,113 @@
+/** One client that has logged in: its channels, their bounds, and the record of its stay. */
+import type { Socket } from 'node:net';
+import type { Connection } from 'ssh2';
+import type { GatewayPod } from '../ssh/gateway-files.ts';
+import type { AuthorizedKey } from './authorized-keys.ts';
+import { serveForward } from './forward.ts';
+import type { ProcessPorts } from './process-channel.ts';
+import type { Meter } from './pump.ts';
+import type { Seats } from './seats.ts';
+import { type SessionPod, serveSession } from './session.ts';
+
+/** Open channels of one connection: browsers behind a forwarded port open many. */
+const MAX_SESSION_CHANNELS = 10;
+const MAX_FORWARD_CHANNELS = 64;
+/** A connection on which nothing was sent either way for this long is ended. */
+export const IDLE_TIMEOUT_MS = 24 * 3_600_000;
+const IDLE_CHECK_MS = 60_000;
+
+type Guest = { socket: Socket; key: AuthorizedKey; isProbe: boolean; pod(): GatewayPod };
+
+/** Ends when the client leaves; the audit record says who it was and how much went by, never what. */
+export function serveConnection(
+  ports: ProcessPorts & { seats: Seats },
+  client: Connection,
+  { socket, key, isProbe, pod }: Guest,
+): void {
+  const { clock, log, seats } = ports;
+  const podId = pod().id;
+  const address = socket.remoteAddress ?? '';
+  if (!isProbe && !seats.sessions.take(podId)) {
+    log.warn({ address, fingerprint: key.fingerprint }, 'session refused: too many');
+    client.end();
+    return;
+  }
+  const startedMs = clock.now();
+  const disconnected = new AbortController();
+  const bytes = { sent: 0, received: 0 };
+  let lastMs = clock.monotonicMs();
+  const open = { session: 0, forward: 0 };
+
+  const meter: Meter = {
+    sent(count) {
+      bytes.sent += count;
+      lastMs = clock.monotonicMs();
+    },
+    received(count) {
+      bytes.received += count;
+      lastMs = clock.monotonicMs();
+    },
+  };
+
+  /** Null, after telling the client, when there is no room or no running pod. */
+  function enter(kind: keyof typeof open, max: number, reject: () => void): SessionPod | null {
+    const { container_id, ...rest } = pod();
+    if (container_id === null || open[kind] >= max) {
+      reject();
+      return null;
+    }
+    open[kind] += 1;
+    return { ...rest, container_id };
+  }
+
+  client.on('session', (accept, reject) => {
+    const running = enter('session', MAX_SESSION_CHANNELS, reject);
+    if (running === null) return;
+    serveSession(ports, accept(), {
+      pod: running,
+      connection: `${address} ${socket.remotePort} ${socket.localAddress} ${socket.localPort}`,
+      meter,
+      disconnected: disconnected.signal,
+      onEnd: () => {
+        open.session -= 1;
+      },
+    });
+  });
+  client.on('tcpip', (accept, reject, { destIP, destPort }) => {
+    const running = enter('forward', MAX_FORWARD_CHANNELS, reject);
+    if (running === null) return;
+    const target = { host: destIP, port: destPort };
+    void serveForward(
+      ports,
+      { accept, reject, target },
+      {
+        pod: running,
+        meter,
+        disconnected: disconnected.signal,
+        onEnd: () => {
+          open.forward -= 1;
+        },
+      },
+    );
+  });
+  // Reverse forwarding is off.
+  client.on('request', (_accept, reject) => reject?.());
+
+  const record = { address, fingerprint: key.fingerprint };
+  if (!isProbe) log.info(record, 'session begins');
+  socket.once('close', () => {
+    disconnected.abort();
+    if (isProbe) return;
+    seats.sessions.release(podId);
+    const seconds = Math.round((clock.now() - startedMs) / 1_000);
+    log.info({ ...record, seconds, ...bytes }, 'session ends');
+  });
+  void endWhenIdle();
+
+  async function endWhenIdle(): Promise<void> {
+    while (!disconnected.signal.aborted) {
+      await clock.sleep(IDLE_CHECK_MS, disconnected.signal).catch(() => undefined);
+      if (clock.monotonicMs() - lastMs > IDLE_TIMEOUT_MS) socket.destroy();
+    }
+  }
+}

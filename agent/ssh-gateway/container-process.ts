@@ -1,0 +1,69 @@
+/** Signals to what runs in a container, sent from the host: only ever to processes of that very container. */
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Signal names of the protocol (RFC 4254 6.10) that are passed on. */
+export const SIGNALS = ['HUP', 'INT', 'QUIT', 'TERM', 'KILL', 'USR1', 'USR2', 'ALRM'] as const;
+export type SignalName = (typeof SIGNALS)[number];
+
+export type ContainerProcess = { pid: number; containerId: string };
+
+/** What of /proc is needed: processes and their files. */
+export type ProcFiles = { list(): string[]; read(path: string): string };
+
+const PROC: ProcFiles = {
+  list: () => readdirSync('/proc'),
+  read: (path) => readFileSync(`/proc/${path}`, 'utf8'),
+};
+
+/** To its process group, as a terminal would. False when it is gone or is not the container's. */
+export function signalGroup(target: ContainerProcess, name: SignalName): boolean {
+  if (!isInContainer(PROC, target.pid, target.containerId)) return false;
+  return send(-target.pid, name);
+}
+
+/** To every process of its session, as a terminal that hangs up would. */
+export function hangUp(target: ContainerProcess): void {
+  for (const pid of membersOfSession(PROC, target)) send(pid, 'HUP');
+}
+
+/** The processes of the session that `target` leads, inside its container. */
+export function membersOfSession(files: ProcFiles, target: ContainerProcess): number[] {
+  return files
+    .list()
+    .map(Number)
+    .filter(
+      (pid) =>
+        Number.isInteger(pid) &&
+        sessionOf(files, pid) === target.pid &&
+        isInContainer(files, pid, target.containerId),
+    );
+}
+
+/** A pid may have passed to somebody else: the cgroup tells whose it is now. */
+export function isInContainer(files: ProcFiles, pid: number, containerId: string): boolean {
+  if (pid <= 1) return false;
+  return containerId !== '' && readOrEmpty(files, `${pid}/cgroup`).includes(containerId);
+}
+
+/** Fields after the command's name, which may hold blanks and brackets: state, ppid, pgrp, session. */
+function sessionOf(files: ProcFiles, pid: number): number {
+  const stat = readOrEmpty(files, `${pid}/stat`);
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[3]);
+}
+
+function readOrEmpty(files: ProcFiles, path: string): string {
+  try {
+    return files.read(path);
+  } catch {
+    return '';
+  }
+}
+
+function send(pid: number, name: SignalName): boolean {
+  try {
+    return process.kill(pid, `SIG${name}`);
+  } catch {
+    // Gone meanwhile, or a gateway that is not root.
+    return false;
+  }
+}

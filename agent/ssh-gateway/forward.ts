@@ -1,0 +1,103 @@
+/** Port forwarding (direct-tcpip), towards the pod itself only: its egress policy cannot be gone around. */
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { ServerChannel } from 'ssh2';
+import { messageOf } from '#shared/errors.ts';
+import type { ExecProcess, OutputChunk } from '../docker/exec.ts';
+import { relayArgv } from './commands.ts';
+import type { ProcessPorts } from './process-channel.ts';
+import { joinSocket, type Meter, pumpInput, pumpOutput } from './pump.ts';
+import type { SessionPod } from './session.ts';
+
+export type Target = { host: string; port: number };
+
+const LOOPBACK = new Map([
+  ['localhost', '127.0.0.1'],
+  ['127.0.0.1', '127.0.0.1'],
+  ['::1', '::1'],
+]);
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Where a request leads: through a relay inside the pod, straight to its address, or nowhere. Pure. */
+export function routeOf(
+  { host, port }: Target,
+  podAddresses: readonly string[],
+): { kind: 'relay' | 'dial'; host: string } | null {
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return null;
+  const loopback = LOOPBACK.get(host.toLowerCase());
+  if (loopback !== undefined) return { kind: 'relay', host: loopback };
+  return podAddresses.includes(host) ? { kind: 'dial', host } : null;
+}
+
+/** Accepts or refuses; `onEnd` is called once in either case. */
+export async function serveForward(
+  ports: ProcessPorts,
+  request: { accept(): ServerChannel; reject(): void; target: Target },
+  options: { pod: SessionPod; meter: Meter; disconnected: AbortSignal; onEnd(): void },
+): Promise<void> {
+  const { accept, reject, target } = request;
+  const { pod, meter, disconnected, onEnd } = options;
+  const { engine, log } = ports;
+  try {
+    const route = routeOf(target, await engine.addressesOf(pod.container_id));
+    if (route === null) {
+      reject();
+    } else if (route.kind === 'dial') {
+      const socket = await dial(route.host, target.port, ports);
+      await joinAndWait(accept(), socket, { meter, gone: disconnected });
+    } else {
+      const argv = relayArgv(route.host, target.port);
+      const container = { containerId: pod.container_id, user: pod.user };
+      const process = await engine.start({ ...container, argv, tty: false, environment: {} });
+      await relay(accept(), process, { meter, gone: disconnected });
+    }
+  } catch (error) {
+    log.debug({ detail: messageOf(error) }, 'a forwarded connection failed');
+    reject();
+  } finally {
+    onEnd();
+  }
+}
+
+/** What the relay says on stderr is not the client's. */
+async function relay(
+  channel: ServerChannel,
+  process: ExecProcess,
+  options: { meter: Meter; gone: AbortSignal },
+): Promise<void> {
+  const left = new AbortController();
+  channel.once('close', () => left.abort());
+  channel.once('error', () => left.abort());
+  const gone = AbortSignal.any([options.gone, left.signal]);
+  gone.addEventListener('abort', process.close, { once: true });
+  pumpInput(channel, process.input, { meter: options.meter, end: true });
+  await pumpOutput(onlyStdout(process.output), channel, { meter: options.meter, gone });
+  channel.end();
+}
+
+async function* onlyStdout(output: ExecProcess['output']): AsyncGenerator<OutputChunk> {
+  for await (const chunk of output) if (chunk.stream === 'stdout') yield chunk;
+}
+
+function dial(host: string, port: number, { clock }: ProcessPorts): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, allowHalfOpen: true, noDelay: true });
+    const signal = clock.deadline(CONNECT_TIMEOUT_MS);
+    const onLate = () => socket.destroy(new Error('no connection in time'));
+    signal.addEventListener('abort', onLate, { once: true });
+    socket.once('connect', () => {
+      signal.removeEventListener('abort', onLate);
+      resolve(socket);
+    });
+    socket.once('error', reject);
+  });
+}
+
+function joinAndWait(
+  channel: ServerChannel,
+  socket: Duplex,
+  options: { meter: Meter; gone: AbortSignal },
+): Promise<void> {
+  joinSocket(channel, socket, options);
+  return new Promise((resolve) => socket.once('close', resolve));
+}

@@ -1,0 +1,188 @@
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import ssh2 from 'ssh2';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PodView } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
+import { MAX_SESSIONS_PER_POD } from './seats.ts';
+
+let host: SshHost;
+let pod: PodView;
+
+beforeAll(async () => {
+  host = await startSshHost();
+  pod = await host.launch();
+});
+afterAll(() => host.stop());
+
+/** A session that lives until it is cut off; resolves once it is up. */
+async function longSession(view = pod, key = host.key) {
+  const child = host.spawnSsh(view, ['echo up; cat'], key);
+  const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.once('data', () => resolve());
+    child.once('close', (code) => reject(new Error(`the session ended with ${code}`)));
+  });
+  return { child, closed };
+}
+
+async function echoes(session: Awaited<ReturnType<typeof longSession>>, word: string) {
+  const heard = new Promise<string>((resolve) =>
+    session.child.stdout.once('data', (data: Buffer) => resolve(data.toString())),
+  );
+  session.child.stdin.write(`${word}\n`);
+  return heard;
+}
+
+describe('who is let in', () => {
+  it('has one of the keys; others, and passwords, are refused', async () => {
+    expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
+    const wrong = await host.ssh(pod, ['echo in'], '', host.newKey('stranger'));
+    expect(wrong).toMatchObject({ code: 255, stdout: Buffer.alloc(0) });
+    expect(wrong.stderr).toContain('Permission denied (publickey)');
+    const password = ['-o', 'PreferredAuthentications=password,keyboard-interactive'];
+    const args = [...host.options(host.portOf(pod)), ...password, 'root@127.0.0.1', 'echo in'];
+    expect((await runClient('ssh', args)).stderr).toContain('Permission denied (publickey)');
+  });
+
+  it('sees the host key that the agent announces', async () => {
+    await host.ssh(pod, ['true']);
+    const known = `${host.home}/known_hosts`;
+    const { stdout } = await runClient('ssh-keygen', ['-l', '-f', known]);
+    expect(stdout.toString()).toContain(pod.ssh?.host_key_fingerprint);
+    expect(readFileSync(known, 'utf8')).toContain('ssh-ed25519');
+  });
+
+  it('may send rubbish without harm to anybody else', async () => {
+    for (const rubbish of ['', 'GET / HTTP/1.1\r\n\r\n', `SSH-2.0-x\r\n${'\xff'.repeat(400)}`]) {
+      const socket = connect(host.portOf(pod), '127.0.0.1');
+      socket.on('error', () => undefined);
+      await new Promise((resolve) => socket.write(rubbish || '\n', resolve));
+      socket.resetAndDestroy();
+    }
+    expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
+  });
+
+  it(`is at most ${MAX_SESSIONS_PER_POD} at once in one pod, beside as many in another`, async () => {
+    const other = await host.launch();
+    const pods = [pod, other].flatMap((view) =>
+      Array.from({ length: MAX_SESSIONS_PER_POD }, () => view),
+    );
+    const sessions = await Promise.all(pods.map((view) => longSession(view)));
+    expect((await host.ssh(pod, ['true'])).code).toBe(255);
+    const answers = await Promise.all(sessions.map((one, index) => echoes(one, `word ${index}`)));
+    expect(answers).toEqual(sessions.map((_, index) => `word ${index}\n`));
+    for (const { child } of sessions) child.kill();
+    await Promise.all(sessions.map(({ closed }) => closed));
+    await eventually('room again', async () => (await host.ssh(pod, ['true'])).code === 0);
+    await host.client().deletePod(other.id);
+  });
+});
+
+describe('keys', () => {
+  it('change at once: a new one enters, one that is gone ends its sessions', async () => {
+    const second = host.newKey('second');
+    const session = await longSession();
+    const changed = await host.client().putSshKeys(pod.id, [second.publicKey]);
+    const sinceMs = systemClock.monotonicMs();
+    expect(await session.closed).toBe(255);
+    expect(systemClock.monotonicMs() - sinceMs).toBeLessThan(1_000);
+    expect((await host.ssh(pod, ['true'])).code).toBe(255);
+    expect((await host.ssh(pod, ['true'], '', second)).code).toBe(0);
+    expect(changed.ssh_keys_hash).not.toBe(pod.ssh_keys_hash);
+    expect(changed.container_id).toBe(pod.container_id);
+
+    const back = await host.client().putSshKeys(pod.id, [host.key.publicKey]);
+    expect(back.ssh_keys_hash).toBe(pod.ssh_keys_hash);
+    await eventually('the first key', async () => (await host.ssh(pod, ['true'])).code === 0);
+  });
+});
+
+describe('sessions', () => {
+  it('outlive the agent, which finds its pods as they were', async () => {
+    const session = await longSession();
+    await host.killAgent();
+    expect(await echoes(session, 'alone')).toBe('alone\n');
+    expect((await host.ssh(pod, ['echo new'])).stdout.toString()).toBe('new\n');
+    await host.startAgentAgain();
+    const again = await host.readyPod(pod.id);
+    expect(again.ssh).toEqual(pod.ssh);
+    expect(await echoes(session, 'together')).toBe('together\n');
+    session.child.kill();
+    await session.closed;
+  });
+
+  it('can be had again once a killed gateway is back', async () => {
+    const session = await longSession();
+    await host.restartGateway();
+    expect(await session.closed).toBe(255);
+    await eventually('a login', async () => (await host.ssh(pod, ['true'])).code === 0);
+    expect((await host.readyPod(pod.id)).ssh).toEqual(pod.ssh);
+  });
+
+  it('pass signals on', async () => {
+    const client = new ssh2.Client();
+    await new Promise<void>((resolve, reject) => {
+      client.once('ready', resolve);
+      client.once('error', reject);
+      const privateKey = readFileSync(host.key.file);
+      client.connect({ host: '127.0.0.1', port: host.portOf(pod), username: 'x', privateKey });
+    });
+    const exit = await new Promise((resolve, reject) =>
+      client.exec("trap 'exit 42' USR1; echo up; while :; do sleep 0.1; done", (error, channel) => {
+        if (error !== undefined) return reject(error);
+        channel.once('data', () => channel.signal('USR1'));
+        channel.once('exit', resolve);
+      }),
+    );
+    client.end();
+    expect(exit).toBe(42);
+  });
+
+  it('end with their pod, whose port is closed', async () => {
+    const short = await host.launch();
+    const session = await longSession(short);
+    await host.client().deletePod(short.id);
+    expect(await session.closed).not.toBe(0);
+    await eventually('a closed port', async () => {
+      const { stderr } = await host.ssh(short, ['true']);
+      return stderr.includes('refused');
+    });
+  });
+});
+
+describe('a pod', () => {
+  it('keeps port and host key over a reboot and a new generation', async () => {
+    await host.client().rebootPod(pod.id, 1);
+    const rebooted = await host.readyPod(
+      pod.id,
+      (view) => view.reboots_done === 1 && view.ssh?.ready === true,
+    );
+    expect(rebooted.ssh).toEqual(pod.ssh);
+    expect((await host.ssh(pod, ['true'])).code).toBe(0);
+  });
+
+  it('has its own server left alone when it brings one', async () => {
+    const own = await host.launch({
+      publish_own_sshd: true,
+      command: ['sh', '-c', 'while :; do echo SSH-2.0-own | nc -l -p 22; done'],
+    });
+    expect(own.ssh).toBeNull();
+    const banner = await eventually('its banner', () => bannerOf(own.ports['22'] ?? 0));
+    expect(banner).toContain('SSH-2.0-own');
+  });
+});
+
+function bannerOf(port: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('data', (data) => {
+      resolve(data.toString());
+      socket.destroy();
+    });
+    socket.once('error', () => resolve(null));
+    socket.once('close', () => resolve(null));
+  });
+}

@@ -1,0 +1,88 @@
+/** One session channel of a client: environment, terminal, then a shell, a command or SFTP (RFC 4254 6). */
+import type { Session } from 'ssh2';
+import type { GatewayPod } from '../ssh/gateway-files.ts';
+import { commandArgv, mayBeSet, sftpArgv, shellArgv, type TerminalSize } from './commands.ts';
+import { SIGNALS } from './container-process.ts';
+import { type ProcessChannel, type ProcessPorts, runOnChannel } from './process-channel.ts';
+import type { Meter } from './pump.ts';
+
+export type SessionPod = Pick<GatewayPod, 'user' | 'environment_names' | 'sftp'> & {
+  container_id: string;
+};
+
+const MAX_VARIABLES = 64;
+const MAX_COLUMNS = 4_096;
+const DEFAULT_TERM = 'xterm';
+
+/** `onEnd` is called once, when the channel is over. */
+export function serveSession(
+  ports: ProcessPorts,
+  session: Session,
+  options: {
+    pod: SessionPod;
+    connection: string;
+    meter: Meter;
+    /** Aborts when the connection ends. */
+    disconnected: AbortSignal;
+    onEnd(): void;
+  },
+): void {
+  const { pod, meter } = options;
+  const environment: Record<string, string> = { SSH_CONNECTION: options.connection };
+  let size: TerminalSize | null = null;
+  let running: ProcessChannel | null = null;
+  const closed = new AbortController();
+  const gone = AbortSignal.any([closed.signal, options.disconnected]);
+
+  type Accept = () => Parameters<typeof runOnChannel>[1]['channel'];
+  function run(accept: Accept, argv: string[], tty: boolean): void {
+    const request = {
+      containerId: pod.container_id,
+      user: pod.user,
+      argv,
+      tty,
+      environment: { ...environment, USER: pod.user, LOGNAME: pod.user },
+    };
+    const channel = accept();
+    running = runOnChannel(ports, { channel, request, size: tty ? size : null, meter, gone });
+  }
+
+  session.on('env', (accept, reject, { key, val }) => {
+    const room = Object.keys(environment).length < MAX_VARIABLES;
+    if (!room || !mayBeSet(key, val, pod.environment_names)) return reject?.();
+    environment[key] = val;
+    accept?.();
+  });
+  session.on('pty', (accept, _reject, info) => {
+    size = sizeOf(info);
+    // Typed as missing, yet every client sends it.
+    const term = 'term' in info && typeof info.term === 'string' ? info.term : '';
+    environment['TERM'] = /^[\w.+-]{1,64}$/.test(term) ? term : DEFAULT_TERM;
+    accept?.();
+  });
+  session.on('window-change', (accept, _reject, info) => {
+    size = sizeOf(info);
+    running?.resize(size);
+    accept?.();
+  });
+  session.on('signal', (accept, _reject, { name }) => {
+    const known = SIGNALS.find((signal) => signal === name.replace(/^SIG/, ''));
+    if (known !== undefined) running?.signal(known);
+    accept?.();
+  });
+  session.on('shell', (accept) => run(accept, shellArgv(size ?? undefined), size !== null));
+  session.on('exec', (accept, _reject, { command }) =>
+    run(accept, commandArgv(command, size ?? undefined), size !== null),
+  );
+  session.on('subsystem', (accept, reject, { name }) => {
+    if (name !== 'sftp' || !pod.sftp) return reject();
+    run(accept, sftpArgv(), false);
+  });
+  // A client that asks for nothing and leaves ends its session all the same.
+  session.once('close', () => closed.abort());
+  gone.addEventListener('abort', options.onEnd, { once: true });
+}
+
+function sizeOf({ rows, cols }: { rows: number; cols: number }): TerminalSize {
+  return { rows: Math.min(rows, MAX_COLUMNS), columns: Math.min(cols, MAX_COLUMNS) };
+}

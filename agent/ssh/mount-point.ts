@@ -1,0 +1,2 @@
+/** Where every pod finds what the agent mounts. */
+export const MOUNT_POINT = '/.podwright';

@@ -1,0 +1,137 @@
+/** Logging in to pods, on the agent's side: host keys, keys in force, and what the gateway is to serve. */
+import type { PodSpec, PodView } from '#shared/agent-api/pod.ts';
+import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
+import type { Log } from '#shared/log.ts';
+import { createSshKeyPair, sshFingerprint } from '#shared/openssh-key.ts';
+import type { Random } from '#shared/random.ts';
+import { isGatewayPort, specOf } from '../pods/pod.record.ts';
+import type { PodRecords } from '../pods/pod.records.ts';
+import type { PortService } from '../ports/port.service.ts';
+import type { PodRow } from '../store/pod.store.ts';
+import type { SshStore } from '../store/ssh.store.ts';
+import type { GatewayPod, GatewayPodStatus } from './gateway-files.ts';
+import type { GatewayLink } from './gateway-link.ts';
+
+export type SshService = ReturnType<typeof createSshService>;
+
+/** The parts of a pod's view that are about logging in. */
+export type SshView = Pick<PodView, 'ssh' | 'ssh_keys_hash'> & {
+  condition: PodView['conditions'][number] | null;
+};
+
+/** Templates name no user yet. */
+const USER = 'root';
+
+/** `publishSoon` after every change of a pod or its keys. */
+export function createSshService(deps: {
+  records: PodRecords;
+  ports: PortService;
+  store: SshStore;
+  link: GatewayLink;
+  /** Every pod has the sftp-server mounted. */
+  sftp: boolean;
+  random: Random;
+  log: Log;
+}) {
+  const { records, ports, store, link, random, log } = deps;
+  let publishing = false;
+  let closed = false;
+
+  /** Null for a pod that the gateway has nothing to do with. */
+  function portOf(row: PodRow, spec: PodSpec): number | null {
+    const lease = ports.portsOf(row.id).find(({ internal }) => isGatewayPort(spec, internal));
+    return row.desired === 'running' ? (lease?.host ?? null) : null;
+  }
+
+  /** A later generation's own list ends the reign of one that was put before it. */
+  function keysOf(row: PodRow, spec: PodSpec): readonly string[] {
+    const put = store.get(row.id);
+    return put?.keys_generation === row.generation
+      ? (JSON.parse(put.keys_json) as string[])
+      : spec.ssh_public_keys;
+  }
+
+  function gatewayPod(row: PodRow): GatewayPod[] {
+    const spec = specOf(row);
+    const port = portOf(row, spec);
+    const host_key = store.get(row.id)?.host_key;
+    if (port === null || host_key === undefined) return [];
+    return [
+      {
+        id: row.id,
+        port,
+        container_id: row.phase === 'running' ? row.container_id : null,
+        user: USER,
+        host_key,
+        authorized_keys: [...keysOf(row, spec)],
+        environment_names: Object.keys(spec.environment),
+        sftp: deps.sftp,
+      },
+    ];
+  }
+
+  function publish(): void {
+    publishing = false;
+    if (!closed) link.publish({ pods: records.list().flatMap(gatewayPod) });
+  }
+
+  /** What the gateway said of this very port and container; null when it is away or not so far. */
+  function statusOf(row: PodRow, port: number): GatewayPodStatus | null {
+    const status = link.statusOf(row.id);
+    return status?.port === port && status.container_id === row.container_id ? status : null;
+  }
+
+  function viewOf(row: PodRow): SshView {
+    const spec = specOf(row);
+    const ssh_keys_hash = sshKeysHash(keysOf(row, spec));
+    const port = portOf(row, spec);
+    const known = store.get(row.id);
+    if (port === null || known === null) return { ssh: null, ssh_keys_hash, condition: null };
+    const status = statusOf(row, port);
+    const ready = row.phase === 'running' && status?.ready === true;
+    return {
+      ssh: { port, host_key_fingerprint: known.fingerprint, ready },
+      ssh_keys_hash,
+      condition: {
+        type: 'SshReady',
+        status: ready,
+        reason: ready ? 'Ok' : 'NotYet',
+        message: ready ? '' : (status?.message ?? 'The SSH gateway has not served this pod yet'),
+        last_transition_ms: status?.since_ms ?? row.phase_since_ms,
+      },
+    };
+  }
+
+  return {
+    /** Inside the transaction that admits the pod. */
+    admit(podId: string): void {
+      if (store.get(podId) !== null) return;
+      const pair = createSshKeyPair(random, 'podwright');
+      const fingerprint = sshFingerprint(pair.publicKey);
+      store.insert({ pod_id: podId, host_key: pair.privateKeyPem, fingerprint });
+    },
+    setKeys: (row: PodRow, keys: readonly string[]) => store.setKeys(row.id, row.generation, keys),
+    /** Once the transaction under way has ended; any number of calls until then count as one. */
+    publishSoon(): void {
+      if (publishing) return;
+      publishing = true;
+      queueMicrotask(publish);
+    },
+    publish,
+    viewOf,
+    /** Leases other ports in place of those that something else on this host has. */
+    exchangeTakenPorts(): void {
+      for (const row of records.list()) {
+        const port = portOf(row, specOf(row));
+        const status = link.statusOf(row.id);
+        if (port === null || status?.port !== port || !status.port_taken) continue;
+        log.warn({ pod_id: row.id, port }, 'the SSH port is taken; leasing another');
+        records.transaction(() => ports.replace(row.id, `:${port}`));
+        publish();
+      }
+    },
+    close(): void {
+      closed = true;
+    },
+  };
+}

@@ -1,0 +1,11 @@
+-- Schema 2: logging in to pods. One row per pod, made at its admission, gone with it.
+
+CREATE TABLE pod_ssh (
+  pod_id TEXT NOT NULL PRIMARY KEY REFERENCES pods (id) ON DELETE CASCADE,
+  -- An OpenSSH private key file and its fingerprint: the same over reboots and new generations.
+  host_key TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  -- Keys given after the spec, in force while the pod still has that generation. 0: none were.
+  keys_json TEXT NOT NULL,
+  keys_generation INTEGER NOT NULL
+) STRICT;

@@ -1,0 +1,102 @@
+/** A large file into a pod: scp through the SSH gateway beside the same bytes piped into `docker exec`. */
+import { execFile, spawn } from 'node:child_process';
+import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { PodView } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { COMPILE_CACHE, gatewayArguments } from '#shared/node-launch.ts';
+import { createSshKeyPair } from '#shared/openssh-key.ts';
+import { systemRandom } from '#shared/random.ts';
+import type { AgentProcess } from '../fakes/agent-process.ts';
+import { type BenchRow, median, ratioRow } from './row.ts';
+
+const run = promisify(execFile);
+
+const BYTES = 200 * 1024 * 1024;
+const PAIRS = 3;
+/** The reference neither encrypts nor checks what it copies. */
+const MAX_RATIO = 2.5;
+const POLL_MS = 50;
+
+/** Pairs in turn, so that the machine's mood falls on both alike. */
+export async function sshCopy(agent: AgentProcess): Promise<BenchRow> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-ssh-'));
+  const id = systemRandom.uuid();
+  const gateway = spawn(process.execPath, gatewayArguments(), {
+    env: {
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      SSH_SNAPSHOT: join(agent.home, 'ssh', 'gateway.json'),
+      SSH_HOST: '127.0.0.1',
+      SSH_LOG_LEVEL: 'warn',
+    },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  try {
+    const key = createSshKeyPair(systemRandom, 'bench');
+    writeFileSync(join(folder, 'key'), key.privateKeyPem, { mode: 0o600 });
+    writeFileSync(join(folder, 'data'), systemRandom.bytes(BYTES));
+    const pod = await launch(agent, id, key.publicKey);
+    const ours: number[] = [];
+    const reference: number[] = [];
+    for (let pair = 0; pair < PAIRS; pair += 1) {
+      ours.push(await took(() => copyByScp(pod, folder)));
+      reference.push(await took(() => copyByExec(pod, folder)));
+    }
+    const measured = { ours: median(ours), reference: median(reference) };
+    return ratioRow('200 MB into a pod', 'ms', 'cat | docker exec -i cat', measured, MAX_RATIO);
+  } finally {
+    gateway.kill();
+    await agent.client.deletePod(id).catch(() => undefined);
+    while ((await agent.client.getPod(id)).phase !== 'removed') await systemClock.sleep(POLL_MS);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function launch({ client }: AgentProcess, id: string, publicKey: string): Promise<PodView> {
+  let view = await client.putPod(id, {
+    generation: 1,
+    image: { reference: 'podwright.local/base:1' },
+    internal_ports: [22],
+    limits: { cpu_cores: 2, memory_bytes: 1024 ** 3, shm_bytes: 0, pids: 512 },
+    stop_grace_seconds: 0,
+    ssh_public_keys: [publicKey],
+  });
+  while (view.ssh?.ready !== true) {
+    if (view.phase === 'failed') throw new Error(`launch failed: ${view.message}`);
+    await systemClock.sleep(POLL_MS);
+    view = await client.getPod(id);
+  }
+  return view;
+}
+
+async function took(work: () => Promise<unknown>): Promise<number> {
+  const beganMs = systemClock.monotonicMs();
+  await work();
+  return systemClock.monotonicMs() - beganMs;
+}
+
+function copyByScp(pod: PodView, folder: string): Promise<unknown> {
+  const settings = [
+    `IdentityFile=${join(folder, 'key')}`,
+    'IdentitiesOnly=yes',
+    'BatchMode=yes',
+    'StrictHostKeyChecking=accept-new',
+    `UserKnownHostsFile=${join(folder, 'known_hosts')}`,
+    `Port=${pod.ssh?.port}`,
+  ];
+  const options = settings.flatMap((setting) => ['-o', setting]);
+  const paths = [join(folder, 'data'), 'root@127.0.0.1:/tmp/data'];
+  return run('scp', ['-q', '-F', '/dev/null', ...options, ...paths]);
+}
+
+function copyByExec(pod: PodView, folder: string): Promise<void> {
+  const args = ['exec', '-i', pod.container_id ?? '', 'sh', '-c', 'cat >/tmp/data'];
+  return new Promise((resolve, reject) => {
+    const child = spawn('docker', args, { stdio: ['pipe', 'inherit', 'inherit'] });
+    child.once('error', reject);
+    child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`docker: ${code}`))));
+    createReadStream(join(folder, 'data')).pipe(child.stdin);
+  });
+}
