@@ -16,7 +16,7 @@ export const CAPABILITIES = [
   'SYS_CHROOT',
 ];
 const NANO_CPUS_PER_CORE = 1e9;
-const LOG_OPTIONS = { 'max-size': '50m', 'max-file': '3' };
+const LOG_FILES = { maxBytes: 50_000_000, count: 3 };
 
 /** The body of POST /containers/create. */
 export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
@@ -43,7 +43,7 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
       NanoCpus: Math.round(spec.limits.cpuCores * NANO_CPUS_PER_CORE),
       PidsLimit: spec.limits.pids,
       ...(spec.limits.shmBytes > 0 ? { ShmSize: spec.limits.shmBytes } : {}),
-      LogConfig: { Type: 'json-file', Config: LOG_OPTIONS },
+      LogConfig: { Type: 'json-file', Config: logOptions(spec.logFiles ?? LOG_FILES) },
       // The agent restarts pods; two owners of restarts would fight.
       RestartPolicy: { Name: 'no' },
       NetworkMode: spec.network ?? 'none',
@@ -55,4 +55,8 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
         : {}),
     },
   };
+}
+
+function logOptions({ maxBytes, count }: { maxBytes: number; count: number }) {
+  return { 'max-size': String(maxBytes), 'max-file': String(count) };
 }

@@ -65,6 +65,8 @@ export type ContainerSpec = {
   gpuUuids: readonly string[];
   limits: { cpuCores: number; memoryBytes: number; shmBytes: number; pids: number };
   stopGraceSeconds: number;
+  /** How much output is kept; the engine throws away what is older. */
+  logFiles?: { maxBytes: number; count: number };
 };
 
 export type ContainerState = {
@@ -80,6 +82,8 @@ export type ContainerState = {
   startedMs: number;
   finishedMs: number;
   imageId: string;
+  /** The engine's file of its output, on the engine's host; empty when its log driver keeps no json-file. */
+  logPath: string;
 };
 
 export type EngineInfo = {

@@ -1,14 +1,15 @@
 /** Streams that a reader can leave at any moment and that show life while nothing happens. */
 import type { LogFrame } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
+import { dataFrame } from '#shared/http/sse.ts';
 
 /** How long a stream may be silent. */
 export const KEEP_ALIVE_MS = 15_000;
 
-/** Frames that came together; never empty. One chunk of the engine's output costs one wait, not one per line. */
-export type LogBatch = LogFrame[];
+/** Frames that came together, as they go over the wire; never empty. One wait for all of them, not one per line. */
+export type LogText = string;
 
-export type LiveFrames = AsyncIterableIterator<LogBatch> & {
+export type LiveFrames = AsyncIterableIterator<LogText> & {
   /** Ends the stream from our side: the reader gets `last` and nothing more. */
   end(last: LogFrame): void;
 };
@@ -19,12 +20,12 @@ export type LiveFrames = AsyncIterableIterator<LogBatch> & {
  */
 export function liveFrames(
   clock: Clock,
-  open: (signal: AbortSignal) => AsyncGenerator<LogBatch>,
+  open: (signal: AbortSignal) => AsyncGenerator<LogText>,
   onClose: () => void,
 ): LiveFrames {
   const leaving = new AbortController();
   const batches = open(leaving.signal);
-  let pending: Promise<IteratorResult<LogBatch>> | null = null;
+  let pending: Promise<IteratorResult<LogText>> | null = null;
   let quiet = new AbortController();
   let last: LogFrame | null = null;
 
@@ -35,20 +36,22 @@ export function liveFrames(
     onClose();
   }
 
-  function afterClose(): IteratorResult<LogBatch> {
+  function afterClose(): IteratorResult<LogText> {
     const frame = last;
     last = null;
-    return frame === null ? { done: true, value: undefined } : { done: false, value: [frame] };
+    return frame === null
+      ? { done: true, value: undefined }
+      : { done: false, value: dataFrame(frame) };
   }
 
   /** The next batch, or an empty frame when none came in time. Rejects when the stream is left. */
-  async function batchOrSilence(): Promise<IteratorResult<LogBatch>> {
+  async function batchOrSilence(): Promise<IteratorResult<LogText>> {
     pending ??= batches.next();
     quiet = new AbortController();
     const silence = clock.sleep(KEEP_ALIVE_MS, quiet.signal).then(() => null);
     try {
       const result = await Promise.race([pending, silence]);
-      if (result === null) return { done: false, value: [{}] };
+      if (result === null) return { done: false, value: dataFrame({}) };
       pending = null;
       return result;
     } finally {

@@ -7,13 +7,15 @@ import { type AgentClient, createAgentClient } from '#shared/agent-api/agent-cli
 import { systemClock } from '#shared/clock.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
-import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
+import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 
 export type BenchAgent = {
   executorId: string;
   child: ChildProcess;
   client: AgentClient;
+  /** Signed requests, for answers that are not to be parsed. */
+  send: SignedFetch;
   stop(): Promise<void>;
 };
 
@@ -63,6 +65,7 @@ export async function startBenchAgent(podPorts: string): Promise<BenchAgent> {
   return {
     executorId,
     child,
+    send,
     client: createAgentClient({ send, clock: systemClock }),
     async stop() {
       child.kill('SIGTERM');
