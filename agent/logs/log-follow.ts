@@ -79,11 +79,8 @@ export async function* followPod(
         if (lastRun !== null && run !== lastRun) yield dataFrame({ meta: 'restart' });
         lastRun = run;
         if (run !== finishedRun) {
-          const before: Progress | null = progress;
-          const isNew: boolean = before?.container !== shortId(state.id);
-          if (isNew) await before?.file?.taken.done();
-          const from = startOf(options, before, state.id, openedMs);
-          progress = isNew ? { container: shortId(state.id), file: null, at: from.after } : before;
+          const from = startOf(options, progress, state.id, openedMs);
+          progress = await progressIn(progress, shortId(state.id), from.after);
           yield* readRun(options, state, { from, progress }, signal);
           // Read to its end while it was not running: there will be no more of it.
           if (state.status !== 'running') finishedRun = run;
@@ -99,6 +96,17 @@ export async function* followPod(
   } finally {
     await progress?.file?.taken.done();
   }
+}
+
+/** Goes on in the same container, and lets go of another's file. */
+async function progressIn(
+  before: Progress | null,
+  container: string,
+  at: LogPosition | null,
+): Promise<Progress> {
+  if (before?.container === container) return before;
+  await before?.file?.taken.done();
+  return { container, file: null, at };
 }
 
 type From = Omit<Reading, 'follow' | 'stream'> & {

@@ -3,6 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { agentIdleMemory } from './agent-memory.bench.ts';
 import { startBenchAgent } from './bench-agent.ts';
 import { createToRunning } from './create-to-running.bench.ts';
+import { logLatency } from './log-latency.bench.ts';
+import { logMemory } from './log-memory.bench.ts';
+import { logRead } from './log-read.bench.ts';
 import type { BenchRow } from './row.ts';
 
 const RESULT_FILE = 'var/bench.json';
@@ -29,7 +32,7 @@ const agent = await startBenchAgent(POD_PORTS);
 try {
   print('name | ours | reference | ratio | bar | holds');
   // Memory first: an agent that has just been driven hard is not idle.
-  for (const measure of [agentIdleMemory, createToRunning]) {
+  for (const measure of [agentIdleMemory, logMemory, logLatency, logRead, createToRunning]) {
     const row = await measure(agent);
     rows.push(row);
     print(show(row));
