@@ -26,14 +26,21 @@ export function liveFrames(
   const leaving = new AbortController();
   const batches = open(leaving.signal);
   let pending: Promise<IteratorResult<LogText>> | null = null;
-  let quiet = new AbortController();
+  let waiter: PromiseWithResolvers<IteratorResult<LogText>> | null = null;
+  let quietSinceMs = clock.monotonicMs();
   let last: LogFrame | null = null;
+
+  /** Answers the reader that waits, if one does. */
+  function answer(result: IteratorResult<LogText>): void {
+    waiter?.resolve(result);
+    waiter = null;
+  }
 
   function close(): void {
     if (leaving.signal.aborted) return;
     leaving.abort();
-    quiet.abort();
     onClose();
+    if (waiter !== null) answer(afterClose());
   }
 
   function afterClose(): IteratorResult<LogText> {
@@ -44,22 +51,17 @@ export function liveFrames(
       : { done: false, value: dataFrame(frame) };
   }
 
-  /** The next batch, or an empty frame when none came in time. Rejects when the stream is left. */
-  async function batchOrSilence(): Promise<IteratorResult<LogText>> {
-    pending ??= batches.next();
-    quiet = new AbortController();
-    const silence = clock.sleep(KEEP_ALIVE_MS, quiet.signal).then(() => null);
-    try {
-      const result = await Promise.race([pending, silence]);
-      if (result === null) return { done: false, value: dataFrame({}) };
-      pending = null;
-      return result;
-    } finally {
-      // Ended by us; that rejection is not news.
-      silence.catch(() => undefined);
-      quiet.abort();
+  /** One timer for the whole stream: a timer for each batch costs more than the batch. */
+  async function breakSilence(): Promise<void> {
+    for (;;) {
+      await clock.sleep(quietSinceMs + KEEP_ALIVE_MS - clock.monotonicMs(), leaving.signal);
+      if (clock.monotonicMs() - quietSinceMs < KEEP_ALIVE_MS) continue;
+      quietSinceMs = clock.monotonicMs();
+      answer({ done: false, value: dataFrame({}) });
     }
   }
+  // It ends by being aborted; that rejection is not news.
+  breakSilence().catch(() => undefined);
 
   return {
     [Symbol.asyncIterator]() {
@@ -67,19 +69,29 @@ export function liveFrames(
     },
     async next() {
       if (leaving.signal.aborted) return afterClose();
-      try {
-        const result = await batchOrSilence();
-        if (result.done === true) close();
-        return result;
-      } catch (error) {
-        if (leaving.signal.aborted) return afterClose();
-        close();
-        throw error;
-      }
+      quietSinceMs = clock.monotonicMs();
+      const mine = Promise.withResolvers<IteratorResult<LogText>>();
+      waiter = mine;
+      pending ??= batches.next();
+      pending.then(
+        (result) => {
+          if (waiter !== mine) return;
+          pending = null;
+          answer(result);
+          if (result.done === true) close();
+        },
+        (error: unknown) => {
+          if (waiter !== mine) return;
+          waiter = null;
+          mine.reject(error);
+          close();
+        },
+      );
+      return mine.promise;
     },
     async return() {
-      close();
       last = null;
+      close();
       // Queued behind the batch that is waited for, which the signal ends.
       await batches.return(undefined).catch(() => undefined);
       return { done: true, value: undefined };

@@ -26,6 +26,8 @@ export const READ_BYTES = 192 * 1024;
 const RING_CHARS = 2 * 1024 * 1024;
 /** What an end position costs beside the text. */
 const CHARS_PER_LINE = 16;
+/** How soon a change is noticed that inotify does not tell. */
+const POLL_MS = 1_000;
 const NEWLINE = 0x0a;
 const NS_PER_S = 1e9;
 
@@ -41,12 +43,18 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
   let ringChars = 0;
   let turn: Promise<unknown> = Promise.resolve();
   let changed = Promise.withResolvers<void>();
+  const closing = new AbortController();
+  let poll: Promise<void> | null = null;
   const stopWatching = watchFolder(path, (event) => {
-    changed.resolve();
-    changed = Promise.withResolvers();
+    wake();
     // Rotated: the new file is taken hold of before the next rotation can remove it.
     if (event === 'rename') void chain.refresh().catch(() => undefined);
   });
+
+  function wake(): void {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  }
 
   /** One at a time: all share the buffer. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -166,14 +174,20 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
       const { block, after } = flushOpen(container, cursor.state);
       return { block, next: { ...cursor, state: after } };
     },
-    /** Resolves when the log may have grown, and after `ms` in any case. */
-    async changed(ms: number, signal: AbortSignal): Promise<void> {
-      const over = new AbortController();
-      const waited = clock.sleep(ms, AbortSignal.any([over.signal, signal]));
-      await Promise.race([changed.promise, waited]).finally(() => over.abort());
+    /** Resolves when the log may have grown, and when there has been no sign of it for a while. */
+    changed(): Promise<void> {
+      poll ??= clock.sleep(POLL_MS, closing.signal).then(() => {
+        poll = null;
+        wake();
+      });
+      poll.catch(() => undefined);
+      return changed.promise;
     },
+    /** Lets all who wait for a change look again. */
+    wake,
     async close(): Promise<void> {
       stopWatching();
+      closing.abort();
       await turn;
       await chain.close();
     },

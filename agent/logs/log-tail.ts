@@ -35,6 +35,7 @@ export async function* readFromFile(
   let lookAtMs = clock.monotonicMs() + LOOK_AGAIN_MS;
   if (start.gap) yield dataFrame({ meta: 'gap', reason: 'older output is gone' });
   start.gap = false;
+  signal.addEventListener('abort', log.wake, { once: true });
   while (!signal.aborted) {
     const { block, next, atEnd, gap } = await log.read(start.cursor);
     start.cursor = next;
@@ -50,7 +51,7 @@ export async function* readFromFile(
       end = await log.end();
       lookAtMs = clock.monotonicMs() + LOOK_AGAIN_MS;
     } else if (isLive && atEnd) {
-      await log.changed(LOOK_AGAIN_MS, signal);
+      await log.changed();
     }
   }
   if (signal.aborted) return;
