@@ -105,6 +105,9 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     const { bytesRead } = await file.handle.read(buffer, 0, READ_BYTES + lead, offset - lead);
     const isTruncated = lead === 1 && (bytesRead === 0 || buffer[0] !== NEWLINE);
     if (isTruncated) {
+      ring.clear();
+      ringSizes.clear();
+      ringChars = 0;
       return { block: EMPTY, next: startOf(file, FRESH), atEnd: false, gap: { dropped: null } };
     }
     const whole = bytesRead === 0 ? 0 : buffer.lastIndexOf(NEWLINE, bytesRead - 1) + 1;

@@ -19,7 +19,6 @@ export async function logLatency(agent: BenchAgent): Promise<BenchRow> {
   try {
     const followers = Array.from({ length: FOLLOWERS }, () => delays(agent, id, leave));
     const all = (await Promise.all(followers)).flat().toSorted((a, b) => a - b);
-    console.log([0.5,0.9,0.95,0.97,0.99,0.999,1].map((q) => all[Math.min(all.length-1, Math.floor(all.length*q))]));
     const ours = all[Math.floor(all.length * PERCENTILE)] ?? Number.NaN;
     return ceilingRow(
       'log line to 50 followers, p99',
