@@ -29,6 +29,7 @@ export function liveFrames(
   let waiter: PromiseWithResolvers<IteratorResult<LogText>> | null = null;
   let quietSinceMs = clock.monotonicMs();
   let last: LogFrame | null = null;
+  let closed: Promise<unknown> = Promise.resolve();
 
   /** Answers the reader that waits, if one does. */
   function answer(result: IteratorResult<LogText>): void {
@@ -39,6 +40,8 @@ export function liveFrames(
   function close(): void {
     if (leaving.signal.aborted) return;
     leaving.abort();
+    // At once when it stands still, otherwise behind the batch that is waited for, which the signal ends.
+    closed = batches.return(undefined).catch(() => undefined);
     onClose();
     if (waiter !== null) answer(afterClose());
   }
@@ -92,8 +95,7 @@ export function liveFrames(
     async return() {
       last = null;
       close();
-      // Queued behind the batch that is waited for, which the signal ends.
-      await batches.return(undefined).catch(() => undefined);
+      await closed;
       return { done: true, value: undefined };
     },
     end(frame) {
