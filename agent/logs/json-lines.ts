@@ -98,7 +98,13 @@ export function parseEntries(
     }
     at = end + 1;
   }
+  makeFlat(block.text);
   return { block, after: { open, recent: numbering.recent() } };
+}
+
+/** A text put together of pieces keeps them, and what they were cut from, until somebody reads in it. */
+function makeFlat(text: string): void {
+  text.charCodeAt(0);
 }
 
 /** Gives the lines that were begun and will not be continued. */

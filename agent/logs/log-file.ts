@@ -20,10 +20,10 @@ export type Batch = {
 
 export type LogFile = Awaited<ReturnType<typeof openLogFile>>;
 
-/** One step of a reader; longer than any entry. Its work stays under 8 ms, its frames near 256 KiB. */
-export const READ_BYTES = 192 * 1024;
-/** Batches kept for readers who come a little later. */
-const RING_CHARS = 2 * 1024 * 1024;
+/** One step of a reader; longer than any entry. Its work stays under 8 ms, its frames under 256 KiB. */
+export const READ_BYTES = 128 * 1024;
+/** Batches kept for readers who come a little later; those further behind read for themselves. */
+const RING_CHARS = 512 * 1024;
 /** What an end position costs beside the text. */
 const CHARS_PER_LINE = 16;
 /** How soon a change is noticed that inotify does not tell. */

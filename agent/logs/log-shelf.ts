@@ -32,7 +32,5 @@ export function createLogShelf(clock: Clock) {
         return null;
       }
     },
-    /** Files open at present. */
-    size: () => shelf.size,
   };
 }

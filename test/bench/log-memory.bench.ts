@@ -7,14 +7,16 @@ import { type BenchRow, ceilingRow } from './row.ts';
 
 const CEILING_MB = 8;
 const WRITE_MS = 15_000;
-const SETTLE_MS = 2_000;
+const SETTLE_MS = 5_000;
+const WARM_UP_CHUNKS = 200;
 const SCRIPT = 'yes "a line that nobody reads, again and again and again"';
 
-/** The reference is the same agent with the same pod before anybody reads. */
+/** The reference is the same agent with the same pod after a first reader has left: code is loaded once. */
 export async function logMemory(agent: BenchAgent): Promise<BenchRow> {
   const { id } = await startLogPod(agent, SCRIPT);
   const leave = new AbortController();
   try {
+    await warmUp(agent, id);
     await systemClock.sleep(SETTLE_MS);
     const beforeMb = residentMb(agent.child.pid);
     const reader = (await openLog(agent, id, 'tail=0&follow=true', leave.signal)).getReader();
@@ -32,4 +34,15 @@ export async function logMemory(agent: BenchAgent): Promise<BenchRow> {
     leave.abort();
     await removeLogPod(agent, id);
   }
+}
+
+async function warmUp(agent: BenchAgent, id: string): Promise<void> {
+  const leave = new AbortController();
+  const body = await openLog(agent, id, 'tail=0&follow=true', leave.signal);
+  let chunks = 0;
+  for await (const _chunk of body) {
+    chunks += 1;
+    if (chunks === WARM_UP_CHUNKS) break;
+  }
+  leave.abort();
 }
