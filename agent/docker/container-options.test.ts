@@ -34,7 +34,7 @@ it('gives a pod nothing that it need not have', () => {
       NanoCpus: 1_500_000_000,
       PidsLimit: 64,
       ShmSize: 100,
-      LogConfig: { Type: 'json-file', Config: { 'max-size': '50m', 'max-file': '3' } },
+      LogConfig: { Type: 'json-file', Config: { 'max-size': '50000000', 'max-file': '3' } },
       RestartPolicy: { Name: 'no' },
       NetworkMode: 'net',
       PortBindings: { '22/tcp': binding, '22/udp': binding },

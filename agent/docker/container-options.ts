@@ -16,7 +16,7 @@ export const CAPABILITIES = [
   'SYS_CHROOT',
 ];
 const NANO_CPUS_PER_CORE = 1e9;
-const LOG_OPTIONS = { 'max-size': '50m', 'max-file': '3' };
+const LOG_FILES = { maxBytes: 50_000_000, count: 3 };
 
 /** The body of POST /containers/create. */
 export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
@@ -47,7 +47,7 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
       ...(spec.limits.diskBytes === undefined
         ? {}
         : { StorageOpt: { size: String(spec.limits.diskBytes) } }),
-      LogConfig: { Type: 'json-file', Config: LOG_OPTIONS },
+      LogConfig: { Type: 'json-file', Config: logOptions(spec.logFiles ?? LOG_FILES) },
       // The agent restarts pods; two owners of restarts would fight.
       RestartPolicy: { Name: 'no' },
       NetworkMode: spec.network ?? 'none',
@@ -65,4 +65,8 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
 /** Unlike a bind, a mount whose source is missing is refused instead of made. */
 function readOnlyMount({ source, target }: { source: string; target: string }) {
   return { Type: 'bind', Source: source, Target: target, ReadOnly: true };
+}
+
+function logOptions({ maxBytes, count }: { maxBytes: number; count: number }) {
+  return { 'max-size': String(maxBytes), 'max-file': String(count) };
 }

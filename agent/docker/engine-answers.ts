@@ -57,6 +57,8 @@ export const ContainerAnswer = z
     Id: z.string(),
     Name: z.string(),
     Image: z.string(),
+    LogPath: z.string().default(''),
+    HostConfig: z.object({ LogConfig: z.object({ Type: z.string() }) }),
     Config: z.object({ Labels }),
     State: z.object({
       Status: z.enum(['created', 'running', 'paused', 'restarting', 'exited', 'dead', 'removing']),
@@ -68,7 +70,7 @@ export const ContainerAnswer = z
     }),
   })
   .transform(
-    ({ Id, Name, Image, Config, State }): ContainerState => ({
+    ({ Id, Name, Image, LogPath, HostConfig, Config, State }): ContainerState => ({
       id: Id,
       name: Name.replace(/^\//, ''),
       labels: Config.Labels,
@@ -79,6 +81,8 @@ export const ContainerAnswer = z
       startedMs: State.StartedAt,
       finishedMs: State.FinishedAt,
       imageId: Image,
+      // Other drivers have a cache of theirs under such a name, in another form.
+      logPath: HostConfig.LogConfig.Type === 'json-file' ? LogPath : '',
     }),
   );
 

@@ -76,6 +76,8 @@ export type ContainerSpec = {
     diskBytes?: number;
   };
   stopGraceSeconds: number;
+  /** How much output is kept; the engine throws away what is older. */
+  logFiles?: { maxBytes: number; count: number };
 };
 
 /** Where a network lies: its IPv4 subnet, and its interface on the host (at most 15 characters). */
@@ -94,6 +96,8 @@ export type ContainerState = {
   startedMs: number;
   finishedMs: number;
   imageId: string;
+  /** The engine's file of its output, on the engine's host; empty when its log driver keeps no json-file. */
+  logPath: string;
 };
 
 export type EngineInfo = {

@@ -1,14 +1,15 @@
 /** Streams that a reader can leave at any moment and that show life while nothing happens. */
 import type { LogFrame } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
+import { dataFrame } from '#shared/http/sse.ts';
 
 /** How long a stream may be silent. */
 export const KEEP_ALIVE_MS = 15_000;
 
-/** Frames that came together; never empty. One chunk of the engine's output costs one wait, not one per line. */
-export type LogBatch = LogFrame[];
+/** Frames that came together, as they go over the wire; never empty. One wait for all of them, not one per line. */
+export type LogText = string;
 
-export type LiveFrames = AsyncIterableIterator<LogBatch> & {
+export type LiveFrames = AsyncIterableIterator<LogText> & {
   /** Ends the stream from our side: the reader gets `last` and nothing more. */
   end(last: LogFrame): void;
 };
@@ -19,44 +20,51 @@ export type LiveFrames = AsyncIterableIterator<LogBatch> & {
  */
 export function liveFrames(
   clock: Clock,
-  open: (signal: AbortSignal) => AsyncGenerator<LogBatch>,
+  open: (signal: AbortSignal) => AsyncGenerator<LogText>,
   onClose: () => void,
 ): LiveFrames {
   const leaving = new AbortController();
   const batches = open(leaving.signal);
-  let pending: Promise<IteratorResult<LogBatch>> | null = null;
-  let quiet = new AbortController();
+  let pending: Promise<IteratorResult<LogText>> | null = null;
+  let waiter: PromiseWithResolvers<IteratorResult<LogText>> | null = null;
+  let quietSinceMs = clock.monotonicMs();
   let last: LogFrame | null = null;
+  let closed: Promise<unknown> = Promise.resolve();
+
+  /** Answers the reader that waits, if one does. */
+  function answer(result: IteratorResult<LogText>): void {
+    waiter?.resolve(result);
+    waiter = null;
+  }
 
   function close(): void {
     if (leaving.signal.aborted) return;
     leaving.abort();
-    quiet.abort();
+    // At once when it stands still, otherwise behind the batch that is waited for, which the signal ends.
+    closed = batches.return(undefined).catch(() => undefined);
     onClose();
+    if (waiter !== null) answer(afterClose());
   }
 
-  function afterClose(): IteratorResult<LogBatch> {
+  function afterClose(): IteratorResult<LogText> {
     const frame = last;
     last = null;
-    return frame === null ? { done: true, value: undefined } : { done: false, value: [frame] };
+    return frame === null
+      ? { done: true, value: undefined }
+      : { done: false, value: dataFrame(frame) };
   }
 
-  /** The next batch, or an empty frame when none came in time. Rejects when the stream is left. */
-  async function batchOrSilence(): Promise<IteratorResult<LogBatch>> {
-    pending ??= batches.next();
-    quiet = new AbortController();
-    const silence = clock.sleep(KEEP_ALIVE_MS, quiet.signal).then(() => null);
-    try {
-      const result = await Promise.race([pending, silence]);
-      if (result === null) return { done: false, value: [{}] };
-      pending = null;
-      return result;
-    } finally {
-      // Ended by us; that rejection is not news.
-      silence.catch(() => undefined);
-      quiet.abort();
+  /** One timer for the whole stream: a timer for each batch costs more than the batch. */
+  async function breakSilence(): Promise<void> {
+    for (;;) {
+      await clock.sleep(quietSinceMs + KEEP_ALIVE_MS - clock.monotonicMs(), leaving.signal);
+      if (clock.monotonicMs() - quietSinceMs < KEEP_ALIVE_MS) continue;
+      quietSinceMs = clock.monotonicMs();
+      answer({ done: false, value: dataFrame({}) });
     }
   }
+  // It ends by being aborted; that rejection is not news.
+  breakSilence().catch(() => undefined);
 
   return {
     [Symbol.asyncIterator]() {
@@ -64,21 +72,30 @@ export function liveFrames(
     },
     async next() {
       if (leaving.signal.aborted) return afterClose();
-      try {
-        const result = await batchOrSilence();
-        if (result.done === true) close();
-        return result;
-      } catch (error) {
-        if (leaving.signal.aborted) return afterClose();
-        close();
-        throw error;
-      }
+      quietSinceMs = clock.monotonicMs();
+      const mine = Promise.withResolvers<IteratorResult<LogText>>();
+      waiter = mine;
+      pending ??= batches.next();
+      pending.then(
+        (result) => {
+          if (waiter !== mine) return;
+          pending = null;
+          answer(result);
+          if (result.done === true) close();
+        },
+        (error: unknown) => {
+          if (waiter !== mine) return;
+          waiter = null;
+          mine.reject(error);
+          close();
+        },
+      );
+      return mine.promise;
     },
     async return() {
-      close();
       last = null;
-      // Queued behind the batch that is waited for, which the signal ends.
-      await batches.return(undefined).catch(() => undefined);
+      close();
+      await closed;
       return { done: true, value: undefined };
     },
     end(frame) {

@@ -1,10 +1,23 @@
 /** One reader's way through a pod's output: over restarts and new containers, until the pod is gone. */
 import type { PodPhase } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
-import { type ContainerEngine, type ContainerState, EngineError } from '../docker/engine.ts';
-import type { LogBatch } from './keep-alive.ts';
-import { createLineFramer, type FramedLine, type LogPosition, shortId } from './log-frames.ts';
-import { createResumeFilter, readingStartMs } from './log-resume.ts';
+import { dataFrame } from '#shared/http/sse.ts';
+import type { ContainerEngine, ContainerState } from '../docker/engine.ts';
+import type { StreamName } from './json-lines.ts';
+import type { LogText } from './keep-alive.ts';
+import { type Reading, readFromEngine } from './log-engine.ts';
+import { type LogPosition, shortId } from './log-frames.ts';
+import type { LookAt } from './log-look.ts';
+import { readingStartMs } from './log-resume.ts';
+import {
+  type Start,
+  startAfterFrame,
+  startAtOldest,
+  startAtTail,
+  startAtTime,
+} from './log-seek.ts';
+import type { LogShelf } from './log-shelf.ts';
+import { readFromFile } from './log-tail.ts';
 
 export type LogEngine = Pick<ContainerEngine, 'containerLogs' | 'inspectContainer'>;
 
@@ -16,10 +29,13 @@ export type PodLogSource = (
 export type FollowOptions = {
   clock: Clock;
   engine: LogEngine;
+  look: LookAt;
+  shelf: LogShelf;
   source: PodLogSource;
   podId: string;
   tail: number;
   follow: boolean;
+  stream: StreamName | null;
   since: LogStart;
 };
 
@@ -32,53 +48,68 @@ export type LogStart =
 /** How soon a container that was started, replaced or removed is noticed. */
 const LOOK_AGAIN_MS = 1_000;
 
-/** What was read last, so that the next reading goes on from there. */
+/** How far a container has been read, so that the next reading of it goes on from there. */
 type Progress = {
   container: string;
-  /** Null until the first line. */
+  /** By its file, when that can be read. */
+  file: { start: Start; taken: Taken } | null;
+  /** By the engine's stream; null until the first line. */
   at: LogPosition | null;
 };
+
+type Taken = NonNullable<Awaited<ReturnType<LogShelf['take']>>>;
 
 export async function* followPod(
   options: FollowOptions,
   signal: AbortSignal,
-): AsyncGenerator<LogBatch> {
-  const { clock, engine, source, podId, follow } = options;
+): AsyncGenerator<LogText> {
+  const { clock, source, podId, follow } = options;
   const openedMs = clock.now();
   let progress: Progress | null = null;
   let lastRun: string | null = null;
   let finishedRun: string | null = null;
 
-  for (;;) {
-    const pod = await source(podId);
-    const isGone = pod === null || pod.phase === 'removed';
-    const state = isGone ? null : await inspect(engine, pod.containerId);
-    if (state !== null) {
-      const run = `${state.id} ${state.startedMs}`;
-      if (lastRun !== null && run !== lastRun) yield [{ meta: 'restart' }];
-      lastRun = run;
-      if (run !== finishedRun) {
-        const reading = startOf(options, progress, state.id, openedMs);
-        progress = { container: shortId(state.id), at: reading.after };
-        yield* readLines(options, state, reading, progress, signal);
-        // Read to its end while it was not running: there will be no more of it.
-        if (state.status !== 'running') finishedRun = run;
+  try {
+    for (;;) {
+      const pod = await source(podId);
+      const isGone = pod === null || pod.phase === 'removed';
+      const state = isGone ? null : await started(options.look, pod.containerId);
+      if (state !== null) {
+        const run = `${state.id} ${state.startedMs}`;
+        if (lastRun !== null && run !== lastRun) yield dataFrame({ meta: 'restart' });
+        lastRun = run;
+        if (run !== finishedRun) {
+          const from = startOf(options, progress, state.id, openedMs);
+          progress = await progressIn(progress, shortId(state.id), from.after);
+          yield* readRun(options, state, { from, progress }, signal);
+          // Read to its end while it was not running: there will be no more of it.
+          if (state.status !== 'running') finishedRun = run;
+        }
       }
+      if (!follow) return;
+      if (isGone) {
+        yield dataFrame({ meta: 'end', reason: 'removed' });
+        return;
+      }
+      await clock.sleep(LOOK_AGAIN_MS, signal);
     }
-    if (!follow) return;
-    if (isGone) {
-      yield [{ meta: 'end', reason: 'removed' }];
-      return;
-    }
-    await clock.sleep(LOOK_AGAIN_MS, signal);
+  } finally {
+    await progress?.file?.taken.done();
   }
 }
 
-type Reading = {
-  tail: number | 'all';
-  sinceMs?: number;
-  /** Lines up to this one were sent before. */
-  after: LogPosition | null;
+/** Goes on in the same container, and lets go of another's file. */
+async function progressIn(
+  before: Progress | null,
+  container: string,
+  at: LogPosition | null,
+): Promise<Progress> {
+  if (before?.container === container) return before;
+  await before?.file?.taken.done();
+  return { container, file: null, at };
+}
+
+type From = Omit<Reading, 'follow' | 'stream'> & {
   /** What was asked for cannot be joined to what there is. */
   gap: boolean;
 };
@@ -88,7 +119,7 @@ function startOf(
   progress: Progress | null,
   containerId: string,
   openedMs: number,
-): Reading {
+): From {
   const container = shortId(containerId);
   if (progress !== null) {
     if (progress.container !== container) return { tail: 'all', after: null, gap: false };
@@ -105,55 +136,44 @@ function startOf(
 }
 
 /** `progress` is moved along with every line, so that it is right wherever the reading breaks off. */
-async function* readLines(
-  { engine, follow }: FollowOptions,
+async function* readRun(
+  options: FollowOptions,
   state: ContainerState,
-  reading: Reading,
-  progress: Progress,
+  { from, progress }: { from: From; progress: Progress },
   signal: AbortSignal,
-): AsyncGenerator<LogBatch> {
-  if (reading.gap) yield [{ meta: 'gap', reason: 'container replaced' }];
-  const framer = createLineFramer(state.id);
-  const filter = createResumeFilter(reading.after);
-  const since = reading.sinceMs === undefined ? {} : { sinceMs: reading.sinceMs };
-  const query = { tail: reading.tail, follow: follow && state.status === 'running', ...since };
-
-  function toSend(lines: FramedLine[]): LogBatch {
-    const batch: LogBatch = [];
-    for (const { frame, at } of lines) {
-      const verdict = filter.judge(at);
-      if (verdict === 'drop') continue;
-      if (verdict === 'gap') batch.push({ meta: 'gap', reason: 'older output is gone' });
-      batch.push(frame);
-      // Before it is sent: a reader who leaves now does not come back to this stream.
-      progress.at = at;
+): AsyncGenerator<LogText> {
+  if (from.gap) yield dataFrame({ meta: 'gap', reason: 'container replaced' });
+  if (progress.file === null) {
+    const taken = await options.shelf.take(state);
+    if (taken === null) {
+      const onLine = (at: LogPosition) => {
+        progress.at = at;
+      };
+      yield* readFromEngine(options.engine, state, { ...options, ...from }, onLine, signal);
+      return;
     }
-    return batch;
+    // Remembered before anything can fail, for that is how it is given back.
+    progress.file = { taken, start: startAtOldest(taken.log) };
+    progress.file.start = await startIn(taken, from, progress.container, options.stream);
   }
+  const { taken, start } = progress.file;
+  yield* readFromFile({ ...options, state }, taken.log, start, signal);
+}
 
-  try {
-    for await (const chunk of engine.containerLogs(state.id, query, signal)) {
-      const batch = toSend(framer.push(chunk));
-      if (batch.length > 0) yield batch;
-    }
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    // A follower goes on when the engine is back, or with the container's successor. Output that merely
-    // breaks off would look complete to any other reader.
-    if (!follow) yield [{ meta: 'gap', reason: 'the engine stopped answering' }];
-  }
-  const rest = toSend(framer.flush());
-  if (rest.length > 0) yield rest;
+async function startIn(
+  { log }: Taken,
+  { after, sinceMs, tail }: From,
+  container: string,
+  stream: StreamName | null,
+): Promise<Start> {
+  if (after !== null) return startAfterFrame(log, container, after, stream);
+  if (sinceMs !== undefined) return startAtTime(log, sinceMs);
+  return tail === 'all' ? startAtOldest(log) : startAtTail(log, tail, stream);
 }
 
 /** Null also before the first start, and while the engine is away: the next look will tell. */
-async function inspect(engine: LogEngine, id: string | null): Promise<ContainerState | null> {
-  if (id === null) return null;
-  try {
-    const state = await engine.inspectContainer(id);
-    return state === null || state.startedMs === 0 ? null : state;
-  } catch (error) {
-    if (error instanceof EngineError) return null;
-    throw error;
-  }
+async function started(look: LookAt, id: string | null): Promise<ContainerState | null> {
+  const state = id === null ? null : await look(id);
+  if (state === null || typeof state === 'string') return null;
+  return state.startedMs === 0 ? null : state;
 }

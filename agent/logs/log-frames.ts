@@ -155,7 +155,7 @@ function createLineReader(emit: (time: EntryTime, bytes: Uint8Array) => FramedLi
 }
 
 /** The length without a UTF-8 character that is cut at the end. */
-function wholeCharacters(bytes: Uint8Array): number {
+export function wholeCharacters(bytes: Uint8Array): number {
   for (let back = 1; back <= 3; back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;
     if (byte < 0x80) return bytes.length;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { LogFrame, PodPhase } from '#shared/agent-api/pod.ts';
+import { LogFrame, type PodPhase } from '#shared/agent-api/pod.ts';
 import { naiveUtc, systemClock } from '#shared/clock.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
@@ -88,6 +88,7 @@ function createFakeLogs() {
         startedMs: clock.now(),
         finishedMs: 0,
         imageId: '',
+        logPath: '',
         entries,
       });
       touch();
@@ -128,6 +129,12 @@ type Fake = ReturnType<typeof setUp>;
 const seen = (frame: LogFrame) =>
   'log' in frame ? frame.log.trimEnd() : 'meta' in frame ? `<${frame.meta}>` : '<alive>';
 
+/** The frames of a text as it goes over the wire. */
+function framesOf(text: string): LogFrame[] {
+  const data = text.split('\n\n').slice(0, -1);
+  return data.map((frame) => LogFrame.parse(JSON.parse(frame.slice('data: '.length))));
+}
+
 /** Pulls `count` frames, moving the clock whenever nothing comes. */
 async function pull({ clock }: Fake, stream: LiveFrames, count: number): Promise<string[]> {
   return (await pullFrames(clock, stream, count)).map(seen);
@@ -143,7 +150,7 @@ async function pullFrames(clock: Fake['clock'], stream: LiveFrames, count: numbe
       result = await Promise.race([next, systemClock.sleep(2)]);
     }
     if (result.done === true) return frames;
-    frames.push(...result.value);
+    frames.push(...framesOf(result.value));
   }
   return frames;
 }
@@ -300,7 +307,7 @@ it('lets ten follow a pod, and takes back the place of one who leaves in mid-wai
   expect(await waiting[0]).toEqual({ done: true, value: undefined });
   await fake.logs.open(POD_ID, FOLLOW);
   fake.logs.close();
-  expect((await waiting[1])?.value).toEqual([{ meta: 'end', reason: 'shutdown' }]);
+  expect(framesOf((await waiting[1])?.value)).toEqual([{ meta: 'end', reason: 'shutdown' }]);
   expect(await streams[1]?.next()).toEqual({ done: true, value: undefined });
   await fake.clock.advance(0);
   expect(fake.state.open).toBe(0);

@@ -5,11 +5,16 @@ import { ApiError } from '#shared/errors.ts';
 import { type LiveFrames, liveFrames } from './keep-alive.ts';
 import { followPod, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
 import { parseFrameId } from './log-frames.ts';
+import { createLookAt } from './log-look.ts';
+import { createLogShelf } from './log-shelf.ts';
 
 export type LogService = ReturnType<typeof createLogService>;
 
-/** Following streams per pod; one more is refused. */
-export const MAX_FOLLOWERS = 10;
+/**
+ * Following streams per pod; one more is refused. Each costs one batch of frames when it stalls (about
+ * 256 KiB and the socket's buffers); what it does not read stays in the engine's files.
+ */
+export const MAX_FOLLOWERS = 64;
 const RETRY_AFTER_SECONDS = '5';
 
 export type LogServiceOptions = { clock: Clock; engine: LogEngine; podLogSource: PodLogSource };
@@ -17,6 +22,8 @@ export type LogServiceOptions = { clock: Clock; engine: LogEngine; podLogSource:
 export function createLogService({ clock, engine, podLogSource }: LogServiceOptions) {
   const followers = new Map<string, number>();
   const streams = new Set<LiveFrames>();
+  const look = createLookAt(clock, engine);
+  const shelf = createLogShelf(clock);
 
   /** Gives the place back when called; more calls do nothing. */
   function takePlace(podId: string): () => void {
@@ -36,7 +43,7 @@ export function createLogService({ clock, engine, podLogSource }: LogServiceOpti
 
   return {
     /**
-     * Frames as they are pulled: a reader that stops reading costs one chunk of memory and holds up
+     * Frames as they are pulled: a reader that stops reading costs one batch of memory and holds up
      * nobody. Throws ApiError before the first frame; the caller must `return` what it does not finish.
      */
     async open(podId: string, query: LogsQuery): Promise<LiveFrames> {
@@ -46,17 +53,19 @@ export function createLogService({ clock, engine, podLogSource }: LogServiceOpti
       if (pod === null) throw new ApiError('pod_not_found', 'There is no such pod on this node');
       if (!follow && pod.containerId !== null) await requireEngine(engine, pod.containerId);
       const leavePlace = follow ? takePlace(podId) : () => undefined;
-      const options = { clock, engine, source: podLogSource, podId, tail, follow, since };
-      const stream = liveFrames(
+      const stream = query.stream ?? null;
+      const source = podLogSource;
+      const options = { clock, engine, look, shelf, source, podId, tail, follow, stream, since };
+      const frames = liveFrames(
         clock,
         (signal) => followPod(options, signal),
         () => {
           leavePlace();
-          streams.delete(stream);
+          streams.delete(frames);
         },
       );
-      streams.add(stream);
-      return stream;
+      streams.add(frames);
+      return frames;
     },
 
     /** Ends every stream, so that the server can close. */

@@ -134,5 +134,6 @@ function justCreated(id: string, request: Request): ContainerState {
     startedMs: 0,
     finishedMs: 0,
     imageId: request.image,
+    logPath: '',
   };
 }

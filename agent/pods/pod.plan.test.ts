@@ -48,6 +48,7 @@ function container(change: Partial<ContainerState> = {}): ContainerState {
     startedMs: 5_000,
     finishedMs: 0,
     imageId: 'image',
+    logPath: '',
     ...change,
   };
 }

@@ -201,5 +201,6 @@ function stateOf(id: string, { name, labels }: ContainerSpec): ContainerState {
     startedMs: 0,
     finishedMs: 0,
     imageId: '',
+    logPath: '',
   };
 }

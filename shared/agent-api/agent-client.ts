@@ -58,13 +58,14 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     /** Frames until the stream ends or `signal` aborts. Throws ApiError before the first frame only. */
     async podLogs(
       id: string,
-      query: { tail: number; follow: boolean; since?: string },
+      query: { tail: number; follow: boolean; since?: string; stream?: 'stdout' | 'stderr' },
       signal: AbortSignal,
     ): Promise<AsyncGenerator<LogFrame>> {
       const search = new URLSearchParams({
         tail: String(query.tail),
         follow: String(query.follow),
         ...(query.since === undefined ? {} : { since: query.since }),
+        ...(query.stream === undefined ? {} : { stream: query.stream }),
       });
       const path = `/v1/pods/${id}/logs?${search}`;
       const response = await reach(() => send({ method: 'GET', path, signal }));

@@ -214,6 +214,8 @@ export const LogsQuery = z.object({
   /** Milliseconds since the epoch or a frame id: only later lines. */
   since: z.string().max(100).optional(),
   follow: z.stringbool().default(false),
+  /** Only this one; both when left out. */
+  stream: z.enum(['stdout', 'stderr']).optional(),
 });
 export type LogsQuery = z.output<typeof LogsQuery>;
 

@@ -29,7 +29,7 @@ export async function agentIdleMemory({ child, client }: AgentProcess): Promise<
 }
 
 /** VmRSS of /proc, in units of 10^6 bytes. */
-function residentMb(pid: number | undefined): number {
+export function residentMb(pid: number | undefined): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const kilobytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
   return (kilobytes * BYTES_PER_KB) / BYTES_PER_MB;

@@ -3,6 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createAgentHome } from '../fakes/agent-process.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
+import { logLatency } from './log-latency.bench.ts';
+import { logMemory } from './log-memory.bench.ts';
+import { logRead } from './log-read.bench.ts';
 import type { BenchRow } from './row.ts';
 import { sshCopy } from './ssh-copy.bench.ts';
 
@@ -43,7 +46,14 @@ const agent = await home.start();
 try {
   print('name | ours | reference | ratio | bar | holds');
   // Memory first: an agent that has just been driven hard is not idle.
-  for (const measure of [agentIdleMemory, createToRunning, sshCopy]) {
+  for (const measure of [
+    agentIdleMemory,
+    logMemory,
+    logLatency,
+    logRead,
+    createToRunning,
+    sshCopy,
+  ]) {
     const row = await measure(agent);
     rows.push(row);
     print(show(row));

@@ -100,6 +100,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       const beforeMs = systemClock.now();
       await engine.startContainer(id);
       const running = await engine.inspectContainer(spec.name);
+      expect(running?.logPath).toMatch(new RegExp(`^/.*/${id}-json\\.log$`));
       expect(running).toMatchObject({ id, status: 'running', exitCode: 0, oomKilled: false });
       expect(Math.abs((running?.startedMs ?? 0) - beforeMs)).toBeLessThan(30_000);
       expect(running?.labels).toMatchObject(spec.labels);

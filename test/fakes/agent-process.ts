@@ -7,7 +7,7 @@ import { type AgentClient, createAgentClient } from '#shared/agent-api/agent-cli
 import { systemClock } from '#shared/clock.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
-import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
+import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 
 export type AgentHome = {
@@ -23,6 +23,8 @@ export type AgentProcess = {
   home: string;
   child: ChildProcess;
   client: AgentClient;
+  /** Signed requests, for what the client does not do. */
+  send: SignedFetch;
   /** Resolves when the process has ended, however that came. */
   exited: Promise<void>;
   /** SIGKILL: nothing is tidied up. */
@@ -71,6 +73,7 @@ export function createAgentHome(environment: Record<string, string>): AgentHome 
       return {
         home: folder,
         child,
+        send,
         client: createAgentClient({ send, clock: systemClock }),
         exited,
         async kill() {

@@ -260,6 +260,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
           ...{ ...never, id, name, labels, spec },
           status: 'created',
           imageId: image.id,
+          logPath: `/var/lib/docker/containers/${id}/${id}-json.log`,
         });
         return id;
       }),

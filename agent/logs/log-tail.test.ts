@@ -1,0 +1,186 @@
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { LogFrame, type PodPhase } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createLogWriter, type LogWriter } from '../../test/fakes/log-writer.ts';
+import { type ContainerState, EngineError } from '../docker/engine.ts';
+import type { LiveFrames } from './keep-alive.ts';
+import { createLogService, type LogService, MAX_FOLLOWERS } from './log.service.ts';
+import type { LogEngine } from './log-follow.ts';
+
+const POD_ID = '3f9f41a6-0002-4000-8000-000000000004';
+const FOLLOW = { tail: 100, follow: true };
+
+let folder: string;
+let services: LogService[];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-logs-'));
+  services = [];
+});
+afterEach(async () => {
+  for (const logs of services) logs.close();
+  await eventually('closed files', () => openFiles() === 0);
+  rmSync(folder, { recursive: true });
+});
+
+/** Descriptors of this process on files of the test. */
+function openFiles(): number {
+  const links = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return '';
+    }
+  });
+  return links.filter((link) => link.startsWith(folder)).length;
+}
+
+/** One running container whose output is in a real file; the engine's stream must not be asked for. */
+function setUp(name = 'aaaaaaaaaaaa1111') {
+  const path = join(folder, `${name}-json.log`);
+  const writer: LogWriter = createLogWriter(path);
+  const state: ContainerState = {
+    id: name,
+    name,
+    labels: {},
+    status: 'running',
+    exitCode: 0,
+    oomKilled: false,
+    startError: '',
+    startedMs: 1,
+    finishedMs: 0,
+    imageId: '',
+    logPath: path,
+  };
+  const pod: { containerId: string; phase: PodPhase } = { containerId: name, phase: 'running' };
+  const engineNow = { isAway: false, looks: 0 };
+  const engine: LogEngine = {
+    async inspectContainer() {
+      engineNow.looks += 1;
+      if (engineNow.isAway) throw new EngineError('unavailable', 'away');
+      return { ...state };
+    },
+    containerLogs() {
+      throw new Error('the file is there');
+    },
+  };
+  const logs = createLogService({ clock: systemClock, engine, podLogSource: async () => pod });
+  services.push(logs);
+  return { logs, writer, state, pod, engineNow };
+}
+
+function framesOf(text: string): LogFrame[] {
+  const frames = text.split('\n\n').slice(0, -1);
+  return frames.map((frame) => LogFrame.parse(JSON.parse(frame.slice('data: '.length))));
+}
+
+/** Reads on until `count` things were seen: lines as they are, notes in brackets. */
+async function pull(stream: LiveFrames, count: number): Promise<string[]> {
+  const seen: string[] = [];
+  while (seen.length < count) {
+    const { value, done } = await stream.next();
+    if (done === true) return [...seen, '<done>'];
+    for (const frame of framesOf(value)) {
+      seen.push('log' in frame ? frame.log.trimEnd() : 'meta' in frame ? `<${frame.meta}>` : '<>');
+    }
+  }
+  return seen;
+}
+
+it('follows from the file, and tells of a restart once what was written before it is read', async () => {
+  const { logs, writer, state, pod } = setUp();
+  writer.write('one\n');
+  const stream = await logs.open(POD_ID, FOLLOW);
+  expect(await pull(stream, 1)).toEqual(['one']);
+  const waiting = pull(stream, 3);
+  writer.write('last words');
+  state.status = 'exited';
+  await systemClock.sleep(2_500);
+  writer.rotate();
+  writer.write('again\n');
+  Object.assign(state, { status: 'running', startedMs: 2 });
+  expect(await waiting).toEqual(['last words', '<restart>', 'again']);
+  // Between two looks: noticed a little late, and nothing is lost or doubled by it.
+  state.startedMs = 3;
+  writer.write('quick\n');
+  expect((await pull(stream, 2)).toSorted()).toEqual(['<restart>', 'quick']);
+  writer.write('end\n');
+  pod.phase = 'removed';
+  state.status = 'exited';
+  expect(await pull(stream, 3)).toEqual(['end', '<end>', '<done>']);
+});
+
+it('ends a line of 16 KiB that its run left open', async () => {
+  const { logs, writer, state } = setUp();
+  const part = 'x'.repeat(16 * 1024);
+  const stream = await logs.open(POD_ID, FOLLOW);
+  writer.write(part);
+  state.status = 'exited';
+  expect(await pull(stream, 1)).toEqual([part]);
+});
+
+it('goes on while the engine is away', async () => {
+  const { logs, writer, engineNow } = setUp();
+  writer.write('one\n');
+  const stream = await logs.open(POD_ID, FOLLOW);
+  expect(await pull(stream, 1)).toEqual(['one']);
+  engineNow.isAway = true;
+  await systemClock.sleep(1_500);
+  writer.write('two\n');
+  expect(await pull(stream, 1)).toEqual(['two']);
+});
+
+it('serves as many followers as there may be from one set of files, and asks the engine once for all', async () => {
+  const { logs, writer, engineNow } = setUp();
+  writer.write('one\n');
+  expect(openFiles()).toBe(0);
+  const streams = await Promise.all(
+    Array.from({ length: MAX_FOLLOWERS }, () => logs.open(POD_ID, FOLLOW)),
+  );
+  const first = await Promise.all(streams.map((stream) => pull(stream, 1)));
+  expect(first.every(([line]) => line === 'one')).toBe(true);
+  expect(openFiles()).toBe(1);
+  const looks = engineNow.looks;
+  await systemClock.sleep(2_500);
+  writer.write('two\n');
+  const second = await Promise.all(streams.map((stream) => pull(stream, 1)));
+  expect(second.every(([line]) => line === 'two')).toBe(true);
+  expect(engineNow.looks - looks).toBeLessThan(10);
+  await Promise.all(streams.map((stream) => stream.return?.()));
+  expect(openFiles()).toBe(0);
+});
+
+it('gives only the stream that was asked for, whether it follows or not', async () => {
+  const { logs, writer } = setUp();
+  for (const number of [1, 2, 3]) {
+    writer.write(`out ${number}\n`, 'stdout');
+    writer.write(`err ${number}\n`, 'stderr');
+  }
+  const stream = await logs.open(POD_ID, { tail: 2, follow: true, stream: 'stderr' });
+  expect(await pull(stream, 2)).toEqual(['err 2', 'err 3']);
+  writer.write('out 4\n', 'stdout');
+  writer.write('err 4\n', 'stderr');
+  expect(await pull(stream, 1)).toEqual(['err 4']);
+  const once = await logs.open(POD_ID, { tail: 1, follow: false, stream: 'stdout' });
+  expect(await pull(once, 9)).toEqual(['out 4', '<done>']);
+});
+
+it('holds no more for one who stalls than one batch, and tells what was rotated away meanwhile', async () => {
+  const { logs, writer } = setUp();
+  writer.write('one\n');
+  const stream = await logs.open(POD_ID, FOLLOW);
+  expect(await pull(stream, 1)).toEqual(['one']);
+  for (let rotation = 0; rotation < 8; rotation += 1) {
+    writer.write(`line ${rotation}\n`);
+    writer.rotate();
+  }
+  writer.write('now\n');
+  const seen = await pull(stream, 2);
+  while (seen.at(-1) !== 'now') seen.push(...(await pull(stream, 1)));
+  expect(seen).toContain('<gap>');
+  expect(openFiles()).toBeLessThanOrEqual(4);
+});

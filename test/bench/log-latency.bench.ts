@@ -1,0 +1,71 @@
+/** From the engine's time of a line to each of fifty followers, who are one process beside the agent. */
+import { spawn } from 'node:child_process';
+import { parseIsoTime, systemClock } from '#shared/clock.ts';
+import type { AgentProcess } from '../fakes/agent-process.ts';
+import { openLog, removeLogPod, startLogPod } from './log-pod.ts';
+import { type BenchRow, ceilingRow } from './row.ts';
+
+const FOLLOWERS = 50;
+const LINES = 500;
+const CEILING_MS = 20;
+const PERCENTILE = 0.99;
+const NS_PER_MS = 1e6;
+/** About fifty lines a second. */
+const SCRIPT = 'while :; do echo tick; sleep 0.02; done';
+
+/** The reference reads the same pod at the same time, so that the machine's mood falls on both alike. */
+export async function logLatency(agent: AgentProcess): Promise<BenchRow> {
+  const { id, container_id: container } = await startLogPod(agent, SCRIPT);
+  const leave = new AbortController();
+  try {
+    const followers = Array.from({ length: FOLLOWERS }, () => delays(agent, id, leave));
+    const [reference, ...ours] = await Promise.all([dockerDelays(container ?? ''), ...followers]);
+    return ceilingRow(
+      'log line to 50 followers, p99',
+      'ms',
+      'docker logs --follow, one reader',
+      { ours: percentile(ours.flat()), reference: percentile(reference) },
+      CEILING_MS,
+    );
+  } finally {
+    leave.abort();
+    await removeLogPod(agent, id);
+  }
+}
+
+/** Milliseconds of each line; the first ones, while others connect, are left out. */
+async function delays(agent: AgentProcess, id: string, leave: AbortController): Promise<number[]> {
+  const body = await openLog(agent, id, 'tail=0&follow=true', leave.signal);
+  const found: number[] = [];
+  for await (const chunk of body) {
+    const nowMs = systemClock.now();
+    for (const [, ns] of Buffer.from(chunk)
+      .toString('latin1')
+      .matchAll(/"id":"\w+\.(\d+)\./g)) {
+      found.push(nowMs - Number(ns) / NS_PER_MS);
+    }
+    if (found.length >= LINES) break;
+  }
+  return found.slice(FOLLOWERS);
+}
+
+/** Times are cut to milliseconds, which makes a delay longer by half of one. */
+async function dockerDelays(container: string): Promise<number[]> {
+  const found: number[] = [];
+  const options = ['logs', '--follow', '--timestamps', '--tail', '0', container];
+  const child = spawn('docker', options, { stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const chunk of child.stdout) {
+    const nowMs = systemClock.now();
+    for (const [time] of chunk.toString('latin1').matchAll(/^\S+(?= )/gm)) {
+      found.push(nowMs - (parseIsoTime(time) ?? Number.NaN));
+    }
+    if (found.length >= LINES) break;
+  }
+  child.kill();
+  return found.slice(FOLLOWERS);
+}
+
+function percentile(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length * PERCENTILE)] ?? Number.NaN;
+}

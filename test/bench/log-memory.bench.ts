@@ -1,0 +1,48 @@
+/** What one follower that stops reading costs the agent while its pod writes without end. */
+import { systemClock } from '#shared/clock.ts';
+import type { AgentProcess } from '../fakes/agent-process.ts';
+import { residentMb } from './agent-memory.bench.ts';
+import { openLog, removeLogPod, startLogPod } from './log-pod.ts';
+import { type BenchRow, ceilingRow } from './row.ts';
+
+const CEILING_MB = 8;
+const WRITE_MS = 15_000;
+const SETTLE_MS = 5_000;
+const WARM_UP_CHUNKS = 200;
+const SCRIPT = 'yes "a line that nobody reads, again and again and again"';
+
+/** The reference is the same agent with the same pod after a first reader has left: code is loaded once. */
+export async function logMemory(agent: AgentProcess): Promise<BenchRow> {
+  const { id } = await startLogPod(agent, SCRIPT);
+  const leave = new AbortController();
+  try {
+    await warmUp(agent, id);
+    await systemClock.sleep(SETTLE_MS);
+    const beforeMb = residentMb(agent.child.pid);
+    const reader = (await openLog(agent, id, 'tail=0&follow=true', leave.signal)).getReader();
+    await reader.read();
+    await systemClock.sleep(WRITE_MS);
+    const ours = residentMb(agent.child.pid) - beforeMb;
+    return ceilingRow(
+      'memory for a stalled log client',
+      'MB',
+      'agent before',
+      { ours, reference: beforeMb },
+      CEILING_MB,
+    );
+  } finally {
+    leave.abort();
+    await removeLogPod(agent, id);
+  }
+}
+
+async function warmUp(agent: AgentProcess, id: string): Promise<void> {
+  const leave = new AbortController();
+  const body = await openLog(agent, id, 'tail=0&follow=true', leave.signal);
+  let chunks = 0;
+  for await (const _chunk of body) {
+    chunks += 1;
+    if (chunks === WARM_UP_CHUNKS) break;
+  }
+  leave.abort();
+}

@@ -1,0 +1,66 @@
+/** Pods that write, and readers of their output that look at bytes only, so that the agent is what is measured. */
+import type { PodView } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import type { AgentProcess } from '../fakes/agent-process.ts';
+
+const IMAGE = 'podwright.local/base:1';
+const MEMORY_BYTES = 256 * 1024 * 1024;
+const POLL_MS = 50;
+
+/** A pod that runs `script` in a shell, once it is running. */
+export async function startLogPod({ client }: AgentProcess, script: string): Promise<PodView> {
+  const id = systemRandom.uuid();
+  let view = await client.putPod(id, {
+    generation: 1,
+    image: { reference: IMAGE },
+    entrypoint: ['sh', '-c'],
+    command: [script],
+    limits: { cpu_cores: 1, memory_bytes: MEMORY_BYTES, shm_bytes: 0, pids: 64 },
+    stop_grace_seconds: 0,
+  });
+  while (view.phase !== 'running') {
+    if (view.phase === 'failed') throw new Error(`launch failed: ${view.message}`);
+    await systemClock.sleep(POLL_MS);
+    view = await client.getPod(id);
+  }
+  return view;
+}
+
+/** Removes it and waits until it is gone. */
+export async function removeLogPod({ client }: AgentProcess, id: string): Promise<void> {
+  await client.deletePod(id);
+  while ((await client.getPod(id)).phase !== 'removed') await systemClock.sleep(POLL_MS);
+}
+
+/** The raw event stream. */
+export async function openLog(
+  { send }: AgentProcess,
+  id: string,
+  query: string,
+  signal: AbortSignal,
+): Promise<ReadableStream<Uint8Array>> {
+  const response = await send({ method: 'GET', path: `/v1/pods/${id}/logs?${query}`, signal });
+  if (!response.ok || response.body === null) throw new Error(`log refused: ${response.status}`);
+  return response.body;
+}
+
+/** Counts numbered lines and throws as soon as one is missing or doubled, or a gap is told. */
+export function createSequenceCheck(pattern: RegExp) {
+  let rest = '';
+  let count = 0;
+  return {
+    count: () => count,
+    push(chunk: Uint8Array): void {
+      const text = rest + Buffer.from(chunk).toString('latin1');
+      const end = text.lastIndexOf('\n') + 1;
+      rest = text.slice(end);
+      const whole = text.slice(0, end);
+      if (whole.includes('"meta":"gap"')) throw new Error(`a gap after line ${count}`);
+      for (const [, number] of whole.matchAll(pattern)) {
+        count += 1;
+        if (Number(number) !== count) throw new Error(`line ${number} where ${count} was due`);
+      }
+    },
+  };
+}

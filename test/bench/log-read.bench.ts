@@ -1,0 +1,69 @@
+/** A million lines: followed while they are written at full speed, then read again beside `docker logs`. */
+import { spawn } from 'node:child_process';
+import { systemClock } from '#shared/clock.ts';
+import type { AgentProcess } from '../fakes/agent-process.ts';
+import { createSequenceCheck, openLog, removeLogPod, startLogPod } from './log-pod.ts';
+import { type BenchRow, median, ratioRow } from './row.ts';
+
+const LINES = 1_000_000;
+const PAIRS = 3;
+const MAX_RATIO = 0.5;
+/** Entries of about 110 bytes: two rotations, and nothing thrown away. */
+const SCRIPT =
+  `awk 'BEGIN { for (i = 1; i <= ${LINES}; i++) printf "%07d at full speed over rotation\\n", i }';` +
+  ' exec sleep 100000';
+
+export async function logRead(agent: AgentProcess): Promise<BenchRow> {
+  const { id, container_id: container } = await startLogPod(agent, SCRIPT);
+  try {
+    await follow(agent, id);
+    const ours: number[] = [];
+    const reference: number[] = [];
+    for (let pair = 0; pair < PAIRS; pair += 1) {
+      ours.push(await timed(() => readAll(agent, id)));
+      reference.push(await timed(() => dockerLogs(container ?? '')));
+    }
+    return ratioRow(
+      'log of 1,000,000 lines',
+      'ms',
+      'docker logs',
+      { ours: median(ours), reference: median(reference) },
+      MAX_RATIO,
+    );
+  } finally {
+    await removeLogPod(agent, id);
+  }
+}
+
+/** Throws when a line is lost or doubled. */
+async function follow(agent: AgentProcess, id: string): Promise<void> {
+  const leave = new AbortController();
+  const check = createSequenceCheck(/"log":"(\d{7}) /g);
+  for await (const chunk of await openLog(agent, id, 'since=0&follow=true', leave.signal)) {
+    check.push(chunk);
+    if (check.count() === LINES) break;
+  }
+  leave.abort();
+}
+
+async function readAll(agent: AgentProcess, id: string): Promise<void> {
+  const check = createSequenceCheck(/"log":"(\d{7}) /g);
+  const body = await openLog(agent, id, 'since=0', new AbortController().signal);
+  for await (const chunk of body) check.push(chunk);
+  if (check.count() !== LINES) throw new Error(`${check.count()} lines of ${LINES}`);
+}
+
+async function dockerLogs(container: string): Promise<void> {
+  const child = spawn('docker', ['logs', container], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let count = 0;
+  for await (const chunk of child.stdout) {
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) count += 1;
+  }
+  if (count !== LINES) throw new Error(`docker logs gave ${count} lines of ${LINES}`);
+}
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const beganMs = systemClock.monotonicMs();
+  await work();
+  return systemClock.monotonicMs() - beganMs;
+}
