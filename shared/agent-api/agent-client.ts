@@ -70,14 +70,14 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       const path = `/v1/pods/${id}/logs?${search}`;
       const response = await reach(() => send({ method: 'GET', path, signal }));
       if (!response.ok) throw refusalFrom(response.status, await reach(() => readJson(response)));
-      if (response.body === null) throw unavailable('The node gave an empty stream');
-      return parseFrames(response.body);
+      return parseFrames(response);
     },
   };
 }
 
-async function* parseFrames(body: AsyncIterable<Uint8Array>): AsyncGenerator<LogFrame> {
-  for await (const value of readSse(body)) {
+/** Holds the response until its end: fetch cancels a body not yet read when its response is collected. */
+async function* parseFrames(response: Response): AsyncGenerator<LogFrame> {
+  for await (const value of readSse(response.body ?? [])) {
     const frame = LogFrame.safeParse(value);
     if (frame.success) yield frame.data;
   }

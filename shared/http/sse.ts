@@ -52,7 +52,9 @@ function headersSet(reply: FastifyReply): Record<string, string> {
 const MAX_FRAME_CHARS = 1024 * 1024;
 
 /** The JSON of each `data:` frame of an event stream, in order. Throws SyntaxError on a broken frame. */
-export async function* readSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<unknown> {
+export async function* readSse(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<unknown> {
   const decoder = new TextDecoder();
   let pending = '';
   for await (const chunk of body) {

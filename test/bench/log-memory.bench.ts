@@ -19,8 +19,8 @@ export async function logMemory(agent: AgentProcess): Promise<BenchRow> {
     await warmUp(agent, id);
     await systemClock.sleep(SETTLE_MS);
     const beforeMb = residentMb(agent.child.pid);
-    const reader = (await openLog(agent, id, 'tail=0&follow=true', leave.signal)).getReader();
-    await reader.read();
+    const stalled = await openLog(agent, id, 'tail=0&follow=true', leave.signal);
+    await stalled.next();
     await systemClock.sleep(WRITE_MS);
     const ours = residentMb(agent.child.pid) - beforeMb;
     return ceilingRow(

@@ -39,10 +39,15 @@ export async function openLog(
   id: string,
   query: string,
   signal: AbortSignal,
-): Promise<ReadableStream<Uint8Array>> {
+): Promise<AsyncGenerator<Uint8Array>> {
   const response = await send({ method: 'GET', path: `/v1/pods/${id}/logs?${query}`, signal });
   if (!response.ok || response.body === null) throw new Error(`log refused: ${response.status}`);
-  return response.body;
+  return bytesOf(response);
+}
+
+/** Holds the response: fetch cancels a body that is not being read when its response is collected. */
+async function* bytesOf(response: Response): AsyncGenerator<Uint8Array> {
+  if (response.body !== null) yield* response.body;
 }
 
 /** Counts numbered lines and throws as soon as one is missing or doubled, or a gap is told. */
