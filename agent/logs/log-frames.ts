@@ -42,7 +42,10 @@ export function createLineFramer(containerId: string) {
   function frame(stream: LineFrame['stream'], time: EntryTime, bytes: Uint8Array): FramedLine {
     const at = { ns: time.ns, seq: seqOf(time.ns) };
     const id = `${shortId(containerId)}.${at.ns}.${at.seq}`;
-    return { frame: { log: utf8.decode(bytes), id, ts: time.text, stream }, at };
+    return {
+      frame: { log: utf8.decode(bytes), id, ts: withoutTrailingZeros(time.text), stream },
+      at,
+    };
   }
 
   const lines = {
@@ -173,4 +176,9 @@ function timeFrom(match: RegExpExecArray, fallback: EntryTime): EntryTime {
   if (epochMs === null) return fallback;
   const ns = BigInt(epochMs) * 1_000_000n + BigInt(fraction.padEnd(9, '0'));
   return { ns, text: whole.trimEnd() };
+}
+
+/** As the engine's files write the same time; its API fills up to nine digits. */
+function withoutTrailingZeros(time: string): string {
+  return time.replace(/(\.\d*?)0+Z$/, '$1Z').replace('.Z', 'Z');
 }

@@ -343,7 +343,7 @@ it('streams over HTTP in the form of the contract', async () => {
   const frame = {
     log: 'one\n',
     id: `aaaaaaaaaaaa.${START_MS}000000.0`,
-    ts: '2027-01-15T08:00:00.000000000Z',
+    ts: '2027-01-15T08:00:00Z',
     stream: 'stdout',
   };
   expect(response.body).toBe(`data: ${JSON.stringify(frame)}\n\n`);
