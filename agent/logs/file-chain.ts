@@ -27,6 +27,8 @@ export type FileChain = Awaited<ReturnType<typeof openFileChain>>;
 export async function openFileChain(path: string, clock: Clock) {
   let files: LogFile[] = [];
   let refreshing: Promise<void> | null = null;
+  /** The look that follows the one under way. */
+  let afterwards: Promise<void> | null = null;
   let closed = false;
   let opened = 0;
 
@@ -70,6 +72,13 @@ export async function openFileChain(path: string, clock: Clock) {
     await closeAll(closed ? files.splice(0) : files.splice(0, files.length - MAX_FILES_HELD));
   }
 
+  function startLook(): Promise<void> {
+    refreshing = look().finally(() => {
+      refreshing = null;
+    });
+    return refreshing;
+  }
+
   function append(found: Opened[], afterGap: boolean): void {
     for (const [index, file] of found.toReversed().entries()) {
       files.push({ ...file, order: opened, afterGap: afterGap && index === 0 });
@@ -82,14 +91,20 @@ export async function openFileChain(path: string, clock: Clock) {
     files: (): readonly LogFile[] => files,
     /** Notices rotations since. */
     refresh(): Promise<void> {
-      refreshing ??= look().finally(() => {
-        refreshing = null;
-      });
-      return refreshing;
+      if (refreshing === null) return startLook();
+      // One under way may have looked before the rotation that the caller knows of.
+      afterwards ??= refreshing
+        .catch(() => undefined)
+        .then(() => {
+          afterwards = null;
+          // One that began meanwhile will do; two at once would find the same file twice.
+          return refreshing ?? startLook();
+        });
+      return afterwards;
     },
     async close(): Promise<void> {
       closed = true;
-      await refreshing?.catch(() => undefined);
+      await (afterwards ?? refreshing)?.catch(() => undefined);
       const all = files;
       files = [];
       await closeAll(all);
