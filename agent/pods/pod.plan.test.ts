@@ -2,36 +2,17 @@ import { expect, it } from 'vitest';
 import { type ContainerState, LABELS } from '../docker/engine.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { type PlanFacts, planPod } from './pod.plan.ts';
+import { newPodRow } from './pod.record.ts';
 
 const FACTS: PlanFacts = { nowMs: 1_000_000, hostBootMs: 1_000, launchHash: 'hash' };
 
 function row(change: Partial<PodRow> = {}): PodRow {
   return {
-    id: 'pod',
-    desired: 'running',
+    ...newPodRow('pod', 2, { spec_json: '{}', spec_hash: '' }, 0),
     phase: 'running',
-    phase_since_ms: 0,
-    generation: 2,
     observed_generation: 2,
-    spec_json: '{}',
-    spec_hash: '',
     image_id: 'image',
-    image_digest: null,
     container_id: 'c',
-    reason: null,
-    message: '',
-    attempts: 0,
-    restart_count: 0,
-    port_conflicts: 0,
-    next_retry_ms: null,
-    reboots_requested: 0,
-    reboots_done: 0,
-    reboot_target: 0,
-    reboot_from_ms: 0,
-    last_exit_json: null,
-    conditions_json: '[]',
-    created_ms: 0,
-    updated_ms: 0,
     ...change,
   };
 }

@@ -76,3 +76,41 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
 function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
+
+/** What a generation asks for. */
+export type PodContent = Pick<PodRow, 'spec_json' | 'spec_hash'>;
+
+/** A pod that nothing was done for yet. */
+export function newPodRow(
+  id: string,
+  generation: number,
+  content: PodContent,
+  nowMs: number,
+): PodRow {
+  return {
+    ...content,
+    id,
+    desired: 'running',
+    phase: 'pending',
+    phase_since_ms: nowMs,
+    generation,
+    observed_generation: 0,
+    image_id: null,
+    image_digest: null,
+    container_id: null,
+    reason: null,
+    message: '',
+    attempts: 0,
+    restart_count: 0,
+    port_conflicts: 0,
+    next_retry_ms: null,
+    reboots_requested: 0,
+    reboots_done: 0,
+    reboot_target: 0,
+    reboot_from_ms: 0,
+    last_exit_json: null,
+    conditions_json: '[]',
+    created_ms: nowMs,
+    updated_ms: nowMs,
+  };
+}

@@ -7,7 +7,7 @@ import { PortPoolExhausted, type PortService } from '../ports/port.service.ts';
 import type { SshService } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { GpuMode } from './pod.container.ts';
-import { specHash } from './pod.record.ts';
+import { newPodRow, type PodContent, specHash } from './pod.record.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
 import { REBOOTABLE_PHASES } from './pod.state.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
@@ -67,7 +67,7 @@ export function createPodService(deps: {
       const now = clock.now();
       const row =
         present === null
-          ? records.insert(newRow(id, spec.generation, content, now))
+          ? records.insert(newPodRow(id, spec.generation, content, now))
           : records.apply(id, (old) => nextGeneration(old, spec, content));
       if (row === null) throw new Error('the pod vanished inside a transaction');
       deps.ssh.admit(id);
@@ -160,39 +160,8 @@ function isRepeat(row: PodRow, generation: number, hash: string): boolean {
   throw new ApiError('conflict', message);
 }
 
-type Content = Pick<PodRow, 'spec_json' | 'spec_hash'>;
-
-function newRow(id: string, generation: number, content: Content, nowMs: number): PodRow {
-  return {
-    ...content,
-    id,
-    desired: 'running',
-    phase: 'pending',
-    phase_since_ms: nowMs,
-    generation,
-    observed_generation: 0,
-    image_id: null,
-    image_digest: null,
-    container_id: null,
-    reason: null,
-    message: '',
-    attempts: 0,
-    restart_count: 0,
-    port_conflicts: 0,
-    next_retry_ms: null,
-    reboots_requested: 0,
-    reboots_done: 0,
-    reboot_target: 0,
-    reboot_from_ms: 0,
-    last_exit_json: null,
-    conditions_json: '[]',
-    created_ms: nowMs,
-    updated_ms: nowMs,
-  };
-}
-
 /** A new generation replaces the container, which answers a reboot that was still waiting. */
-function nextGeneration(row: PodRow, spec: PodSpec, content: Content): PodPatch {
+function nextGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPatch {
   return {
     ...content,
     generation: spec.generation,

@@ -6,39 +6,14 @@ import { PodSpec } from '#shared/agent-api/pod.ts';
 import { inTransaction } from '#shared/sqlite.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { podSpec } from '../../test/fakes/test-agent.ts';
+import { newPodRow } from '../pods/pod.record.ts';
 import { openDatabase, openHome } from './database.ts';
 import { createLeaseStore } from './lease.store.ts';
 import { createPodStore, type PodRow } from './pod.store.ts';
 
 function row(id: string, change: Partial<PodRow> = {}): PodRow {
-  return {
-    id,
-    desired: 'running',
-    phase: 'pending',
-    phase_since_ms: 1,
-    generation: 1,
-    observed_generation: 0,
-    spec_json: JSON.stringify(PodSpec.parse(podSpec())),
-    spec_hash: 'hash',
-    image_id: null,
-    image_digest: null,
-    container_id: null,
-    reason: null,
-    message: '',
-    attempts: 0,
-    restart_count: 0,
-    port_conflicts: 0,
-    next_retry_ms: null,
-    reboots_requested: 0,
-    reboots_done: 0,
-    reboot_target: 0,
-    reboot_from_ms: 0,
-    last_exit_json: null,
-    conditions_json: '[]',
-    created_ms: 1,
-    updated_ms: 1,
-    ...change,
-  };
+  const content = { spec_json: JSON.stringify(PodSpec.parse(podSpec())), spec_hash: 'hash' };
+  return { ...newPodRow(id, 1, content, 1), ...change };
 }
 
 it('keeps rows over a reopening, and migrates only once', () => {

@@ -7,7 +7,7 @@ import type { Database } from '../db/tables.ts';
 import type { Agents } from '../ports.ts';
 import { inventoryOf } from './executor.row.ts';
 import { requireExecutor } from './executor.service.ts';
-import { percent } from './specs.ts';
+import { percent, storageOf } from './storage.ts';
 
 const ANSWER_WITHIN_MS = 5_000;
 /** The route is open: however often it is asked, an agent is not asked more often than this. */
@@ -117,9 +117,7 @@ export function createHardwareUtilizations(deps: {
 }
 
 function utilizationOf(id: string, inventory: Inventory, nowMs: number): HardwareUtilization {
-  const { cpu, memory, disk } = inventory;
-  const usedKib = Math.max(0, memory.total_kib - memory.available_kib);
-  const diskUsedKib = Math.max(0, disk.total_kib - disk.free_kib);
+  const { cpu } = inventory;
   return {
     executor_id: id,
     timestamp: naiveUtc(inventory.collected_ms),
@@ -130,19 +128,7 @@ function utilizationOf(id: string, inventory: Inventory, nowMs: number): Hardwar
       utilization: cpu.utilization_percent,
       load_1m: null,
     },
-    ram: {
-      total: memory.total_kib,
-      used: usedKib,
-      free: memory.available_kib,
-      available: memory.available_kib,
-      utilization: percent(usedKib, memory.total_kib),
-    },
-    hard_disk: {
-      total: disk.total_kib,
-      used: diskUsedKib,
-      free: disk.free_kib,
-      utilization: percent(diskUsedKib, disk.total_kib),
-    },
+    ...storageOf(inventory),
     network: {
       rx_bytes_per_second: null,
       tx_bytes_per_second: null,

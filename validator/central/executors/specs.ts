@@ -1,6 +1,7 @@
 /** The `specs` object of a node row, from the inventory that its agent measured (contract 3.1). Pure. */
 import { z } from 'zod';
 import type { GpuDevice, Inventory } from '#shared/agent-api/inventory.ts';
+import { percent, storageOf } from './storage.ts';
 
 /** Mind the units: memory and disk are KiB, GPU memory MiB. What is not measured is null, never 0. */
 export const ExecutorSpecs = z.object({
@@ -57,9 +58,7 @@ export type ExecutorSpecs = z.output<typeof ExecutorSpecs>;
 
 /** The wire form of `inventory`. */
 export function specsOf(inventory: Inventory): ExecutorSpecs {
-  const { gpu, cpu, memory, disk, os, docker, ports } = inventory;
-  const usedKib = Math.max(0, memory.total_kib - memory.available_kib);
-  const diskUsedKib = Math.max(0, disk.total_kib - disk.free_kib);
+  const { gpu, cpu, os, docker, ports } = inventory;
   return {
     gpu: {
       count: gpu.devices.length,
@@ -68,19 +67,7 @@ export function specsOf(inventory: Inventory): ExecutorSpecs {
       details: gpu.devices.map((device) => detailOf(device, gpu.cuda_version)),
     },
     cpu: { count: cpu.cores, model: cpu.model, utilization: cpu.utilization_percent },
-    ram: {
-      total: memory.total_kib,
-      used: usedKib,
-      free: memory.available_kib,
-      available: memory.available_kib,
-      utilization: percent(usedKib, memory.total_kib),
-    },
-    hard_disk: {
-      total: disk.total_kib,
-      used: diskUsedKib,
-      free: disk.free_kib,
-      utilization: percent(diskUsedKib, disk.total_kib),
-    },
+    ...storageOf(inventory),
     network: { upload_speed: null, download_speed: null },
     os: os.name,
     docker: { version: docker.version, container_id: null, containers: [] },
@@ -94,11 +81,6 @@ export function specsOf(inventory: Inventory): ExecutorSpecs {
     disk_health: null,
     interconnect: null,
   };
-}
-
-/** Share of `part` in `whole`, 0-100 with one decimal. */
-export function percent(part: number, whole: number): number {
-  return whole <= 0 ? 0 : Math.round((part / whole) * 1000) / 10;
 }
 
 /** `12.4` -> 12.4; null when absent or unreadable. */
