@@ -1,7 +1,5 @@
 /** Bounds how many pieces of work of one kind run at a time; the others wait in order. */
 
-export type Semaphore = ReturnType<typeof createSemaphore>;
-
 /** At most `limit` at a time. */
 export function createSemaphore(limit: number) {
   let free = limit;

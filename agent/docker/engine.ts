@@ -16,8 +16,6 @@ export const LABELS = {
   specHash: 'io.podwright.spec-hash',
 } as const;
 
-export type ObjectKind = 'pod' | 'probe';
-
 /**
  * - `unavailable`: the engine does not answer; nothing is known of its objects.
  * - `not_found`, `conflict` (name taken), `port_busy`, `device` (GPU request refused), `deadline`

@@ -21,8 +21,6 @@ const MAX_ROTATED = 10;
 const LOOKS_AT_ROTATION = 4;
 const ROTATION_PAUSE_MS = 2;
 
-export type FileChain = Awaited<ReturnType<typeof openFileChain>>;
-
 /** Rejects when the file cannot be read. */
 export async function openFileChain(path: string, clock: Clock) {
   let files: LogFile[] = [];

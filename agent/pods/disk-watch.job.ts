@@ -8,8 +8,6 @@ import type { DiskQuotaProbe } from './disk-quota.ts';
 import { specOf } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
 
-export type DiskWatch = ReturnType<typeof createDiskWatch>;
-
 /** The engine walks all files of a container to answer. */
 export const DISK_INTERVAL_MS = 60_000;
 const WARN_SHARE = 0.85;

@@ -18,8 +18,6 @@ import { launchHash, publishedPorts } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
 
-export type Reconcile = ReturnType<typeof createReconcile>;
-
 export const RECONCILE_INTERVAL_MS = 10_000;
 /** Removed pods are remembered this long, so that a repeated DELETE is answered alike. */
 export const TOMBSTONE_MS = 24 * 3_600_000;

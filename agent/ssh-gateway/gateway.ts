@@ -29,8 +29,6 @@ export type GatewayPorts = {
   log: Log;
 };
 
-export type Gateway = ReturnType<typeof startGateway>;
-
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 10_000;
 /** What takes no notice of a hang-up is left running when the gateway ends. */

@@ -66,8 +66,6 @@ export type PodSpec = z.output<typeof PodSpec>;
 export type PodSpecInput = z.input<typeof PodSpec>;
 
 export const DESIRED_STATES = ['running', 'removed'] as const;
-export type DesiredState = (typeof DESIRED_STATES)[number];
-
 /** Where a pod stands (agent reference 4). */
 export const POD_PHASES = [
   'pending',

@@ -61,6 +61,3 @@ export const ExecutorHealthCheckResponse = z.object({
   details: z.record(z.string(), z.unknown()).nullable(),
   reason_code: z.string().nullable(),
 });
-
-/** Headers that validators of this market sign: the timestamp text alone, hence the canonical set beside them. */
-export const LEGACY_SIGNATURE_HEADERS = ['hotkey', 'timestamp', 'signature'] as const;

@@ -55,8 +55,6 @@ export type RequestVerifierOptions = {
   onFailure(reason: AuthFailure, signer: string | undefined): void;
 };
 
-export type RequestVerifier = ReturnType<typeof createRequestVerifier>;
-
 /** Requests signed before this verifier was made are refused, so a restart forgets no nonce. */
 export function createRequestVerifier(options: RequestVerifierOptions) {
   const { clock, audience, replay, verify } = options;

@@ -25,8 +25,6 @@ import { createValidators } from './validators/validator.service.ts';
 /** How often idempotency keys older than their window are removed. */
 const SWEEP_INTERVAL_MS = 600_000;
 
-export type Market = ReturnType<typeof createMarket>;
-
 /** Nothing runs and nothing is registered yet. */
 export function createMarket(deps: CentralDeps) {
   const { db, clock, random, log, agents } = deps.ports;

@@ -21,8 +21,6 @@ const AFTERMATH_MS = 600_000;
 
 type Pace = { dueAtMs: number; failures: number; woken: boolean };
 
-export type PodSyncJob = ReturnType<typeof createPodSyncJob>;
-
 /** Level-triggered: every pass compares rows with what agents say, so nothing depends on a message. */
 export function createPodSyncJob(deps: SyncDeps) {
   const { db, clock, log } = deps;
