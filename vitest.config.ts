@@ -1,13 +1,36 @@
+import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+
+/** Tests of the central API that have a database: they run a second time, on PostgreSQL. */
+const databaseTests = globSync('{validator,test}/**/*.test.ts').filter((path) =>
+  /(?:central-fixture|market-fixture|central-database)\.ts'/.test(readFileSync(path, 'utf8')),
+);
 
 export default defineConfig({
   test: {
-    include: ['{agent,validator,shared}/**/*.test.ts', 'test/**/*.test.ts'],
-    globalSetup: ['test/engine.setup.ts'],
     reporters: ['default', './test/plain-line.reporter.ts'],
     restoreMocks: true,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'main',
+          include: ['{agent,validator,shared}/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: ['**/*.postgres.test.ts'],
+          globalSetup: ['test/engine.setup.ts'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'postgres',
+          include: [...databaseTests],
+          globalSetup: ['test/engine.setup.ts', 'test/postgres.setup.ts'],
+        },
+      },
+    ],
   },
 });

@@ -48,6 +48,13 @@ export function parseIsoTime(text: string): number | null {
   return Number.isNaN(epochMs) ? null : epochMs;
 }
 
+/** Milliseconds since the epoch of an HTTP Date header (RFC 9110 5.6.7, the form in use). Null if invalid. */
+export function parseHttpDate(text: string): number | null {
+  if (!/^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return null;
+  const epochMs = Date.parse(text);
+  return Number.isNaN(epochMs) ? null : epochMs;
+}
+
 function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {

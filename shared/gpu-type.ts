@@ -5,8 +5,25 @@ const PATTERNS = [/RTX\s*\d{4}/, /[HBL]\d{2,3}S?/, /A\d{2,4}/] as const;
 /** A name that no pattern knows is shortened to this many words, the vendor left out. */
 const FALLBACK_WORDS = 2;
 
-/** `NVIDIA H100 80GB HBM3` -> `H100`; a name of unknown shape gives its first words. */
+/** Of a card's compute; profiles are named after how many they have. */
+const MIG_SLICES = 7;
+/** At the end of the name of a MIG device: a part of a card is never offered as the card. */
+const MIG_SUFFIX = / MIG \S+$/;
+
+/** `NVIDIA H100 80GB HBM3` -> `H100`, its part `… MIG 3g.40gb` -> `H100 MIG 3g.40gb`; unknown shapes: the first words. */
 export function shortGpuType(machineName: string): string {
+  const part = MIG_SUFFIX.exec(machineName)?.[0] ?? '';
+  return `${shortCardType(machineName.replace(MIG_SUFFIX, ''))}${part}`;
+}
+
+/** The card that a MIG device is part of, and its share of the card's compute; null for a whole card. */
+export function migPartOf(machineName: string): { card: string; share: number } | null {
+  const slices = /^MIG (\d)/.exec(MIG_SUFFIX.exec(machineName)?.[0].trim() ?? '')?.[1];
+  if (slices === undefined) return null;
+  return { card: machineName.replace(MIG_SUFFIX, ''), share: Number(slices) / MIG_SLICES };
+}
+
+function shortCardType(machineName: string): string {
   for (const pattern of PATTERNS) {
     const found = pattern.exec(machineName)?.[0];
     if (found !== undefined) return found.replace(/\s+/g, ' ');

@@ -12,6 +12,8 @@ const SECRET_KEYS = [
   'apiKey',
   'key',
   'token',
+  // Holds a notebook server's token.
+  'jupyter_url',
   'secret',
   'seed',
   'signature',

@@ -13,16 +13,19 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 # Other users' PATH often lacks the sbin folders, where dockerd and iptables live.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 mode=install
+for_tests=no
 apt_log=
 
 usage() {
   cat <<'TEXT'
-Usage: sh systemd/prerequisites.sh [--check | --dry-run | --help]
+Usage: sh systemd/prerequisites.sh [--tests] [--check | --dry-run | --help]
 
 Installs with apt, as root, only what is missing: a Docker engine (docker.io), restic,
-busybox-static, openssh-sftp-server, openssh-client (for tests), iptables, ca-certificates, libatomic1. Then starts the engine if none
+busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and for tests
+openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
+  --tests    the tests' needs too: PostgreSQL's server (none is started)
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
   --dry-run  changes nothing; prints what would be done
   --help     prints this text
@@ -30,6 +33,7 @@ TEXT
 }
 
 main() {
+  [ "${1:-}" != --tests ] || { for_tests=yes && shift; }
   case "${1:-}" in
     '') ;;
     --check) mode=check ;;
@@ -98,6 +102,10 @@ missing_packages() {
   sftp_server || list="$list openssh-sftp-server"
   # The tests log in to pods with it, and the benchmarks copy files.
   have scp || list="$list openssh-client"
+  [ "$for_tests" = no ] || postgres_server || list="$list postgresql"
+  # Copied into pods: an SSH server of the pod's own, and what copies folders over SSH.
+  have dropbear || list="$list dropbear-bin"
+  have rsync || list="$list rsync"
   if is_root; then have iptables || list="$list iptables"; fi
   libatomic || list="$list libatomic1"
   [ -e /etc/ssl/certs/ca-certificates.crt ] || list="$list ca-certificates"
@@ -120,6 +128,8 @@ static_busybox() { have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1
 sftp_server() {
   some_file /usr/lib/openssh/sftp-server /usr/lib/ssh/sftp-server /usr/libexec/openssh/sftp-server
 }
+
+postgres_server() { have initdb || some_file /usr/lib/postgresql/*/bin/initdb; }
 
 # The packaged Node needs it, and a minimal Debian has none.
 libatomic() { some_file /usr/lib/*/libatomic.so.1 /usr/lib64/libatomic.so.1 /usr/lib/libatomic.so.1; }
@@ -258,7 +268,16 @@ apt_install() {
   # shellcheck disable=SC2086 # a list of package names, one word each
   set -- $missing
   refuse_removals "$@"
+  without_own_server "$@"
   apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
+}
+
+# Debian's package makes and starts a server of its own, unless told not to before it comes.
+without_own_server() {
+  case " $* " in *' postgresql '*) ;; *) return 0 ;; esac
+  apt install -y --no-install-recommends postgresql-common >"$apt_log" 2>&1 || apt_failed
+  sed -i 's/^#* *create_main_cluster *=.*/create_main_cluster = false/' \
+    /etc/postgresql-common/createcluster.conf
 }
 
 # Running services of the provider are not restarted (needrestart), and nothing asks a question.

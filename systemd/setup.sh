@@ -10,11 +10,12 @@ readonly LOCK_WAIT_S=1800
 
 cd "$(dirname "$0")/.."
 
+# With --tests also what the tests need.
 main() {
   hold_lock
   packages_current || install_packages
   # Closed for the child: a daemon it starts would otherwise hold the lock for good.
-  sh systemd/prerequisites.sh 9>&-
+  sh systemd/prerequisites.sh "$@" 9>&-
   check_node
 }
 
@@ -74,4 +75,4 @@ fail() {
   exit 1
 }
 
-main
+main "$@"

@@ -1,22 +1,19 @@
 /** Typed caller of the agent: direct (validator) or through the gateway (central), by the SignedFetch given. */
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Clock } from '../clock.ts';
-import { ApiError, isErrorCode, messageOf } from '../errors.ts';
+import { ApiError, messageOf } from '../errors.ts';
 import { readSse } from '../http/sse.ts';
 import type { SignedFetch } from '../signing/signed-fetch.ts';
 import { Inventory, VerifyResult } from './inventory.ts';
-import { LogFrame, PodList, type PodSpecInput, PodView } from './pod.ts';
+import type { NotebookRequest } from './notebook.ts';
+import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
+import { refusalFrom } from './refusal.ts';
 
 export type AgentClient = ReturnType<typeof createAgentClient>;
 
 const CALL_TIMEOUT_MS = 15_000;
 const VERIFY_TIMEOUT_MS = 120_000;
 const MAX_ANSWER_CHARS = 8 * 1024 * 1024;
-
-/** What the agent's error body must hold to be passed on; anything else is `upstream_unavailable`. */
-const AgentRefusal = z.object({
-  error: z.object({ code: z.string(), message: z.string(), hint: z.string() }),
-});
 
 /**
  * Every call rejects with ApiError: the agent's own refusal with its code and status, or
@@ -46,12 +43,14 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     inventory: () => call(Inventory, 'GET', '/v1/inventory'),
     listPods: async () => (await call(PodList, 'GET', '/v1/pods')).pods,
     getPod: (id: string) => call(PodView, 'GET', `/v1/pods/${id}`),
-    putPod: (id: string, spec: PodSpecInput) => call(PodView, 'PUT', `/v1/pods/${id}`, spec),
+    putPod: (id: string, spec: PodPutInput) => call(PodView, 'PUT', `/v1/pods/${id}`, spec),
     deletePod: (id: string) => call(PodView, 'DELETE', `/v1/pods/${id}`),
     rebootPod: (id: string, reboot: number) =>
       call(PodView, 'POST', `/v1/pods/${id}/reboot`, { reboot }),
     putSshKeys: (id: string, keys: readonly string[]) =>
       call(PodView, 'PUT', `/v1/pods/${id}/ssh-keys`, { ssh_public_keys: keys }),
+    postNotebook: (id: string, request: NotebookRequest) =>
+      call(PodView, 'POST', `/v1/pods/${id}/notebook`, request),
     verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>
       call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
 
@@ -99,13 +98,4 @@ async function reach<T>(work: () => Promise<T>): Promise<T> {
 
 function unavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('upstream_unavailable', message, { cause });
-}
-
-function refusalFrom(status: number, answer: unknown): ApiError {
-  const refusal = AgentRefusal.safeParse(answer);
-  if (!refusal.success || !isErrorCode(refusal.data.error.code)) {
-    return unavailable(`The node answered with status ${status}`);
-  }
-  const { code, message, hint } = refusal.data.error;
-  return new ApiError(code, message, { status, hint });
 }

@@ -3,6 +3,8 @@ import { z } from 'zod';
 
 export const GPU_DRIVERS = ['nvidia', 'simulated', 'none'] as const;
 
+export const LEASE_STATES = ['free', 'held', 'dirty'] as const;
+
 export const DISK_QUOTAS = ['kernel', 'loop', 'poll', 'none'] as const;
 export type DiskQuota = (typeof DISK_QUOTAS)[number];
 
@@ -17,19 +19,64 @@ export const GpuDevice = z.object({
   power_draw_w: z.number().nullable(),
   power_limit_w: z.number().nullable(),
   pci_bus_id: z.string().nullable(),
+  /** Of a MIG device: its profile (`3g.40gb`) and the card it is part of. Null for a whole card. */
+  mig: z.object({ profile: z.string(), parent_uuid: z.string() }).nullable().default(null),
   /** The pod that holds it, if any. */
   leased_by: z.string().nullable(),
+  /** `dirty`: its pod is gone, a process of it is not. Nobody gets it until that ends. */
+  lease_state: z.enum(LEASE_STATES).default('free'),
+  /** Why no pod gets it any more, and since when; null for a sound card. */
+  cordoned: z.object({ reason: z.string(), since_ms: z.int() }).nullable().default(null),
 });
 export type GpuDevice = z.output<typeof GpuDevice>;
+
+/** Whether a pod can get it now, as far as its host knows. */
+export function isRentable(device: Pick<GpuDevice, 'lease_state' | 'cordoned'>): boolean {
+  // Inventories stored before these fields were known have neither.
+  return (device.cordoned ?? null) === null && device.lease_state !== 'dirty';
+}
+
+const MAX_CARDS = 64;
+/** `0-19,40-59`, as the kernel writes sets of processors. */
+const CpuList = z.string().max(1_000);
+
+/** Where the cards lie and what joins them (`nvidia-smi topo -m`); MIG devices lie where their card does. */
+export const GpuTopology = z.object({
+  gpus: z
+    .array(
+      z.object({
+        uuid: z.string(),
+        numa_node: z.int().nullable(),
+        cpus: CpuList.nullable(),
+        /** To each card in this order: `X` itself, `NV18` NVLinks, `PIX` `PXB` `PHB` `NODE` `SYS`, or empty. */
+        links: z.array(z.string().max(8)).max(MAX_CARDS),
+      }),
+    )
+    .max(MAX_CARDS),
+});
+export type GpuTopology = z.output<typeof GpuTopology>;
 
 export const GpuInventory = z.object({
   driver: z.enum(GPU_DRIVERS),
   driver_version: z.string().nullable(),
   cuda_version: z.string().nullable(),
+  /** What can be leased: whole cards, and the devices of those that are split by MIG. */
   devices: z.array(GpuDevice),
+  /** Null where it is not known. */
+  topology: GpuTopology.nullable().default(null),
   /** Why the GPUs could not be read, in words; null when they could. */
   error: z.string().nullable(),
 });
+
+/** An object of this agent in the engine that belongs to no pod it knows; DELETE of `pod_id` removes it. */
+export const Orphan = z.object({
+  kind: z.enum(['container', 'network']),
+  id: z.string(),
+  name: z.string(),
+  pod_id: z.string().nullable(),
+  created_ms: z.int(),
+});
+export type Orphan = z.output<typeof Orphan>;
 
 export const Inventory = z.object({
   executor_id: z.uuid(),
@@ -58,6 +105,7 @@ export const Inventory = z.object({
     seccomp: z.boolean(),
   }),
   ports: z.object({ first: z.int(), last: z.int(), free: z.int() }),
+  orphans: z.array(Orphan).default([]),
 });
 export type Inventory = z.output<typeof Inventory>;
 

@@ -1,5 +1,8 @@
 /** Pods on the agent's wire: the spec that is sent, the view that is answered (design, agent's interface). */
 import { z } from 'zod';
+import { NotebookView } from './notebook.ts';
+import { PullProgress } from './pull-progress.ts';
+import { RegistryAuth } from './registry-auth.ts';
 
 export const PodId = z.uuid();
 /** `GPU-<uuid>` or `MIG-<uuid>`; simulated ones are `GPU-51…`-shaped too. Never an index. */
@@ -19,6 +22,15 @@ const EnvironmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'Not 
 const NoNul = z.string().refine((text) => !text.includes('\0'), 'Contains a NUL character');
 
 const MAX_SSH_KEYS = 50;
+/** No options before the type: they could run a command. The gateway knows which types it can check. */
+const PLAIN_KEY =
+  /^(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}(?: [^\p{Cc}\u2028\u2029]*)?$/u;
+
+/** Whether `line` is `type base64[ comment]`. */
+export function isPlainKey(line: string): boolean {
+  return PLAIN_KEY.test(line);
+}
+
 const SshPublicKey = z
   .string()
   .max(16_384)
@@ -37,14 +49,20 @@ export const PodLimits = z.strictObject({
     .optional(),
 });
 
+const NamedImage = z.strictObject({
+  reference: ImageReference,
+  /** Given: exactly this image is run, or none. Absent: resolved at the first launch and then kept. */
+  digest: ImageDigest.optional(),
+});
+
+export const MAX_DOCKERFILE_CHARS = 65_536;
+/** Built on the host, from nothing but this text (contract 4.1, dockerfile_content). */
+const BuiltImage = z.strictObject({ dockerfile: NoNul.min(1).max(MAX_DOCKERFILE_CHARS) });
+
 /** A whole pod. PUT is idempotent: a generation that is already stored with the same content changes nothing. */
 export const PodSpec = z.strictObject({
   generation: z.int().min(1),
-  image: z.strictObject({
-    reference: ImageReference,
-    /** Given: exactly this image is run, or none. Absent: resolved at the first launch and then kept. */
-    digest: ImageDigest.optional(),
-  }),
+  image: z.union([NamedImage, BuiltImage]),
   /** Replaces the image's entrypoint; empty keeps it. */
   entrypoint: z.array(NoNul.max(4096)).max(64).default([]),
   /** Replaces the image's command; empty keeps it. */
@@ -65,11 +83,23 @@ export const PodSpec = z.strictObject({
 export type PodSpec = z.output<typeof PodSpec>;
 export type PodSpecInput = z.input<typeof PodSpec>;
 
+/**
+ * What a PUT sends: the spec, and the login for the registry of its image or of a FROM line. The login is
+ * not part of the spec: it is kept sealed while the pod may have to pull again, and never answered.
+ */
+export const PodPut = z.strictObject({
+  ...PodSpec.shape,
+  registry_auth: RegistryAuth.optional(),
+});
+export type PodPut = z.output<typeof PodPut>;
+export type PodPutInput = z.input<typeof PodPut>;
+
 export const DESIRED_STATES = ['running', 'removed'] as const;
 /** Where a pod stands (agent reference 4). */
 export const POD_PHASES = [
   'pending',
   'pulling',
+  'building',
   'creating',
   'starting',
   'running',
@@ -91,9 +121,13 @@ export const REASON_CODES = [
   'ImageStalled',
   'ImageDigestMismatch',
   'ImageUnreachable',
+  'BuildFailed',
   'PortConflict',
   'PortPoolExhausted',
   'GpuUnavailable',
+  'GpuDirty',
+  'GpuUnhealthy',
+  'GpuLostInContainer',
   'RuntimeMissing',
   'SpecRefused',
   'StartFailed',
@@ -120,6 +154,10 @@ export const CONDITION_TYPES = [
   /** Only of pods with `limits.disk_bytes` that are measured: false from 85 % on. */
   'DiskWithinQuota',
   'SshReady',
+  /** Only of pods with real GPUs: false from a fault of one of them on, while the container runs. */
+  'GpuHealthy',
+  /** The newest generation runs and has proved itself; false with the reason why it does not (yet). */
+  'GenerationReady',
 ] as const;
 
 export const PodCondition = z.object({
@@ -131,14 +169,18 @@ export const PodCondition = z.object({
 });
 export type PodCondition = z.output<typeof PodCondition>;
 
-/** Pull progress summed over the layers; totals grow while layers are still being discovered. */
-export const PullProgress = z.object({
-  layers_done: z.int(),
-  layers_total: z.int(),
-  bytes_done: z.int(),
-  bytes_total: z.int(),
+/**
+ * Where the change to a newer generation stands (agent reference 4, edit). The present container goes on
+ * while `preparing`; it is stopped and kept while the new one is `replacing` it and, running, `settling`.
+ * `failed`: the newer generation was given up for `reason` and the older one is (to be) running again.
+ */
+export const PodChange = z.object({
+  generation: z.int(),
+  stage: z.enum(['preparing', 'replacing', 'settling', 'failed']),
+  reason: ReasonCode.nullable(),
+  message: z.string(),
 });
-export type PullProgress = z.output<typeof PullProgress>;
+export type PodChange = z.output<typeof PodChange>;
 
 export const PodView = z.object({
   id: PodId,
@@ -147,9 +189,12 @@ export const PodView = z.object({
   phase: z.enum(POD_PHASES),
   /** When the present phase began, host clock, milliseconds. */
   phase_since_ms: z.int(),
+  /** The newest that was accepted, also when it was given up since. */
   generation: z.int(),
   /** The generation that the present container was made from; 0 before the first. */
   observed_generation: z.int(),
+  /** Null while the newest generation is the present one and nothing else is left to return to. */
+  change: PodChange.nullable(),
   /** Counts requested and finished reboots; equal when none is under way. */
   reboots_requested: z.int(),
   reboots_done: z.int(),
@@ -157,7 +202,9 @@ export const PodView = z.object({
   message: z.string(),
   conditions: z.array(PodCondition),
   container_id: z.string().nullable(),
+  /** `reference` of an image that is built here is `dockerfile`. */
   image: z.object({ reference: z.string(), digest: z.string().nullable() }),
+  /** While the image, or what it is built on, is being pulled. */
   pull: PullProgress.nullable(),
   /** Internal port as text -> host port. Stable from the first launch to the removal. */
   ports: z.record(z.string(), z.int()),
@@ -173,6 +220,8 @@ export const PodView = z.object({
     .nullable(),
   /** `sshKeysHash` of the keys in force. */
   ssh_keys_hash: z.string(),
+  /** The notebook server that was asked for; null when none was. */
+  notebook: NotebookView.nullable().default(null),
   gpu_uuids: z.array(z.string()),
   /** True when the GPUs are simulated: nothing computes on them. */
   simulated: z.boolean(),
@@ -193,6 +242,21 @@ export type PodView = z.output<typeof PodView>;
 
 export const PodList = z.object({ pods: z.array(PodView) });
 
+/** The verdict on a spec, with everything that speaks against it (agent reference 7). */
+export const PodVerdict = z.object({
+  accepted: z.boolean(),
+  refusals: z.array(
+    z.object({
+      /** Of the spec; `pods` when the host has as many as its provider wants. */
+      field: z.string(),
+      /** The field of the provider's policy, or `host` for what no pod may have here. */
+      rule: z.string(),
+      message: z.string(),
+    }),
+  ),
+});
+export type PodVerdict = z.output<typeof PodVerdict>;
+
 /** A reboot is identified by its count, so that a repeated request reboots once. */
 export const RebootRequest = z.strictObject({
   /** `reboots_requested` + 1 as the caller last saw it. */
@@ -204,7 +268,10 @@ export const RebootRequest = z.strictObject({
  * present generation leaves it alone; a higher generation brings its own list, which then counts.
  */
 export const SshKeysRequest = z.strictObject({
-  ssh_public_keys: z.array(SshPublicKey).min(1).max(MAX_SSH_KEYS),
+  ssh_public_keys: z
+    .array(SshPublicKey.refine(isPlainKey, 'Not "type base64 comment" without options'))
+    .min(1)
+    .max(MAX_SSH_KEYS),
 });
 
 export const LogsQuery = z.object({

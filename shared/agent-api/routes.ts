@@ -7,6 +7,8 @@ export type AgentRoute = {
   path: string;
   roles: readonly Role[];
   relayed: boolean;
+  /** Takes WebSockets too, or nothing else. */
+  websocket?: true;
 };
 
 const READERS = ['validator-control', 'validator-read', 'provider-local'] as const;
@@ -21,6 +23,14 @@ export const AGENT_ROUTES = [
   { method: 'DELETE', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/reboot', roles: CONTROLLERS, relayed: true },
   { method: 'PUT', path: '/v1/pods/:id/ssh-keys', roles: CONTROLLERS, relayed: true },
-  { method: 'GET', path: '/v1/pods/:id/logs', roles: CONTROLLERS, relayed: true },
+  { method: 'POST', path: '/v1/pods/:id/notebook', roles: CONTROLLERS, relayed: true },
+  {
+    method: 'POST',
+    path: '/v1/pods/explain',
+    roles: [...CONTROLLERS, 'provider-local'],
+    relayed: false,
+  },
+  { method: 'GET', path: '/v1/pods/:id/logs', roles: CONTROLLERS, relayed: true, websocket: true },
+  { method: 'GET', path: '/v1/pods/:id/exec', roles: CONTROLLERS, relayed: true, websocket: true },
   { method: 'POST', path: '/v1/verify', roles: [...CONTROLLERS, 'provider-local'], relayed: false },
 ] as const satisfies readonly AgentRoute[];

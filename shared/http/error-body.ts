@@ -4,8 +4,25 @@ import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { naiveUtc } from '../clock.ts';
 import { ApiError, type ValidationIssue } from '../errors.ts';
 
-/** `envelope` is the default; `flat` is `{success:false, message}` of the older route groups. */
-export type ErrorProfile = 'envelope' | 'flat';
+/**
+ * `envelope` is the default; `flat` is `{success:false, message}` of the older route groups; `problem` is
+ * that of RFC 9457, for clients that ask for it (marketplace reference 1.2).
+ */
+export type ErrorProfile = 'envelope' | 'flat' | 'problem';
+
+const PROBLEM_TYPE = 'application/problem+json';
+const NEVER = /;\s*q=0(?:\.0*)?\s*$/;
+
+/** Whether an Accept header names problem details; `*` asks for nothing in particular. */
+export function wantsProblem(accept: string | undefined): boolean {
+  if (accept === undefined || !accept.includes(PROBLEM_TYPE)) return false;
+  return accept.split(',').some((range) => range.includes(PROBLEM_TYPE) && !NEVER.test(range));
+}
+
+/** Of the bodies of a profile. */
+export function contentTypeOf(profile: ErrorProfile): string {
+  return `${profile === 'problem' ? PROBLEM_TYPE : 'application/json'}; charset=utf-8`;
+}
 
 export type ErrorContext = { requestId: string; nowMs: number; profile: ErrorProfile };
 
@@ -13,6 +30,7 @@ export type ErrorContext = { requestId: string; nowMs: number; profile: ErrorPro
 export function errorBody(error: ApiError, context: ErrorContext): Record<string, unknown> {
   if (context.profile === 'flat') return { success: false, message: error.message };
   const { requestId } = context;
+  if (context.profile === 'problem') return problem(error, requestId);
   return {
     success: false,
     error: { code: error.code, message: error.message, hint: error.hint, request_id: requestId },
@@ -25,6 +43,22 @@ export function errorBody(error: ApiError, context: ErrorContext): Record<string
     validation_errors: error.options.validationErrors ?? [],
     details: error.options.details ?? null,
     ...error.options.extra,
+  };
+}
+
+function problem(error: ApiError, requestId: string): Record<string, unknown> {
+  const { validationErrors = [], details = null } = error.options;
+  return {
+    type: `/errors/${error.code}`,
+    title: error.code.replaceAll('_', ' '),
+    status: error.status,
+    detail: error.message,
+    instance: requestId,
+    code: error.code,
+    hint: error.hint,
+    request_id: requestId,
+    validation_errors: validationErrors,
+    details,
   };
 }
 
@@ -82,6 +116,11 @@ function fastifyRefusal(error: FastifyError): ApiError | null {
       return new ApiError('client_error', 'The request body is too large', {
         status: 413,
         hint: 'Send a smaller body.',
+      });
+    case 414:
+      return new ApiError('client_error', 'A part of the path is too long', {
+        status: 414,
+        hint: 'Send ids as they were given.',
       });
     case 415:
       return new ApiError('client_error', 'The content type is not supported', {

@@ -19,8 +19,15 @@ import type { Clock } from '../clock.ts';
 import { ApiError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Random } from '../random.ts';
+import { acceptUpgrades, wantsWebSocket } from '../websocket/upgrade.ts';
 import { answerClientError } from './client-error.ts';
-import { type ErrorProfile, errorBody, toApiError } from './error-body.ts';
+import {
+  contentTypeOf,
+  type ErrorProfile,
+  errorBody,
+  toApiError,
+  wantsProblem,
+} from './error-body.ts';
 import { createMethodIndex } from './method-index.ts';
 import { requestIdFrom } from './request-id.ts';
 
@@ -50,8 +57,8 @@ export type HttpServerOptions = {
   bodyLimitBytes: number;
   /** Addresses of proxies whose X-Forwarded-For is believed; none when absent. */
   trustedProxies?: readonly string[];
-  /** Which error body a path gets; `envelope` everywhere by default. */
-  profileOf?(path: string): ErrorProfile;
+  /** Which error body a path gets with a status; `envelope` everywhere by default. */
+  profileOf?(path: string, status: number): ErrorProfile;
   /** Runs with the raw body before its syntax is judged: the place for body signatures. */
   verifyBody?(request: FastifyRequest): Promise<void>;
 };
@@ -59,6 +66,9 @@ export type HttpServerOptions = {
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Long enough for any id of ours in a path; fastify's 100 would turn a long id into a 404. */
 const MAX_PARAM_LENGTH = 512;
+
+/** By then another process, or this one again, has taken over. */
+const RETRY_WHEN_CLOSED_SECONDS = '5';
 
 /** Creates the instance; the caller registers routes and listens. `/x` and `/x/` are served alike. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
@@ -70,6 +80,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: 'idle',
+    // Refused by `refuseWhileClosing` instead, with an error body like any other.
+    return503OnClosing: false,
     genReqId: (request) => requestIdFrom(request.headers, random),
     routerOptions: {
       ignoreTrailingSlash: true,
@@ -79,7 +91,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     clientErrorHandler: (error, socket) =>
       answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() }),
     // Node would answer a request without Host itself, with an empty body.
-    http: { requireHostHeader: false },
+    http: { requireHostHeader: false, shouldUpgradeCallback: wantsWebSocket },
     frameworkErrors: (error, request, reply) => {
       void reply.header('X-Request-Id', request.id);
       sendError(error, request, reply);
@@ -97,6 +109,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.addHook('onRequest', async (request, reply) => {
     void reply.header('X-Request-Id', request.id);
   });
+  refuseWhileClosing(server);
+  acceptUpgrades(server, clock);
   server.addHook('preValidation', async (request) => {
     await options.verifyBody?.(request);
     if (request.bodyError !== null) throw request.bodyError;
@@ -105,25 +119,54 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const refusal = toApiError(error);
     if (refusal.status >= 500) log.error({ err: error, request_id: request.id }, 'request failed');
-    const path = request.url.split('?', 1)[0] ?? '/';
-    const profile = options.profileOf?.(path) ?? 'envelope';
+    const profile = profileFor(request, refusal);
     void reply
       .status(refusal.status)
       .headers(refusal.options.headers ?? {})
-      .type('application/json; charset=utf-8')
+      .type(contentTypeOf(profile))
       .serializer(JSON.stringify)
       .send(errorBody(refusal, { requestId: request.id, nowMs: clock.now(), profile }));
   }
 
+  /** What is no path at all belongs to no group of routes. */
+  function profileFor(request: FastifyRequest, refusal: ApiError): ErrorProfile {
+    if (wantsProblem(request.headers.accept)) return 'problem';
+    const path = pathOf(request);
+    if (request.is404 && methods.methodsOf(path).length === 0) return 'envelope';
+    return options.profileOf?.(path, refusal.status) ?? 'envelope';
+  }
+
   server.setErrorHandler(sendError);
   server.setNotFoundHandler((request, reply) => {
-    const path = request.url.split('?', 1)[0] ?? '/';
-    const allowed = methods.methodsOf(path);
+    const allowed = methods.methodsOf(pathOf(request));
     if (allowed.length === 0) throw new ApiError('not_found', 'There is nothing at this path');
     void reply.header('Allow', allowed.join(', '));
     throw new ApiError('method_not_allowed', `This path does not take ${request.method}`);
   });
   return server;
+}
+
+/** What connections that were open already when the server began to close may still do: have their answer, and end. */
+function refuseWhileClosing(server: HttpServer): void {
+  let isClosing = false;
+  server.addHook('preClose', async () => {
+    isClosing = true;
+  });
+  // Or it would be kept for another request, and the end waited for its time-out.
+  server.server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    response.once('finish', () => {
+      if (isClosing) socket.end();
+    });
+  });
+  server.addHook('onRequest', async (_, reply) => {
+    if (!isClosing) return;
+    void reply.headers({ Connection: 'close', 'Retry-After': RETRY_WHEN_CLOSED_SECONDS });
+    throw new ApiError('upstream_unavailable', 'The service is stopping', { status: 503 });
+  });
+}
+
+function pathOf(request: FastifyRequest): string {
+  return request.url.split('?', 1)[0] ?? '/';
 }
 
 /** A parameter left empty counts as absent, as forms send it; a repeated one is an array for the schema to refuse. */

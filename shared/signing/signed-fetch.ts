@@ -1,9 +1,9 @@
 /** fetch with a signed request: how central, validator and tests call the gateway and the agent. */
 import type { Clock } from '../clock.ts';
-import { type Random, randomToken } from '../random.ts';
-import { canonicalRequest, SIGNATURE_HEADERS, sha256Hex } from './canonical-request.ts';
+import type { Random } from '../random.ts';
 import { MAX_SKEW_MS } from './request-verifier.ts';
-import { type Signer, toHex } from './sr25519.ts';
+import { signedHeaders } from './signed-headers.ts';
+import type { Signer } from './sr25519.ts';
 
 export type SignedFetchOptions = {
   /** Origin and path prefix, no slash at the end. */
@@ -28,8 +28,8 @@ export type OutgoingRequest = {
 /** Rejects as fetch does; any HTTP status is a response. */
 export type SignedFetch = (request: OutgoingRequest) => Promise<Response>;
 
-const NONCE_BYTES = 16;
-const MAX_REFUSAL_BYTES = 16_384;
+/** A longer answer is no refusal of ours. */
+export const MAX_REFUSAL_BYTES = 16_384;
 
 /** Signs again once when the server says `clock_or_restart`, with the server's time if that is near ours. */
 export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
@@ -37,9 +37,12 @@ export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
   return async (request) => {
     const first = await send(options, request, clock.now());
     if (first.status !== 401) return first;
-    const serverTimeMs = await serverTimeOf(first.clone());
-    if (serverTimeMs === null || Math.abs(serverTimeMs - clock.now()) > 2 * MAX_SKEW_MS)
-      return first;
+    const refusal = await first
+      .clone()
+      .text()
+      .catch(() => '');
+    const serverTimeMs = timeToSignAgain(refusal, clock.now());
+    if (serverTimeMs === null) return first;
     await first.body?.cancel();
     return send(options, request, serverTimeMs);
   };
@@ -51,39 +54,24 @@ function send(
   timestampMs: number,
 ): Promise<Response> {
   const url = new URL(options.baseUrl + request.path);
-  const body = request.body ?? '';
-  const parts = {
-    method: request.method,
-    rawPath: url.pathname,
-    rawQuery: url.search.slice(1),
-    bodySha256: sha256Hex(body),
-    timestampMs,
-    nonce: randomToken(options.random, NONCE_BYTES),
-    audience: options.audience,
-    signer: options.signer.hotkey,
-  };
-  const message = new TextEncoder().encode(canonicalRequest(parts));
+  const { method, body = '' } = request;
+  const signed = signedHeaders(options, { method, url, body, timestampMs });
   return fetch(url, {
-    method: request.method,
+    method,
     redirect: 'error',
     headers: {
       ...request.headers,
       ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
-      [SIGNATURE_HEADERS.signer]: parts.signer,
-      [SIGNATURE_HEADERS.timestamp]: String(timestampMs),
-      [SIGNATURE_HEADERS.nonce]: parts.nonce,
-      [SIGNATURE_HEADERS.audience]: parts.audience,
-      [SIGNATURE_HEADERS.bodySha256]: parts.bodySha256,
-      [SIGNATURE_HEADERS.signature]: toHex(options.signer.sign(message)),
+      ...signed,
     },
     ...(request.body === undefined ? {} : { body: request.body }),
     ...(request.signal === undefined ? {} : { signal: request.signal }),
   });
 }
 
-async function serverTimeOf(refusal: Response): Promise<number | null> {
-  const text = await refusal.text().catch(() => '');
-  if (text.length > MAX_REFUSAL_BYTES || !text.includes('clock_or_restart')) return null;
-  const time = /"server_time_ms":(\d{13})\b/.exec(text)?.[1];
-  return time === undefined ? null : Number(time);
+/** The server's time out of a refusal that asks for another signature, if it is near ours; else null. */
+export function timeToSignAgain(refusal: string, nowMs: number): number | null {
+  if (refusal.length > MAX_REFUSAL_BYTES || !refusal.includes('clock_or_restart')) return null;
+  const time = Number(/"server_time_ms":(\d{13})\b/.exec(refusal)?.[1]);
+  return Math.abs(time - nowMs) <= 2 * MAX_SKEW_MS ? time : null;
 }

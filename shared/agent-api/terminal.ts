@@ -1,0 +1,35 @@
+/**
+ * A pod's terminal on the wire: WebSocket messages in both directions (agent reference 12.3). Binary ones
+ * are the terminal's bytes, text ones are JSON notes.
+ */
+import { z } from 'zod';
+
+/** A message above this ends the socket with 1009, either way. */
+export const MAX_TERMINAL_MESSAGE_BYTES = 64 * 1024;
+
+const MAX_CELLS = 1_000;
+const Cells = z.coerce.number().int().min(1).max(MAX_CELLS);
+
+/** How the terminal begins. */
+export const TerminalQuery = z.object({
+  cols: Cells.default(80),
+  rows: Cells.default(24),
+  /** The terminal's type, for TERM. */
+  term: z
+    .string()
+    .regex(/^[\w.+-]{1,64}$/, 'Not a terminal type')
+    .default('xterm-256color'),
+});
+export type TerminalQuery = z.output<typeof TerminalQuery>;
+
+/** What a client may say beside what is typed. */
+export const TerminalRequest = z.strictObject({
+  type: z.literal('resize'),
+  cols: z.int().min(1).max(MAX_CELLS),
+  rows: z.int().min(1).max(MAX_CELLS),
+});
+export type TerminalRequest = z.output<typeof TerminalRequest>;
+
+/** The last message: the shell has ended. The socket's close with 1000 follows. */
+export const TerminalExit = z.object({ type: z.literal('exit'), code: z.int() });
+export type TerminalExit = z.output<typeof TerminalExit>;
