@@ -3,27 +3,38 @@ import { messageOf } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import { type Auth, registerAuth } from './auth/auth.ts';
+import { registerTerminalRoutes } from './exec/terminal.routes.ts';
+import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
+import { createDiskPercent } from './hardware/disk-percent.ts';
 import type { HostProbe } from './hardware/host-probe.ts';
 import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
 import { createInventoryService } from './hardware/inventory.service.ts';
+import { IMAGE_GC_INTERVAL_MS } from './images/image-gc.job.ts';
 import { registerLogRoutes } from './logs/log.routes.ts';
 import { createLogService } from './logs/log.service.ts';
 import { createMetricsJob, METRICS_INTERVAL_MS } from './metrics/metrics.job.ts';
 import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { FIREWALL_INTERVAL_MS } from './network/firewall.job.ts';
+import { registerNotebookRoutes } from './notebook/notebook.routes.ts';
+import { NOTEBOOK_INTERVAL_MS } from './notebook/notebook.service.ts';
 import { DISK_INTERVAL_MS } from './pods/disk-watch.job.ts';
+import { ORPHANS_INTERVAL_MS } from './pods/orphans.job.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPodCore, type PodCore, type PodCorePorts } from './pods/pod-core.ts';
 import { RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
+import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
+import { POD_USER } from './ssh/ssh.service.ts';
 import { createReadiness } from './system/readiness.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
 import { registerVerifyRoutes } from './verify/verify.routes.ts';
-import { createVerifyService } from './verify/verify.service.ts';
+import { createVerifyService, GPU_RUNTIME_INTERVAL_MS } from './verify/verify.service.ts';
 
-export type AgentPorts = Omit<PodCorePorts, 'onUnknownContainer' | 'onFirewallDrift'> & {
-  gpuDriver: GpuDriver;
+export type AgentPorts = Omit<
+  PodCorePorts,
+  'onFirewallDrift' | 'onOrphans' | 'onImageRemoved' | 'diskPercent'
+> & {
   hostProbe: HostProbe;
   /** Who may call. */
   auth: Auth;
@@ -39,8 +50,10 @@ export function createAgent(ports: AgentPorts) {
   const { clock, log, metrics, gpuDriver } = ports;
   const core = createPodCore({
     ...ports,
-    onUnknownContainer: metrics.foundUnknownContainer,
     onFirewallDrift: metrics.firewallDrifted,
+    onImageRemoved: metrics.removedImage,
+    diskPercent: createDiskPercent(clock, ports.engine),
+    onOrphans: metrics.setOrphans,
   });
   const { records, leases, reconcile, supervisor } = core;
   const logs = createLogService({
@@ -48,7 +61,18 @@ export function createAgent(ports: AgentPorts) {
     engine: ports.engine,
     podLogSource: async (podId) => {
       const row = records.get(podId);
-      return row === null ? null : { containerId: row.container_id, phase: row.phase };
+      if (row === null) return null;
+      const buildKey = core.buildKeyOf(row);
+      return { containerId: row.container_id, phase: row.phase, buildKey };
+    },
+    builds: core.imageCore.logs,
+  });
+  const terminals = createTerminalHost({
+    ...ports,
+    terminalPod(podId) {
+      const row = records.get(podId);
+      if (row === null || row.phase === 'removed') return null;
+      return { containerId: row.phase === 'running' ? row.container_id : null, user: POD_USER };
     },
   });
   const verify = createVerifyService({
@@ -59,7 +83,9 @@ export function createAgent(ports: AgentPorts) {
 
   const server = createServer(ports);
   registerPodRoutes(server, core.service);
+  registerNotebookRoutes(server, { notebooks: core.notebooks, pods: core.service });
   registerLogRoutes(server, { logs });
+  registerTerminalRoutes(server, terminals);
   registerVerifyRoutes(server, { verify });
   registerHostRoutes(server, ports, core, verify.gpuRuntimeTried);
 
@@ -68,9 +94,9 @@ export function createAgent(ports: AgentPorts) {
   let events = Promise.resolve();
   let gateway: { stop(): Promise<void> } | null = null;
 
-  function loop(name: string, intervalMs: number, run: () => Promise<void>): Loop {
+  function loop(name: string, intervalMs: number, run: () => Promise<unknown>): Loop {
     const onError = (error: unknown) => log.error({ err: error }, `${name} failed`);
-    return startLoop({ clock, intervalMs, run, onError });
+    return startLoop({ clock, intervalMs, run: async () => void (await run()), onError });
   }
 
   return {
@@ -83,26 +109,40 @@ export function createAgent(ports: AgentPorts) {
       const probesLeft = (error: unknown) =>
         log.warn({ detail: messageOf(error) }, 'probes of an earlier run may be left');
       verify.removeStaleProbes().catch(probesLeft);
+      const running = records.list().flatMap(({ container_id: id }) => (id === null ? [] : [id]));
+      const shellsLeft = (error: unknown) =>
+        log.warn({ detail: messageOf(error) }, 'shells of an earlier run may be left');
+      terminals.endLeftovers(running).catch(shellsLeft);
       const metricsJob = createMetricsJob({ metrics, records, leases, gpuDriver });
+      const relist = loop('reconcile', RECONCILE_INTERVAL_MS, () => reconcile.runOnce());
       loops = [
         loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),
-        loop('reconcile', RECONCILE_INTERVAL_MS, () => reconcile.runOnce()),
+        relist,
+        loop('orphans', ORPHANS_INTERVAL_MS, () => core.orphans.runOnce()),
+        loop('image clean-up', IMAGE_GC_INTERVAL_MS, () => core.imageCore.gc.runOnce()),
+        loop('notebooks', NOTEBOOK_INTERVAL_MS, () => core.notebooks.runOnce()),
+        loop('own sshd', OWN_SSHD_INTERVAL_MS, () => core.ownSshd.runOnce()),
         loop('disk watch', DISK_INTERVAL_MS, () => core.diskWatch.runOnce()),
+        ...core.gpuWork.map(({ name, intervalMs, run }) => loop(name, intervalMs, run)),
+        loop('gpu runtime', GPU_RUNTIME_INTERVAL_MS, () => verify.tryGpuRuntime()),
         loop('metrics', METRICS_INTERVAL_MS, () => metricsJob.runOnce()),
       ];
       core.ssh.publish();
       gateway = ports.gatewayLink.follow(() => core.ssh.exchangeTakenPorts());
-      events = reconcile.followEvents(stopping.signal);
+      events = reconcile.followEvents(stopping.signal, () => relist.wake());
     },
     /** Ends requests, loops and workers; pods keep running. */
     async stop(): Promise<void> {
       stopping.abort();
       logs.close();
+      await terminals.close();
       await server.close();
       await Promise.all([...loops.map((each) => each.stop()), events, supervisor.stop()]);
+      await core.notebooks.stop();
       await gateway?.stop();
       core.ssh.close();
       metrics.close();
+      ports.kernelLog.close();
     },
   };
 }
@@ -123,7 +163,7 @@ function createServer({ log, clock, random, auth }: AgentPorts): HttpServer {
 function registerHostRoutes(
   server: HttpServer,
   ports: AgentPorts,
-  { gpuLeases, portLeases, records, firewall, diskQuota }: PodCore,
+  { gpuLeases, gpuCordons, portLeases, records, firewall, diskQuota, orphans }: PodCore,
   gpuRuntimeTried: () => boolean | null,
 ): void {
   const { clock, executorId, engine, gpuDriver, metrics } = ports;
@@ -133,12 +173,17 @@ function registerHostRoutes(
     engine,
     gpu: gpuDriver,
     host: ports.hostProbe,
-    leasedBy: gpuLeases.holderOf,
+    gpuStanding: (device) => ({
+      leased_by: gpuLeases.holderOf(device.uuid),
+      lease_state: gpuLeases.stateOf(device.uuid),
+      cordoned: gpuCordons.shown(device),
+    }),
     ports: () => ({ ...ports.portRange, free: portLeases.freeCount() }),
     isolation: () => ({
       firewall: firewall.enforced() ? 'enforced' : 'unavailable',
       disk_quota: diskQuota.found(),
     }),
+    orphans: orphans.list,
     gpuRuntimeTried,
     onCollected: metrics.collected,
   });
@@ -153,8 +198,22 @@ function registerHostRoutes(
       database: { required: true, check: async () => `${records.list().length} pods` },
       firewall: { required: firewall.required, check: () => firewall.describe() },
       gpu: { required: false, check: () => describeGpus(gpuDriver) },
+      pods: {
+        required: false,
+        check: async () => describeOddities(records, orphans.list().length),
+      },
     }),
   });
+}
+
+/** A few words for /readyz; throws when something is there that only a person or a signed removal can settle. */
+function describeOddities(records: PodCore['records'], orphans: number): string {
+  let corrupt = 0;
+  records.list(() => {
+    corrupt += 1;
+  });
+  if (corrupt + orphans === 0) return 'all accounted for';
+  throw new Error(`${corrupt} corrupt rows, ${orphans} objects in the engine without a pod`);
 }
 
 /** A few words for /readyz; throws when the GPUs cannot be read. */

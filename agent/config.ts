@@ -4,6 +4,7 @@ import { parseConfig } from '#shared/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
+import { GPU_SPLITS } from './gpu/gpu-share.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
 import { formatCidr, parseCidr, parsePool } from './network/subnets.ts';
 
@@ -40,7 +41,7 @@ const TrustedKeys = z.string().transform((text, context): TrustedKey[] => {
   });
 });
 
-/** `NVIDIA H100 80GB HBM3*2, NVIDIA L40S` */
+/** `NVIDIA H100 80GB HBM3*2, NVIDIA L40S, NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]` */
 const SimulatedGpus = z.string().transform((text, context): string[] => {
   const names = parseSimulatedGpus(text);
   if (names === null) context.addIssue('Not a list like "NVIDIA L40S*2" of at most 64 GPUs');
@@ -63,6 +64,18 @@ const AddressRanges = z.string().transform((text, context): string[] => {
   return ranges.flatMap((range) => (range === null ? [] : [formatCidr(range)]));
 });
 
+/** `85-80` */
+const PercentRange = z
+  .string()
+  .regex(/^\d{1,3}-\d{1,3}$/, 'Not two percentages like 85-80')
+  .transform((text) => {
+    const [start = 0, stop = 0] = text.split('-').map(Number);
+    return { start, stop };
+  })
+  .refine(({ start, stop }) => stop >= 10 && stop < start && start <= 99, {
+    message: 'Both must lie in 10-99, the first above the second',
+  });
+
 const Schema = z.object({
   AGENT_EXECUTOR_ID: z.uuid('Not a UUID'),
   AGENT_HOME: z.string().startsWith('/', 'Not an absolute path').default('/var/lib/podwright'),
@@ -75,11 +88,15 @@ const Schema = z.object({
   AGENT_TRUSTED_KEYS: TrustedKeys.default([]),
   AGENT_GPU: z.enum(GPU_MODES).default('auto'),
   AGENT_SIMULATED_GPUS: SimulatedGpus.default(['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3']),
+  AGENT_GPU_SPLIT: z.enum(GPU_SPLITS).default('any'),
+  AGENT_MIN_GPU_COUNT: z.coerce.number('Not a number').int().min(0).max(64).default(0),
   AGENT_NVIDIA_SMI: z.string().default('nvidia-smi'),
   AGENT_BUSYBOX: z.string().default('/bin/busybox'),
   AGENT_DOCKER_SOCKET: z.string().optional(),
   AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),
   AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
+  AGENT_IMAGE_GC: PercentRange.default({ start: 85, stop: 80 }),
+  AGENT_POLICY: z.string().startsWith('/', 'Not an absolute path').optional(),
   AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   AGENT_EXIT_WITH_PARENT: z.stringbool().default(false),
 });
@@ -112,11 +129,16 @@ AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (
 AGENT_REQUIRE_FIREWALL    start nothing where pods cannot be fenced in (false)
 AGENT_TRUSTED_KEYS        who may call: ss58=role+role,ss58=role (nobody)
 AGENT_GPU                 auto, nvidia, simulated or none (auto)
-AGENT_SIMULATED_GPUS      what simulated GPUs are called (NVIDIA H100 80GB HBM3*2)
+AGENT_SIMULATED_GPUS      what simulated GPUs are called (NVIDIA H100 80GB HBM3*2); split by MIG:
+                          NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]
+AGENT_GPU_SPLIT           any, or whole: all GPUs of the host to one pod (any)
+AGENT_MIN_GPU_COUNT       GPUs that a pod has at least (0: pods without any too)
 AGENT_NVIDIA_SMI          path of nvidia-smi (nvidia-smi)
 AGENT_BUSYBOX             static busybox for the built-in image (/bin/busybox)
 AGENT_DOCKER_SOCKET       the engine's socket (DOCKER_HOST, or /var/run/docker.sock)
 AGENT_MEMORY_RESERVE_MIB  memory kept from pods (1024)
 AGENT_ALLOW_LOCAL_REGISTRIES  let pods use images of registries at private addresses (false)
+AGENT_IMAGE_GC            percent of the disk at which unused images go, and at which that ends (85-80)
+AGENT_POLICY              the provider's policy, a JSON file (none)
 AGENT_LOG_LEVEL           fatal, error, warn, info, debug, trace or silent (info)
 AGENT_EXIT_WITH_PARENT    end when the parent process ends (false)`;

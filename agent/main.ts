@@ -1,6 +1,7 @@
 /** The agent's process: environment -> real adapters -> createAgent -> listen. */
 import { existsSync, readFileSync } from 'node:fs';
 import { cpus, totalmem, uptime } from 'node:os';
+import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
@@ -12,20 +13,32 @@ import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
 import { type AgentConfig, CONFIG_HELP, dockerSocketOf, readConfig } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
+import { endLeftoverTask } from './docker/leftover-task.ts';
+import { createRunInContainer } from './docker/run-in-container.ts';
 import { chooseGpuDriver } from './gpu/choose-gpu-driver.ts';
 import { createGpuSource } from './gpu/gpu-source.ts';
+import { createKernelLog } from './gpu/kernel-log.ts';
 import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
-import { createHostProbe } from './hardware/host-probe.ts';
+import { createHostProbe, readBootId } from './hardware/host-probe.ts';
+import { readNumaNodes } from './hardware/numa.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import type { Firewall } from './network/firewall.ts';
 import { createIptablesFirewall } from './network/iptables-firewall.ts';
 import { hostResolvers } from './network/resolvers.ts';
 import { removeAll } from './pods/remove-all.ts';
+import {
+  NO_POLICY,
+  PolicyError,
+  type ProviderPolicy,
+  readPolicyFile,
+} from './policy/policy-file.ts';
 import { probePort } from './ports/port-probe.ts';
 import { gatewayPaths } from './ssh/gateway-files.ts';
 import { createGatewayLink } from './ssh/gateway-link.ts';
+import { createKeyFolders } from './ssh/key-folders.ts';
 import { prepareSftpFolder } from './ssh/sftp-folder.ts';
 import { openHome } from './store/database.ts';
+import { openSecretKey } from './store/secret-key.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
@@ -34,10 +47,11 @@ const SHUTDOWN_MS = 10_000;
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
-const HELP = `Usage: agent/main.ts [remove-all | --help | --version | --check-config]
+const HELP = `Usage: agent/main.ts [doctor | remove-all | --help | --version | --check-config]
 
-The Podwright agent. Without an argument it runs; remove-all removes every pod of this executor from
-the Docker engine, while the agent is stopped. It is configured by environment variables:
+The Podwright agent. Without an argument it runs; doctor looks over this host and says what to mend
+(doctor --help); remove-all removes every pod of this executor from the Docker engine, while the agent
+is stopped. It is configured by environment variables:
 
 ${CONFIG_HELP}
 `;
@@ -52,7 +66,18 @@ function configOrExit(): AgentConfig {
   }
 }
 
+function policyOrExit(path: string | undefined): ProviderPolicy {
+  try {
+    return path === undefined ? NO_POLICY : readPolicyFile(path);
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    process.stderr.write(`podwright-agent: ${error.message}\n`);
+    process.exit(2);
+  }
+}
+
 async function run(config: AgentConfig): Promise<void> {
+  const policy = policyOrExit(config.AGENT_POLICY);
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
   const firewall = firewallOf(config);
@@ -77,8 +102,15 @@ async function run(config: AgentConfig): Promise<void> {
     log,
     database: home.database,
     engine: createDockerodeEngine({ socketPath, clock }),
+    endLeftoverTask,
+    execEngine: async () =>
+      (await import('./docker/exec.ts')).createExecEngine({ socketPath, clock }),
     gpuDriver,
-    gpus: createGpuSource(gpuDriver, smi),
+    gpus: createGpuSource(gpuDriver),
+    gpuShare: { split: config.AGENT_GPU_SPLIT, minimum: config.AGENT_MIN_GPU_COUNT },
+    kernelLog: createKernelLog(),
+    numaNodes: readNumaNodes,
+    runInContainer: createRunInContainer({ socketPath, clock }),
     hostProbe: createHostProbe({ clock }),
     probePort,
     auth: createAuth({ clock, executorId, keys: config.AGENT_TRUSTED_KEYS, log, metrics }),
@@ -88,14 +120,20 @@ async function run(config: AgentConfig): Promise<void> {
     firewall,
     firewallRequired: config.AGENT_REQUIRE_FIREWALL,
     busyboxPath: config.AGENT_BUSYBOX,
+    secret: openSecretKey(config.AGENT_HOME, systemRandom),
+    imageMarks: config.AGENT_IMAGE_GC,
+    buildsFolder: join(config.AGENT_HOME, 'builds'),
     gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
+    keyFolders: createKeyFolders(gatewayPaths(config.AGENT_HOME).keys),
     sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),
     host: {
       memoryBytes: totalmem(),
       memoryReserveBytes: config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
       cpuCores: cpus().length,
       localRegistries: config.AGENT_ALLOW_LOCAL_REGISTRIES,
+      policy,
       bootMs: clock.now() - uptime() * MS_PER_SECOND,
+      bootId: readBootId(),
     },
   });
 
@@ -144,18 +182,33 @@ async function removeEverything(config: AgentConfig): Promise<void> {
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
-  const { containers, networks, firewallProblem } = await removeAll({
+  const { containers, networks, images, firewallProblem } = await removeAll({
     engine,
     executorId: config.AGENT_EXECUTOR_ID,
     firewall: firewallOf(config),
   });
   home.close();
-  process.stdout.write(`removed ${containers} containers and ${networks} networks\n`);
+  const networksAndImages = `${networks} networks and ${images} images built here`;
+  process.stdout.write(`removed ${containers} containers, ${networksAndImages}\n`);
   if (firewallProblem !== null) {
     process.stderr.write(`firewall rules may be left: ${firewallProblem}\n`);
   }
   // The engine's idle connections would keep the process for a while.
   process.exit(0);
+}
+
+/** Loaded only here: a running agent has no use for it. */
+async function examineHost(args: readonly string[]): Promise<never> {
+  const { runDoctor } = await import('./doctor/run-doctor.ts');
+  const { stdout, stderr, env } = process;
+  const ports = { clock: systemClock, random: systemRandom, runCommand, environment: env };
+  const status = await runDoctor(args, ports, {
+    out: (text) => stdout.write(text),
+    error: (text) => stderr.write(text),
+    colours: stdout.isTTY === true && !env['NO_COLOR'],
+  });
+  // A question that nobody answers would keep the process.
+  process.exit(status);
 }
 
 /** Pods keep running; the next start finds them by their labels. */
@@ -198,11 +251,14 @@ switch (process.argv[2]) {
   case 'remove-all':
     await removeEverything(configOrExit());
     break;
+  case 'doctor':
+    await examineHost(process.argv.slice(3));
+    break;
   case '--version':
     process.stdout.write(`${VERSION}\n`);
     break;
   case '--check-config':
-    configOrExit();
+    policyOrExit(configOrExit().AGENT_POLICY);
     process.stdout.write('configuration accepted\n');
     break;
   case '--help':

@@ -28,7 +28,7 @@ it('opens the public paths for reading only, and nothing that is on no list', ()
     expect([rolesFor('GET', path), rolesFor('HEAD', path)]).toEqual(['public', 'public']);
     expect(rolesFor('POST', path)).toBeNull();
   }
-  expect(rolesFor('GET', '/v1/pods/:id/exec')).toBeNull();
+  expect(rolesFor('GET', '/v1/pods/:id/files')).toBeNull();
   expect(rolesFor('HEAD', '/v1/inventory')).toBeNull();
   expect(rolesFor('GET', '')).toBeNull();
 });

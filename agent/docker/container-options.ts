@@ -43,6 +43,8 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
       MemorySwap: spec.limits.memoryBytes,
       NanoCpus: Math.round(spec.limits.cpuCores * NANO_CPUS_PER_CORE),
       PidsLimit: spec.limits.pids,
+      ...(spec.limits.cpus === undefined ? {} : { CpusetCpus: spec.limits.cpus }),
+      ...(spec.limits.memoryNodes === undefined ? {} : { CpusetMems: spec.limits.memoryNodes }),
       ...(spec.limits.shmBytes > 0 ? { ShmSize: spec.limits.shmBytes } : {}),
       ...(spec.limits.diskBytes === undefined
         ? {}

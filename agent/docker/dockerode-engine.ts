@@ -1,6 +1,5 @@
 /** ContainerEngine over dockerode, which is known to nothing outside this folder. */
 import { Agent } from 'node:http';
-import { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { containerOptions } from './container-options.ts';
@@ -12,18 +11,18 @@ import {
   ContainerSizeAnswer,
   CreatedAnswer,
   EventAnswer,
-  ImageAnswer,
   InfoAnswer,
   NetworkAnswer,
   WaitAnswer,
 } from './engine-answers.ts';
 import { createEngineCall, DEADLINES_MS, orAborted, unless } from './engine-call.ts';
-import { toEngineError, toPullError } from './engine-errors.ts';
-import { jsonLines, logFrames, withIdleLimit } from './engine-stream.ts';
+import { toEngineError } from './engine-errors.ts';
+import { createEngineImages } from './engine-images.ts';
+import { bytesOf, jsonLines, logFrames } from './engine-stream.ts';
 import { loadDockerode } from './load-dockerode.ts';
-import { followPull, PULL_IDLE_MS, PullRecord } from './pull.ts';
 
 const MS_PER_SECOND = 1_000;
+const DEFAULT_NETWORK = 'bridge';
 const Dockerode = await loadDockerode();
 
 /** Talks to the engine behind a Unix socket; connects on the first call. */
@@ -57,46 +56,19 @@ export function createDockerodeEngine(options: {
     );
 
   return {
-    // dockerode takes no signal for these three: past the deadline the request itself is left alone.
+    // dockerode takes no signal for these: past the deadline the request itself is left alone.
     async ping() {
       await call(DEADLINES_MS.inspect, Anything, () => docker.ping());
     },
     info: () => call(DEADLINES_MS.inspect, InfoAnswer, () => docker.info()),
-    inspectImage: (reference) =>
-      unless(
-        ['not_found'],
-        null,
-        call(DEADLINES_MS.inspect, ImageAnswer, () => docker.getImage(reference).inspect()),
-      ),
-    async pullImage(reference, onProgress, signal) {
-      const ended = new AbortController();
-      const abortSignal = AbortSignal.any([signal, ended.signal]);
-      try {
-        const stream = await orAborted(
-          docker.createImage({ fromImage: withTag(reference), abortSignal }),
-          signal,
-        );
-        const records = jsonLines(bytesOf(stream), PullRecord);
-        await orAborted(
-          followPull(withIdleLimit(records, clock, PULL_IDLE_MS), onProgress),
-          signal,
-        );
-      } catch (error) {
-        throw pullFailure(error, signal);
-      } finally {
-        // Closes the connection, which is how the engine learns that nobody wants the image any more.
-        ended.abort();
-      }
-    },
-    async importImage(tar, reference, changes) {
-      const [repo = '', tag = ''] = splitTag(reference);
-      await call(DEADLINES_MS.import, Anything, async (abortSignal) => {
-        const query = { fromSrc: '-', repo, tag, changes };
-        const importing = { _query: query, abortSignal };
-        const stream = await docker.importImage(Readable.from(tar), importing);
-        const records = jsonLines(bytesOf(stream), PullRecord);
-        await followPull(records, () => undefined);
-      });
+    ...createEngineImages(docker, call, clock),
+    async startedMs() {
+      // The engine makes its default network anew at each start, unless containers have outlived the last.
+      const bridge = call(DEADLINES_MS.inspect, NetworkAnswer, () =>
+        docker.getNetwork(DEFAULT_NETWORK).inspect(),
+      );
+      const found = await unless(['not_found'], null, bridge);
+      return found?.createdMs ?? 0;
     },
 
     async ensureNetwork(name, labels, { subnet, bridgeName }) {
@@ -125,6 +97,13 @@ export function createDockerodeEngine(options: {
         if (found === undefined) throw error;
         return { id: found.id };
       }
+    },
+    async connectNetwork(name, containerId) {
+      await call(DEADLINES_MS.network, Anything, (abortSignal) => {
+        // A variable, for dockerode's types do not know the signal.
+        const options = { Container: containerId, abortSignal };
+        return docker.getNetwork(name).connect(options);
+      });
     },
     listNetworks,
     async removeNetwork(nameOrId) {
@@ -164,6 +143,13 @@ export function createDockerodeEngine(options: {
       await unless(['not_found'], undefined, removed);
     },
     inspectContainer,
+    async limitPids(id, pids) {
+      const limited = call(DEADLINES_MS.inspect, Anything, (abortSignal) =>
+        docker.getContainer(id).update({ PidsLimit: pids, abortSignal }),
+      );
+      // It may have ended meanwhile, which the engine tells as a conflict.
+      await unless(['not_found', 'conflict'], undefined, limited);
+    },
     async containerDiskBytes(id) {
       const size = call(DEADLINES_MS.size, ContainerSizeAnswer, (abortSignal) => {
         // A variable, for dockerode's types do not know the option.
@@ -211,10 +197,11 @@ export function createDockerodeEngine(options: {
         if (!signal.aborted) throw toEngineError(error);
       }
     },
-    async *events(labels, signal) {
+    async *events(labels, signal, onOpen) {
       try {
         const filters = JSON.stringify({ type: ['container'], ...labelFilter(labels) });
         const stream = await docker.getEvents({ filters, abortSignal: signal });
+        onOpen?.();
         yield* jsonLines(bytesOf(stream), EventAnswer);
       } catch (error) {
         if (!signal.aborted) throw toEngineError(error);
@@ -224,27 +211,8 @@ export function createDockerodeEngine(options: {
   };
 }
 
-/** dockerode's types know streams only by their old interface, which may also give text. */
-async function* bytesOf(stream: NodeJS.ReadableStream): AsyncGenerator<Uint8Array> {
-  for await (const chunk of stream) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-}
-
 function labelFilter(labels: Record<string, string>): { label: string[] } {
   return { label: Object.entries(labels).map(([name, value]) => `${name}=${value}`) };
-}
-
-/** Without a tag the engine would pull every tag there is. */
-function withTag(reference: string): string {
-  return reference.includes('@') || splitTag(reference).length > 1
-    ? reference
-    : `${reference}:latest`;
-}
-
-/** `[repository, tag]`, or `[repository]`; a colon before the last slash belongs to a port. */
-function splitTag(reference: string): string[] {
-  const at = reference.lastIndexOf(':');
-  if (at === -1 || reference.indexOf('/', at) !== -1) return [reference];
-  return [reference.slice(0, at), reference.slice(at + 1)];
 }
 
 /** 304 means that the container is in the wanted state already. */
@@ -255,13 +223,4 @@ async function unlessUnchanged(work: Promise<unknown>): Promise<unknown> {
     if (error instanceof Error && 'statusCode' in error && error.statusCode === 304) return null;
     throw error;
   }
-}
-
-/** A refusal before the stream began carries a status; its words are those of the registry all the same. */
-function pullFailure(error: unknown, signal: AbortSignal): EngineError {
-  if (signal.aborted) return new EngineError('deadline', 'the pull was ended', { cause: error });
-  const known = toEngineError(error);
-  return known.kind === 'unavailable' || known.kind.startsWith('image_')
-    ? known
-    : toPullError(known.message, error);
 }

@@ -1,7 +1,8 @@
 /** The parts of the engine's answers that we read, and how they become the port's types. */
 import { z } from 'zod';
+import { ImageDigest } from '#shared/agent-api/pod.ts';
 import { parseIsoTime } from '#shared/clock.ts';
-import type { ContainerState, EngineEvent, EngineInfo } from './engine.ts';
+import type { ContainerState, EngineEvent, EngineInfo, NetworkState } from './engine.ts';
 import { LABELS } from './engine.ts';
 
 const Labels = z
@@ -37,16 +38,37 @@ export const InfoAnswer = z
   );
 
 export const ImageAnswer = z
-  .object({ Id: z.string(), RepoDigests: z.array(z.string()).nullish(), Size: z.number() })
+  .object({
+    Id: z.string(),
+    RepoDigests: z.array(z.string()).nullish(),
+    Size: z.number(),
+    Config: z.object({ OnBuild: z.array(z.string()).nullish() }).nullish(),
+  })
   .transform((image) => ({
     id: image.Id,
     repoDigests: image.RepoDigests ?? [],
     sizeBytes: image.Size,
+    onBuild: image.Config?.OnBuild ?? [],
   }));
 
+export const ImageListAnswer = z
+  .array(z.object({ Id: z.string() }))
+  .transform((images) => images.map(({ Id }) => Id));
+
+export const DistributionAnswer = z
+  .object({ Descriptor: z.object({ digest: ImageDigest }) })
+  .transform(({ Descriptor }) => Descriptor.digest);
+
 export const NetworkAnswer = z
-  .object({ Id: z.string(), Name: z.string(), Labels })
-  .transform((network) => ({ id: network.Id, name: network.Name, labels: network.Labels }));
+  .object({ Id: z.string(), Name: z.string(), Labels, Created: Time.default(0) })
+  .transform(
+    ({ Id, Name, Labels: labels, Created }): NetworkState => ({
+      id: Id,
+      name: Name,
+      labels,
+      createdMs: Created,
+    }),
+  );
 
 /** Absent while nothing was written. */
 export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });
@@ -57,9 +79,11 @@ export const ContainerAnswer = z
     Id: z.string(),
     Name: z.string(),
     Image: z.string(),
+    Created: Time.default(0),
     LogPath: z.string().default(''),
     HostConfig: z.object({ LogConfig: z.object({ Type: z.string() }) }),
     Config: z.object({ Labels }),
+    NetworkSettings: z.object({ Networks: z.record(z.string(), z.unknown()).nullish() }).nullish(),
     State: z.object({
       Status: z.enum(['created', 'running', 'paused', 'restarting', 'exited', 'dead', 'removing']),
       ExitCode: z.int(),
@@ -70,7 +94,17 @@ export const ContainerAnswer = z
     }),
   })
   .transform(
-    ({ Id, Name, Image, LogPath, HostConfig, Config, State }): ContainerState => ({
+    ({
+      Id,
+      Name,
+      Image,
+      Created,
+      LogPath,
+      HostConfig,
+      Config,
+      State,
+      NetworkSettings,
+    }): ContainerState => ({
       id: Id,
       name: Name.replace(/^\//, ''),
       labels: Config.Labels,
@@ -81,6 +115,8 @@ export const ContainerAnswer = z
       startedMs: State.StartedAt,
       finishedMs: State.FinishedAt,
       imageId: Image,
+      createdMs: Created,
+      networks: Object.keys(NetworkSettings?.Networks ?? {}),
       // Other drivers have a cache of theirs under such a name, in another form.
       logPath: HostConfig.LogConfig.Type === 'json-file' ? LogPath : '',
     }),

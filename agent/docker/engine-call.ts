@@ -16,6 +16,10 @@ export const DEADLINES_MS = {
   /** Added to the grace that the container is given. */
   stop: 10_000,
   import: 60_000,
+  /** The engine asks a registry meanwhile. */
+  registry: 60_000,
+  /** Deletes the files of all layers. */
+  removeImage: 300_000,
 } as const;
 
 export type EngineCall = ReturnType<typeof createEngineCall>;

@@ -25,11 +25,17 @@ const UNREACHABLE_CODES = new Set([
 /** First match wins. The engine says 500 for nearly everything, so the text decides. */
 const TEXTS: readonly [RegExp, EngineErrorKind][] = [
   [/port is already allocated|address already in use/i, 'port_busy'],
+  [/^task [0-9a-f]{64}: already exists/, 'task_left'],
   [/pool overlaps|overlapping IPv4/i, 'subnet_taken'],
-  [/could not select device driver|nvidia|\bcdi\b|unresolvable .*device/i, 'device'],
+  // Not every text with the name in it: images begin with /opt/nvidia/nvidia_entrypoint.sh.
+  [
+    /could not select device driver|nvidia-(?:container|ctk|smi|modeset|uvm)|libnvidia|\bcdi\b|unresolvable .*device/i,
+    'device',
+  ],
 ];
 
 const PULL_TEXTS: readonly [RegExp, EngineErrorKind][] = [
+  [/verification failed for digest|unexpected (?:commit )?digest/i, 'image_digest_mismatch'],
   [/toomanyrequests|too many requests|rate limit/i, 'image_rate_limited'],
   [/no space left on device|disk quota exceeded/i, 'image_no_space'],
   [/unauthorized|authentication required|denied|forbidden|no basic auth/i, 'image_auth'],

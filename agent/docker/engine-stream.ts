@@ -1,4 +1,4 @@
-/** Streams of the engine: JSON lines (pulls, imports, events) and the log's frames, bounded and typed. */
+/** Streams of the engine: JSON lines (pulls, builds, imports, events) and the log's frames, bounded and typed. */
 import type { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { EngineError, type LogChunk } from './engine.ts';
@@ -7,6 +7,11 @@ import { EngineError, type LogChunk } from './engine.ts';
 const MAX_LINE_CHARS = 1024 * 1024;
 const HEADER_BYTES = 8;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
+
+/** dockerode's types know streams only by their old interface, which may also give text. */
+export async function* bytesOf(stream: NodeJS.ReadableStream): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+}
 
 /** The lines of a stream that fit `schema`, in order; others are left out. */
 export async function* jsonLines<T>(

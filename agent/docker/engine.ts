@@ -4,7 +4,8 @@
  *
  * Every method takes its own deadline from the implementation and rejects with EngineError only.
  */
-import type { PullProgress } from '#shared/agent-api/pod.ts';
+import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
+import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 
 /** Labels of every object that we create; an object without `managed` is never touched. */
 export const LABELS = {
@@ -14,14 +15,18 @@ export const LABELS = {
   pod: 'io.podwright.pod',
   generation: 'io.podwright.generation',
   specHash: 'io.podwright.spec-hash',
+  /** Of everything that a build makes: which one it was. */
+  build: 'io.podwright.build',
 } as const;
 
 /**
  * - `unavailable`: the engine does not answer; nothing is known of its objects.
  * - `not_found`, `conflict` (name taken), `port_busy`, `device` (GPU request refused), `deadline`
+ * - `task_left`: the runtime still has something of a container that does not run for the engine
  * - `subnet_taken`: another network of the engine has addresses in it
  * - `image_auth`, `image_not_found`, `image_rate_limited`, `image_no_space`, `image_stalled`,
- *   `image_unreachable`: pulls only
+ *   `image_unreachable`, `image_digest_mismatch`: pulls only
+ * - `build`: a step of a Dockerfile failed
  * - `refused`: anything else that the engine will not do; repeating will not help
  */
 export type EngineErrorKind =
@@ -29,6 +34,7 @@ export type EngineErrorKind =
   | 'not_found'
   | 'conflict'
   | 'port_busy'
+  | 'task_left'
   | 'subnet_taken'
   | 'device'
   | 'deadline'
@@ -38,6 +44,8 @@ export type EngineErrorKind =
   | 'image_no_space'
   | 'image_stalled'
   | 'image_unreachable'
+  | 'image_digest_mismatch'
+  | 'build'
   | 'refused';
 
 export class EngineError extends Error {
@@ -67,6 +75,9 @@ export type ContainerSpec = {
   gpuUuids: readonly string[];
   limits: {
     cpuCores: number;
+    /** Only these processors, and memory of these nodes, as the kernel writes sets. */
+    cpus?: string;
+    memoryNodes?: string;
     memoryBytes: number;
     shmBytes: number;
     pids: number;
@@ -94,8 +105,20 @@ export type ContainerState = {
   startedMs: number;
   finishedMs: number;
   imageId: string;
+  /** When it was made. */
+  createdMs: number;
+  /** Names of the networks that it is in; after a removal by force there may be none. */
+  networks: readonly string[];
   /** The engine's file of its output, on the engine's host; empty when its log driver keeps no json-file. */
   logPath: string;
+};
+
+export type NetworkState = {
+  id: string;
+  name: string;
+  labels: Record<string, string>;
+  /** When it was made. */
+  createdMs: number;
 };
 
 export type EngineInfo = {
@@ -110,7 +133,31 @@ export type EngineInfo = {
   seccomp: boolean;
 };
 
-export type ImageState = { id: string; repoDigests: readonly string[]; sizeBytes: number };
+export type ImageState = {
+  id: string;
+  repoDigests: readonly string[];
+  sizeBytes: number;
+  /** Instructions that run in every build on top of it. */
+  onBuild: readonly string[];
+};
+
+export type PullOptions = {
+  /** For the registry of the image. */
+  auth?: RegistryAuth | undefined;
+  onProgress(progress: PullProgress): void;
+};
+
+/** A build whose context is one file. */
+export type BuildSpec = {
+  /** A tar archive with the file `Dockerfile`. */
+  context: AsyncIterable<Uint8Array>;
+  /** The name that the image gets. */
+  reference: string;
+  /** The network of its steps; null for none. */
+  network: string | null;
+  /** Of each step. */
+  limits: { cpuCores: number; memoryBytes: number; shmBytes: number };
+};
 
 /** A raw chunk of a container's output: one or several lines, or part of one. */
 export type LogChunk = { stream: 'stdout' | 'stderr'; data: Uint8Array };
@@ -121,15 +168,32 @@ export type ContainerEngine = {
   /** Resolves when the engine answers. */
   ping(): Promise<void>;
   info(): Promise<EngineInfo>;
+  /** When the engine was last started, by its own clock; 0 when that cannot be told. */
+  startedMs(): Promise<number>;
 
   /** Null when there is no such image. */
   inspectImage(reference: string): Promise<ImageState | null>;
-  /** Pulls `reference` (a tag, or `name@digest`) and reports progress; aborting ends the pull. */
-  pullImage(
+  /** The digest that the registry has for `reference` now, if it lets this login have it; nothing is pulled. */
+  resolveDigest(
     reference: string,
-    onProgress: (progress: PullProgress) => void,
+    auth: RegistryAuth | undefined,
     signal: AbortSignal,
-  ): Promise<void>;
+  ): Promise<string>;
+  /** Pulls `reference` (a tag, or `name@digest`) and reports progress; aborting ends the pull. */
+  pullImage(reference: string, options: PullOptions, signal: AbortSignal): Promise<void>;
+  /** Ids of the images that carry all of `labels`; `unused` leaves out those with a name or with children. */
+  listImages(filter: { labels?: Record<string, string>; unused?: boolean }): Promise<string[]>;
+  /**
+   * Takes away the name `reference`, or the image of that id if it has none; the content goes with the
+   * last name. Missing is success, `conflict`: a container was made from it, or another image builds on it.
+   */
+  removeImage(reference: string): Promise<void>;
+  /** The new image's id. Fails with `build` when a step does; aborting ends the build. */
+  buildImage(
+    spec: BuildSpec,
+    onOutput: (text: string) => void,
+    signal: AbortSignal,
+  ): Promise<string>;
   /** Makes an image from a root file system tar, for the built-in image that works offline. */
   importImage(
     tar: AsyncIterable<Uint8Array>,
@@ -146,10 +210,10 @@ export type ContainerEngine = {
     labels: Record<string, string>,
     place: NetworkPlace,
   ): Promise<{ id: string }>;
-  /** Names of the networks that carry all of `labels`. */
-  listNetworks(
-    labels: Record<string, string>,
-  ): Promise<{ id: string; name: string; labels: Record<string, string> }[]>;
+  /** Puts a running container into a network, where its ports are published. */
+  connectNetwork(name: string, containerId: string): Promise<void>;
+  /** The networks that carry all of `labels`. */
+  listNetworks(labels: Record<string, string>): Promise<NetworkState[]>;
   /** Missing is success. */
   removeNetwork(nameOrId: string): Promise<void>;
 
@@ -163,6 +227,8 @@ export type ContainerEngine = {
   removeContainer(id: string): Promise<void>;
   /** Null when missing. */
   inspectContainer(idOrName: string): Promise<ContainerState | null>;
+  /** Bounds the processes of a running container. Missing is success. */
+  limitPids(id: string, pids: number): Promise<void>;
   /** Bytes that it has written outside its volumes; null when missing. Slow: the engine walks the files. */
   containerDiskBytes(id: string): Promise<number | null>;
   /** All containers, in any state, that carry all of `labels`. */
@@ -177,6 +243,13 @@ export type ContainerEngine = {
     signal: AbortSignal,
   ): AsyncIterable<LogChunk>;
 
-  /** Container events of objects with `labels` until the signal aborts or the engine goes away (then it throws). */
-  events(labels: Record<string, string>, signal: AbortSignal): AsyncIterable<EngineEvent>;
+  /**
+   * Container events of objects with `labels` until the signal aborts or the engine goes away (then it
+   * throws). `onOpen`: from now on none is missed.
+   */
+  events(
+    labels: Record<string, string>,
+    signal: AbortSignal,
+    onOpen?: () => void,
+  ): AsyncIterable<EngineEvent>;
 };

@@ -16,6 +16,8 @@ export type ExecRequest = {
   user: string;
   /** With a terminal both outputs are one. */
   tty: boolean;
+  /** Told before it starts what the engine calls it, so that it can be found again after our restart. */
+  onCreated?(execId: string): void;
 };
 
 export type OutputChunk = { stream: 'stdout' | 'stderr'; data: Uint8Array };
@@ -26,11 +28,14 @@ export type ExecProcess = {
   /** Ends with the process; not read, it makes the process wait. */
   output: AsyncIterable<OutputChunk>;
   resize(size: { rows: number; columns: number }): Promise<void>;
-  /** `exitCode` is null while it runs; `pid` is the host's, 0 before the start. */
+  /** `exitCode` is null until it has ended; `pid` is the host's, 0 until it runs, a moment after `start`. */
   inspect(): Promise<ExecState>;
   /** Drops the connection; the process goes on. */
   close(): void;
 };
+
+/** A process that nobody listens to. */
+export type DetachedRequest = Omit<ExecRequest, 'tty'>;
 
 export type ExecState = z.output<typeof ExecAnswer>;
 export type ExecEngine = ReturnType<typeof createExecEngine>;
@@ -40,7 +45,7 @@ const Dockerode = await loadDockerode();
 const ExecAnswer = z
   .object({ Running: z.boolean(), ExitCode: z.int().nullable(), Pid: z.int() })
   .transform(({ Running, ExitCode, Pid }) => ({
-    exitCode: Running ? null : (ExitCode ?? 0),
+    exitCode: Running ? null : ExitCode,
     pid: Pid,
   }));
 
@@ -68,13 +73,11 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
   const docker = new Dockerode(connection);
 
   return {
-    async start({ containerId, tty, ...request }: ExecRequest): Promise<ExecProcess> {
+    async start({ containerId, tty, onCreated, ...request }: ExecRequest): Promise<ExecProcess> {
       const container = docker.getContainer(containerId);
       const { exec } = await call(DEADLINES_MS.create, Created, async (abortSignal) => ({
         exec: await container.exec({
-          Cmd: [...request.argv],
-          Env: Object.entries(request.environment).map(([name, value]) => `${name}=${value}`),
-          User: request.user,
+          ...execOptions(request),
           Tty: tty,
           AttachStdin: true,
           AttachStdout: true,
@@ -82,6 +85,7 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
           abortSignal,
         }),
       }));
+      onCreated?.(exec.id);
       const { socket } = await call(DEADLINES_MS.start, Started, async () => ({
         socket: await exec.start({ hijack: true, stdin: true, Tty: tty }),
       }));
@@ -102,6 +106,27 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
         close: () => void socket.destroy(),
       };
     },
+    /** Starts a process with all its streams at /dev/null. */
+    async startDetached({ containerId, onCreated, ...request }: DetachedRequest): Promise<void> {
+      const container = docker.getContainer(containerId);
+      const { exec } = await call(DEADLINES_MS.create, Created, async (abortSignal) => ({
+        exec: await container.exec({ ...execOptions(request), abortSignal }),
+      }));
+      onCreated?.(exec.id);
+      const { socket } = await call(DEADLINES_MS.start, Started, async (abortSignal) => ({
+        socket: await exec.start({ Detach: true, abortSignal }),
+      }));
+      socket.resume();
+    },
+    /** Of a process started earlier, perhaps by another agent; null when the engine has forgotten it. */
+    inspect: (id: string): Promise<ExecState | null> =>
+      unless(
+        ['not_found'],
+        null,
+        call(DEADLINES_MS.inspect, ExecAnswer, (abortSignal) =>
+          docker.getExec(id).inspect({ abortSignal }),
+        ),
+      ),
     /** The container's own addresses on its networks; empty when it is gone. */
     addressesOf: (containerId: string): Promise<string[]> =>
       unless(
@@ -112,6 +137,15 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
         ),
       ),
   };
+}
+
+function execOptions({
+  argv,
+  environment,
+  user,
+}: Pick<ExecRequest, 'argv' | 'environment' | 'user'>) {
+  const Env = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  return { Cmd: [...argv], Env, User: user };
 }
 
 type DockerExec = Awaited<

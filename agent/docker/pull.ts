@@ -1,10 +1,22 @@
-/** Reads the progress stream of a pull: sums the layers, and finds the errors that hide in it. */
+/** Reads the progress stream of a pull: follows each layer, and finds the errors that hide in it. */
 import { z } from 'zod';
-import type { PullProgress } from '#shared/agent-api/pod.ts';
+import {
+  type LayerProgress,
+  MAX_LAYERS,
+  type PullProgress,
+} from '#shared/agent-api/pull-progress.ts';
+import type { Clock } from '#shared/clock.ts';
+import { EngineError } from './engine.ts';
 import { toPullError } from './engine-errors.ts';
+import { withIdleLimit } from './engine-stream.ts';
+import { createSpeed } from './pull-speed.ts';
 
-/** A pull that sends nothing for this long has stalled. */
+/** A pull that gets no further for this long has stalled. */
 export const PULL_IDLE_MS = 120_000;
+/** What a pull may take: a base, and time for its bytes at the slowest line that is worth waiting for. */
+export const PULL_BASE_MS = 600_000;
+const SLOWEST_BYTES_PER_SECOND = 1024 * 1024;
+const MS_PER_SECOND = 1_000;
 
 /** One record of the engine's stream; a failed pull is a 200 whose last record holds the error. */
 export const PullRecord = z.object({
@@ -18,48 +30,118 @@ export const PullRecord = z.object({
 });
 export type PullRecord = z.output<typeof PullRecord>;
 
-type Layer = { done: number; total: number; complete: boolean };
+const STATES: readonly [RegExp, LayerProgress['state']][] = [
+  [/^(Pulling fs layer|Waiting)$/, 'waiting'],
+  [/^Downloading$/, 'downloading'],
+  [/^(Verifying Checksum|Download complete)$/, 'downloaded'],
+  [/^Extracting$/, 'extracting'],
+  [/^(Pull complete|Already exists)$/, 'done'],
+];
+/** Only the last record of a pull that succeeded begins so. */
+const SUCCESS = /^Status: /;
 
-const LAYER_STARTED = /^(Pulling fs layer|Waiting|Downloading|Verifying Checksum)$/;
-const LAYER_DOWNLOADED = /^(Download complete|Extracting)$/;
-const LAYER_COMPLETE = /^(Pull complete|Already exists)$/;
+/** What `bytes` may take to come. */
+export function pullBudgetMs(bytes: number): number {
+  return PULL_BASE_MS + (bytes / SLOWEST_BYTES_PER_SECOND) * MS_PER_SECOND;
+}
 
-/** Feeds `onProgress` with the sum after every record that changes it; throws on an error record. */
+/**
+ * Feeds `onProgress` with every step forward until the engine says that the image is there. Throws on an
+ * error record, `image_stalled` when there is none for a while, `deadline` when it all takes too long.
+ */
 export async function followPull(
   records: AsyncIterable<PullRecord>,
+  clock: Clock,
   onProgress: (progress: PullProgress) => void,
 ): Promise<void> {
-  const layers = new Map<string, Layer>();
+  const startedMs = clock.monotonicMs();
+  const steps = withIdleLimit(stepsForward(records, clock), clock, PULL_IDLE_MS);
+  for await (const progress of steps) {
+    onProgress(progress);
+    const tookMs = clock.monotonicMs() - startedMs;
+    if (tookMs <= pullBudgetMs(progress.bytes_total)) continue;
+    const minutes = Math.round(tookMs / 60_000);
+    throw new EngineError('deadline', `the pull is not done after ${minutes} minutes`);
+  }
+}
+
+/** Records that tell nothing new, such as a retry's countdown, are no life sign and are left out. */
+async function* stepsForward(
+  records: AsyncIterable<PullRecord>,
+  clock: Clock,
+): AsyncGenerator<PullProgress> {
+  const layers = new Map<string, LayerProgress>();
+  const speed = createSpeed(clock);
   for await (const record of records) {
-    const failure = record.errorDetail?.message ?? record.error;
-    if (failure !== undefined) throw toPullError(failure);
-    if (applyRecord(layers, record)) onProgress(sum(layers));
+    failOn(record);
+    if (SUCCESS.test(record.status ?? '')) return;
+    if (!applyRecord(layers, record)) continue;
+    const all = [...layers.values()];
+    yield { ...sumOf(all), ...speed.of(all), layers: all.map((layer) => ({ ...layer })) };
   }
+  throw new EngineError('image_unreachable', 'the pull ended without a result');
 }
 
-function applyRecord(layers: Map<string, Layer>, record: PullRecord): boolean {
+/** Throws the error that a record holds, if it does. */
+export function failOn(record: PullRecord): void {
+  const failure = record.errorDetail?.message ?? record.error;
+  if (failure !== undefined) throw toPullError(failure);
+}
+
+/** True when the layer has got further. */
+function applyRecord(layers: Map<string, LayerProgress>, record: PullRecord): boolean {
   const { id, status = '', progressDetail } = record;
-  if (id === undefined) return false;
-  const known = LAYER_STARTED.test(status) || LAYER_DOWNLOADED.test(status);
-  if (!known && !LAYER_COMPLETE.test(status)) return false;
-  const layer = layers.get(id) ?? { done: 0, total: 0, complete: false };
-  if (status === 'Downloading') {
-    layer.total = progressDetail?.total ?? layer.total;
-    layer.done = progressDetail?.current ?? layer.done;
-  } else if (!LAYER_STARTED.test(status)) {
-    layer.done = layer.total;
-    layer.complete = LAYER_COMPLETE.test(status);
-  }
+  const state = STATES.find(([pattern]) => pattern.test(status))?.[1];
+  if (id === undefined || state === undefined) return false;
+  if (!layers.has(id) && layers.size >= MAX_LAYERS) return false;
+  const before = layers.get(id);
+  const layer = moved(before ?? freshLayer(id), state, progressDetail);
   layers.set(id, layer);
-  return true;
+  return (
+    before === undefined ||
+    before.state !== layer.state ||
+    before.bytes_done < layer.bytes_done ||
+    before.bytes_extracted < layer.bytes_extracted
+  );
 }
 
-function sum(layers: Map<string, Layer>): PullProgress {
-  const all = [...layers.values()];
+function freshLayer(id: string): LayerProgress {
+  return { id, state: 'waiting', bytes_done: 0, bytes_total: 0, bytes_extracted: 0 };
+}
+
+/** Bytes never go back: a download that begins again has not got further until it passes the first. */
+function moved(
+  layer: LayerProgress,
+  state: LayerProgress['state'],
+  detail: PullRecord['progressDetail'],
+): LayerProgress {
+  const current = Math.floor(detail?.current ?? 0);
+  const total = Math.max(layer.bytes_total, Math.floor(detail?.total ?? 0));
+  const next = { ...layer, bytes_total: total, state };
+  switch (state) {
+    case 'waiting':
+      return next;
+    case 'downloading':
+      return { ...next, bytes_done: Math.max(layer.bytes_done, Math.min(current, total)) };
+    case 'downloaded':
+      return { ...next, bytes_done: total };
+    case 'extracting': {
+      const extracted = Math.max(layer.bytes_extracted, Math.min(current, total));
+      return { ...next, bytes_done: total, bytes_extracted: extracted };
+    }
+    case 'done':
+      return { ...next, bytes_done: total, bytes_extracted: total };
+  }
+}
+
+function sumOf(layers: readonly LayerProgress[]) {
+  const sum = (bytesOf: (layer: LayerProgress) => number) =>
+    layers.reduce((bytes, layer) => bytes + bytesOf(layer), 0);
   return {
-    layers_done: all.filter((layer) => layer.complete).length,
-    layers_total: all.length,
-    bytes_done: all.reduce((bytes, layer) => bytes + layer.done, 0),
-    bytes_total: all.reduce((bytes, layer) => bytes + layer.total, 0),
+    layers_done: layers.filter((layer) => layer.state === 'done').length,
+    layers_total: layers.length,
+    bytes_done: sum((layer) => layer.bytes_done),
+    bytes_total: sum((layer) => layer.bytes_total),
+    bytes_extracted: sum((layer) => layer.bytes_extracted),
   };
 }

@@ -44,7 +44,10 @@ const noGpus: GpuDriver = {
       driverVersion: null,
       cudaVersion: null,
       devices: [],
+      topology: null,
       error: null,
       ageMs: 0,
     }),
+  health: () => Promise.resolve(null),
+  isFree: () => Promise.resolve(true),
 };

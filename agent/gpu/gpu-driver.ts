@@ -1,13 +1,25 @@
 /** Where the agent's knowledge of GPUs comes from: the port. */
-import type { GPU_DRIVERS, GpuDevice } from '#shared/agent-api/inventory.ts';
+import type { GPU_DRIVERS, GpuDevice, GpuTopology } from '#shared/agent-api/inventory.ts';
+import type { GpuFault } from './gpu-fault.ts';
 
-/** One GPU as measured; who holds it is the leases' business. */
-export type GpuFigures = Omit<GpuDevice, 'leased_by'>;
+/** One GPU or MIG device as measured; who holds it and whether it may be had is the leases' business. */
+export type GpuFigures = Omit<GpuDevice, 'leased_by' | 'lease_state' | 'cordoned'>;
+
+/** What all cards of the host say of their health. */
+export type HealthReading = {
+  /** Those that answered; one that fell off the bus does not. */
+  cards: readonly { uuid: string; pciBusId: string | null; fault: GpuFault | null }[];
+  /** The devices of split cards that there are. */
+  migUuids: readonly string[];
+};
 
 export type GpuReading = {
   driverVersion: string | null;
   cudaVersion: string | null;
+  /** What can be leased. */
   devices: readonly GpuFigures[];
+  /** Null where it is not known. */
+  topology: GpuTopology | null;
   /** Why some or all GPUs could not be read, in words; null when they could. */
   error: string | null;
   /** Age of `devices`: above 0 when the present attempt failed and these are the last good figures. */
@@ -18,4 +30,8 @@ export type GpuDriver = {
   kind: (typeof GPU_DRIVERS)[number];
   /** Never rejects; nvidia-smi that hangs costs at most its own deadline. */
   read(): Promise<GpuReading>;
+  /** Null when the driver did not answer in full: then nothing is known, and nothing has changed. */
+  health(): Promise<HealthReading | null>;
+  /** Whether no process computes on it. Rejects when that cannot be seen. */
+  isFree(uuid: string): Promise<boolean>;
 };

@@ -2,21 +2,22 @@
 
 import type { z } from 'zod';
 import type { GpuDevice, GpuInventory } from '#shared/agent-api/inventory.ts';
-import type { GpuDriver, GpuReading } from './gpu-driver.ts';
+import type { GpuDriver, GpuFigures, GpuReading } from './gpu-driver.ts';
 
-/** `leasedBy` gives the id of the pod that holds a GPU, if any. */
+/** What is known of a GPU beside what the driver says. */
+export type GpuStanding = Pick<GpuDevice, 'leased_by' | 'lease_state' | 'cordoned'>;
+
 export function gpuInventory(
   kind: GpuDriver['kind'],
   reading: GpuReading,
-  leasedBy: (uuid: string) => string | null,
+  standingOf: (device: GpuFigures) => GpuStanding,
 ): z.output<typeof GpuInventory> {
   return {
     driver: kind,
     driver_version: reading.driverVersion,
     cuda_version: reading.cudaVersion,
-    devices: reading.devices.map(
-      (device): GpuDevice => ({ ...device, leased_by: leasedBy(device.uuid) }),
-    ),
+    devices: reading.devices.map((device): GpuDevice => ({ ...device, ...standingOf(device) })),
+    topology: reading.topology,
     error: errorOf(reading),
   };
 }

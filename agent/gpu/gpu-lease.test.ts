@@ -1,18 +1,35 @@
 import { expect, it } from 'vitest';
 import { inTransaction } from '#shared/sqlite.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { fakeGpus } from '../../test/fakes/test-agent.ts';
 import { openDatabase } from '../store/database.ts';
+import { createGpuHealthStore } from '../store/gpu-health.store.ts';
 import { createLeaseStore } from '../store/lease.store.ts';
-import { createGpuLeases } from './gpu-lease.ts';
+import { createGpuCordons } from './gpu-cordon.ts';
+import { createGpuLeases, type GpuSource } from './gpu-lease.ts';
+import { createGpuShare, type GpuShareRule } from './gpu-share.ts';
 
-function createLeases(busy = new Set<string>()) {
-  const database = openDatabase(':memory:');
-  const gpus = fakeGpus(['G1', 'G2'], busy);
-  return {
-    database,
-    busy,
-    gpuLeases: createGpuLeases({ leases: createLeaseStore(database), gpus }),
-  };
+const OPEN: GpuShareRule = { split: 'any', minimum: 0 };
+
+function createLeases(
+  given: {
+    busy?: Set<string>;
+    rule?: GpuShareRule;
+    source?: Partial<GpuSource>;
+    database?: ReturnType<typeof openDatabase>;
+  } = {},
+) {
+  const { busy = new Set<string>(), database = openDatabase(':memory:') } = given;
+  const clock = createManualClock();
+  const store = createGpuHealthStore(database);
+  const gpuLeases = createGpuLeases({
+    leases: createLeaseStore(database),
+    gpus: { ...fakeGpus(['G1', 'G2'], busy), ...given.source },
+    cordons: createGpuCordons(store),
+    share: createGpuShare(given.rule ?? OPEN),
+    clock,
+  });
+  return { database, busy, clock, store, gpuLeases };
 }
 
 it('gives all that is asked for or nothing', () => {
@@ -27,26 +44,93 @@ it('gives all that is asked for or nothing', () => {
 });
 
 it('refuses a GPU that the host does not have, and all when they cannot be read', async () => {
-  const { database, gpuLeases } = createLeases();
-  await expect(gpuLeases.checkPresent(['G1', 'G9'])).rejects.toThrow('no GPU G9');
-  const gpus = { ...fakeGpus(['G1']), listGpus: () => Promise.reject(new Error('driver hangs')) };
-  const blind = createGpuLeases({ leases: createLeaseStore(database), gpus });
-  await expect(blind.checkPresent(['G1'])).rejects.toMatchObject({ code: 'gpu_unavailable' });
-  await blind.checkPresent([]);
+  const { gpuLeases } = createLeases();
+  await expect(gpuLeases.checkAdmissible('a', ['G1', 'G9'])).rejects.toThrow('no GPU G9');
+  const source = { listGpus: () => Promise.reject(new Error('driver hangs')) };
+  const { gpuLeases: blind } = createLeases({ source });
+  const asked = blind.checkAdmissible('a', ['G1']);
+  await expect(asked).rejects.toMatchObject({ code: 'gpu_unavailable' });
+  await blind.checkAdmissible('a', []);
 });
 
-it('keeps a GPU with processes from everybody until they are gone', async () => {
-  const { busy, gpuLeases } = createLeases(new Set(['G1']));
+it('keeps new pods from a cordoned card and from its parts, and leaves its holder alone', async () => {
+  const card = { uuid: 'G1', pci_bus_id: '00000000:1B:00.0', mig: null };
+  const part = { uuid: 'M1', pci_bus_id: '00000000:43:00.0', mig: { parent_uuid: 'G3' } };
+  const listGpus = async () => [card, part];
+  const { gpuLeases, store } = createLeases({ source: { listGpus } });
+  gpuLeases.lease('a', ['G1']);
+  const common = { reason: 'Xid', message: 'Xid 79', since_ms: 5 };
+  store.putCordon({ subject: '0000:1b:00', source: 'xid', ...common });
+  store.putCordon({ subject: 'G3', source: 'inventory', ...common });
+  for (const uuid of ['G1', 'M1']) {
+    await expect(gpuLeases.checkAdmissible('b', [uuid])).rejects.toMatchObject({
+      code: 'gpu_unavailable',
+      options: { details: { reason: 'GpuUnhealthy' } },
+    });
+  }
+  await gpuLeases.checkAdmissible('a', ['G1']);
+  store.dropCordon({ subject: 'G3', source: 'inventory' });
+  await gpuLeases.checkAdmissible('b', ['M1']);
+});
+
+it('keeps a GPU with processes from everybody until two looks have found none', async () => {
+  const { busy, gpuLeases } = createLeases({ busy: new Set(['G1']) });
   gpuLeases.lease('a', ['G1', 'G2']);
   await gpuLeases.release('a', () => false);
   expect(gpuLeases.uuidsOf('a')).toEqual([]);
   expect(gpuLeases.holderOf('G1')).toBeNull();
-  for (const pod of ['a', 'b']) expect(() => gpuLeases.lease(pod, ['G1'])).toThrow('in use');
+  expect(gpuLeases.stateOf('G1')).toBe('dirty');
+  for (const pod of ['a', 'b']) expect(() => gpuLeases.lease(pod, ['G1'])).toThrow('GpuDirty');
   gpuLeases.lease('b', ['G2']);
   expect(await gpuLeases.recheckDirty()).toEqual(['G1']);
   busy.clear();
+  expect(await gpuLeases.recheckDirty()).toEqual(['G1']);
+  busy.add('G1');
+  expect(await gpuLeases.recheckDirty()).toEqual(['G1']);
+  busy.clear();
+  expect(await gpuLeases.recheckDirty()).toEqual(['G1']);
   expect(await gpuLeases.recheckDirty()).toEqual([]);
   gpuLeases.lease('b', ['G1']);
+});
+
+it('looks twice before a real GPU goes back', async () => {
+  const looks: string[] = [];
+  const answers = [true, false];
+  const isFree = async (uuid: string) => {
+    looks.push(uuid);
+    return answers.shift() ?? true;
+  };
+  const { gpuLeases, clock } = createLeases({ source: { isFree, gpuMode: () => 'nvidia' } });
+  gpuLeases.lease('a', ['G1']);
+  const released = gpuLeases.release('a', () => false);
+  // An agent that dies between the looks finds the lease held, and its removal unfinished.
+  await clock.advance(100);
+  expect(gpuLeases.stateOf('G1')).toBe('held');
+  await clock.advance(1_000);
+  await released;
+  expect(looks).toEqual(['G1', 'G1']);
+  expect(gpuLeases.stateOf('G1')).toBe('dirty');
+});
+
+it('remembers over a restart that a GPU is dirty, and looks twice again', async () => {
+  const { database, busy, gpuLeases } = createLeases({ busy: new Set(['G1']) });
+  gpuLeases.lease('a', ['G1']);
+  await gpuLeases.release('a', () => false);
+  busy.clear();
+  expect(await gpuLeases.recheckDirty()).toEqual(['G1']);
+  const { gpuLeases: restarted } = createLeases({ database });
+  expect(restarted.stateOf('G1')).toBe('dirty');
+  expect(await restarted.recheckDirty()).toEqual(['G1']);
+  expect(await restarted.recheckDirty()).toEqual([]);
+  expect(restarted.stateOf('G1')).toBe('free');
+});
+
+it('needs no look after a reboot of the host', async () => {
+  const { gpuLeases } = createLeases({ busy: new Set(['G1']) });
+  gpuLeases.lease('a', ['G1', 'G2']);
+  await gpuLeases.release('a', (uuid) => uuid === 'G2');
+  gpuLeases.dropDirty();
+  expect([gpuLeases.stateOf('G1'), gpuLeases.stateOf('G2')]).toEqual(['free', 'held']);
 });
 
 it('keeps a GPU that is asked for again while its processes are looked for', async () => {
@@ -57,4 +141,28 @@ it('keeps a GPU that is asked for again while its processes are looked for', asy
   wanted = true;
   await releasing;
   expect(gpuLeases.uuidsOf('a')).toEqual(['G1']);
+});
+
+it.each<[GpuShareRule, number, string | null]>([
+  [OPEN, 0, null],
+  [OPEN, 1, null],
+  [{ split: 'whole', minimum: 0 }, 2, null],
+  [{ split: 'whole', minimum: 0 }, 1, 'gpu_split_not_allowed'],
+  [{ split: 'whole', minimum: 0 }, 0, 'gpu_split_not_allowed'],
+  [{ split: 'any', minimum: 2 }, 2, null],
+  [{ split: 'any', minimum: 2 }, 1, 'gpu_count_invalid'],
+  [{ split: 'any', minimum: 1 }, 0, 'gpu_count_invalid'],
+])('with %j takes %i of two GPUs: %s', async (rule, count, code) => {
+  const { gpuLeases } = createLeases({ rule });
+  const asked = gpuLeases.checkAdmissible('a', ['G1', 'G2'].slice(0, count));
+  if (code === null) await asked;
+  else await expect(asked).rejects.toMatchObject({ code });
+});
+
+it('counts as whole what can be had: without cordoned and dirty cards', async () => {
+  const { gpuLeases, store } = createLeases({ rule: { split: 'whole', minimum: 0 } });
+  store.putCordon({
+    ...{ subject: 'G2', source: 'inventory', reason: 'RowRemapFailure', message: '', since_ms: 1 },
+  });
+  await gpuLeases.checkAdmissible('a', ['G1']);
 });

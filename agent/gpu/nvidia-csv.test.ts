@@ -16,6 +16,7 @@ it('reads every column of every card', () => {
     power_draw_w: 312.5,
     power_limit_w: 700,
     pci_bus_id: '00000000:1B:00.0',
+    mig: null,
   });
   expect({ driverVersion, problems }).toEqual({ driverVersion: '590.48.01', problems: [] });
 });
@@ -77,13 +78,21 @@ it.each([
   ['a lost card', 'Unable to determine the device handle for GPU 0000:43:00.0: GPU is lost.'],
   ['a message', 'Failed to initialize NVML: Driver/library version mismatch'],
   ['a card without values', csvRow({ uuid: H100_B, name: '[GPU is lost]', 'memory.total': 'N/A' })],
-  ['a card in MIG mode', csvRow({ uuid: H100_B, 'mig.mode.current': 'Enabled' })],
   ['a row without UUID', csvRow({ uuid: '[Unknown Error]' })],
   ['garbage', '\u0000\u0001%%%,,,,,,,,,,,,'],
 ])('names %s and keeps the healthy card beside it', (_, line) => {
   const { devices, problems } = parseGpuCsv(`${line}\n${csvRow()}\n`);
   expect(devices.map((device) => device.uuid)).toEqual([H100_A]);
   expect(problems).toHaveLength(1);
+});
+
+it('tells a card that is split by MIG from whole ones', () => {
+  const split = csvRow({ index: '1', uuid: H100_B, 'mig.mode.current': 'Enabled' });
+  const { devices, cards, splitCards, problems } = parseGpuCsv(`${csvRow()}\n${split}\n`);
+  expect(devices.map(({ uuid }) => uuid)).toEqual([H100_A]);
+  expect(cards.map(({ uuid }) => uuid)).toEqual([H100_A, H100_B]);
+  expect(splitCards).toMatchObject([{ index: 1, uuid: H100_B, pciBusId: '00000000:1B:00.0' }]);
+  expect(problems).toEqual([]);
 });
 
 it('bounds what it keeps of endless nonsense', () => {

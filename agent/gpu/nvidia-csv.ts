@@ -23,8 +23,15 @@ export const CSV_ARGS = [
   '--format=csv,noheader,nounits',
 ] as const;
 
+/** A card that answered, whole or split by MIG. */
+export type GpuCard = { index: number; uuid: string; name: string; pciBusId: string | null };
+
 export type CsvReading = {
+  /** The whole cards. */
   devices: GpuFigures[];
+  /** All that answered; those in `splitCards` are offered in parts only. */
+  cards: GpuCard[];
+  splitCards: GpuCard[];
   driverVersion: string | null;
   /** Rows that were GPUs, usable or not: above 0, the driver did answer. */
   rows: number;
@@ -40,7 +47,10 @@ const MAX_PROBLEM_CHARS = 200;
 export function parseGpuCsv(stdout: string, complete = true): CsvReading {
   const end = complete ? stdout.length : stdout.lastIndexOf('\n') + 1;
   const lines = stdout.slice(0, end).split('\n');
-  const reading: CsvReading = { devices: [], driverVersion: null, rows: 0, problems: [] };
+  const reading: CsvReading = {
+    ...{ devices: [], cards: [], splitCards: [] },
+    ...{ driverVersion: null, rows: 0, problems: [] },
+  };
   for (const line of lines) {
     const text = line.trim();
     if (text === '') continue;
@@ -51,9 +61,12 @@ export function parseGpuCsv(stdout: string, complete = true): CsvReading {
     if (outcome.uuid === null) continue;
     reading.rows += 1;
     reading.driverVersion ??= outcome.driverVersion;
-    const known = reading.devices.some((device) => device.uuid === outcome.uuid);
-    if (outcome.device === null || known || reading.devices.length >= MAX_DEVICES) continue;
-    reading.devices.push(outcome.device);
+    const { card, device } = outcome;
+    const known = reading.cards.some(({ uuid }) => uuid === outcome.uuid);
+    if (card === null || known || reading.cards.length >= MAX_DEVICES) continue;
+    reading.cards.push(card);
+    if (device === null) reading.splitCards.push(card);
+    else reading.devices.push(device);
   }
   return reading;
 }
@@ -62,6 +75,8 @@ type Row = {
   uuid: string | null;
   driverVersion: string | null;
   /** Null, with a problem, when the line is no GPU that can be given to a pod. */
+  card: GpuCard | null;
+  /** Null for a card that is split by MIG. */
   device: GpuFigures | null;
   problem: string | null;
 };
@@ -73,23 +88,20 @@ function parseRow(line: string): Row {
   const index = countOf(cell('index'));
   if (index === null || uuid === null || !/^GPU-[0-9a-fA-F-]{36}$/.test(uuid)) {
     const problem = line.slice(0, MAX_PROBLEM_CHARS);
-    return { uuid: null, driverVersion: null, device: null, problem };
+    return { uuid: null, driverVersion: null, card: null, device: null, problem };
   }
   const driverVersion = textOf(cell('driver_version'));
-  const unusable = (why: string) => ({
-    uuid,
-    driverVersion,
-    device: null,
-    problem: `${uuid} ${why}`,
-  });
   const name = textOf(cell('name'));
   const memory = countOf(cell('memory.total'));
   // A card that fell off the bus still has a row, with no values in it. It must not be rented out.
   if (name === null || memory === null) {
-    return unusable('gives neither name nor memory size');
+    const problem = `${uuid} gives neither name nor memory size`;
+    return { uuid, driverVersion, card: null, device: null, problem };
   }
+  const pciBusId = textOf(cell('pci.bus_id'));
+  const card = { index, uuid, name, pciBusId };
   if (textOf(cell('mig.mode.current')) === 'Enabled') {
-    return unusable('is split by MIG; whole GPUs only are offered');
+    return { uuid, driverVersion, card, device: null, problem: null };
   }
   const device = {
     index,
@@ -101,7 +113,8 @@ function parseRow(line: string): Row {
     temperature_c: numberOf(cell('temperature.gpu')),
     power_draw_w: amountOf(cell('power.draw')),
     power_limit_w: amountOf(cell('power.limit')),
-    pci_bus_id: textOf(cell('pci.bus_id')),
+    pci_bus_id: pciBusId,
+    mig: null,
   };
-  return { uuid, driverVersion, device, problem: null };
+  return { uuid, driverVersion, card, device, problem: null };
 }

@@ -3,13 +3,28 @@ import { systemClock } from '#shared/clock.ts';
 import { type RunCommand, runCommand } from '#shared/run-command.ts';
 import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { csvRow, H100_A, H100_B, TWO_CARDS, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
+import {
+  csvRow,
+  H100_A,
+  H100_B,
+  MIG_1G,
+  MIG_1G_B,
+  MIG_2G,
+  MIG_3G,
+  MIG_LIST,
+  TWO_CARDS,
+  xmlDocument,
+} from '../../test/fixtures/nvidia-smi.ts';
+import { EIGHT_NVSWITCH } from '../../test/fixtures/nvidia-topology.ts';
 import { chooseGpuDriver } from './choose-gpu-driver.ts';
 import { createNvidiaDriver } from './nvidia-driver.ts';
 import { createNvidiaSmi } from './nvidia-smi.ts';
 
 const TIMEOUT_MS = 300;
 const HEALTHY = 'case "$1" in -q) cat "$HERE/xml";; *) cat "$HERE/csv";; esac';
+/** With the list and the topology too. */
+const EVERYTHING =
+  'case "$1" in -q) cat "$HERE/xml";; -L) cat "$HERE/list";; topo) cat "$HERE/topo";; *) cat "$HERE/csv";; esac';
 const TEXTS = { csv: TWO_CARDS, xml: xmlDocument() };
 
 const fakes: { remove(): void }[] = [];
@@ -134,7 +149,61 @@ it('offers no card any more that was split by MIG or lost since the last reading
   });
   const reading = await driver.read();
   expect(reading).toMatchObject({ devices: [], driverVersion: '590.48.01', ageMs: 0 });
-  expect(reading.error).toMatch(/split by MIG.*neither name nor memory/);
+  expect(reading.error).toMatch(/neither name nor memory.*in MIG mode and has no MIG devices/);
+});
+
+it('offers the parts of a card in MIG mode, never the card', async () => {
+  const { fake, driver } = setUp();
+  const csv = `${csvRow({ 'mig.mode.current': 'Enabled' })}\n${csvRow({ index: '1', uuid: H100_B })}\n`;
+  const xml = xmlDocument({ mig: [H100_A] });
+  fake.become(EVERYTHING, { csv, xml, list: MIG_LIST, topo: EIGHT_NVSWITCH });
+  const reading = await driver.read();
+  expect(uuidsOf(reading)).toEqual([H100_B, MIG_3G, MIG_2G, MIG_1G, MIG_1G_B]);
+  expect(reading).toMatchObject({ error: null, ageMs: 0 });
+  expect(reading.devices[1]).toEqual({
+    index: 0,
+    uuid: MIG_3G,
+    name: 'NVIDIA H100 80GB HBM3 MIG 3g.40gb',
+    memory_total_mib: 40_448,
+    memory_used_mib: 26,
+    utilization_percent: null,
+    temperature_c: null,
+    power_draw_w: null,
+    power_limit_w: null,
+    pci_bus_id: '00000000:1B:00.0',
+    mig: { profile: '3g.40gb', parent_uuid: H100_A },
+  });
+  expect(reading.topology?.gpus.map(({ uuid }) => uuid)).toEqual([H100_A, H100_B]);
+});
+
+it('finds a MIG device busy by its instances, though the process list names the card', async () => {
+  const { fake, driver } = setUp();
+  const texts = { csv: csvRow({ 'mig.mode.current': 'Enabled' }), list: MIG_LIST, topo: '' };
+  const processes = [{ pid: 77, gpuInstance: 3 }];
+  fake.become(EVERYTHING, {
+    ...texts,
+    xml: xmlDocument({ uuids: [H100_A], mig: [H100_A], processes }),
+  });
+  expect(await driver.isFree(MIG_2G)).toBe(false);
+  expect(await driver.isFree(MIG_3G)).toBe(true);
+  // A device that is not listed has not been seen free.
+  await expect(driver.isFree('MIG-51a2b3c4-9999-4aaa-8bbb-000000000000')).rejects.toThrow(/tell/);
+  fake.become(EVERYTHING, { ...texts, xml: 'NVIDIA-SMI has failed' });
+  await expect(driver.isFree(MIG_3G)).rejects.toThrow(/tell/);
+});
+
+it('tells the faults of each card, and nothing while the driver does not answer', async () => {
+  const { fake, driver } = setUp();
+  const health = { [H100_B]: { remapPending: 'Yes' } };
+  fake.become(EVERYTHING, { ...TEXTS, xml: xmlDocument({ health }) });
+  expect((await driver.health())?.cards).toMatchObject([
+    { uuid: H100_A, pciBusId: '00000000:1B:00.0', fault: null },
+    { uuid: H100_B, fault: { reason: 'RowRemapPending' } },
+  ]);
+  for (const xml of ['', 'Driver/library version mismatch', xmlDocument({ uuids: [] })]) {
+    fake.become(EVERYTHING, { ...TEXTS, xml });
+    expect(await driver.health()).toBeNull();
+  }
 });
 
 it('shows old figures for a minute and then the identity alone', async () => {

@@ -10,7 +10,7 @@ it.each(['new', 'old'] as const)('reads a document with %s power readings', asyn
     attachedGpus: 2,
   });
   expect(inventory?.gpus.map((gpu) => gpu.uuid)).toEqual([H100_A, H100_B]);
-  expect(inventory?.gpus[0]).toEqual({
+  expect(inventory?.gpus[0]).toMatchObject({
     uuid: H100_A,
     name: 'NVIDIA H100 80GB HBM3',
     pciBusId: '00000000:1B:00.0',
@@ -19,9 +19,10 @@ it.each(['new', 'old'] as const)('reads a document with %s power readings', asyn
     powerDrawW: 312.5,
     powerLimitW: 700,
     processes: [
-      { pid: 4242, name: 'python & friends', memoryMib: 1000 },
-      { pid: 4243, name: null, memoryMib: null },
+      { pid: 4242, name: 'python & friends', memoryMib: 1000, gpuInstance: null },
+      { pid: 4243, name: null, memoryMib: null, gpuInstance: null },
     ],
+    migDevices: [],
   });
 });
 

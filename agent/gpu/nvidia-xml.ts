@@ -1,5 +1,7 @@
 /** Reads `nvidia-smi -q -x`: what the CSV does not hold (CUDA version, processes). For any driver. */
-import { amountOf, countOf, textOf } from './nvidia-value.ts';
+import { type CardHealth, healthFrom } from './card-health.ts';
+import { countOf, textOf } from './nvidia-value.ts';
+import { child, firstAmount, listAt, rawAt, textAt } from './xml-node.ts';
 
 export type XmlGpu = {
   uuid: string | null;
@@ -9,7 +11,26 @@ export type XmlGpu = {
   memoryUsedMib: number | null;
   powerDrawW: number | null;
   powerLimitW: number | null;
-  processes: { pid: number; name: string | null; memoryMib: number | null }[];
+  processes: XmlProcess[];
+  migDevices: XmlMigDevice[];
+  health: CardHealth;
+};
+
+export type XmlProcess = {
+  pid: number;
+  name: string | null;
+  memoryMib: number | null;
+  /** The MIG instances that it runs in; null on a whole card. */
+  gpuInstance: number | null;
+  computeInstance: number | null;
+};
+
+export type XmlMigDevice = {
+  index: number | null;
+  gpuInstance: number | null;
+  computeInstance: number | null;
+  memoryTotalMib: number | null;
+  memoryUsedMib: number | null;
 };
 
 export type XmlInventory = {
@@ -23,6 +44,8 @@ export type XmlInventory = {
 export const XML_ARGS = ['-q', '-x'] as const;
 
 const MAX_PROCESSES = 1_000;
+const MAX_MIG_DEVICES = 16;
+const LISTS = new Set(['gpu', 'process_info', 'mig_device']);
 
 /** Null when the text is no nvidia-smi document. */
 export async function parseGpuXml(xml: string): Promise<XmlInventory | null> {
@@ -33,7 +56,7 @@ export async function parseGpuXml(xml: string): Promise<XmlInventory | null> {
     attributeNamePrefix: '@',
     parseTagValue: false,
     processEntities: true,
-    isArray: (name) => name === 'gpu' || name === 'process_info',
+    isArray: (name) => LISTS.has(name),
   });
   let parsed: unknown;
   try {
@@ -61,11 +84,26 @@ function gpuFrom(gpu: unknown): XmlGpu {
     pciBusId: textOf(rawAt(gpu, '@id')) ?? textAt(child(gpu, 'pci'), 'pci_bus_id'),
     memoryTotalMib: countOf(rawAt(memory, 'total')),
     memoryUsedMib: countOf(rawAt(memory, 'used')),
-    powerDrawW: first(power, ['power_draw', 'instant_power_draw', 'average_power_draw']),
-    powerLimitW: first(power, ['current_power_limit', 'power_limit', 'enforced_power_limit']),
+    powerDrawW: firstAmount(power, ['power_draw', 'instant_power_draw', 'average_power_draw']),
+    powerLimitW: firstAmount(power, ['current_power_limit', 'power_limit', 'enforced_power_limit']),
     processes: listAt(child(gpu, 'processes'), 'process_info')
       .slice(0, MAX_PROCESSES)
       .flatMap(processFrom),
+    migDevices: listAt(child(gpu, 'mig_devices'), 'mig_device')
+      .slice(0, MAX_MIG_DEVICES)
+      .map(migDeviceFrom),
+    health: healthFrom(gpu),
+  };
+}
+
+function migDeviceFrom(device: unknown): XmlMigDevice {
+  const memory = child(device, 'fb_memory_usage');
+  return {
+    index: countOf(rawAt(device, 'index')),
+    gpuInstance: countOf(rawAt(device, 'gpu_instance_id')),
+    computeInstance: countOf(rawAt(device, 'compute_instance_id')),
+    memoryTotalMib: countOf(rawAt(memory, 'total')),
+    memoryUsedMib: countOf(rawAt(memory, 'used')),
   };
 }
 
@@ -73,33 +111,8 @@ function processFrom(process: unknown): XmlGpu['processes'] {
   const pid = countOf(rawAt(process, 'pid'));
   if (pid === null) return [];
   const memoryMib = countOf(rawAt(process, 'used_memory'));
-  return [{ pid, name: textAt(process, 'process_name'), memoryMib }];
-}
-
-function first(parent: unknown, names: readonly string[]): number | null {
-  for (const name of names) {
-    const amount = amountOf(rawAt(parent, name));
-    if (amount !== null) return amount;
-  }
-  return null;
-}
-
-function child(parent: unknown, name: string): unknown {
-  if (typeof parent !== 'object' || parent === null || !Object.hasOwn(parent, name))
-    return undefined;
-  return Reflect.get(parent, name);
-}
-
-function rawAt(parent: unknown, name: string): string | undefined {
-  const value = child(parent, name);
-  return typeof value === 'string' ? value : undefined;
-}
-
-function textAt(parent: unknown, name: string): string | null {
-  return textOf(rawAt(parent, name));
-}
-
-function listAt(parent: unknown, name: string): unknown[] {
-  const value = child(parent, name);
-  return Array.isArray(value) ? value : [];
+  const gpuInstance = countOf(rawAt(process, 'gpu_instance_id'));
+  const computeInstance = countOf(rawAt(process, 'compute_instance_id'));
+  const name = textAt(process, 'process_name');
+  return [{ pid, name, memoryMib, gpuInstance, computeInstance }];
 }

@@ -19,6 +19,27 @@ it.each(['', ',', '*2', 'NVIDIA L4*0', 'NVIDIA L4*65', 'NVIDIA L4*2*2', 'NVIDIA 
   },
 );
 
+it.each([
+  ['NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]', 5],
+  ['NVIDIA H200[7g.141gb] * 2, NVIDIA L4', 3],
+])('splits the cards of %j by MIG', async (text, count) => {
+  const cards = parseSimulatedGpus(text) ?? [];
+  const { devices } = await createSimulatedDriver('a', cards).read();
+  expect(new Set(devices.map(({ uuid }) => GpuUuid.parse(uuid))).size).toBe(count);
+  const parts = devices.filter(({ mig }) => mig !== null);
+  expect(parts.every(({ uuid }) => uuid.startsWith('MIG-'))).toBe(true);
+  // The whole card cannot be had beside its parts.
+  const parents = parts.map(({ mig }) => mig?.parent_uuid);
+  expect(devices.some(({ uuid }) => parents.includes(uuid))).toBe(false);
+});
+
+it.each(['X[3g]', 'X[3g.40gb', 'X[]', 'X[1g.10gb*8]', 'X[1g.10gb*7+1g.10gb]', '[1g.10gb]'])(
+  'refuses the split %j',
+  (text) => {
+    expect(parseSimulatedGpus(text)).toBeNull();
+  },
+);
+
 it('gives an executor the same cards at every start, and another one others', async () => {
   const uuids = async (executorId: string) => {
     const { devices } = await createSimulatedDriver(executorId, ['NVIDIA H200', 'New Card']).read();
@@ -32,7 +53,11 @@ it('names the holder of each card in the inventory', async () => {
   const driver = createSimulatedDriver('a', ['NVIDIA H100 80GB HBM3', 'New Card']);
   const reading = await driver.read();
   const held = reading.devices[1]?.uuid;
-  const inventory = gpuInventory(driver.kind, reading, (uuid) => (uuid === held ? 'pod' : null));
+  const inventory = gpuInventory(driver.kind, reading, ({ uuid }) =>
+    uuid === held
+      ? { leased_by: 'pod', lease_state: 'held', cordoned: null }
+      : { leased_by: null, lease_state: 'free', cordoned: null },
+  );
   expect(GpuInventory.parse(inventory)).toMatchObject({
     driver: 'simulated',
     driver_version: null,

@@ -5,24 +5,71 @@ import type { GpuDriver, GpuFigures } from './gpu-driver.ts';
 const MAX_GPUS = 64;
 const MAX_NAME_CHARS = 100;
 
-/** `NVIDIA H100 80GB HBM3*2,NVIDIA GeForce RTX 4090*1` -> three names, or null if malformed. */
+/** A card's name and, for one that is split by MIG, the profiles of its devices: `NVIDIA H100[3g.40gb+1g.10gb*2]`. */
+const CARD = /^([^*[\]]+?)\s*(?:\[([0-9a-z.+*\s]+)\])?$/;
+const PROFILE = /^\s*(\d{1,2}g\.\d{1,4}gb)\s*(?:\*\s*([1-7])\s*)?$/;
+/** No card splits into more. */
+const MAX_MIG_DEVICES = 7;
+
+/** `NVIDIA H100 80GB HBM3*2,NVIDIA H100[3g.40gb+1g.10gb*4]` -> three cards, or null if malformed. */
 export function parseSimulatedGpus(text: string): string[] | null {
-  const names: string[] = [];
+  const cards: string[] = [];
   for (const entry of text.split(',')) {
-    const match = /^\s*([^*]+?)\s*(?:\*\s*(\d{1,2})\s*)?$/.exec(entry);
-    const name = match?.[1] ?? '';
+    const match = /^\s*([^*[\]]+?(?:\[[^\]]*\])?)\s*(?:\*\s*(\d{1,2})\s*)?$/.exec(entry);
+    const card = match?.[1] ?? '';
     const count = Number(match?.[2] ?? 1);
-    if (name === '' || name.length > MAX_NAME_CHARS || count < 1) return null;
-    names.push(...Array.from({ length: count }, () => name));
+    const { name, profiles } = cardOf(card);
+    if (name === '' || profiles === null || name.length > MAX_NAME_CHARS || count < 1) return null;
+    cards.push(...Array.from({ length: count }, () => card));
   }
-  return names.length <= MAX_GPUS ? names : null;
+  return cards.length <= MAX_GPUS ? cards : null;
 }
 
-/** The same executor id gives the same UUIDs, so leases survive a restart. */
-export function createSimulatedDriver(executorId: string, names: readonly string[]): GpuDriver {
-  const devices = names.map((name, index) => idleGpu(executorId, name, index));
-  const reading = { driverVersion: null, cudaVersion: null, devices, error: null, ageMs: 0 };
-  return { kind: 'simulated', read: () => Promise.resolve(reading) };
+/** `profiles` is null when they are malformed, empty for a whole card. */
+function cardOf(card: string): { name: string; profiles: string[] | null } {
+  const [, name = '', list] = CARD.exec(card) ?? [];
+  if (list === undefined) return { name, profiles: [] };
+  const profiles = list.split('+').map((entry) => {
+    const [, profile, count = '1'] = PROFILE.exec(entry) ?? [];
+    return profile === undefined ? null : Array.from({ length: Number(count) }, () => profile);
+  });
+  const known = profiles.flatMap((group) => group ?? []);
+  const malformed = profiles.includes(null) || known.length > MAX_MIG_DEVICES;
+  return { name, profiles: malformed ? null : known };
+}
+
+/** `cards` as `parseSimulatedGpus` gives them. The same executor id gives the same UUIDs, so leases survive a restart. */
+export function createSimulatedDriver(executorId: string, cards: readonly string[]): GpuDriver {
+  const devices = cards.flatMap((card, index) => {
+    const { name, profiles } = cardOf(card);
+    const gpu = idleGpu(executorId, name, index);
+    if (profiles === null || profiles.length === 0) return [gpu];
+    return profiles.map((profile, part) => migPart(executorId, gpu, profile, part));
+  });
+  const known = { driverVersion: null, cudaVersion: null, topology: null };
+  const reading = { ...known, devices, error: null, ageMs: 0 };
+  return {
+    kind: 'simulated',
+    read: () => Promise.resolve(reading),
+    // Nothing computes on them, and nothing breaks.
+    health: () => Promise.resolve(null),
+    isFree: () => Promise.resolve(true),
+  };
+}
+
+function migPart(executorId: string, card: GpuFigures, profile: string, part: number): GpuFigures {
+  const memoryGib = Number(/(\d+)gb$/.exec(profile)?.[1] ?? 0);
+  return {
+    ...card,
+    uuid: uuidFor(executorId, `${card.index}/${part}`).replace(/^GPU/, 'MIG'),
+    name: `${card.name} MIG ${profile}`,
+    memory_total_mib: memoryGib * 1024,
+    utilization_percent: null,
+    temperature_c: null,
+    power_draw_w: null,
+    power_limit_w: null,
+    mig: { profile, parent_uuid: card.uuid },
+  };
 }
 
 /** Memory in MiB and power limit in watts, as the cards themselves report them. First match counts. */
@@ -49,7 +96,7 @@ function idleGpu(executorId: string, name: string, index: number): GpuFigures {
   const [, memoryMib, limitW] = MODELS.find(([pattern]) => pattern.test(name)) ?? DEFAULT_MODEL;
   return {
     index,
-    uuid: uuidFor(executorId, index),
+    uuid: uuidFor(executorId, String(index)),
     name,
     memory_total_mib: memoryMib,
     memory_used_mib: 0,
@@ -59,11 +106,12 @@ function idleGpu(executorId: string, name: string, index: number): GpuFigures {
     power_limit_w: limitW,
     // No bus has it.
     pci_bus_id: null,
+    mig: null,
   };
 }
 
-function uuidFor(executorId: string, index: number): string {
-  const hex = createHash('sha256').update(`${executorId} ${index}`).digest('hex');
+function uuidFor(executorId: string, place: string): string {
+  const hex = createHash('sha256').update(`${executorId} ${place}`).digest('hex');
   const parts = [
     hex.slice(0, 8),
     hex.slice(8, 12),

@@ -1,4 +1,5 @@
 /** Facts of the host: the port, and its adapter over /proc with systeminformation for what the kernel does not name. */
+import { readFileSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { cpus, hostname, release } from 'node:os';
 import { dirname } from 'node:path';
@@ -29,7 +30,7 @@ export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
   return {
     async read(diskPath) {
       staticFacts ??= readStaticFacts(clock);
-      bootId ??= (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+      bootId ??= (await readFile(BOOT_ID, 'utf8')).trim();
       const [facts, disk, memory, stat] = await Promise.all([
         staticFacts,
         freeSpace(diskPath),
@@ -51,6 +52,17 @@ export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
       };
     },
   };
+}
+
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+
+/** Another one after each boot of the host; empty where the kernel does not tell. */
+export function readBootId(): string {
+  try {
+    return readFileSync(BOOT_ID, 'utf8').trim();
+  } catch {
+    return '';
+  }
 }
 
 /**
@@ -83,7 +95,7 @@ async function osNameFromRelease(): Promise<string> {
 }
 
 /** One question per disk at a time: each that hangs holds a thread of the process. */
-function createFreeSpace(clock: Clock) {
+export function createFreeSpace(clock: Clock) {
   const asked = new Map<string, Promise<{ total_kib: number; free_kib: number }>>();
   return (path: string) => {
     const question = asked.get(path) ?? spaceOf(path).finally(() => asked.delete(path));

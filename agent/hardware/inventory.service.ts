@@ -4,8 +4,8 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { VERSION } from '#shared/version.ts';
 import type { ContainerEngine, EngineInfo } from '../docker/engine.ts';
-import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import { gpuInventory } from '../gpu/gpu-inventory.ts';
+import type { GpuDriver, GpuFigures } from '../gpu/gpu-driver.ts';
+import { type GpuStanding, gpuInventory } from '../gpu/gpu-inventory.ts';
 import type { HostProbe } from './host-probe.ts';
 
 export type InventoryService = ReturnType<typeof createInventoryService>;
@@ -16,12 +16,14 @@ export type InventoryServiceOptions = {
   engine: Pick<ContainerEngine, 'info'>;
   gpu: GpuDriver;
   host: HostProbe;
-  /** The pod that holds a GPU, if any. */
-  leasedBy(uuid: string): string | null;
+  /** Who holds a GPU, and whether it may be had. */
+  gpuStanding(device: GpuFigures): GpuStanding;
   /** The range of host ports for pods and how many of them are free. */
   ports(): Inventory['ports'];
   /** What fences pods in, but for what the engine tells itself. */
   isolation(): Omit<Inventory['isolation'], 'seccomp'>;
+  /** Objects in the engine that belong to no pod. */
+  orphans(): readonly Inventory['orphans'][number][];
   /** Whether GPUs reached a container when that was last tried; null when it never was. */
   gpuRuntimeTried(): boolean | null;
   /** Called with the source's name after each success: the age of what we know is a metric. */
@@ -58,7 +60,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
       agent_version: VERSION,
       collected_ms: clock.now(),
       simulated: options.gpu.kind === 'simulated',
-      gpu: gpuInventory(options.gpu.kind, reading, options.leasedBy),
+      gpu: gpuInventory(options.gpu.kind, reading, options.gpuStanding),
       ...host,
       docker: {
         version: docker.version,
@@ -70,6 +72,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
       },
       isolation: { ...options.isolation(), seccomp: docker.seccomp },
       ports: options.ports(),
+      orphans: [...options.orphans()],
     };
   }
 

@@ -41,9 +41,10 @@ function setUp() {
         os: { name: 'x', kernel: 'x', hostname: 'x', boot_id: 'x' },
       }),
     },
-    leasedBy: () => 'pod',
+    gpuStanding: () => ({ leased_by: 'pod', lease_state: 'held', cordoned: null }),
     ports: () => ({ first: 1, last: 2, free: 2 }),
     isolation: () => ({ firewall: 'enforced', disk_quota: 'poll' }),
+    orphans: () => [],
     gpuRuntimeTried: () => state.gpuTried,
     onCollected: (collector) => collected.push(collector),
   });

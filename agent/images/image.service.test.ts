@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { openDatabase } from '../store/database.ts';
+import { createImageStore } from '../store/image.store.ts';
 import { BUILTIN_REFERENCE, builtinTar } from './builtin-image.ts';
 import { createImageService, ImageDigestMismatch, MAX_PARALLEL_PULLS } from './image.service.ts';
 
@@ -10,8 +12,15 @@ const DIGEST = `sha256:${'a1'.repeat(32)}`;
 const ignore = () => undefined;
 
 function createService(busyboxPath = '/bin/busybox') {
-  const engine = createFakeEngine(createManualClock());
-  return { engine, images: createImageService({ engine, busyboxPath }) };
+  const clock = createManualClock();
+  const engine = createFakeEngine(clock);
+  const store = createImageStore(openDatabase(':memory:'));
+  const logins = { scopeOf: (auth: { username: string } | undefined) => auth?.username ?? '' };
+  return {
+    engine,
+    store,
+    images: createImageService({ engine, store, logins, clock, busyboxPath }),
+  };
 }
 
 it('refuses an image that carries another digest than the one asked for', async () => {
@@ -21,11 +30,50 @@ it('refuses an image that carries another digest than the one asked for', async 
   await expect(images.ensure(pinned, ignore, NEVER)).rejects.toThrow(ImageDigestMismatch);
 });
 
-it('takes Docker Hub’s short and long names for one', async () => {
+it('asks the registry again for those who come with another login', async () => {
   const { engine, images } = createService();
-  engine.addImage('docker.io/library/one:latest', DIGEST);
-  const ready = await images.ensure({ reference: 'docker.io/library/one' }, ignore, NEVER);
-  expect(ready.digest).toBe(DIGEST);
+  engine.addImage('registry.example/one:1', DIGEST);
+  const calls: string[] = [];
+  engine.hook = async (moment, method) => {
+    if (moment === 'before' && method === 'resolveDigest') calls.push(method);
+  };
+  const ensure = (username?: string) => {
+    const auth = { host: 'registry.example', username: username ?? '', password: 'x' };
+    const wanted = { reference: 'registry.example/one:1', digest: DIGEST };
+    return images.ensure(
+      { ...wanted, auth: username === undefined ? undefined : auth },
+      ignore,
+      NEVER,
+    );
+  };
+  for (const [username, asked] of [
+    ['ann', 1],
+    ['ann', 1],
+    ['bob', 2],
+    ['ann', 2],
+    ['bob', 2],
+    // Whoever needs no login may have it, and then so may everybody.
+    [undefined, 3],
+    ['eve', 3],
+  ] as const) {
+    await ensure(username);
+    expect([username, calls.length]).toEqual([username, asked]);
+  }
+});
+
+it('keeps as its own only what was not there before', async () => {
+  const { engine, images, store } = createService();
+  const own = 'registry.example/own:1';
+  const provider = 'registry.example/provider:1';
+  engine.addImage(own, DIGEST);
+  engine.addImage(provider, DIGEST);
+  const pulled = `registry.example/provider@${DIGEST}`;
+  await engine.pullImage(pulled, { onProgress: ignore }, NEVER);
+  await images.ensure({ reference: own }, ignore, NEVER);
+  await images.ensure({ reference: provider }, ignore, NEVER);
+  expect(store.list().map(({ reference }) => reference)).toEqual([
+    `registry.example/own@${DIGEST}`,
+  ]);
 });
 
 it('runs a bounded number of pulls at a time', async () => {
@@ -39,7 +87,9 @@ it('runs a bounded number of pulls at a time', async () => {
     await new Promise((resolve) => setImmediate(resolve));
   };
   const names = Array.from({ length: 10 }, (_, n) => `registry.example/${n}:1`);
-  for (const reference of names) engine.addImage(reference, DIGEST);
+  for (const [index, reference] of names.entries()) {
+    engine.addImage(reference, `sha256:${String(index).repeat(64)}`);
+  }
   await Promise.all(names.map((reference) => images.ensure({ reference }, ignore, NEVER)));
   expect(most).toBe(MAX_PARALLEL_PULLS);
 });

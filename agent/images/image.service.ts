@@ -1,13 +1,21 @@
 /** Makes sure that a pod's image is present and is the one that was meant (agent reference 6). */
-import type { PodSpec, PullProgress } from '#shared/agent-api/pod.ts';
+import { NO_PROGRESS, type PullProgress } from '#shared/agent-api/pull-progress.ts';
+import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
+import type { Clock } from '#shared/clock.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import { type ContainerEngine, EngineError, type ImageState } from '../docker/engine.ts';
+import type { ImageStore } from '../store/image.store.ts';
 import { BUILTIN_HOST, BUILTIN_REFERENCE, ensureBuiltinImage } from './builtin-image.ts';
+import { pinnedName, withTag } from './image-name.ts';
+import type { RegistryLogins } from './registry-logins.ts';
+import { createSharedWork } from './shared-work.ts';
 
-export type ImageWanted = PodSpec['image'];
-/** `digest` is null only for the built-in image, which no registry knows. */
+export type ImageWanted = { reference: string; digest?: string; auth?: RegistryAuth | undefined };
+/** `digest` is null for images that no registry knows: the built-in one and those built here. */
 export type ImageReady = { imageId: string; digest: string | null };
 export type ImageService = ReturnType<typeof createImageService>;
+
+type Login = { auth: RegistryAuth | undefined; scope: string };
 
 /** The engine has an image under the name, and it is not the one that was asked for. */
 export class ImageDigestMismatch extends Error {
@@ -16,72 +24,19 @@ export class ImageDigestMismatch extends Error {
 
 export const MAX_PARALLEL_PULLS = 3;
 
-const NOTHING_YET: PullProgress = {
-  layers_done: 0,
-  layers_total: 0,
-  bytes_done: 0,
-  bytes_total: 0,
-};
-
-type SharedPull = {
-  done: Promise<void>;
-  listeners: Set<(progress: PullProgress) => void>;
-  abort: AbortController;
-};
-
-/** Pulls of one image are shared: the work ends when the last pod that wants it has gone away. */
-export function createImageService(ports: { engine: ContainerEngine; busyboxPath: string }) {
-  const { engine } = ports;
+/** Pulls of one image with one login are shared: the work ends when the last pod that wants it has gone away. */
+export function createImageService(ports: {
+  engine: ContainerEngine;
+  store: ImageStore;
+  logins: Pick<RegistryLogins, 'scopeOf'>;
+  clock: Clock;
+  busyboxPath: string;
+}) {
+  const { engine, store, clock } = ports;
   const places = createSemaphore(MAX_PARALLEL_PULLS);
-  const pulls = new Map<string, SharedPull>();
+  const pulls = createSharedWork<PullProgress>();
+  const resolutions = createSharedWork<string>();
   let makingBuiltin: Promise<string> | null = null;
-
-  function sharedPull(reference: string): SharedPull {
-    const running = pulls.get(reference);
-    if (running !== undefined) return running;
-    const listeners: SharedPull['listeners'] = new Set();
-    const abort = new AbortController();
-    const report = (progress: PullProgress) => {
-      for (const listener of listeners) listener(progress);
-    };
-    const pull = () => engine.pullImage(reference, report, abort.signal);
-    const done = places.run(pull, abort.signal).finally(() => forget(reference, shared));
-    const shared = { done, listeners, abort };
-    pulls.set(reference, shared);
-    return shared;
-  }
-
-  /** A pull that was given up may still be ending when a new one of the same image begins. */
-  function forget(reference: string, shared: SharedPull): void {
-    if (pulls.get(reference) === shared) pulls.delete(reference);
-  }
-
-  async function pull(
-    reference: string,
-    onProgress: (progress: PullProgress) => void,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const shared = sharedPull(reference);
-    const listener = (progress: PullProgress) => onProgress(progress);
-    shared.listeners.add(listener);
-    // Also while it waits for its turn: the caller tells by this that a pull is needed at all.
-    onProgress(NOTHING_YET);
-    const leave = () => {
-      shared.listeners.delete(listener);
-      if (shared.listeners.size > 0) return;
-      forget(reference, shared);
-      shared.abort.abort();
-    };
-    try {
-      await new Promise<void>((resolve, reject) => {
-        if (signal.aborted) reject(signal.reason);
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-        shared.done.then(resolve, reject);
-      });
-    } finally {
-      leave();
-    }
-  }
 
   async function builtin(reference: string): Promise<ImageReady> {
     if (reference !== BUILTIN_REFERENCE) {
@@ -93,29 +48,82 @@ export function createImageService(ports: { engine: ContainerEngine; busyboxPath
     return { imageId: await makingBuiltin, digest: null };
   }
 
+  /** By its digest alone: a pull by tag would move the host's own tag of that name. */
+  async function pull(
+    pinned: string,
+    { auth, scope }: Login,
+    onProgress: (progress: PullProgress) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const work = (report: (progress: PullProgress) => void, ending: AbortSignal) =>
+      places.run(() => engine.pullImage(pinned, { auth, onProgress: report }, ending), ending);
+    await pulls.join(`${pinned} ${scope}`, work, onProgress, signal);
+  }
+
+  /** Present, and known to be for those who come with this login. */
+  async function findKnown(
+    pinned: string,
+    digest: string,
+    scope: string,
+  ): Promise<ImageReady | null> {
+    const present = await engine.inspectImage(pinned);
+    if (present === null) return null;
+    const ready = verified(present, digest);
+    if (!store.mayUse(pinned, scope)) return null;
+    store.touch(pinned, clock.now());
+    return ready;
+  }
+
+  async function resolve(
+    reference: string,
+    { auth, scope }: Login,
+    signal: AbortSignal,
+  ): Promise<string> {
+    let found = '';
+    const work = async (report: (digest: string) => void, ending: AbortSignal) =>
+      report(await engine.resolveDigest(reference, auth, ending));
+    const keep = (digest: string) => {
+      found = digest;
+    };
+    await resolutions.join(`${reference} ${scope}`, work, keep, signal);
+    return found;
+  }
+
   return {
     /**
-     * With a digest: exactly that image, pulled only when it is not here. Without: the tag is asked of
-     * its registry now, and the digest found is the one to keep. Rejects with EngineError,
-     * ImageDigestMismatch, or the signal's reason.
+     * With a digest: exactly that image, pulled only when it is not here; its registry is asked unless this
+     * login has had it before. Without: the tag is asked of its registry now, and the digest found is the one to keep.
+     * `auth` must be for the image's registry. Rejects with EngineError, ImageDigestMismatch, or the
+     * signal's reason.
      */
     async ensure(
-      wanted: ImageWanted,
+      { reference, digest, auth }: ImageWanted,
       onProgress: (progress: PullProgress) => void,
       signal: AbortSignal,
     ): Promise<ImageReady> {
-      const { reference, digest } = wanted;
       if (reference.startsWith(BUILTIN_HOST)) return builtin(reference);
-      if (digest === undefined) {
-        const tagged = withTag(reference);
-        await pull(tagged, onProgress, signal);
-        return resolved(await engine.inspectImage(tagged), reference);
+      const scope = ports.logins.scopeOf(auth);
+      if (digest !== undefined) {
+        const known = await findKnown(pinnedName(reference, digest), digest, scope);
+        if (known !== null) return known;
       }
-      const pinned = `${repositoryOf(reference)}@${digest}`;
+      // Also while it waits for its turn: the caller tells by this that a pull is needed at all.
+      onProgress(NO_PROGRESS);
+      // Asked also for a digest: the engine itself would not, for content that it has from another's pull.
+      const name = digest === undefined ? withTag(reference) : pinnedName(reference, digest);
+      const wanted = await resolve(name, { auth, scope }, signal);
+      const pinned = pinnedName(reference, wanted);
       const present = await engine.inspectImage(pinned);
-      if (present !== null) return verified(present, digest);
-      await pull(pinned, onProgress, signal);
-      return verified(await engine.inspectImage(pinned), digest);
+      if (present === null) {
+        store.begin(pinned, clock.now());
+        await pull(pinned, { auth, scope }, onProgress, signal);
+      }
+      const image = present ?? (await engine.inspectImage(pinned));
+      const ready = verified(image, wanted);
+      const sizeBytes = image?.sizeBytes ?? 0;
+      store.finish({ reference: pinned, imageId: ready.imageId, sizeBytes, nowMs: clock.now() });
+      store.addScope(pinned, scope);
+      return ready;
     },
   };
 }
@@ -126,36 +134,4 @@ function verified(image: ImageState | null, digest: string): ImageReady {
     throw new ImageDigestMismatch(`the engine has ${found} instead of ${digest}`);
   }
   return { imageId: image.id, digest };
-}
-
-/** One image may carry digests of several repositories; only this one's may be kept for it. */
-function resolved(image: ImageState | null, reference: string): ImageReady {
-  const repository = familiar(repositoryOf(reference));
-  const entry = image?.repoDigests.find(
-    (candidate) => familiar(candidate.slice(0, candidate.indexOf('@'))) === repository,
-  );
-  if (image === null || entry === undefined) {
-    throw new ImageDigestMismatch(`the engine knows no digest of ${reference}`);
-  }
-  return { imageId: image.id, digest: entry.slice(entry.indexOf('@') + 1) };
-}
-
-/** Docker Hub's long and short names are one: `docker.io/library/x`, `library/x` and `x`. */
-function familiar(repository: string): string {
-  return repository.replace(/^(?:index\.)?docker\.io\//, '').replace(/^library\//, '');
-}
-
-function tagAt(reference: string): number {
-  const at = reference.lastIndexOf(':');
-  return at > reference.lastIndexOf('/') ? at : -1;
-}
-
-function repositoryOf(reference: string): string {
-  const at = tagAt(reference);
-  return at === -1 ? reference : reference.slice(0, at);
-}
-
-/** Two pods that name the same image with and without `:latest` share one pull. */
-function withTag(reference: string): string {
-  return tagAt(reference) === -1 ? `${reference}:latest` : reference;
 }

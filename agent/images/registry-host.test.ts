@@ -7,6 +7,7 @@ it.each([
   ['ghcr.io/a/b:1', 'ghcr.io'],
   ['registry.example.com:5000/a', 'registry.example.com'],
   ['localhost/a', 'localhost'],
+  ['LOCALHOST/a', 'localhost'],
   ['localhost:5000/a', 'localhost'],
   ['169.254.169.254/x/y', '169.254.169.254'],
 ])('%s comes from %s', (reference, host) => {
@@ -23,6 +24,7 @@ it.each([
   ['2130706433', true],
   ['0x7f000001', true],
   ['localhost', true],
+  ['router', true],
   ['metadata.google.internal', true],
   ['8.8.8.8', false],
   ['172.32.0.1', false],

@@ -19,7 +19,8 @@ for (const [network, prefix] of SURROUNDINGS) surroundings.addSubnet(network, pr
 /** The host before the first slash, without its port; null for Docker Hub's short names. */
 export function registryHostOf(reference: string): string | null {
   const [first = '', ...rest] = reference.split('/');
-  const isHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
+  // Newer engines take a first part with capitals for a host too: it cannot be a path.
+  const isHost = rest.length > 0 && (/[.:A-Z]/.test(first) || first === 'localhost');
   return isHost ? first.replace(/:\d+$/, '').toLowerCase() : null;
 }
 
@@ -28,5 +29,7 @@ export function isLocalRegistry(host: string): boolean {
   if (isIP(host) === 4) return surroundings.check(host, 'ipv4');
   // `127.1` and `2130706433` are addresses too for those who resolve them.
   const looksNumeric = /^[\d.]+$|^0x/.test(host);
-  return looksNumeric || host === 'localhost' || /\.(localhost|local|internal)$/.test(host);
+  // A name without a dot is `localhost`, or one of the host's own search domain.
+  const isShort = !host.includes('.');
+  return looksNumeric || isShort || /\.(localhost|local|internal)$/.test(host);
 }

@@ -3,6 +3,12 @@ import type { PodPhase } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { dataFrame } from '#shared/http/sse.ts';
 import type { ContainerEngine, ContainerState } from '../docker/engine.ts';
+import {
+  type BuildLogSource,
+  type BuildStart,
+  createBuildReader,
+  shortBuildId,
+} from './build-frames.ts';
 import type { StreamName } from './json-lines.ts';
 import type { LogText } from './keep-alive.ts';
 import { type Reading, readFromEngine } from './log-engine.ts';
@@ -22,9 +28,14 @@ import { readFromFile } from './log-tail.ts';
 export type LogEngine = Pick<ContainerEngine, 'containerLogs' | 'inspectContainer'>;
 
 /** Null when there is no such pod (any more). */
-export type PodLogSource = (
-  podId: string,
-) => Promise<{ containerId: string | null; phase: PodPhase } | null>;
+export type PodLogSource = (podId: string) => Promise<PodLog | null>;
+
+type PodLog = {
+  containerId: string | null;
+  phase: PodPhase;
+  /** By what the log of its image's build goes; absent or null for an image that was not built here. */
+  buildKey?: string | null;
+};
 
 export type FollowOptions = {
   clock: Clock;
@@ -37,6 +48,7 @@ export type FollowOptions = {
   follow: boolean;
   stream: StreamName | null;
   since: LogStart;
+  builds: BuildLogSource;
 };
 
 /** Where to begin: at a frame that was seen, at a time, or (null) at the last `tail` lines. */
@@ -68,18 +80,26 @@ export async function* followPod(
   let progress: Progress | null = null;
   let lastRun: string | null = null;
   let finishedRun: string | null = null;
+  let build: OpenBuild | null = null;
 
   try {
     for (;;) {
       const pod = await source(podId);
       const isGone = pod === null || pod.phase === 'removed';
       const state = isGone ? null : await started(options.look, pod.containerId);
+      const buildKey = pod?.buildKey ?? null;
+      if (buildKey !== null && options.stream !== 'stderr') {
+        if (build?.key !== buildKey)
+          build = await openBuild(options, buildKey, state, build !== null);
+        const lines = await build.reader.more();
+        if (lines !== '') yield lines;
+      }
       if (state !== null) {
         const run = `${state.id} ${state.startedMs}`;
         if (lastRun !== null && run !== lastRun) yield dataFrame({ meta: 'restart' });
         lastRun = run;
         if (run !== finishedRun) {
-          const from = startOf(options, progress, state.id, openedMs);
+          const from = startOf(options, progress, state.id, openedMs, buildKey);
           progress = await progressIn(progress, shortId(state.id), from.after);
           yield* readRun(options, state, { from, progress }, signal);
           // Read to its end while it was not running: there will be no more of it.
@@ -95,6 +115,29 @@ export async function* followPod(
     }
   } finally {
     await progress?.file?.taken.done();
+  }
+}
+
+type OpenBuild = { key: string; reader: ReturnType<typeof createBuildReader> };
+
+/** Of `tail` lines, those that the container does not have; all of a build that came while it was read. */
+async function openBuild(
+  options: FollowOptions,
+  key: string,
+  state: ContainerState | null,
+  isLater: boolean,
+): Promise<OpenBuild> {
+  const { builds, since, tail, shelf, stream } = options;
+  const open = (start: BuildStart) => ({ key, reader: createBuildReader(builds, key, start) });
+  if (isLater) return open({ kind: 'time', ms: 0 });
+  if (since !== null) return open(since);
+  const taken = state === null ? null : await shelf.take(state);
+  if (taken === null) return open({ kind: 'tail', lines: tail });
+  try {
+    const { missing } = await startAtTail(taken.log, tail, stream);
+    return open({ kind: 'tail', lines: missing });
+  } finally {
+    await taken.done();
   }
 }
 
@@ -119,6 +162,7 @@ function startOf(
   progress: Progress | null,
   containerId: string,
   openedMs: number,
+  buildKey: string | null,
 ): From {
   const container = shortId(containerId);
   if (progress !== null) {
@@ -131,8 +175,9 @@ function startOf(
   if (since.kind === 'time') return { tail: 'all', sinceMs: since.ms, after: null, gap: false };
   const sinceMs = readingStartMs(since.at);
   if (since.container === container) return { tail: 'all', sinceMs, after: since.at, gap: false };
-  // The container was replaced since: everything of the new one is new.
-  return { tail: 'all', after: null, gap: true };
+  // The container was replaced since, or was still being built: everything of the new one is new.
+  const wasBuilding = buildKey !== null && since.container === shortBuildId(buildKey);
+  return { tail: 'all', after: null, gap: !wasBuilding };
 }
 
 /** `progress` is moved along with every line, so that it is right wherever the reading breaks off. */

@@ -64,19 +64,23 @@ export async function startAfterFrame(
   return { ...plain(from), notBeforeNs: pad(ns + 1n), gap: true };
 }
 
-/** The last `count` lines of the streams that are read. */
+/** The last `count` lines of the streams that are read; `missing` is how many fewer there are. */
 export async function startAtTail(
   log: LogFile,
   count: number,
   stream: StreamName | null,
-): Promise<Start> {
+): Promise<Start & { missing: number }> {
   const end = await log.end();
   for (let bytes = SEARCH_BYTES + count * ENTRY_GUESS_BYTES; ; bytes *= GUESS_FACTOR) {
     const { cursor, isOldest } = await cursorBack(log, bytes);
     const lines = await countLines(log, cursor, end, stream);
     // The first line counted may be the rest of one, and those before the wanted ones tell their numbers.
     if (lines > count + LEAD_LINES || isOldest)
-      return { ...plain(cursor), drop: Math.max(0, lines - count) };
+      return {
+        ...plain(cursor),
+        drop: Math.max(0, lines - count),
+        missing: Math.max(0, count - lines),
+      };
   }
 }
 

@@ -54,6 +54,8 @@ function setUp(name = 'aaaaaaaaaaaa1111') {
     startedMs: 1,
     finishedMs: 0,
     imageId: '',
+    createdMs: 0,
+    networks: ['podwright-net'],
     logPath: path,
   };
   const pod: { containerId: string; phase: PodPhase } = { containerId: name, phase: 'running' };

@@ -88,6 +88,8 @@ function createFakeLogs() {
         startedMs: clock.now(),
         finishedMs: 0,
         imageId: '',
+        createdMs: 0,
+        networks: ['podwright-net'],
         logPath: '',
         entries,
       });

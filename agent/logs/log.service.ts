@@ -2,6 +2,7 @@
 import type { LogsQuery } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
 import { type LiveFrames, liveFrames } from './keep-alive.ts';
 import { followPod, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
 import { parseFrameId } from './log-frames.ts';
@@ -17,9 +18,20 @@ export type LogService = ReturnType<typeof createLogService>;
 export const MAX_FOLLOWERS = 64;
 const RETRY_AFTER_SECONDS = '5';
 
-export type LogServiceOptions = { clock: Clock; engine: LogEngine; podLogSource: PodLogSource };
+export type LogServiceOptions = {
+  clock: Clock;
+  engine: LogEngine;
+  podLogSource: PodLogSource;
+  /** Without it no image is built here. */
+  builds?: BuildLogSource;
+};
 
-export function createLogService({ clock, engine, podLogSource }: LogServiceOptions) {
+export function createLogService({
+  clock,
+  engine,
+  podLogSource,
+  builds = NO_BUILDS,
+}: LogServiceOptions) {
   const followers = new Map<string, number>();
   const streams = new Set<LiveFrames>();
   const look = createLookAt(clock, engine);
@@ -55,7 +67,8 @@ export function createLogService({ clock, engine, podLogSource }: LogServiceOpti
       const leavePlace = follow ? takePlace(podId) : () => undefined;
       const stream = query.stream ?? null;
       const source = podLogSource;
-      const options = { clock, engine, look, shelf, source, podId, tail, follow, stream, since };
+      const reading = { podId, tail, follow, stream, since };
+      const options = { clock, engine, look, shelf, source, builds, ...reading };
       const frames = liveFrames(
         clock,
         (signal) => followPod(options, signal),

@@ -25,7 +25,9 @@ export function createMetricsJob({ metrics, records, leases, gpuDriver }: Metric
 async function leaseStates(driver: GpuDriver, leases: LeaseStore): Promise<GpuLeaseState[]> {
   const states = new Map(leases.list('gpu').map((lease) => [lease.key, lease.state]));
   const { devices } = await driver.read();
-  return devices.map(({ uuid }) => {
+  // A card that fell off the bus is still held, or dirty.
+  const uuids = new Set([...devices.map(({ uuid }) => uuid), ...states.keys()]);
+  return [...uuids].map((uuid) => {
     const state = states.get(uuid);
     return { uuid, state: state === 'held' || state === 'dirty' ? state : 'free' };
   });

@@ -38,14 +38,25 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
     labelNames: ['reason'],
     registers,
   });
-  const unknownContainers = new Counter({
-    name: `${PREFIX}unknown_containers_total`,
-    help: 'Containers with our label found without a pod; they are reported, never removed.',
+  const orphans = new Gauge({
+    name: `${PREFIX}orphans`,
+    help: 'Objects with our label that belong to no pod, by kind; they are reported, never removed.',
+    labelNames: ['kind'],
     registers,
   });
   const firewallDrift = new Counter({
     name: `${PREFIX}firewall_drift_total`,
     help: "Lines of the pods' firewall rules that something else had removed or added.",
+    registers,
+  });
+  const imagesRemoved = new Counter({
+    name: `${PREFIX}images_removed_total`,
+    help: 'Unused images of this agent that were removed because the disk filled up.',
+    registers,
+  });
+  const imageBytesRemoved = new Counter({
+    name: `${PREFIX}image_bytes_removed_total`,
+    help: 'Their sizes; layers that other images share are counted, though they stay.',
     registers,
   });
   const leases = new Gauge({
@@ -83,7 +94,14 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
 
   return {
     authFailed: (reason: string) => authFailures.inc({ reason }),
-    foundUnknownContainer: () => unknownContainers.inc(),
+    removedImage(bytes: number): void {
+      imagesRemoved.inc();
+      imageBytesRemoved.inc(bytes);
+    },
+    /** How many objects of each kind belong to no pod. */
+    setOrphans(counts: Record<string, number>): void {
+      for (const [kind, count] of Object.entries(counts)) orphans.set({ kind }, count);
+    },
     firewallDrifted: (lines: number) => firewallDrift.inc(lines),
 
     /** `phases` holds the phase of every pod. */

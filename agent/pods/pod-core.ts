@@ -1,28 +1,42 @@
 /** Everything that keeps pods as they are wanted, put together: stores, leases, images, workers, reconcile. */
-import type { PullProgress } from '#shared/agent-api/pod.ts';
+import type { Orphan } from '#shared/agent-api/inventory.ts';
+import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
 import type { ContainerEngine } from '../docker/engine.ts';
 import { createEngineHealth } from '../docker/engine-health.ts';
-import { createGpuLeases, type GpuSource } from '../gpu/gpu-lease.ts';
+import type { ExecEngine } from '../docker/exec.ts';
+import type { EndLeftoverTask } from '../docker/leftover-task.ts';
 import { BUILTIN_REFERENCE } from '../images/builtin-image.ts';
-import { createImageService, type ImageService } from '../images/image.service.ts';
+import type { ImageService } from '../images/image.service.ts';
+import { createImageCore } from '../images/image-core.ts';
+import type { DiskMarks } from '../images/image-gc.plan.ts';
 import { createFirewallGuard } from '../network/firewall.job.ts';
 import type { Firewall } from '../network/firewall.ts';
 import { createPodNetworks } from '../network/pod-network.ts';
 import type { Cidr } from '../network/subnets.ts';
+import { createNotebookService } from '../notebook/notebook.service.ts';
 import { createPortService, type PortRange } from '../ports/port.service.ts';
 import type { PortProbe } from '../ports/port-probe.ts';
+import { createReadBanner } from '../ssh/banner.ts';
 import type { GatewayLink } from '../ssh/gateway-link.ts';
+import type { KeyFolders } from '../ssh/key-folders.ts';
 import { MOUNT_POINT } from '../ssh/mount-point.ts';
+import { createOwnSshd } from '../ssh/own-sshd.job.ts';
 import { createSshService } from '../ssh/ssh.service.ts';
 import { createLeaseStore } from '../store/lease.store.ts';
-import { createPodStore } from '../store/pod.store.ts';
+import { createNotebookStore } from '../store/notebook.store.ts';
+import { createPodStore, type PodRow } from '../store/pod.store.ts';
 import { createSshStore } from '../store/ssh.store.ts';
 import { createDiskQuotaProbe } from './disk-quota.ts';
 import { createDiskWatch } from './disk-watch.job.ts';
+import { createGpuCore, type GpuPorts } from './gpu-core.ts';
+import { createOrphanSweep } from './orphans.job.ts';
+import { partsOf } from './pod.change.ts';
+import { createPodFacts } from './pod.facts.ts';
+import { createLostPods } from './pod.lost.ts';
 import { createPodRecords } from './pod.records.ts';
 import { createPodService } from './pod.service.ts';
 import { createPodSteps } from './pod.steps.ts';
@@ -30,14 +44,16 @@ import { createPodSupervisor } from './pod.supervisor.ts';
 import type { HostLimits } from './policy.ts';
 import { createReconcile } from './reconcile.job.ts';
 
-export type PodCorePorts = {
+export type PodCorePorts = GpuPorts & {
   executorId: string;
   clock: Clock;
   random: Random;
   log: Log;
   database: DatabaseSync;
   engine: ContainerEngine;
-  gpus: GpuSource;
+  endLeftoverTask: EndLeftoverTask;
+  /** Programs inside pods; asked for when first needed. */
+  execEngine(): Promise<ExecEngine>;
   probePort: PortProbe;
   portRange: PortRange;
   /** Where pods' subnets come from. */
@@ -46,12 +62,24 @@ export type PodCorePorts = {
   /** True: no pod starts without the firewall's rules. */
   firewallRequired: boolean;
   busyboxPath: string;
-  host: HostLimits & { bootMs: number };
+  /** 32 bytes of this agent's own, for secrets at rest. */
+  secret: Uint8Array;
+  /** Where the output of builds is kept. */
+  buildsFolder: string;
+  /** `bootId` is empty where the kernel does not tell. */
+  host: HostLimits & { bootMs: number; bootId: string };
   gatewayLink: GatewayLink;
+  /** Keys for pods that bring their own SSH server. */
+  keyFolders: KeyFolders;
   /** Holds the sftp-server that pods get mounted; null when this host has none. */
   sftpFolder: string | null;
-  /** A container of ours was found that belongs to no pod. */
-  onUnknownContainer(): void;
+  /** Percent of the engine's disk that is in use; when images go because of it. */
+  diskPercent(): Promise<number>;
+  imageMarks: DiskMarks;
+  /** An unused image is gone. */
+  onImageRemoved(bytes: number): void;
+  /** How many objects in the engine belong to no pod, by kind. */
+  onOrphans(counts: Record<Orphan['kind'], number>): void;
   /** That many lines of the firewall's rules were not as we had left them. */
   onFirewallDrift(lines: number): void;
 };
@@ -61,6 +89,7 @@ export type PodCore = ReturnType<typeof createPodCore>;
 /** Nothing runs until `supervisor` is woken or `reconcile` is run. */
 export function createPodCore(ports: PodCorePorts) {
   const { executorId, clock, random, log, database, engine, gpus, host } = ports;
+  const health = createEngineHealth({ engine, clock, log });
   const leases = createLeaseStore(database);
   const records = createPodRecords({
     database,
@@ -74,17 +103,21 @@ export function createPodCore(ports: PodCorePorts) {
     clock,
     range: ports.portRange,
   });
+  const readBanner = createReadBanner(clock);
+  const ownSshd = createOwnSshd({ records, ports: portLeases, readBanner, clock });
   const ssh = createSshService({
     records,
     ports: portLeases,
+    keyFolders: ports.keyFolders,
+    ownSshd,
     store: createSshStore(database),
     link: ports.gatewayLink,
     sftp: ports.sftpFolder !== null,
     random,
     log,
   });
-  const gpuLeases = createGpuLeases({ leases, gpus });
-  const images = createImageService({ engine, busyboxPath: ports.busyboxPath });
+  const gpu = createGpuCore({ ...ports, leases, records });
+  const { gpuLeases } = gpu;
   const firewall = createFirewallGuard({
     firewall: ports.firewall,
     required: ports.firewallRequired,
@@ -94,43 +127,79 @@ export function createPodCore(ports: PodCorePorts) {
   });
   const pool = ports.subnetPool;
   const networks = createPodNetworks({ engine, executorId, leases, pool, firewall });
+  const imageCore = createImageCore({
+    ...ports,
+    networkOf: networks.ensure,
+    marks: ports.imageMarks,
+    onRemoved: ports.onImageRemoved,
+    usedByPods: () => liveRows().flatMap(imagesOf),
+    buildKeysOfPods: () =>
+      liveRows()
+        .flatMap(buildKeysOf)
+        .filter((key) => key !== null),
+  });
+  const liveRows = () => records.list().filter((row) => row.phase !== 'removed');
+  const imagesOf = (row: PodRow) => partsOf(row).flatMap(imageCore.podImages.usedBy);
+  const buildKeyOf = (row: PodRow) => imageCore.podImages.buildKeyOf(row.id, row);
+  const buildKeysOf = (row: PodRow) =>
+    partsOf(row).map((part) => imageCore.podImages.buildKeyOf(row.id, part));
+  const { images, logins } = imageCore;
   const ensureBuiltinImage = () => builtinImage(images);
   const diskQuota = createDiskQuotaProbe({ engine, executorId, random, ensureBuiltinImage });
   const diskWatch = createDiskWatch({ engine, records, quota: diskQuota, clock, log });
   const pulls = new Map<string, PullProgress>();
+  const onPull = (podId: string, progress: PullProgress | null) => {
+    if (progress === null) pulls.delete(podId);
+    else pulls.set(podId, progress);
+  };
 
+  const { bootId } = host;
   const steps = createPodSteps({
+    endLeftoverTask: ports.endLeftoverTask,
+    bootId,
     executorId,
     engine,
     records,
-    images,
+    images: imageCore.podImages,
     ports: portLeases,
     gpuLeases,
     gpuMode: gpus.gpuMode,
+    placeOf: gpu.placeOf,
     networks,
     diskQuota,
     readOnlyMounts:
       ports.sftpFolder === null ? [] : [{ source: ports.sftpFolder, target: MOUNT_POINT }],
+    keyMounts: ssh.keyMounts,
     clock,
     random,
-    onPull(podId, progress) {
-      if (progress === null) pulls.delete(podId);
-      else pulls.set(podId, progress);
-    },
+    onPull,
+    ssh,
   });
-  const health = createEngineHealth(log);
-  const common = { executorId, engine, health, records, ports: portLeases, clock, log };
-  const hostBootMs = host.bootMs;
-  const supervisor = createPodSupervisor({ ...common, steps, random, hostBootMs });
+  const factsOf = createPodFacts({ ports: portLeases, gpuLeases, ssh, clock, bootId, health });
+  const common = { executorId, engine, health, records, ports: portLeases, clock, log, factsOf };
+  const supervisor = createPodSupervisor({
+    ...common,
+    steps,
+    images: imageCore.podImages,
+    random,
+    onPull,
+  });
   const reconcile = createReconcile({
     ...common,
-    gpuLeases,
     supervisor,
-    hostBootMs,
-    onUnknown: ports.onUnknownContainer,
+  });
+  const orphans = createOrphanSweep({ ...common, onSwept: ports.onOrphans });
+  const notebooks = createNotebookService({
+    execEngine: ports.execEngine,
+    store: createNotebookStore(database),
+    records,
+    ports: portLeases,
+    clock,
+    log,
   });
   const service = createPodService({
     ...common,
+    lost: createLostPods(common),
     gpuLeases,
     gpuMode: gpus.gpuMode,
     supervisor,
@@ -138,21 +207,30 @@ export function createPodCore(ports: PodCorePorts) {
     pullOf: (podId) => pulls.get(podId) ?? null,
     engineAway: health.awayBecause,
     diskOf: diskWatch.conditionOf,
+    gpuHealthOf: gpu.gpuWatch.conditionOf,
     ssh,
+    logins,
+    notebookOf: notebooks.viewOf,
   });
 
   return {
     service,
     ssh,
+    ownSshd,
+    notebooks,
     supervisor,
     reconcile,
     images,
+    imageCore,
+    /** By what the log of its image's build goes, if it is built here. */
+    buildKeyOf,
     leases,
     portLeases,
-    gpuLeases,
+    ...gpu,
     firewall,
     diskQuota,
     diskWatch,
+    orphans,
     ensureBuiltinImage,
     health,
     /** The rows themselves, for whatever else has to know of pods. */

@@ -3,13 +3,18 @@ import type { ReasonCode } from '#shared/agent-api/pod.ts';
 import type { Random } from '#shared/random.ts';
 import type { ContainerState } from '../docker/engine.ts';
 import type { PodRow } from '../store/pod.store.ts';
-import { LONGEST_BACKOFF_MS } from './pod.plan.ts';
+import { type ExitCause, LONGEST_BACKOFF_MS } from './pod.containers.ts';
 import type { LastExit } from './pod.record.ts';
 import type { PodPatch } from './pod.records.ts';
 
 const FIRST_BACKOFF_MS = 1_000;
 /** A container that ran this long was healthy: its exit begins a new row of failures. */
 const HEALTHY_MS = 10 * 60_000;
+/** Ends by itself in a row, from which on the pod is said to be in a crash loop. */
+const CRASH_LOOP_ATTEMPTS = 3;
+/** After a reboot of the host pods come back spread over this time. */
+const REBOOT_STAGGER_MS = 3_000;
+const CAUSE_REASONS = { host_reboot: 'HostReboot', engine_restart: 'DockerUnavailable' } as const;
 /** 2^9 s passes the longest backoff; a larger exponent would only lose precision. */
 const MAX_DOUBLINGS = 9;
 
@@ -27,7 +32,7 @@ export function afterFailure(
 ): PodPatch {
   const attempts = row.attempts + 1;
   return {
-    phase: row.phase === 'removing' ? 'removing' : 'backoff',
+    phase: row.desired === 'removed' ? row.phase : 'backoff',
     reason: failure.reason,
     message: failure.message,
     attempts,
@@ -37,31 +42,50 @@ export function afterFailure(
   };
 }
 
-/** The row's changes after the container has ended by itself. A host reboot is nobody's failure: no wait. */
+/** The row's changes after the container has ended. A reboot of the host or the engine is nobody's failure: no backoff. */
 export function afterExit(
   row: PodRow,
   container: ContainerState,
-  at: { nowMs: number; random: Random; hostRebooted: boolean },
+  at: { nowMs: number; random: Random; cause: ExitCause },
 ): PodPatch {
-  const exit = exitOf(container, at.hostRebooted);
+  const exit = exitOf(container, at.cause);
   const ranMs = container.finishedMs - container.startedMs;
-  const attempts = ranMs >= HEALTHY_MS ? 1 : row.attempts + 1;
+  const before = ranMs >= HEALTHY_MS ? 0 : row.attempts;
+  const ended = { phase: 'backoff', last_exit_json: JSON.stringify(exit) } as const;
+  if (at.cause !== 'itself') {
+    const waitMs = at.cause === 'host_reboot' ? at.random.int(REBOOT_STAGGER_MS) : 0;
+    return {
+      ...ended,
+      reason: exit.reason,
+      message: messageOfExit(exit),
+      attempts: before,
+      next_retry_ms: at.nowMs + waitMs,
+    };
+  }
+  const attempts = before + 1;
+  const looping = attempts >= CRASH_LOOP_ATTEMPTS;
+  const message = messageOfExit(exit);
   return {
-    phase: 'backoff',
-    reason: exit.reason,
-    message: messageOfExit(exit),
-    last_exit_json: JSON.stringify(exit),
-    attempts: at.hostRebooted ? row.attempts : attempts,
-    next_retry_ms: at.nowMs + (at.hostRebooted ? 0 : backoffMs(attempts, at.random)),
+    ...ended,
+    reason: looping ? 'CrashLoopBackOff' : exit.reason,
+    message: looping ? `${message}, ${attempts} times in a row` : message,
+    attempts,
+    next_retry_ms: at.nowMs + backoffMs(attempts, at.random),
   };
 }
 
-function exitOf(container: ContainerState, hostRebooted: boolean): LastExit {
+/** Whether the end was the host's or the engine's doing: such a restart is none of the pod's. */
+export function isInfrastructure(reason: ReasonCode): boolean {
+  return reason === 'HostReboot' || reason === 'DockerUnavailable';
+}
+
+/** How a container that is not running any more has ended. */
+export function exitOf(container: ContainerState, cause: ExitCause): LastExit {
   return {
     exit_code: container.exitCode,
     oom_killed: container.oomKilled,
     finished_ms: container.finishedMs,
-    reason: hostRebooted ? 'HostReboot' : reasonOf(container),
+    reason: cause === 'itself' ? reasonOf(container) : CAUSE_REASONS[cause],
   };
 }
 
@@ -71,10 +95,13 @@ function reasonOf(container: ContainerState): ReasonCode {
   return container.exitCode === 0 ? 'ExitedZero' : 'ExitedNonZero';
 }
 
-function messageOfExit(exit: LastExit): string {
+/** The same in words. */
+export function messageOfExit(exit: LastExit): string {
   switch (exit.reason) {
     case 'HostReboot':
       return 'The host was rebooted; the pod is being started again';
+    case 'DockerUnavailable':
+      return 'The Docker engine was restarted; the pod is being started again';
     case 'OOMKilled':
       return `The pod ran out of its memory (exit code ${exit.exit_code})`;
     default:

@@ -1,13 +1,17 @@
 /** The container of a pod: row, spec and leases -> what the engine is asked for (agent reference 7). Pure. */
 import type { PodSpec } from '#shared/agent-api/pod.ts';
 import { type ContainerSpec, LABELS } from '../docker/engine.ts';
+import type { CpuPlace } from '../gpu/cpu-place.ts';
+import { AUTHORIZED_KEYS_FILE } from '../ssh/mount-point.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { containerName, launchHash, type PortMapping } from './pod.record.ts';
 
 export type GpuMode = 'nvidia' | 'simulated' | 'none';
 
-/** What CUDA programs, nvidia-smi and hardware video need; no display. */
-const DRIVER_CAPABILITIES = 'compute,utility,video';
+/** What CUDA programs, nvidia-smi, hardware video and rendering without a screen need. */
+const DRIVER_CAPABILITIES = 'compute,utility,video,graphics';
+/** Needs /dev/nvidia-modeset, which hosts without a screen may lack. */
+const DISPLAY_CAPABILITY = 'display';
 
 /** `imageId` and `network` exist already. */
 export function podContainer(options: {
@@ -20,10 +24,14 @@ export function podContainer(options: {
   ports: readonly PortMapping[];
   readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;
   gpuMode: GpuMode;
+  /** Whether the host gives containers the driver's display capability. */
+  display: boolean;
+  /** The processors and memory beside its GPUs; null leaves it all of the host's. */
+  place: CpuPlace | null;
   /** The engine takes a limit of the root file system. */
   limitsDisk: boolean;
 }): ContainerSpec {
-  const { row, spec, ports } = options;
+  const { row, spec, ports, place } = options;
   const diskBytes = options.limitsDisk ? spec.limits.disk_bytes : undefined;
   const gpuUuids = options.gpuMode === 'nvidia' ? spec.gpu_uuids : [];
   return {
@@ -36,13 +44,15 @@ export function podContainer(options: {
     },
     entrypoint: spec.entrypoint,
     command: spec.command,
-    environment: podEnvironment(spec.environment, gpuUuids),
+    environment: podEnvironment(spec, gpuUuids, options.display),
     network: options.network,
     ports,
     readOnlyMounts: options.readOnlyMounts,
     gpuUuids,
     limits: {
       cpuCores: spec.limits.cpu_cores,
+      ...(place === null ? {} : { cpus: place.cpus }),
+      ...(place?.memoryNodes ? { memoryNodes: place.memoryNodes } : {}),
       memoryBytes: spec.limits.memory_bytes,
       shmBytes: spec.limits.shm_bytes,
       pids: spec.limits.pids,
@@ -64,15 +74,21 @@ export function executorLabels(executorId: string): Record<string, string> {
 
 /** The lease alone decides which GPUs are seen: `void` hides all of them, whatever the image says. */
 function podEnvironment(
-  given: Readonly<Record<string, string>>,
+  spec: PodSpec,
   gpuUuids: readonly string[],
+  display: boolean,
 ): Record<string, string> {
-  const { NVIDIA_VISIBLE_DEVICES: _, NVIDIA_DRIVER_CAPABILITIES: __, ...environment } = given;
+  const { NVIDIA_VISIBLE_DEVICES: _, NVIDIA_DRIVER_CAPABILITIES: __, ...given } = spec.environment;
+  const environment = spec.publish_own_sshd
+    ? { ...given, PODWRIGHT_AUTHORIZED_KEYS: AUTHORIZED_KEYS_FILE }
+    : given;
   return gpuUuids.length === 0
     ? { ...environment, NVIDIA_VISIBLE_DEVICES: 'void' }
     : {
         ...environment,
         NVIDIA_VISIBLE_DEVICES: gpuUuids.join(','),
-        NVIDIA_DRIVER_CAPABILITIES: DRIVER_CAPABILITIES,
+        NVIDIA_DRIVER_CAPABILITIES: display
+          ? `${DRIVER_CAPABILITIES},${DISPLAY_CAPABILITY}`
+          : DRIVER_CAPABILITIES,
       };
 }

@@ -2,6 +2,7 @@
 import type { ReasonCode } from '#shared/agent-api/pod.ts';
 import { messageOf } from '#shared/errors.ts';
 import { EngineError, type EngineErrorKind } from '../docker/engine.ts';
+import { BuildFailure } from '../images/build-failure.ts';
 import { ImageDigestMismatch } from '../images/image.service.ts';
 import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import { PortPoolExhausted } from '../ports/port.service.ts';
@@ -25,9 +26,13 @@ const MAX_START_ATTEMPTS = 5;
 /** The GPU runtime may be restarting: one more try. */
 const MAX_DEVICE_ATTEMPTS = 2;
 
+/** The runtime works, and does not know the GPU. */
+const UNKNOWN_DEVICE = /unknown device|no such device|device not found/i;
+
 const PERMANENT_IMAGE: Partial<Record<EngineErrorKind, ReasonCode>> = {
   image_auth: 'ImageAuth',
   image_not_found: 'ImageNotFound',
+  image_digest_mismatch: 'ImageDigestMismatch',
 };
 const PASSING_IMAGE: Partial<Record<EngineErrorKind, ReasonCode>> = {
   image_rate_limited: 'ImageRateLimited',
@@ -45,6 +50,7 @@ export class NameTaken extends Error {
 export function failureOf(step: StepKind, error: unknown): Failure {
   const message = messageOf(error);
   if (error instanceof ImageDigestMismatch) return permanent('ImageDigestMismatch', message);
+  if (error instanceof BuildFailure) return permanent('BuildFailed', message);
   if (error instanceof PortPoolExhausted) return passing('PortPoolExhausted', message);
   if (error instanceof NameTaken) return { kind: 'name_taken', message };
   if (error instanceof NetworkUnavailable) return passing('StartFailed', message);
@@ -68,8 +74,10 @@ function engineFailure(step: StepKind, { kind, message }: EngineError): Failure 
       return step === 'create'
         ? passing('ImageNotFound', message)
         : passing('StartFailed', message, MAX_START_ATTEMPTS);
-    case 'device':
-      return passing('RuntimeMissing', message, MAX_DEVICE_ATTEMPTS);
+    case 'device': {
+      const reason = UNKNOWN_DEVICE.test(message) ? 'GpuUnavailable' : 'RuntimeMissing';
+      return passing(reason, message, MAX_DEVICE_ATTEMPTS);
+    }
     case 'deadline':
       return passing('DeadlineExceeded', message);
     default:

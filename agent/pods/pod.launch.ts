@@ -1,13 +1,22 @@
 /** The steps from an image's name to a running container. */
-import type { PullProgress } from '#shared/agent-api/pod.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import { type ContainerState, EngineError, LABELS } from '../docker/engine.ts';
+import type { BuildProgress } from '../images/build.service.ts';
 import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import type { PodRow } from '../store/pod.store.ts';
+import { createDisplay } from './display.ts';
+import { isInfrastructure } from './pod.backoff.ts';
 import { podContainer } from './pod.container.ts';
 import { NameTaken } from './pod.failure.ts';
-import { isGatewayPort, publishedPorts, specOf } from './pod.record.ts';
-import { type Commit, LOOK, type Outcome, runningPatch, type StepPorts } from './pod.step.ts';
+import { isGatewayPort, lastExitOf, publishedPorts, specOf } from './pod.record.ts';
+import {
+  type Commit,
+  LOOK,
+  type Outcome,
+  outcomeOf,
+  runningPatch,
+  type StepPorts,
+} from './pod.step.ts';
 
 export const MAX_PARALLEL_STARTS = 4;
 
@@ -15,18 +24,19 @@ type Request = ReturnType<typeof podContainer>;
 
 /** Each step ends with one write of the row, so a kill in between is a step to be done again. */
 export function createLaunch(deps: StepPorts, commit: Commit) {
-  const { engine, records, images, ports, gpuLeases, networks } = deps;
+  const { engine, images, ports, networks } = deps;
   const starts = createSemaphore(MAX_PARALLEL_STARTS);
+  const display = createDisplay();
 
   async function pull(row: PodRow, signal: AbortSignal): Promise<Outcome> {
-    const { reference, digest } = specOf(row).image;
-    const pinned = row.image_digest ?? digest;
-    const onProgress = (progress: PullProgress) => {
-      commit(row, (now) => (now.phase === 'pulling' ? null : { phase: 'pulling' }));
-      deps.onPull(row.id, progress);
+    const onProgress = (progress: BuildProgress) => {
+      const phase = progress === 'building' ? 'building' : 'pulling';
+      commit(row, (now) => (now.phase === phase ? null : { phase }));
+      deps.onPull(row.id, progress === 'building' ? null : progress);
     };
     try {
-      const wanted = pinned === undefined ? { reference } : { reference, digest: pinned };
+      const { id: podId, generation, image_digest: digest } = row;
+      const wanted = { podId, generation, spec: specOf(row), digest };
       const ready = await images.ensure(wanted, onProgress, signal);
       const done = { image_id: ready.imageId, image_digest: ready.digest };
       commit(row, () => ({ ...done, phase: 'creating', reason: null, message: '' }));
@@ -38,10 +48,9 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
 
   async function create(row: PodRow): Promise<Outcome> {
     const spec = specOf(row);
-    const wantsGpu = (uuid: string) => isWantedNow(row.id, uuid);
-    await gpuLeases.release(row.id, wantsGpu);
-    ports.release(row.id, spec.internal_ports);
-    await ports.settle(row.id, (internal) => !isGatewayPort(spec, internal));
+    const isPublished = (internal: number) =>
+      spec.internal_ports.includes(internal) && !isGatewayPort(spec, internal);
+    await ports.settle(row.id, isPublished);
     if (row.image_id === null) return LOOK;
     const request = podContainer({
       executorId: deps.executorId,
@@ -50,21 +59,20 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       imageId: row.image_id,
       network: await ensureNetwork(row.id),
       ports: publishedPorts(row, ports.portsOf(row.id)),
-      readOnlyMounts: deps.readOnlyMounts,
+      readOnlyMounts: [...deps.readOnlyMounts, ...deps.keyMounts(row)],
       gpuMode: deps.gpuMode(),
+      display: display.isGiven(),
+      // Only better with it: what cannot be read now is done without.
+      place: await deps.placeOf(spec).catch(() => null),
       limitsDisk: deps.diskQuota.found() === 'kernel',
     });
-    const id = await createOrFind(row, request);
+    const id = await createPlaced(row, request);
     if (id === null) return LOOK;
+    display.created(id);
     const { generation } = row;
-    commit(row, () => ({ phase: 'starting', container_id: id, observed_generation: generation }));
+    const created = { container_id: id, observed_generation: generation, boot_id: deps.bootId };
+    commit(row, () => ({ ...created, phase: 'starting' }));
     return { observed: [justCreated(id, request)] };
-  }
-
-  /** A renewed PUT may ask again for a GPU that the generation before it had given up. */
-  function isWantedNow(podId: string, uuid: string): boolean {
-    const row = records.get(podId);
-    return row?.desired === 'running' && specOf(row).gpu_uuids.includes(uuid);
   }
 
   async function ensureNetwork(podId: string): Promise<string> {
@@ -75,6 +83,18 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       if (error.kind === 'refused') throw new NetworkUnavailable(error.message, { cause: error });
       if (error.kind !== 'conflict') throw error;
       throw new NameTaken('A network with the name of this pod belongs to somebody else');
+    }
+  }
+
+  /** Processors beside the GPUs are a gain, not a need: an engine that has them not may choose itself. */
+  async function createPlaced(row: PodRow, request: Request): Promise<string | null> {
+    try {
+      return await createOrFind(row, request);
+    } catch (error) {
+      const { cpus: _, memoryNodes: __, ...limits } = request.limits;
+      const placed = request.limits.cpus !== undefined;
+      if (!placed || !(error instanceof EngineError) || error.kind !== 'refused') throw error;
+      return createOrFind(row, { ...request, limits });
     }
   }
 
@@ -101,7 +121,9 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
 
   async function start(row: PodRow, container: ContainerState): Promise<Outcome> {
     const again = container.status !== 'created';
-    if (again && row.phase !== 'rebooting') commit(row, () => ({ phase: 'starting' }));
+    const { bootId } = deps;
+    const isOwnDoing = row.phase === 'rebooting' || row.phase === 'pending';
+    if (again && !isOwnDoing) commit(row, () => ({ phase: 'starting', boot_id: bootId }));
     // The rules may be gone since the network was made, as after a reboot of the host.
     await networks.guarded();
     try {
@@ -109,16 +131,34 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     } catch (error) {
       // The pod's network may have been removed by hand while it was stopped.
       if (error instanceof EngineError && error.kind === 'not_found') await ensureNetwork(row.id);
-      throw error;
+      // Its layer would be lost with the container, so the task is ended and the next attempt succeeds.
+      if (error instanceof EngineError && error.kind === 'task_left') {
+        await deps.endLeftoverTask(container.id);
+      }
+      if (!display.isRefused(container.id, error)) throw error;
+      commit(row, () => ({ phase: 'creating', container_id: null }));
+      await engine.removeContainer(container.id);
+      return { observed: [] };
     }
     const running = commit(row, (now) => ({
-      ...runningPatch(now, container),
-      restart_count: now.restart_count + (again && now.phase !== 'rebooting' ? 1 : 0),
+      ...runningPatch(now, container, bootId),
+      restart_count: now.restart_count + (again && !isOwnDoing && isOwnRestart(now) ? 1 : 0),
     }));
-    return running === null ? LOOK : 'settled';
+    return outcomeOf(running);
   }
 
-  return { pull, create, start };
+  async function rejoinNetwork(row: PodRow, container: ContainerState): Promise<Outcome> {
+    await engine.connectNetwork(await ensureNetwork(row.id), container.id);
+    return LOOK;
+  }
+
+  return { pull, create, start, rejoinNetwork };
+}
+
+/** Not one that was asked for, nor one that the host or the engine made necessary. */
+function isOwnRestart(row: PodRow): boolean {
+  const exit = lastExitOf(row);
+  return exit === null || !isInfrastructure(exit.reason);
 }
 
 /** What an inspect would say of a container that was created a moment ago. */
@@ -134,6 +174,8 @@ function justCreated(id: string, request: Request): ContainerState {
     startedMs: 0,
     finishedMs: 0,
     imageId: request.image,
+    createdMs: 0,
+    networks: request.network === null ? [] : [request.network],
     logPath: '',
   };
 }

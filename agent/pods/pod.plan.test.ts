@@ -1,10 +1,19 @@
 import { expect, it } from 'vitest';
 import { type ContainerState, LABELS } from '../docker/engine.ts';
 import type { PodRow } from '../store/pod.store.ts';
-import { type PlanFacts, planPod } from './pod.plan.ts';
+import type { PlanFacts } from './pod.containers.ts';
+import { planPod } from './pod.plan.ts';
 import { newPodRow } from './pod.record.ts';
 
-const FACTS: PlanFacts = { nowMs: 1_000_000, hostBootMs: 1_000, launchHash: 'hash' };
+const FACTS: PlanFacts = {
+  nowMs: 1_000_000,
+  bootId: 'boot',
+  outage: { fromMs: 20_000, toMs: 30_000 },
+  watchingSinceMs: 2_000,
+  launchHash: 'hash',
+  login: { kind: 'none' },
+  surplusLeases: false,
+};
 
 function row(change: Partial<PodRow> = {}): PodRow {
   return {
@@ -13,6 +22,7 @@ function row(change: Partial<PodRow> = {}): PodRow {
     observed_generation: 2,
     image_id: 'image',
     container_id: 'c',
+    boot_id: 'boot',
     ...change,
   };
 }
@@ -29,6 +39,8 @@ function container(change: Partial<ContainerState> = {}): ContainerState {
     startedMs: 5_000,
     finishedMs: 0,
     imageId: 'image',
+    createdMs: 0,
+    networks: ['podwright-net'],
     logPath: '',
     ...change,
   };
@@ -48,14 +60,29 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
   ['created', { phase: 'starting' }, [container({ status: 'created' })], { kind: 'start' }],
   ['runs as known', {}, [container()], { kind: 'wait', untilMs: null }],
   ['paused by hand', {}, [container({ status: 'paused' })], { kind: 'wait', untilMs: null }],
+  ['runs without its network', {}, [container({ networks: [] })], { kind: 'rejoin_network' }],
   ['runs, row behind', { phase: 'starting' }, [container()], { kind: 'adopt' }],
   ['runs, other id', { container_id: 'x' }, [container()], { kind: 'adopt' }],
-  ['exited', {}, [exited], { kind: 'record_exit', hostRebooted: false }],
+  ['runs, since an unknown boot', { boot_id: '' }, [container()], { kind: 'adopt' }],
+  ['exited', {}, [exited], { kind: 'record_exit', cause: 'itself' }],
+  ['exited, boot never noted', { boot_id: '' }, [exited], { kind: 'record_exit', cause: 'itself' }],
   [
-    'exited by a host reboot',
+    'exited by a host reboot, whatever the clock says',
+    { boot_id: 'earlier boot' },
+    [container({ status: 'exited', startedMs: 999_000, finishedMs: 999_500 })],
+    { kind: 'record_exit', cause: 'host_reboot' },
+  ],
+  [
+    'ended while the engine was away',
     {},
-    [container({ status: 'exited', startedMs: 500, finishedMs: 9_000 })],
-    { kind: 'record_exit', hostRebooted: true },
+    [container({ status: 'exited', finishedMs: 25_000 })],
+    { kind: 'record_exit', cause: 'engine_restart' },
+  ],
+  [
+    'started after the engine came back',
+    {},
+    [container({ status: 'exited', startedMs: 30_000, finishedMs: 30_000 })],
+    { kind: 'record_exit', cause: 'itself' },
   ],
   [
     'exit recorded, backoff ahead',
@@ -128,6 +155,12 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
     { desired: 'removed', phase: 'removing', next_retry_ms: 1_000_001 },
     [],
     { kind: 'wait', untilMs: 1_000_001 },
+  ],
+  [
+    'a container that comes after the removal',
+    { desired: 'removed', phase: 'removed' },
+    [old],
+    { kind: 'remove_containers', containers: [old] },
   ],
   ['removed rests', { desired: 'removed', phase: 'removed' }, [], { kind: 'wait', untilMs: null }],
 ])('%s', (_, change, containers, step) => {

@@ -7,7 +7,7 @@ import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
-import { createTestAgent, podSpec, unknownContainers } from '../../test/fakes/test-agent.ts';
+import { createTestAgent, orphansOf, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
 import { LABELS } from '../docker/engine.ts';
@@ -181,11 +181,17 @@ it('replaces the container by a new generation on the same port', async () => {
   const pod = await launch(agent);
   const next = podSpec({ generation: 2, environment: { COLOUR: 'green' } });
   expect((await send(agent, 'PUT', `/v1/pods/${pod.id}`, next)).status).toBe(200);
-  const replaced = await podIn(agent, pod.id, 'running');
+  const replaced = await eventually('the change', async () => {
+    const view = await podIn(agent, pod.id, 'running');
+    return view.change === null && view;
+  });
   expect(replaced).toMatchObject({ generation: 2, observed_generation: 2, ports: pod.ports });
   expect(replaced.container_id).not.toBe(pod.container_id);
   expect(await pageOf(replaced)).toContain('running');
-  expect(await engine.listContainers(ownerOf(host.executorId))).toHaveLength(1);
+  await eventually('the end of the old container', async () => {
+    const containers = await engine.listContainers(ownerOf(host.executorId));
+    return containers.length === 1 && containers[0]?.id === replaced.container_id;
+  });
 });
 
 it('keeps to its own objects when two agents share an engine', async () => {
@@ -194,7 +200,7 @@ it('keeps to its own objects when two agents share an engine', async () => {
   const pod = await launch(first);
   const other = await launch(second);
   await second.core.reconcile.runOnce();
-  expect(await unknownContainers(second)).toBe(0);
+  expect(await orphansOf(second)).toBe(0);
   expect((await send(second, 'DELETE', `/v1/pods/${pod.id}`)).status).toBe(404);
   await send(second, 'DELETE', `/v1/pods/${other.id}`);
   await podIn(second, other.id, 'removed');

@@ -28,12 +28,22 @@ export function conditionsOf(row: PodRow): z.output<typeof Conditions> {
   return Conditions.parse(JSON.parse(row.conditions_json));
 }
 
+/** Those of the leased ports that the present generation asks for: others wait for a change to end. */
+export function servedPorts(
+  row: Pick<PodRow, 'spec_json'>,
+  leased: readonly PortMapping[],
+): PortMapping[] {
+  const wanted = specOf(row).internal_ports;
+  return leased.filter(({ internal }) => wanted.includes(internal));
+}
+
 /** Those that the engine publishes: the SSH gateway listens on SSH's itself, unless the pod opts out. */
 export function publishedPorts(
   row: Pick<PodRow, 'spec_json'>,
-  ports: readonly PortMapping[],
+  leased: readonly PortMapping[],
 ): PortMapping[] {
-  return ports.filter(({ internal }) => !isGatewayPort(specOf(row), internal));
+  const spec = specOf(row);
+  return servedPorts(row, leased).filter(({ internal }) => !isGatewayPort(spec, internal));
 }
 
 /** Whether the SSH gateway serves this port of a pod. */
@@ -108,8 +118,12 @@ export function newPodRow(
     reboots_done: 0,
     reboot_target: 0,
     reboot_from_ms: 0,
+    boot_id: '',
     last_exit_json: null,
     conditions_json: '[]',
+    staged_json: null,
+    fallback_json: null,
+    refused_json: null,
     created_ms: nowMs,
     updated_ms: nowMs,
   };

@@ -1,4 +1,5 @@
 /** The only writer of pod rows: checks each move, keeps times, conditions and the event log in step. */
+import { ZodError } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { type DatabaseSync, inTransaction } from '#shared/sqlite.ts';
 import type { PodRow, PodStore } from '../store/pod.store.ts';
@@ -43,7 +44,9 @@ export function createPodRecords(ports: {
   }
 
   return {
-    get: (id: string) => pods.get(id),
+    /** Null when there is none, or none that can be read: a corrupt row is nobody's to work on. */
+    get: (id: string) => unlessCorrupt(() => pods.get(id)),
+    isCorrupt: pods.isCorrupt,
     list: pods.list,
     countLive: pods.countLive,
     events: pods.events,
@@ -56,4 +59,13 @@ export function createPodRecords(ports: {
       inTransaction(database, () => apply(id, decide)),
     dropTombstones: pods.dropTombstones,
   };
+}
+
+function unlessCorrupt<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ZodError) return null;
+    throw error;
+  }
 }

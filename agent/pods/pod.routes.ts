@@ -3,7 +3,9 @@ import { z } from 'zod';
 import {
   PodId,
   PodList,
+  PodPut,
   PodSpec,
+  PodVerdict,
   PodView,
   RebootRequest,
   SshKeysRequest,
@@ -19,12 +21,17 @@ export function registerPodRoutes(server: HttpServer, pods: PodService): void {
   server.get('/v1/pods', { schema: { response: { 200: PodList } } }, async () => ({
     pods: pods.list(),
   }));
+  server.post(
+    '/v1/pods/explain',
+    { schema: { body: PodSpec, response: { 200: PodVerdict } } },
+    async ({ body }) => pods.explain(body),
+  );
   server.get('/v1/pods/:id', { schema: { params, response } }, async ({ params }) =>
     pods.get(params.id),
   );
   server.put(
     '/v1/pods/:id',
-    { schema: { params, body: PodSpec, response } },
+    { schema: { params, body: PodPut, response } },
     async ({ params, body }) => pods.put(params.id, body),
   );
   server.delete('/v1/pods/:id', { schema: { params, response } }, async ({ params }) =>

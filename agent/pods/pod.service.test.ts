@@ -3,14 +3,9 @@ import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import {
-  createTestAgent,
-  fakeGpus,
-  podSpec,
-  unknownContainers,
-} from '../../test/fakes/test-agent.ts';
+import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
-import { EngineError, LABELS } from '../docker/engine.ts';
+import { EngineError } from '../docker/engine.ts';
 import { TOMBSTONE_MS } from './reconcile.job.ts';
 
 const IMAGE = 'registry.example/one:1';
@@ -135,7 +130,7 @@ it('refuses an older generation and a removed id', async () => {
   await expect(agent.pods.put(ID, spec({ generation: 2 }))).rejects.toMatchObject({
     code: 'conflict',
   });
-  agent.pods.remove(ID);
+  await agent.pods.remove(ID);
   await settle();
   await expect(agent.pods.put(ID, spec({ generation: 4 }))).rejects.toMatchObject({
     code: 'conflict',
@@ -153,7 +148,7 @@ it('leaves no trace of a pod whose GPU is held', async () => {
 it('blocks a GPU whose processes outlive the pod until they are gone', async () => {
   await putAndSettle({ gpu_uuids: [GPU] });
   busyGpus.add(GPU);
-  agent.pods.remove(ID);
+  await agent.pods.remove(ID);
   await settle();
   expect(agent.pods.get(ID).phase).toBe('removed');
   const put = () => agent.pods.put(ID_2, spec({ gpu_uuids: [GPU] }));
@@ -185,7 +180,7 @@ it('gives up a pull when the pod is removed', async () => {
   const release = holdEngine('pullImage');
   await agent.pods.put(ID, spec());
   await settle();
-  agent.pods.remove(ID);
+  await agent.pods.remove(ID);
   await settle();
   expect(agent.pods.get(ID).phase).toBe('removed');
   release();
@@ -263,27 +258,14 @@ it.each<[number, boolean, string]>([
   });
 });
 
-it('reports a container of ours that belongs to no pod, once, and leaves it', async () => {
-  const labels = { [LABELS.managed]: '1', [LABELS.executor]: EXECUTOR, [LABELS.kind]: 'pod' };
-  engine.addImage('x:1', null);
-  const limits = { cpuCores: 1, memoryBytes: 2 ** 26, shmBytes: 0, pids: 64 };
-  await engine.createContainer({
-    ...{ name: 'stray', image: 'x:1', labels, entrypoint: [], command: [], environment: {} },
-    ...{ network: null, ports: [], gpuUuids: [], limits, stopGraceSeconds: 0 },
-  });
-  await pass(60_000);
-  expect(await unknownContainers(agent)).toBe(1);
-  expect(engine.containers.size).toBe(1);
-});
-
 it('forgets a removed pod after a day', async () => {
   await putAndSettle();
-  agent.pods.remove(ID);
+  await agent.pods.remove(ID);
   await pass(10_000);
   expect(agent.pods.list()).toEqual([]);
-  expect(agent.pods.remove(ID)).toMatchObject({ phase: 'removed', ports: {} });
+  expect(await agent.pods.remove(ID)).toMatchObject({ phase: 'removed', ports: {} });
   await pass(TOMBSTONE_MS + 20_000);
-  expect(() => agent.pods.remove(ID)).toThrow('no such pod');
+  await expect(agent.pods.remove(ID)).rejects.toThrow('no such pod');
 });
 
 it('takes reboots in order, each once, and only where there is something to reboot', async () => {
@@ -292,6 +274,6 @@ it('takes reboots in order, each once, and only where there is something to rebo
   expect(agent.pods.reboot(ID, 1)).toMatchObject({ reboots_requested: 1, reboots_done: 0 });
   await settle();
   expect(agent.pods.reboot(ID, 1)).toMatchObject({ reboots_done: 1, phase: 'running' });
-  agent.pods.remove(ID);
+  await agent.pods.remove(ID);
   expect(() => agent.pods.reboot(ID, 2)).toThrow('cannot be rebooted');
 });

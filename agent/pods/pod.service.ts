@@ -1,23 +1,31 @@
 /** What can be asked of pods: put, get, list, remove, reboot, SSH keys. Intents are durable before they are answered. */
-import type { PodCondition, PodSpec, PodView, PullProgress } from '#shared/agent-api/pod.ts';
+import type { NotebookView } from '#shared/agent-api/notebook.ts';
+import type { PodCondition, PodPut, PodSpec, PodVerdict, PodView } from '#shared/agent-api/pod.ts';
+import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
+import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
+import type { RegistryLogins } from '../images/registry-logins.ts';
+import type { Refusal } from '../policy/provider-rules.ts';
 import { PortPoolExhausted, type PortService } from '../ports/port.service.ts';
 import type { SshService } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
+import { mustStage, newestOf, stagePatch } from './pod.change.ts';
 import type { GpuMode } from './pod.container.ts';
+import type { LostPods } from './pod.lost.ts';
 import { newPodRow, type PodContent, specHash } from './pod.record.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
 import { REBOOTABLE_PHASES } from './pod.state.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
 import { podView } from './pod.view.ts';
-import { checkPolicy, type HostLimits } from './policy.ts';
+import { checkLogin, checkPolicy, type HostLimits, refusalsOf, specRefused } from './policy.ts';
 
 export type PodService = ReturnType<typeof createPodService>;
 
 /** Live pods on one host; far above what its ports and GPUs allow. */
 const MAX_PODS = 1_000;
+const CORRUPT_HINT = 'DELETE the pod: what is left of it is removed and its leases are freed.';
 
 /** Every method gives the pod's view and throws ApiError. */
 export function createPodService(deps: {
@@ -27,12 +35,16 @@ export function createPodService(deps: {
   gpuLeases: GpuLeases;
   gpuMode(): GpuMode;
   supervisor: PodSupervisor;
+  lost: LostPods;
   clock: Clock;
   host: HostLimits;
   pullOf(podId: string): PullProgress | null;
   engineAway(): string | null;
   diskOf(podId: string): PodCondition | null;
+  gpuHealthOf(podId: string): PodCondition | null;
   ssh: SshService;
+  logins: Pick<RegistryLogins, 'keep' | 'drop'>;
+  notebookOf(podId: string): NotebookView | null;
 }) {
   const { executorId, records, ports, gpuLeases, supervisor, clock } = deps;
 
@@ -45,36 +57,66 @@ export function createPodService(deps: {
       pull: deps.pullOf(row.id),
       engineAway: deps.engineAway(),
       disk: deps.diskOf(row.id),
+      gpuHealth: deps.gpuHealthOf(row.id),
       ssh: deps.ssh.viewOf(row),
+      notebook: deps.notebookOf(row.id),
     });
   }
 
   function find(id: string): PodRow {
     const row = records.get(id);
-    if (row === null) throw new ApiError('pod_not_found', 'There is no such pod on this host');
+    if (row === null) throw missing(id);
     return row;
   }
 
+  function missing(id: string): ApiError {
+    return records.isCorrupt(id)
+      ? new ApiError('internal_error', 'The record of this pod is corrupt', { hint: CORRUPT_HINT })
+      : new ApiError('pod_not_found', 'There is no such pod on this host');
+  }
+
+  /** What the provider has against one pod more. */
+  function crowdedBy(): Refusal | null {
+    const most = deps.host.policy.max_pods;
+    if (most === undefined || records.countLive() < most) return null;
+    return { field: 'pods', rule: 'max_pods', message: `no more than ${most} on this host` };
+  }
+
   /** The row and its leases together, or none of it: a refusal leaves nothing behind. */
-  function admit(id: string, spec: PodSpec): PodRow {
+  function admit(id: string, spec: PodSpec, auth: RegistryAuth | undefined): PodRow {
     const content = { spec_json: JSON.stringify(spec), spec_hash: specHash(spec) };
     return records.transaction(() => {
       const present = records.get(id);
       if (present !== null && isRepeat(present, spec.generation, content.spec_hash)) return present;
+      if (present === null && records.isCorrupt(id)) throw missing(id);
       if (present === null && records.countLive() >= MAX_PODS) {
         throw new ApiError('conflict', `This host takes no more than ${MAX_PODS} pods`);
       }
+      const crowded = present === null ? crowdedBy() : null;
+      if (crowded !== null) throw specRefused(crowded);
       const now = clock.now();
       const row =
         present === null
           ? records.insert(newPodRow(id, spec.generation, content, now))
-          : records.apply(id, (old) => nextGeneration(old, spec, content));
+          : records.apply(id, (old) => newerGeneration(old, spec, content));
       if (row === null) throw new Error('the pod vanished inside a transaction');
       deps.ssh.admit(id);
+      if (auth !== undefined) deps.logins.keep(id, spec.generation, auth);
+      // Keys are the renter's, whichever container runs: the newer list counts at once.
+      if (row.generation !== spec.generation) deps.ssh.setKeys(row, spec.ssh_public_keys);
       gpuLeases.lease(id, spec.gpu_uuids);
       leasePorts(id, spec.internal_ports);
       return row;
     });
+  }
+
+  /** Nothing changes, but for a login that is not good any more: the newer one counts from the next pull on. */
+  function repeated(row: PodRow, spec: PodSpec, auth: RegistryAuth | undefined): PodView {
+    if (auth === undefined || row.desired === 'removed') return viewOf(row);
+    checkLogin(spec, auth);
+    records.transaction(() => deps.logins.keep(row.id, spec.generation, auth));
+    supervisor.wake(row.id);
+    return viewOf(row);
   }
 
   function leasePorts(id: string, internalPorts: readonly number[]): void {
@@ -91,15 +133,22 @@ export function createPodService(deps: {
 
   return {
     /** Idempotent by generation and content (design, "The agent's HTTP interface"). */
-    async put(id: string, spec: PodSpec): Promise<PodView> {
+    async put(id: string, { registry_auth: auth, ...spec }: PodPut): Promise<PodView> {
       const present = records.get(id);
       const repeat = present !== null && isRepeat(present, spec.generation, specHash(spec));
-      if (repeat) return viewOf(present);
+      if (repeat) return repeated(present, spec, auth);
       checkPolicy(spec, deps.host);
-      await gpuLeases.checkPresent(spec.gpu_uuids);
-      const row = admit(id, spec);
+      if (auth !== undefined) checkLogin(spec, auth);
+      await gpuLeases.checkAdmissible(id, spec.gpu_uuids);
+      const row = admit(id, spec, auth);
       supervisor.interrupt(id);
       return viewOf(row);
+    },
+    /** The verdict on a pod that would be new: nothing is stored, leased or launched. */
+    explain(spec: PodSpec): PodVerdict {
+      const crowded = crowdedBy();
+      const refusals = [...refusalsOf(spec, deps.host), ...(crowded === null ? [] : [crowded])];
+      return { accepted: refusals.length === 0, refusals };
     },
     get: (id: string): PodView => viewOf(find(id)),
     /** All but the removed, oldest first. */
@@ -110,12 +159,19 @@ export function createPodService(deps: {
         .map(viewOf),
     /** The last moves of a pod, oldest first. */
     events: (id: string) => records.events(find(id).id),
-    /** Begins the removal; repeating it is harmless, also after its end. */
-    remove(id: string): PodView {
-      const row = find(id);
-      if (row.desired === 'removed') return viewOf(row);
+    /** Begins the removal, also of what the store has lost; repeating it is harmless, also after its end. */
+    async remove(id: string): Promise<PodView> {
+      const row = records.get(id) ?? (await deps.lost.beginRemoval(id));
+      if (row === null) throw missing(id);
+      if (row.desired === 'removed') {
+        supervisor.wake(id);
+        return viewOf(row);
+      }
       const fresh = { reason: null, message: '', attempts: 0, next_retry_ms: null };
-      const going = records.change(id, () => ({ ...fresh, desired: 'removed', phase: 'removing' }));
+      const going = records.transaction(() => {
+        deps.logins.drop(id);
+        return records.apply(id, () => ({ ...fresh, desired: 'removed', phase: 'removing' }));
+      });
       supervisor.interrupt(id);
       return viewOf(going ?? row);
     },
@@ -139,7 +195,9 @@ export function createPodService(deps: {
       if (!REBOOTABLE_PHASES.includes(row.phase)) {
         throw new ApiError('pod_state_conflict', `A pod that is ${row.phase} cannot be rebooted`);
       }
-      const wanted = records.change(id, () => ({ reboots_requested: count }));
+      // A change under way restarts the pod anyway.
+      const answered = row.fallback_json === null ? {} : { reboots_done: count };
+      const wanted = records.change(id, () => ({ reboots_requested: count, ...answered }));
       supervisor.wake(id);
       return viewOf(wanted ?? row);
     },
@@ -148,22 +206,29 @@ export function createPodService(deps: {
 
 /** True when there is nothing to change; throws when the request contradicts what is stored. */
 function isRepeat(row: PodRow, generation: number, hash: string): boolean {
-  if (row.generation === generation && row.spec_hash === hash) return true;
+  const newest = newestOf(row);
+  if (newest.generation === generation && newest.spec_hash === hash) return true;
   if (row.desired === 'removed') {
     throw new ApiError('conflict', 'This pod was removed; its id cannot be used again');
   }
-  if (generation > row.generation) return false;
+  if (generation > newest.generation) return false;
   const message =
-    generation < row.generation
-      ? `Generation ${row.generation} is stored, which is newer`
+    generation < newest.generation
+      ? `Generation ${newest.generation} is stored, which is newer`
       : `Generation ${generation} is stored with other content`;
   throw new ApiError('conflict', message);
+}
+
+/** Prepared beside what runs; where nothing does it replaces the pod's content at once. */
+function newerGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPatch {
+  return mustStage(row) ? stagePatch(spec.generation, content) : nextGeneration(row, spec, content);
 }
 
 /** A new generation replaces the container, which answers a reboot that was still waiting. */
 function nextGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPatch {
   return {
     ...content,
+    refused_json: null,
     generation: spec.generation,
     phase: 'pending',
     image_id: null,

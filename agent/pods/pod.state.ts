@@ -8,6 +8,7 @@ import type { PodPhase } from '#shared/agent-api/pod.ts';
 export const MOVES: Record<PodPhase, readonly PodPhase[]> = {
   pending: [
     'pulling',
+    'building',
     'creating',
     'starting',
     'running',
@@ -18,6 +19,18 @@ export const MOVES: Record<PodPhase, readonly PodPhase[]> = {
   ],
   pulling: [
     'pending',
+    'building',
+    'creating',
+    'starting',
+    'running',
+    'backoff',
+    'failed',
+    'quarantined',
+    'removing',
+  ],
+  building: [
+    'pending',
+    'pulling',
     'creating',
     'starting',
     'running',
@@ -51,6 +64,7 @@ export const MOVES: Record<PodPhase, readonly PodPhase[]> = {
   backoff: [
     'pending',
     'pulling',
+    'building',
     'creating',
     'starting',
     'rebooting',

@@ -1,12 +1,15 @@
 /** What all steps of a pod share: their ports, their outcome, and the one way in which they write. */
-import type { PullProgress } from '#shared/agent-api/pod.ts';
+import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import type { ContainerEngine, ContainerSpec, ContainerState } from '../docker/engine.ts';
+import type { EndLeftoverTask } from '../docker/leftover-task.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
-import type { ImageService } from '../images/image.service.ts';
+import type { PlaceOf } from '../gpu/gpu-place.ts';
+import type { PodImages } from '../images/pod-images.ts';
 import type { PodNetworks } from '../network/pod-network.ts';
 import type { PortService } from '../ports/port.service.ts';
+import type { SshService } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
 import type { GpuMode } from './pod.container.ts';
@@ -16,14 +19,21 @@ export type StepPorts = {
   executorId: string;
   engine: ContainerEngine;
   records: PodRecords;
-  images: ImageService;
+  images: PodImages;
   ports: PortService;
   gpuLeases: GpuLeases;
   gpuMode(): GpuMode;
+  placeOf: PlaceOf;
   networks: PodNetworks;
+  ssh: Pick<SshService, 'carryKeys' | 'loginOf'>;
   diskQuota: DiskQuotaProbe;
   /** Folders of the agent's own that every pod can read. */
   readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;
+  endLeftoverTask: EndLeftoverTask;
+  /** The host's present boot. */
+  bootId: string;
+  /** And those of this pod alone. */
+  keyMounts(row: PodRow): NonNullable<ContainerSpec['readOnlyMounts']>;
   clock: Clock;
   random: Random;
   onPull(podId: string, progress: PullProgress | null): void;
@@ -46,7 +56,7 @@ export function createCommit(records: PodRecords): Commit {
 }
 
 /** The row's changes once `container` is known to run. */
-export function runningPatch(row: PodRow, container: ContainerState): PodPatch {
+export function runningPatch(row: PodRow, container: ContainerState, bootId: string): PodPatch {
   return {
     phase: 'running',
     container_id: container.id,
@@ -56,6 +66,12 @@ export function runningPatch(row: PodRow, container: ContainerState): PodPatch {
     message: '',
     next_retry_ms: null,
     port_conflicts: 0,
+    boot_id: bootId,
     ...(row.phase === 'rebooting' ? { reboots_done: row.reboot_target } : {}),
   };
+}
+
+/** After a write that says that the pod runs; null: it was not written. A generation on trial is watched on. */
+export function outcomeOf(running: PodRow | null): Outcome {
+  return running === null || running.fallback_json !== null ? LOOK : 'settled';
 }

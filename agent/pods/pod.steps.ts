@@ -2,10 +2,18 @@
 import type { ContainerState } from '../docker/engine.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { afterExit, afterFailure } from './pod.backoff.ts';
+import { createChangeSteps } from './pod.change-steps.ts';
 import { createLaunch } from './pod.launch.ts';
 import type { Step } from './pod.plan.ts';
 import { specOf } from './pod.record.ts';
-import { createCommit, LOOK, type Outcome, runningPatch, type StepPorts } from './pod.step.ts';
+import {
+  createCommit,
+  LOOK,
+  type Outcome,
+  outcomeOf,
+  runningPatch,
+  type StepPorts,
+} from './pod.step.ts';
 
 export type PodSteps = ReturnType<typeof createPodSteps>;
 
@@ -15,13 +23,14 @@ const LOST = 'The container was removed by something other than the agent';
 export function createPodSteps(deps: StepPorts) {
   const { engine, records, ports, gpuLeases, networks, clock, random } = deps;
   const commit = createCommit(records);
-  const { pull, create, start } = createLaunch(deps, commit);
+  const { pull, create, start, rejoinNetwork } = createLaunch(deps, commit);
+  const change = createChangeSteps(deps, commit);
 
   async function removeContainers(
     row: PodRow,
     containers: readonly ContainerState[],
   ): Promise<Outcome> {
-    if (row.desired === 'running') {
+    if (row.desired === 'running' && containers.some(({ id }) => id === row.container_id)) {
       const phase = row.phase === 'creating' ? 'creating' : 'pending';
       commit(row, () => ({ phase, container_id: null }));
     }
@@ -39,7 +48,9 @@ export function createPodSteps(deps: StepPorts) {
     records.transaction(() => {
       ports.release(row.id);
       const gone = { container_id: null, image_id: null, reason: null, message: '' };
-      records.apply(row.id, () => ({ ...gone, phase: 'removed', next_retry_ms: null }));
+      const unchanged = { staged_json: null, fallback_json: null, refused_json: null };
+      const phase = 'removed' as const;
+      records.apply(row.id, () => ({ ...gone, ...unchanged, phase, next_retry_ms: null }));
     });
     return 'settled';
   }
@@ -61,7 +72,7 @@ export function createPodSteps(deps: StepPorts) {
   }
 
   function recordExit(step: Extract<Step, { kind: 'record_exit' }>, row: PodRow): Outcome {
-    const at = { nowMs: clock.now(), random, hostRebooted: step.hostRebooted };
+    const at = { nowMs: clock.now(), random, cause: step.cause };
     commit(row, (now) => afterExit(now, step.container, at));
     return { observed: [step.container] };
   }
@@ -92,18 +103,29 @@ export function createPodSteps(deps: StepPorts) {
           return start(row, step.container);
         case 'adopt':
         case 'finish_reboot':
-          commit(row, (now) => runningPatch(now, step.container));
-          return 'settled';
+          return outcomeOf(commit(row, (now) => runningPatch(now, step.container, deps.bootId)));
         case 'record_exit':
           return recordExit(step, row);
         case 'record_lost':
           return recordLost(row);
+        case 'rejoin_network':
+          return rejoinNetwork(row, step.container);
         case 'begin_reboot':
           return beginReboot(row, step.container);
         case 'stop_for_reboot':
           return stopForReboot(row, step.container);
         case 'remove_containers':
           return removeContainers(row, step.containers);
+        case 'release_leases':
+          return change.releaseLeases(row);
+        case 'switch':
+          return change.switchOver(row);
+        case 'stop_fallback':
+          return change.stopFallback(row, step.container);
+        case 'commit_change':
+          return change.commitChange(row);
+        case 'roll_back':
+          return change.rollBack(row, step.cause);
         case 'finish_removal':
           return finishRemoval(row);
       }

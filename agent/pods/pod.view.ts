@@ -1,11 +1,18 @@
 /** A pod's row as the wire shows it. Pure. */
-import type { PodCondition, PodView, PullProgress } from '#shared/agent-api/pod.ts';
+import type { NotebookView } from '#shared/agent-api/notebook.ts';
+import type { PodCondition, PodSpec, PodView } from '#shared/agent-api/pod.ts';
+import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { SshView } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
-import { conditionsOf, lastExitOf, type PortMapping, specOf } from './pod.record.ts';
+import { changeOf, newestOf } from './pod.change.ts';
+import { conditionsOf, lastExitOf, type PortMapping, servedPorts, specOf } from './pod.record.ts';
+
+/** What an image that is built here is called to the outside. */
+const DOCKERFILE = 'dockerfile';
 
 export type ViewFacts = {
   executorId: string;
+  /** Leased; those that only another generation asks for are not shown. */
   ports: readonly PortMapping[];
   gpuUuids: readonly string[];
   simulated: boolean;
@@ -14,21 +21,27 @@ export type ViewFacts = {
   engineAway: string | null;
   /** How full its disk is, where that is measured. */
   disk: PodCondition | null;
+  /** How its real GPUs are. */
+  gpuHealth: PodCondition | null;
   ssh: SshView;
+  notebook: NotebookView | null;
 };
 
 /** While the engine is away the phase is the last one known: nothing is declared dead. */
 export function podView(row: PodRow, facts: ViewFacts): PodView {
   const away = facts.engineAway !== null && row.phase !== 'removed' && row.reason === null;
-  const { reference, digest } = specOf(row).image;
+  const spec = specOf(row);
+  const ports = servedPorts(row, facts.ports);
+  const fetching = row.phase === 'pulling' || row.staged_json !== null;
   return {
     id: row.id,
     executor_id: facts.executorId,
     desired: row.desired,
     phase: row.phase,
     phase_since_ms: row.phase_since_ms,
-    generation: row.generation,
+    generation: newestOf(row).generation,
     observed_generation: row.observed_generation,
+    change: changeOf(row),
     reboots_requested: row.reboots_requested,
     reboots_done: row.reboots_done,
     reason: away ? 'DockerUnavailable' : row.reason,
@@ -39,15 +52,18 @@ export function podView(row: PodRow, facts: ViewFacts): PodView {
           ? { ...condition, reason: 'DockerUnavailable', message: 'Last known; Docker is away' }
           : condition,
       ),
-      ...[facts.disk, facts.ssh.condition].filter((condition) => condition !== null),
+      ...[facts.disk, facts.gpuHealth, facts.ssh.condition].filter(
+        (condition) => condition !== null,
+      ),
     ],
     container_id: row.container_id,
-    image: { reference, digest: row.image_digest ?? digest ?? null },
-    pull: row.phase === 'pulling' ? facts.pull : null,
-    ports: Object.fromEntries(facts.ports.map(({ internal, host }) => [String(internal), host])),
+    image: imageView(spec, row),
+    pull: fetching ? facts.pull : null,
+    ports: Object.fromEntries(ports.map(({ internal, host }) => [String(internal), host])),
     ssh: facts.ssh.ssh,
     ssh_keys_hash: facts.ssh.ssh_keys_hash,
-    gpu_uuids: [...facts.gpuUuids],
+    notebook: facts.notebook,
+    gpu_uuids: facts.gpuUuids.filter((uuid) => spec.gpu_uuids.includes(uuid)),
     simulated: facts.simulated,
     restart_count: row.restart_count,
     next_retry_ms: row.next_retry_ms,
@@ -55,4 +71,10 @@ export function podView(row: PodRow, facts: ViewFacts): PodView {
     created_ms: row.created_ms,
     updated_ms: row.updated_ms,
   };
+}
+
+function imageView({ image }: PodSpec, row: PodRow): PodView['image'] {
+  return 'dockerfile' in image
+    ? { reference: DOCKERFILE, digest: null }
+    : { reference: image.reference, digest: row.image_digest ?? image.digest ?? null };
 }

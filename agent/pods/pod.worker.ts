@@ -1,30 +1,21 @@
 /** One pod's worker: looks, plans, does one step, and again until there is nothing left to do. Strictly serial. */
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
-import type { Random } from '#shared/random.ts';
-import type { ContainerEngine, ContainerState } from '../docker/engine.ts';
-import type { EngineHealth } from '../docker/engine-health.ts';
+import type { ContainerState } from '../docker/engine.ts';
 import type { PortService } from '../ports/port.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { afterFailure } from './pod.backoff.ts';
 import { podLabels } from './pod.container.ts';
+import type { FactsOf } from './pod.facts.ts';
 import { type Failure, failureOf, type StepKind } from './pod.failure.ts';
-import { type PlanFacts, planPod } from './pod.plan.ts';
-import { launchHash, publishedPorts } from './pod.record.ts';
-import type { PodPatch, PodRecords } from './pod.records.ts';
+import { planPod } from './pod.plan.ts';
+import { createPreparation, type PreparationPorts } from './pod.preparation.ts';
+import type { PodPatch } from './pod.records.ts';
 import type { PodSteps } from './pod.steps.ts';
 
-export type WorkerPorts = {
+export type WorkerPorts = PreparationPorts & {
   executorId: string;
-  engine: ContainerEngine;
-  health: EngineHealth;
-  records: PodRecords;
   ports: PortService;
   steps: PodSteps;
-  clock: Clock;
-  random: Random;
-  log: Log;
-  hostBootMs: number;
+  factsOf: FactsOf;
 };
 
 export type PodWorker = ReturnType<typeof createPodWorker>;
@@ -37,12 +28,13 @@ const MAX_PORT_CONFLICTS = 5;
 
 /** Sleeps until woken; wakes itself when a retry falls due. */
 export function createPodWorker(podId: string, deps: WorkerPorts) {
-  const { engine, records, ports, steps, clock, log } = deps;
+  const { health, records, ports, steps, clock, log } = deps;
   let woken = false;
   let stopping = false;
   let running: Promise<void> | null = null;
   let timer = new AbortController();
   let interruption = new AbortController();
+  const preparation = createPreparation(podId, deps, wake);
 
   function wake(): void {
     woken = true;
@@ -70,21 +62,17 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
     running = null;
   }
 
-  function factsOf(row: PodRow): PlanFacts {
-    const hash = launchHash(row.spec_hash, publishedPorts(row, ports.portsOf(podId)));
-    return { nowMs: clock.now(), hostBootMs: deps.hostBootMs, launchHash: hash };
-  }
-
   async function runSteps(): Promise<void> {
     let observed: readonly ContainerState[] | null = null;
     for (let count = 0; count < MAX_STEPS_PER_RUN && !stopping; count += 1) {
       const { signal } = interruption;
       let doing: StepKind = 'wait';
       try {
-        observed ??= await engine.listContainers(podLabels(deps.executorId, podId));
+        observed ??= await health.listContainers(podLabels(deps.executorId, podId));
         const row = records.get(podId);
         if (row === null) return;
-        const step = planPod(row, observed, factsOf(row));
+        if (!stopping) preparation.follow(row);
+        const step = planPod(row, observed, deps.factsOf(row));
         if (step.kind === 'wait') {
           if (step.untilMs !== null) wakeAt(step.untilMs);
           return;
@@ -111,7 +99,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
     );
     switch (failure.kind) {
       case 'engine_away':
-        deps.health.lost(failure.message);
+        health.lost(failure.message);
         return false;
       case 'look_again':
         wakeAt(clock.now() + LOOK_AGAIN_MS);
@@ -193,7 +181,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
       stopping = true;
       timer.abort();
       interruption.abort();
-      await running;
+      await Promise.all([running, preparation.stop()]);
     },
   };
 }

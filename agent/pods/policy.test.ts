@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/agent-api/pod.ts';
 import { podSpec } from '../../test/fakes/test-agent.ts';
+import { NO_POLICY } from '../policy/policy-file.ts';
 import { checkPolicy, type HostLimits } from './policy.ts';
 
 const HOST: HostLimits = {
@@ -8,6 +9,7 @@ const HOST: HostLimits = {
   memoryReserveBytes: 2 ** 30,
   cpuCores: 4,
   localRegistries: false,
+  policy: NO_POLICY,
 };
 const limits = podSpec().limits;
 
@@ -33,7 +35,10 @@ it.each([
   ['environment', { environment: { BIG: 'x'.repeat(30_000), ...manyVariables() } }],
 ])('refuses by %s', (field, change) => {
   expect(() => checkPolicy(PodSpec.parse(podSpec(change)), HOST)).toThrow(
-    expect.objectContaining({ code: 'spec_refused', options: { details: { field } } }),
+    expect.objectContaining({
+      code: 'spec_refused',
+      options: { details: { field, rule: 'host' } },
+    }),
   );
 });
 

@@ -1,8 +1,13 @@
 /** What this host allows in a pod's spec, whoever signed it (agent reference 7). Pure. */
-import type { PodSpec } from '#shared/agent-api/pod.ts';
+import { parseDockerfile } from '#shared/agent-api/dockerfile.ts';
+import { isPlainKey, type PodSpec } from '#shared/agent-api/pod.ts';
+import { type RegistryAuth, registryAddressOf } from '#shared/agent-api/registry-auth.ts';
 import { ApiError } from '#shared/errors.ts';
 import { BUILTIN_HOST } from '../images/builtin-image.ts';
+import { referencesOf } from '../images/image-references.ts';
 import { isLocalRegistry, registryHostOf } from '../images/registry-host.ts';
+import type { ProviderPolicy } from '../policy/policy-file.ts';
+import { providerRefusals, type Refusal } from '../policy/provider-rules.ts';
 
 export type HostLimits = {
   memoryBytes: number;
@@ -11,24 +16,44 @@ export type HostLimits = {
   cpuCores: number;
   /** Whether images may come from registries at private addresses. */
   localRegistries: boolean;
+  /** What the provider refuses beyond that. */
+  policy: ProviderPolicy;
 };
 
 const MAX_PIDS = 65_536;
 const MAX_VARIABLES = 512;
 const MAX_ENVIRONMENT_CHARS = 262_144;
+/** Stricter than the schema, which has to read every spec that was ever stored. */
+const IMAGE_HOST =
+  /^[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::\d{1,5})?$/;
 
 type Rule = { field: string; broken(spec: PodSpec, host: HostLimits): string | false };
 
 const RULES: readonly Rule[] = [
   {
     field: 'image.reference',
-    broken: ({ image }, host) => {
-      const registry = registryHostOf(image.reference);
-      // Else a renter could have this host knock at its neighbours, and read in the error what answers.
-      const refused = registry !== null && isLocalRegistry(registry) && !isBuiltin(image.reference);
-      return refused && !host.localRegistries && 'registries at private addresses are not allowed';
+    broken: (spec, host) => 'reference' in spec.image && againstReferences(spec, host),
+  },
+  {
+    field: 'image.dockerfile',
+    broken: (spec, host) => {
+      if (!('dockerfile' in spec.image)) return false;
+      const parsed = parseDockerfile(spec.image.dockerfile);
+      return 'problem' in parsed ? parsed.problem : againstReferences(spec, host);
     },
   },
+  {
+    field: 'ssh_public_keys',
+    broken: ({ ssh_public_keys }) =>
+      !ssh_public_keys.every(isPlainKey) && 'each has to be "type base64 comment", without options',
+  },
+  ...(['entrypoint', 'command', 'environment'] as const).map(
+    (field): Rule => ({
+      field,
+      // Half a character would reach the container as another one.
+      broken: (spec) => !areWellFormed(spec[field]) && 'holds half a character (a lone surrogate)',
+    }),
+  ),
   {
     field: 'limits.memory_bytes',
     broken: ({ limits }, host) =>
@@ -64,17 +89,58 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Throws spec_refused naming the first field that breaks a rule. */
-export function checkPolicy(spec: PodSpec, host: HostLimits): void {
-  for (const { field, broken } of RULES) {
-    const allowed = broken(spec, host);
-    if (allowed === false) continue;
-    throw new ApiError('spec_refused', `${field} is refused: ${allowed}`, { details: { field } });
-  }
+/** Everything against a spec: by the host's own limits first, then by the provider's policy. */
+export function refusalsOf(spec: PodSpec, host: HostLimits): Refusal[] {
+  const byHost = RULES.flatMap(({ field, broken }) => {
+    const message = broken(spec, host);
+    return message === false ? [] : [{ field, rule: 'host', message }];
+  });
+  return [...byHost, ...providerRefusals(spec, host.policy)];
 }
 
-function isBuiltin(reference: string): boolean {
-  return reference.startsWith(BUILTIN_HOST);
+/** Throws spec_refused naming the first field that breaks a rule. */
+export function checkPolicy(spec: PodSpec, host: HostLimits): void {
+  const [first] = refusalsOf(spec, host);
+  if (first !== undefined) throw specRefused(first);
+}
+
+/** The refusal that the caller gets. */
+export function specRefused({ field, rule, message }: Refusal): ApiError {
+  const whose = rule === 'host' ? '' : ` by the provider (${rule})`;
+  const details = { field, rule };
+  return new ApiError('spec_refused', `${field} is refused${whose}: ${message}`, { details });
+}
+
+function areWellFormed(texts: readonly string[] | Readonly<Record<string, string>>): boolean {
+  return Object.values(texts).every((text) => text.isWellFormed());
+}
+
+/** Throws spec_refused for a login at a registry that no image of the pod comes from. */
+export function checkLogin(spec: PodSpec, auth: RegistryAuth): void {
+  const addresses = referencesOf(spec).map(registryAddressOf);
+  if (addresses.includes(auth.host)) return;
+  const field = 'registry_auth.host';
+  throw new ApiError('spec_refused', `${field} is refused: no image of the pod comes from there`, {
+    details: { field },
+  });
+}
+
+function againstReferences(spec: PodSpec, host: HostLimits): string | false {
+  const references = referencesOf(spec);
+  // What looks like an option or a path would be the engine's to judge, after a row and leases were made.
+  const isNoHost = (reference: string) => {
+    const [first = '', ...rest] = reference.split('/');
+    return rest.length > 0 && !IMAGE_HOST.test(first);
+  };
+  if (references.some(isNoHost)) return 'its registry is no host name';
+  // Else a renter could have this host knock at its neighbours, and read in the error what answers.
+  const isRefused = !host.localRegistries && references.some(isFromSurroundings);
+  return isRefused && 'registries at private addresses are not allowed';
+}
+
+function isFromSurroundings(reference: string): boolean {
+  const registry = registryHostOf(reference);
+  return registry !== null && isLocalRegistry(registry) && !reference.startsWith(BUILTIN_HOST);
 }
 
 function memoryFor(host: HostLimits): number {

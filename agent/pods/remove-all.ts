@@ -1,6 +1,8 @@
 /** Takes everything of one executor off the engine: for a host that leaves the market, or a fresh start. */
 import { messageOf } from '#shared/errors.ts';
 import { type ContainerEngine, LABELS } from '../docker/engine.ts';
+import { removeBuilt } from '../images/build-sweep.ts';
+import { buildLabels } from '../images/build-text.ts';
 import type { Firewall } from '../network/firewall.ts';
 
 /** What was removed. Only objects with our label and this executor's id are touched; repeating is harmless. */
@@ -15,6 +17,8 @@ export async function removeAll({
 }): Promise<{
   containers: number;
   networks: number;
+  /** That were built here; images that came from registries stay. */
+  images: number;
   /** Why the rules could not be taken away; null when they were, or others still need them. */
   firewallProblem: string | null;
 }> {
@@ -23,9 +27,10 @@ export async function removeAll({
   for (const container of containers) await engine.removeContainer(container.id);
   const networks = await engine.listNetworks(labels);
   for (const network of networks) await engine.removeNetwork(network.id);
+  const images = await removeBuilt(engine, buildLabels(executorId));
   // The rules are those of every agent on the engine: the last one takes them away, if there are any.
   const left = await engine.listNetworks({ [LABELS.managed]: '1' });
   const removal = left.length === 0 ? firewall.remove() : Promise.resolve();
   const firewallProblem = await removal.then(() => null, messageOf);
-  return { containers: containers.length, networks: networks.length, firewallProblem };
+  return { containers: containers.length, networks: networks.length, images, firewallProblem };
 }

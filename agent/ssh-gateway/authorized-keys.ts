@@ -1,20 +1,22 @@
 /** The keys that a pod lets in, and whether a client has proved to hold one of them. Pure. */
 import { createHash } from 'node:crypto';
-import ssh2, { type ParsedKey, type PublicKeyAuthContext } from 'ssh2';
+import ssh2, { type PublicKeyAuthContext } from 'ssh2';
+import { parseHardwareKey } from './hardware-key.ts';
 
 const RSA_HASHES = ['sha256', 'sha512'];
 
-export type AuthorizedKey = { key: ParsedKey; blob: Buffer; fingerprint: string };
+export type AuthorizedKey = {
+  blob: Buffer;
+  fingerprint: string;
+  /** Whether `signature` is this key's over `blob`; `hash` is what an RSA client says it used. */
+  verify(blob: Buffer, signature: Buffer, hash: string | undefined): boolean;
+};
 
-/** Lines that are no keys that we can check (hardware keys, for one) are left out. */
+/** Lines that are no keys that we can check are left out. */
 export function parseAuthorizedKeys(lines: readonly string[]): AuthorizedKey[] {
   return lines.flatMap((line) => {
-    const parsed = ssh2.utils.parseKey(line);
-    // Several keys or a private one never come of one public line.
-    if (parsed instanceof Error || Array.isArray(parsed) || parsed.isPrivateKey()) return [];
-    if (parsed.type === 'ssh-dss') return [];
-    const blob = parsed.getPublicSSH();
-    return [{ key: parsed, blob, fingerprint: fingerprintOf(blob) }];
+    const key = parseHardwareKey(line) ?? parseSoftwareKey(line);
+    return key === null ? [] : [{ ...key, fingerprint: fingerprintOf(key.blob) }];
   });
 }
 
@@ -27,12 +29,25 @@ export function keyMeant(
 }
 
 /** True when the client has signed this very session with it. */
-export function hasSigned(context: PublicKeyAuthContext, { key }: AuthorizedKey): boolean {
+export function hasSigned(context: PublicKeyAuthContext, key: AuthorizedKey): boolean {
   const { blob, signature, hashAlgo } = context;
   if (blob === undefined || signature === undefined) return false;
-  // Such keys may sign with SHA-1 too, which can be forged.
-  if (key.type === 'ssh-rsa' && !RSA_HASHES.includes(hashAlgo ?? '')) return false;
-  return key.verify(blob, signature, hashAlgo) === true;
+  return key.verify(blob, signature, hashAlgo);
+}
+
+function parseSoftwareKey(line: string): Omit<AuthorizedKey, 'fingerprint'> | null {
+  const parsed = ssh2.utils.parseKey(line);
+  // Several keys or a private one never come of one public line.
+  if (parsed instanceof Error || Array.isArray(parsed) || parsed.isPrivateKey()) return null;
+  if (parsed.type === 'ssh-dss') return null;
+  return {
+    blob: parsed.getPublicSSH(),
+    verify(blob, signature, hash) {
+      // Such keys may sign with SHA-1 too, which can be forged.
+      if (parsed.type === 'ssh-rsa' && !RSA_HASHES.includes(hash ?? '')) return false;
+      return parsed.verify(blob, signature, hash) === true;
+    },
+  };
 }
 
 function fingerprintOf(blob: Uint8Array): string {

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { commandArgv, mayBeSet, relayArgv, sftpArgv, shellArgv } from './commands.ts';
+import { commandArgv, shellArgv } from '../exec/shell.ts';
+import { mayBeSet, relayArgv, sftpArgv } from './commands.ts';
 
 it('passes data as arguments, never as text of a script', () => {
   const hostile = `'; touch /tmp/x; "$(id)"`;

@@ -1,30 +1,27 @@
 /** One client that has logged in: its channels, their bounds, and the record of its stay. */
 import type { Socket } from 'node:net';
 import type { Connection } from 'ssh2';
+import type { ProcessPorts } from '../exec/run-process.ts';
 import type { GatewayPod } from '../ssh/gateway-files.ts';
 import type { AuthorizedKey } from './authorized-keys.ts';
 import { serveForward } from './forward.ts';
-import type { ProcessPorts } from './process-channel.ts';
 import type { Meter } from './pump.ts';
-import type { Seats } from './seats.ts';
+import type { Bounds, Seats } from './seats.ts';
 import { type SessionPod, serveSession } from './session.ts';
 
 /** Open channels of one connection: browsers behind a forwarded port open many. */
 const MAX_SESSION_CHANNELS = 10;
 const MAX_FORWARD_CHANNELS = 64;
-/** A connection on which nothing was sent either way for this long is ended. */
-export const IDLE_TIMEOUT_MS = 24 * 3_600_000;
-const IDLE_CHECK_MS = 60_000;
 
 type Guest = { socket: Socket; key: AuthorizedKey; isProbe: boolean; pod(): GatewayPod };
 
 /** Ends when the client leaves; the audit record says who it was and how much went by, never what. */
 export function serveConnection(
-  ports: ProcessPorts & { seats: Seats },
+  ports: ProcessPorts & { seats: Seats; bounds: Bounds },
   client: Connection,
   { socket, key, isProbe, pod }: Guest,
 ): void {
-  const { clock, log, seats } = ports;
+  const { clock, log, seats, bounds } = ports;
   const podId = pod().id;
   const address = socket.remoteAddress ?? '';
   if (!isProbe && !seats.sessions.take(podId)) {
@@ -106,8 +103,8 @@ export function serveConnection(
 
   async function endWhenIdle(): Promise<void> {
     while (!disconnected.signal.aborted) {
-      await clock.sleep(IDLE_CHECK_MS, disconnected.signal).catch(() => undefined);
-      if (clock.monotonicMs() - lastMs > IDLE_TIMEOUT_MS) socket.destroy();
+      await clock.sleep(bounds.idleCheckMs, disconnected.signal).catch(() => undefined);
+      if (clock.monotonicMs() - lastMs > bounds.idleMs) socket.destroy();
     }
   }
 }

@@ -4,8 +4,8 @@ import type { Duplex } from 'node:stream';
 import type { ServerChannel } from 'ssh2';
 import { messageOf } from '#shared/errors.ts';
 import type { ExecProcess, OutputChunk } from '../docker/exec.ts';
+import type { ProcessPorts } from '../exec/run-process.ts';
 import { relayArgv } from './commands.ts';
-import type { ProcessPorts } from './process-channel.ts';
 import { joinSocket, type Meter, pumpInput, pumpOutput } from './pump.ts';
 import type { SessionPod } from './session.ts';
 

@@ -5,6 +5,7 @@ import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import { createFailureLimit } from '../auth/failure-limit.ts';
 import type { ExecEngine } from '../docker/exec.ts';
+import { type Mark, SESSION_MARK } from '../exec/leftovers.ts';
 import { watchFile } from '../ssh/file-watch.ts';
 import {
   type GatewayPod,
@@ -17,16 +18,20 @@ import {
 } from '../ssh/gateway-files.ts';
 import { createPodDoor, type DoorPorts, type PodDoor } from './pod-door.ts';
 import { createProbeKey, probeLogin } from './probe.ts';
-import { createSeats } from './seats.ts';
+import { BOUNDS, type Bounds, createSeats } from './seats.ts';
 
 export type GatewayPorts = {
   snapshotPath: string;
   host: string;
   pid: number;
   engine: ExecEngine;
+  /** Ends what sessions of a gateway that was killed have left in these containers; how many there were. */
+  hangUpLeftovers(marks: readonly Mark[], containerIds: readonly string[]): number;
   clock: Clock;
   random: Random;
   log: Log;
+  /** Other than the usual ones, where those would take too long to reach. */
+  bounds?: Bounds;
 };
 
 const FIRST_RETRY_MS = 100;
@@ -43,7 +48,7 @@ type Served = {
 
 /** Serves until `stop`; a snapshot that cannot be read leaves everything as it is. */
 export function startGateway(ports: GatewayPorts) {
-  const { snapshotPath, clock, log } = ports;
+  const { snapshotPath, clock, log, bounds = BOUNDS } = ports;
   const probeKey = createProbeKey(ports.random);
   const limit = createFailureLimit(clock);
   const doorPorts: DoorPorts = {
@@ -53,7 +58,8 @@ export function startGateway(ports: GatewayPorts) {
       running.add(work);
       void work.finally(() => running.delete(work));
     },
-    seats: createSeats(),
+    seats: createSeats(bounds),
+    bounds,
     probeKey: probeKey.authorized,
   };
   const served = new Map<string, Served>();
@@ -154,6 +160,16 @@ export function startGateway(ports: GatewayPorts) {
     if (changed) report();
   }
 
+  /** Before anybody is let in, whose session could be taken for one of them. */
+  function endLeftovers(): void {
+    const pods = readWhole(snapshotPath, GatewaySnapshot)?.pods ?? [];
+    const marks = pods.map(({ id }) => ({ name: SESSION_MARK, value: id }) as const);
+    const containerIds = pods.flatMap(({ container_id }) => container_id ?? []);
+    const count = ports.hangUpLeftovers(marks, containerIds);
+    if (count > 0) log.info({ count }, 'hung up on sessions of a gateway that was killed');
+  }
+
+  endLeftovers();
   report();
   const watching = watchFile({
     path: snapshotPath,

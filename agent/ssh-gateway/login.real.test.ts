@@ -1,12 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import ssh2 from 'ssh2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PodView } from '#shared/agent-api/pod.ts';
 import { systemClock } from '#shared/clock.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
+import { createSecurityKey, startSecurityKeyAgent } from '../../test/fakes/security-key.ts';
 import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
-import { MAX_SESSIONS_PER_POD } from './seats.ts';
+import { BOUNDS } from './seats.ts';
 
 let host: SshHost;
 let pod: PodView;
@@ -55,6 +57,28 @@ describe('who is let in', () => {
     expect(readFileSync(known, 'utf8')).toContain('ssh-ed25519');
   });
 
+  it.each(['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'] as const)(
+    'may have its key in a device (%s), if somebody touches that',
+    async (type) => {
+      const others = [host.key.publicKey];
+      const enters = async (touched: boolean) => {
+        const device = createSecurityKey(type, touched);
+        await host.client().putSshKeys(pod.id, [...others, device.line]);
+        const [path, file] = [join(host.home, 'agent.sock'), join(host.home, 'id_token.pub')];
+        writeFileSync(file, device.line);
+        const agent = await startSecurityKeyAgent(path, device);
+        const options = host.options(host.portOf(pod), { file, publicKey: device.line });
+        const args = ['-o', `IdentityAgent=${path}`, ...options, 'root@127.0.0.1', 'echo in'];
+        const ran = await runClient('ssh', args);
+        agent.close();
+        return ran.stdout.toString();
+      };
+      expect(await enters(true)).toBe('in\n');
+      expect(await enters(false)).toBe('');
+      await host.client().putSshKeys(pod.id, others);
+    },
+  );
+
   it('may send rubbish without harm to anybody else', async () => {
     for (const rubbish of ['', 'GET / HTTP/1.1\r\n\r\n', `SSH-2.0-x\r\n${'\xff'.repeat(400)}`]) {
       const socket = connect(host.portOf(pod), '127.0.0.1');
@@ -65,10 +89,10 @@ describe('who is let in', () => {
     expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
   });
 
-  it(`is at most ${MAX_SESSIONS_PER_POD} at once in one pod, beside as many in another`, async () => {
+  it(`is at most ${BOUNDS.sessionsPerPod} at once in one pod, beside as many in another`, async () => {
     const other = await host.launch();
     const pods = [pod, other].flatMap((view) =>
-      Array.from({ length: MAX_SESSIONS_PER_POD }, () => view),
+      Array.from({ length: BOUNDS.sessionsPerPod }, () => view),
     );
     const sessions = await Promise.all(pods.map((view) => longSession(view)));
     expect((await host.ssh(pod, ['true'])).code).toBe(255);
@@ -120,6 +144,19 @@ describe('sessions', () => {
     expect(await session.closed).toBe(255);
     await eventually('a login', async () => (await host.ssh(pod, ['true'])).code === 0);
     expect((await host.readyPod(pod.id)).ssh).toEqual(pod.ssh);
+  });
+
+  it('end with a killed gateway, and take nothing with them that was detached', async () => {
+    const marks = 'echo $$ >/tmp/shell; setsid sleep 777 & echo $! >/tmp/detached';
+    const child = host.spawnSsh(pod, [`${marks}; echo up; exec sleep 888`]);
+    await new Promise((resolve) => child.stdout.once('data', resolve));
+    const lives = async (file: string) =>
+      (await host.ssh(pod, [`kill -0 $(cat /tmp/${file})`])).code === 0;
+    expect(await lives('shell')).toBe(true);
+    await host.restartGateway();
+    await eventually('a login', async () => (await host.ssh(pod, ['true'])).code === 0);
+    await eventually('the end of the session', async () => !(await lives('shell')));
+    expect(await lives('detached')).toBe(true);
   });
 
   it('pass signals on', async () => {

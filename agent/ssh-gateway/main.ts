@@ -5,6 +5,7 @@ import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { VERSION } from '#shared/version.ts';
 import { createExecEngine } from '../docker/exec.ts';
+import { hangUpLeftovers } from '../exec/leftovers.ts';
 import { CONFIG_HELP, type GatewayConfig, readConfig } from './config.ts';
 import { startGateway } from './gateway.ts';
 
@@ -24,6 +25,7 @@ function run(config: GatewayConfig): void {
     host: config.SSH_HOST,
     pid: process.pid,
     engine: createExecEngine({ socketPath: config.SSH_DOCKER_SOCKET, clock }),
+    hangUpLeftovers,
     clock,
     random: systemRandom,
     log,

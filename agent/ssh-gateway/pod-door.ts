@@ -9,7 +9,7 @@ import type { GatewayPod } from '../ssh/gateway-files.ts';
 import { type AuthorizedKey, parseAuthorizedKeys } from './authorized-keys.ts';
 import { serveConnection } from './connection.ts';
 import { logIn } from './login.ts';
-import type { Seats } from './seats.ts';
+import type { Bounds, Seats } from './seats.ts';
 
 export type DoorPorts = {
   engine: ExecEngine;
@@ -20,6 +20,7 @@ export type DoorPorts = {
   host: string;
   limit: FailureLimit;
   seats: Seats;
+  bounds: Bounds;
   /** Lets the gateway itself in from this machine, to see whether a login works. */
   probeKey: AuthorizedKey;
 };

@@ -3,9 +3,26 @@ import { once } from 'node:events';
 import type { Duplex, Writable } from 'node:stream';
 import type { ServerChannel } from 'ssh2';
 import type { OutputChunk } from '../docker/exec.ts';
+import type { ProcessClient } from '../exec/run-process.ts';
 
 /** Counts what has passed, for the audit record and the idle limit. */
 export type Meter = { sent(bytes: number): void; received(bytes: number): void };
+
+/** A process's client behind a channel. `endInput`: its end of input is passed on. */
+export function channelClient(
+  channel: ServerChannel,
+  { meter, gone, endInput }: { meter: Meter; gone: AbortSignal; endInput: boolean },
+): ProcessClient {
+  return {
+    feed: (input) => pumpInput(channel, input, { meter, end: endInput }),
+    take: (chunk) => writeChunk(channel, chunk, { meter, gone }),
+    notStarted: () => void channel.stderr.write('podwright: this cannot be run in the pod now\r\n'),
+    exited(exitCode) {
+      channel.exit(exitCode);
+      channel.end();
+    },
+  };
+}
 
 /** Until the output has ended or the client is gone, as `gone` tells. */
 export async function pumpOutput(
@@ -14,10 +31,9 @@ export async function pumpOutput(
   { meter, gone }: { meter: Meter; gone: AbortSignal },
 ): Promise<void> {
   try {
-    for await (const { stream, data } of output) {
+    for await (const chunk of output) {
       if (gone.aborted) return;
-      meter.sent(data.length);
-      await writeAll(stream === 'stderr' ? channel.stderr : channel, data, gone);
+      await writeChunk(channel, chunk, { meter, gone });
     }
   } catch (error) {
     if (!gone.aborted) throw error;
@@ -26,7 +42,7 @@ export async function pumpOutput(
 
 /**
  * What the client sends; `pipe` stops reading while the other side does not take it. `end`: its end of
- * input is passed on. A terminal has none: there it would cut the output off as well.
+ * input is passed on.
  */
 export function pumpInput(
   channel: ServerChannel,
@@ -52,6 +68,12 @@ export function joinSocket(
   gone.addEventListener('abort', () => socket.destroy(), { once: true });
 }
 
-async function writeAll(to: Writable, data: Uint8Array, signal: AbortSignal): Promise<void> {
-  if (!to.write(data)) await once(to, 'drain', { signal });
+async function writeChunk(
+  channel: ServerChannel,
+  { stream, data }: OutputChunk,
+  { meter, gone }: { meter: Meter; gone: AbortSignal },
+): Promise<void> {
+  meter.sent(data.length);
+  const to: Writable = stream === 'stderr' ? channel.stderr : channel;
+  if (!to.write(data)) await once(to, 'drain', { signal: gone });
 }

@@ -1,12 +1,14 @@
 /** One session channel of a client: environment, terminal, then a shell, a command or SFTP (RFC 4254 6). */
-import type { Session } from 'ssh2';
+import type { ServerChannel, Session } from 'ssh2';
+import { SIGNALS } from '../exec/container-process.ts';
+import { SESSION_MARK } from '../exec/leftovers.ts';
+import { type ProcessPorts, type RunningProcess, runProcess } from '../exec/run-process.ts';
+import { commandArgv, shellArgv, type TerminalSize } from '../exec/shell.ts';
 import type { GatewayPod } from '../ssh/gateway-files.ts';
-import { commandArgv, mayBeSet, sftpArgv, shellArgv, type TerminalSize } from './commands.ts';
-import { SIGNALS } from './container-process.ts';
-import { type ProcessChannel, type ProcessPorts, runOnChannel } from './process-channel.ts';
-import type { Meter } from './pump.ts';
+import { mayBeSet, sftpArgv } from './commands.ts';
+import { channelClient, type Meter } from './pump.ts';
 
-export type SessionPod = Pick<GatewayPod, 'user' | 'environment_names' | 'sftp'> & {
+export type SessionPod = Pick<GatewayPod, 'id' | 'user' | 'environment_names' | 'sftp'> & {
   container_id: string;
 };
 
@@ -30,21 +32,26 @@ export function serveSession(
   const { pod, meter } = options;
   const environment: Record<string, string> = { SSH_CONNECTION: options.connection };
   let size: TerminalSize | null = null;
-  let running: ProcessChannel | null = null;
+  let running: RunningProcess | null = null;
   const closed = new AbortController();
   const gone = AbortSignal.any([closed.signal, options.disconnected]);
 
-  type Accept = () => Parameters<typeof runOnChannel>[1]['channel'];
-  function run(accept: Accept, argv: string[], tty: boolean): void {
+  function run(accept: () => ServerChannel, argv: string[], tty: boolean): void {
     const request = {
       containerId: pod.container_id,
       user: pod.user,
       argv,
       tty,
-      environment: { ...environment, USER: pod.user, LOGNAME: pod.user },
+      environment: {
+        ...environment,
+        USER: pod.user,
+        LOGNAME: pod.user,
+        [SESSION_MARK]: pod.id,
+      },
     };
-    const channel = accept();
-    running = runOnChannel(ports, { channel, request, size: tty ? size : null, meter, gone });
+    // A terminal's end of input is not passed on: there it would cut the output off as well.
+    const client = channelClient(accept(), { meter, gone, endInput: !tty });
+    running = runProcess(ports, { client, request, size: tty ? size : null, gone });
   }
 
   session.on('env', (accept, reject, { key, val }) => {

@@ -54,6 +54,7 @@ export function gatewayPaths(agentHome: string) {
     /** The gateway puts it beside the snapshot that it reads. */
     status: statusPathOf(join(folder, 'gateway.json')),
     sftp: join(folder, 'sftp'),
+    keys: join(folder, 'keys'),
   };
 }
 

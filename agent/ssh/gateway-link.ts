@@ -60,8 +60,8 @@ export function createGatewayLink(options: {
   };
 }
 
-/** A gateway that was killed leaves its last report behind. */
-function isAlive(pid: number): boolean {
+/** Whether there is such a process: a gateway that was killed leaves its last report behind. */
+export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {

@@ -2,9 +2,10 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { RunCommand } from '#shared/run-command.ts';
+import { KEYS_MOUNT_POINT } from './mount-point.ts';
 
 /** Where distributions keep it. */
-const PROGRAMS = [
+export const SFTP_PROGRAMS = [
   '/usr/lib/openssh/sftp-server',
   '/usr/libexec/openssh/sftp-server',
   '/usr/lib/ssh/sftp-server',
@@ -17,7 +18,7 @@ const MAX_LIBRARIES = 50;
 export async function prepareSftpFolder(
   folder: string,
   runCommand: RunCommand,
-  programs: readonly string[] = PROGRAMS,
+  programs: readonly string[] = SFTP_PROGRAMS,
 ): Promise<boolean> {
   const program = programs.find(existsSync);
   if (program === undefined) return false;
@@ -27,8 +28,9 @@ export async function prepareSftpFolder(
   });
   const needed = parseLdd(stdout);
   if (needed === null) return false;
-  // Pods' users may be anybody; the folder above keeps the host's users out.
-  for (const path of [folder, join(folder, 'lib')]) {
+  // Pods' users may be anybody; the folder above keeps the host's users out. What is mounted into a
+  // read-only folder needs its place there.
+  for (const path of [folder, join(folder, 'lib'), join(folder, basename(KEYS_MOUNT_POINT))]) {
     mkdirSync(path, { recursive: true });
     chmodSync(path, 0o755);
   }

@@ -1,16 +1,21 @@
 /** Logging in to pods, on the agent's side: host keys, keys in force, and what the gateway is to serve. */
 import type { PodSpec, PodView } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
+import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import { createSshKeyPair, sshFingerprint } from '#shared/openssh-key.ts';
 import type { Random } from '#shared/random.ts';
-import { isGatewayPort, specOf } from '../pods/pod.record.ts';
+import type { LoginState } from '../pods/pod.containers.ts';
+import { isGatewayPort, servedPorts, specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
 import type { PortService } from '../ports/port.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { SshStore } from '../store/ssh.store.ts';
 import type { GatewayPod, GatewayPodStatus } from './gateway-files.ts';
 import type { GatewayLink } from './gateway-link.ts';
+import type { KeyFolders } from './key-folders.ts';
+import { KEYS_MOUNT_POINT } from './mount-point.ts';
+import type { OwnSshd } from './own-sshd.job.ts';
 
 export type SshService = ReturnType<typeof createSshService>;
 
@@ -19,8 +24,8 @@ export type SshView = Pick<PodView, 'ssh' | 'ssh_keys_hash'> & {
   condition: PodView['conditions'][number] | null;
 };
 
-/** Templates name no user yet. */
-const USER = 'root';
+/** Whom shells in pods run as: templates name no user yet. */
+export const POD_USER = 'root';
 
 /** `publishSoon` after every change of a pod or its keys. */
 export function createSshService(deps: {
@@ -28,18 +33,21 @@ export function createSshService(deps: {
   ports: PortService;
   store: SshStore;
   link: GatewayLink;
+  keyFolders: KeyFolders;
+  ownSshd: OwnSshd;
   /** Every pod has the sftp-server mounted. */
   sftp: boolean;
   random: Random;
   log: Log;
 }) {
-  const { records, ports, store, link, random, log } = deps;
+  const { records, ports, store, link, keyFolders, random, log } = deps;
   let publishing = false;
   let closed = false;
 
   /** Null for a pod that the gateway has nothing to do with. */
   function portOf(row: PodRow, spec: PodSpec): number | null {
-    const lease = ports.portsOf(row.id).find(({ internal }) => isGatewayPort(spec, internal));
+    const leased = servedPorts(row, ports.portsOf(row.id));
+    const lease = leased.find(({ internal }) => isGatewayPort(spec, internal));
     return row.desired === 'running' ? (lease?.host ?? null) : null;
   }
 
@@ -61,7 +69,7 @@ export function createSshService(deps: {
         id: row.id,
         port,
         container_id: row.phase === 'running' ? row.container_id : null,
-        user: USER,
+        user: POD_USER,
         host_key,
         authorized_keys: [...keysOf(row, spec)],
         environment_names: Object.keys(spec.environment),
@@ -72,7 +80,25 @@ export function createSshService(deps: {
 
   function publish(): void {
     publishing = false;
-    if (!closed) link.publish({ pods: records.list().flatMap(gatewayPod) });
+    if (closed) return;
+    const rows = records.list();
+    link.publish({ pods: rows.flatMap(gatewayPod) });
+    writeKeyFolders(rows);
+  }
+
+  /** For pods that bring their own server. */
+  function writeKeyFolders(rows: readonly PodRow[]): void {
+    const own = rows.filter((row) => row.phase !== 'removed' && specOf(row).publish_own_sshd);
+    try {
+      for (const row of own) keyFolders.write(row.id, keysOf(row, specOf(row)));
+      keyFolders.retain(new Set(own.map((row) => row.id)));
+    } catch (error) {
+      // The next change, or the next start, tries again.
+      log.error(
+        { detail: messageOf(error) },
+        'keys could not be written for a pod with its own sshd',
+      );
+    }
   }
 
   /** What the gateway said of this very port and container; null when it is away or not so far. */
@@ -86,7 +112,9 @@ export function createSshService(deps: {
     const ssh_keys_hash = sshKeysHash(keysOf(row, spec));
     const port = portOf(row, spec);
     const known = store.get(row.id);
-    if (port === null || known === null) return { ssh: null, ssh_keys_hash, condition: null };
+    if (port === null || known === null) {
+      return { ssh: null, ssh_keys_hash, condition: deps.ownSshd.conditionOf(row) };
+    }
     const status = statusOf(row, port);
     const ready = row.phase === 'running' && status?.ready === true;
     return {
@@ -111,6 +139,17 @@ export function createSshService(deps: {
       store.insert({ pod_id: podId, host_key: pair.privateKeyPem, fingerprint });
     },
     setKeys: (row: PodRow, keys: readonly string[]) => store.setKeys(row.id, row.generation, keys),
+    /** The keys in force stay so when another generation takes the place of the row's. */
+    carryKeys: (row: PodRow, generation: number) =>
+      store.setKeys(row.id, generation, keysOf(row, specOf(row))),
+    /** Whether one can log in to the present container, as far as the gateway has found out. */
+    loginOf(row: PodRow): LoginState {
+      const port = portOf(row, specOf(row));
+      if (port === null) return { kind: 'none' };
+      const status = statusOf(row, port);
+      if (status === null) return { kind: 'unknown' };
+      return status.ready ? { kind: 'works' } : { kind: 'fails', message: status.message };
+    },
     /** Once the transaction under way has ended; any number of calls until then count as one. */
     publishSoon(): void {
       if (publishing) return;
@@ -119,6 +158,12 @@ export function createSshService(deps: {
     },
     publish,
     viewOf,
+    /** The folder of keys that a pod with its own server gets mounted, ready to be so. */
+    keyMounts(row: PodRow): { source: string; target: string }[] {
+      const spec = specOf(row);
+      if (!spec.publish_own_sshd) return [];
+      return [{ source: keyFolders.write(row.id, keysOf(row, spec)), target: KEYS_MOUNT_POINT }];
+    },
     /** Leases other ports in place of those that something else on this host has. */
     exchangeTakenPorts(): void {
       for (const row of records.list()) {

@@ -4,9 +4,15 @@ import { join } from 'node:path';
 import { type DatabaseSync, inTransaction, lockExclusively, openSqlite } from '#shared/sqlite.ts';
 
 /** Applied in order, never edited once released: a store of number n has had the first n. */
-const MIGRATIONS = ['./schema.sql', './schema-2-ssh.sql'].map((file) =>
-  readFileSync(new URL(file, import.meta.url), 'utf8'),
-);
+const MIGRATIONS = [
+  './schema.sql',
+  './schema-2-ssh.sql',
+  './schema-3-change.sql',
+  './schema-4-notebook.sql',
+  './schema-5-gpu.sql',
+  './schema-6-images.sql',
+  './schema-7-boot.sql',
+].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
 
 /** Opens (or creates) the store at `path`, or in memory with `:memory:`, and brings it to the newest schema. */
 export function openDatabase(path: string): DatabaseSync {

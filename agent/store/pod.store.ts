@@ -2,9 +2,7 @@
 import { z } from 'zod';
 import { DESIRED_STATES, POD_PHASES, PodSpec, PodView, ReasonCode } from '#shared/agent-api/pod.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
-
-/** Text that holds what `schema` describes: a row that parses can be worked with. */
-const jsonOf = (schema: z.ZodType) => z.string().refine((text) => holds(text, schema), 'Corrupt');
+import { FallbackGeneration, jsonOf, RefusedGeneration, StagedGeneration } from './pod-change.ts';
 
 /** One row of `pods`, column by column. */
 export const PodRow = z.object({
@@ -29,8 +27,13 @@ export const PodRow = z.object({
   reboots_done: z.int(),
   reboot_target: z.int(),
   reboot_from_ms: z.int(),
+  /** The host's boot in which its container was last started; empty before the first start. */
+  boot_id: z.string(),
   last_exit_json: jsonOf(PodView.shape.last_exit).nullable(),
   conditions_json: jsonOf(PodView.shape.conditions),
+  staged_json: jsonOf(StagedGeneration).nullable(),
+  fallback_json: jsonOf(FallbackGeneration).nullable(),
+  refused_json: jsonOf(RefusedGeneration).nullable(),
   created_ms: z.int(),
   updated_ms: z.int(),
 });
@@ -79,6 +82,11 @@ export function createPodStore(database: DatabaseSync) {
       const row = select.get({ id });
       return row === undefined ? null : PodRow.parse(row);
     },
+    /** There is a row, and it does not parse. */
+    isCorrupt(id: string): boolean {
+      const row = select.get({ id });
+      return row !== undefined && !PodRow.safeParse(row).success;
+    },
     /** Oldest first. A corrupt row must not stop the others: it is passed to `onCorrupt` instead. */
     list(onCorrupt: (id: string) => void = () => undefined): PodRow[] {
       return selectAll.all().flatMap((row) => {
@@ -106,12 +114,4 @@ export function createPodStore(database: DatabaseSync) {
       dropOrphanEvents.run();
     },
   };
-}
-
-function holds(text: string, schema: z.ZodType): boolean {
-  try {
-    return schema.safeParse(JSON.parse(text)).success;
-  } catch {
-    return false;
-  }
 }

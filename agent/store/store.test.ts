@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/agent-api/pod.ts';
-import { inTransaction } from '#shared/sqlite.ts';
+import { inTransaction, openSqlite } from '#shared/sqlite.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { podSpec } from '../../test/fakes/test-agent.ts';
 import { newPodRow } from '../pods/pod.record.ts';
@@ -26,6 +26,28 @@ it('keeps rows over a reopening, and migrates only once', () => {
   again.exec(`UPDATE meta SET value = '99' WHERE name = 'schema'`);
   again.close();
   expect(() => openDatabase(join(home, 'agent.sqlite'))).toThrow(/schema 99/);
+  rmSync(home, { recursive: true });
+});
+
+it('takes over the pods of a store from before pods could be changed or their boot was noted', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const old = openSqlite(join(home, 'agent.sqlite'));
+  for (const file of ['schema.sql', 'schema-2-ssh.sql']) {
+    old.exec(readFileSync(new URL(file, import.meta.url), 'utf8'));
+  }
+  old.exec('CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT');
+  old.exec(`INSERT INTO meta (name, value) VALUES ('schema', '2')`);
+  const later = ['staged_json', 'fallback_json', 'refused_json', 'boot_id'];
+  const columns = Object.fromEntries(
+    Object.entries(row('a')).filter(([name]) => !later.includes(name)),
+  );
+  const names = Object.keys(columns);
+  const values = names.map((name) => `:${name}`).join(', ');
+  old.prepare(`INSERT INTO pods (${names.join(', ')}) VALUES (${values})`).run(columns);
+  old.close();
+  const database = openDatabase(join(home, 'agent.sqlite'));
+  expect(createPodStore(database).get('a')).toEqual(row('a'));
+  database.close();
   rmSync(home, { recursive: true });
 });
 

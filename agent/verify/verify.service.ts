@@ -24,10 +24,16 @@ export type VerifyServiceOptions = {
     | 'removeContainer'
     | 'listContainers'
   >;
-  gpu: GpuDriver;
+  gpu: Pick<GpuDriver, 'kind' | 'read'>;
   /** The id of an image that has /bin/true and needs no network. */
   ensureBuiltinImage(): Promise<string>;
+  /** How its containers are labelled, `probe` by default; who runs beside the agent needs a label of its own. */
+  probeKind?: string;
 };
+
+/** How often a host whose GPU runtime is not known is tried, and up to how many times. */
+export const GPU_RUNTIME_INTERVAL_MS = 30_000;
+const MAX_RUNTIME_TRIES = 5;
 
 const PROBE_COMMAND = ['/bin/true'];
 const PROBE_DEADLINE_MS = 30_000;
@@ -40,9 +46,12 @@ const PROBE_LIMITS = {
 
 export function createVerifyService(options: VerifyServiceOptions) {
   const { clock, random, executorId, engine, gpu } = options;
-  const probeLabels = { [LABELS.executor]: executorId, [LABELS.kind]: 'probe' };
+  const { probeKind = 'probe' } = options;
+  const probeLabels = { [LABELS.executor]: executorId, [LABELS.kind]: probeKind };
   let busy = false;
   let gpuRuntime: boolean | null = null;
+  let tries = 0;
+  let trying: Promise<void> = Promise.resolve();
 
   /** Probes of a run that was cut off. Only one runs at a time, so every other one is stale. */
   async function removeStaleProbes(): Promise<void> {
@@ -55,7 +64,7 @@ export function createVerifyService(options: VerifyServiceOptions) {
     return {
       name: `podwright-probe-${random.uuid()}`,
       image,
-      labels: { ...probeLabels, [LABELS.managed]: 'true' },
+      labels: { ...probeLabels, [LABELS.managed]: '1' },
       entrypoint: PROBE_COMMAND,
       command: [],
       environment: {},
@@ -103,6 +112,22 @@ export function createVerifyService(options: VerifyServiceOptions) {
     return { ...steps.result(), simulated: gpu.kind === 'simulated' };
   }
 
+  async function exclusively<T>(work: () => Promise<T>): Promise<T> {
+    if (busy) throw new ApiError('conflict', 'Another verification is under way');
+    busy = true;
+    try {
+      return await work();
+    } finally {
+      busy = false;
+    }
+  }
+
+  async function probeAndLearn(request: z.output<typeof VerifyRequest>): Promise<VerifyResult> {
+    const result = await probe(request);
+    learnFrom(result, request.gpu_uuids.length);
+    return result;
+  }
+
   /** A card that is refused says nothing of the runtime; that no driver can be selected does. */
   function learnFrom(result: VerifyResult, gpuCount: number): void {
     if (gpu.kind !== 'nvidia' || gpuCount === 0) return;
@@ -114,18 +139,24 @@ export function createVerifyService(options: VerifyServiceOptions) {
   return {
     /** Throws `conflict` while another run is under way; every failure of the host is in the result. */
     async verify(request: z.output<typeof VerifyRequest>): Promise<VerifyResult> {
-      if (busy) throw new ApiError('conflict', 'Another verification is under way');
-      busy = true;
-      try {
-        const result = await probe(request);
-        learnFrom(result, request.gpu_uuids.length);
-        return result;
-      } finally {
-        busy = false;
-      }
+      // A try of our own is no reason to send a validator away.
+      await trying;
+      return exclusively(() => probeAndLearn(request));
     },
 
     removeStaleProbes,
+
+    /** Starts a probe with one of the GPUs, unless it is known whether GPUs reach containers here. */
+    async tryGpuRuntime(): Promise<void> {
+      if (gpu.kind !== 'nvidia' || gpuRuntime !== null || tries >= MAX_RUNTIME_TRIES) return;
+      const [device] = (await gpu.read()).devices;
+      if (device === undefined || busy) return;
+      const result = exclusively(() => probeAndLearn({ gpu_uuids: [device.uuid] }));
+      const ended = () => undefined;
+      trying = result.then(ended, ended);
+      // An engine that is away was not tried.
+      if ((await result).reason_code !== 'ENGINE_UNAVAILABLE') tries += 1;
+    },
 
     /** Whether GPUs reached a container when that was last tried; null when it never was. */
     gpuRuntimeTried: (): boolean | null => gpuRuntime,

@@ -15,6 +15,8 @@ const GPU = 'GPU-51a2b3c4-0001-4aaa-8bbb-00000000000a';
 const nvidia: GpuDriver = {
   kind: 'nvidia',
   read: () => Promise.reject(new Error('not asked: the engine judges')),
+  health: async () => null,
+  isFree: async () => true,
 };
 
 /** `faults` replaces calls; every container that exists is in `containers`. */
@@ -72,7 +74,7 @@ it('starts a labelled probe with exactly what was asked for, and removes it', as
   expect(created[0]).toMatchObject({
     image: 'sha256:built-in',
     labels: {
-      [LABELS.managed]: 'true',
+      [LABELS.managed]: '1',
       [LABELS.executor]: EXECUTOR_ID,
       [LABELS.kind]: 'probe',
     },
@@ -201,6 +203,8 @@ function stateOf(id: string, { name, labels }: ContainerSpec): ContainerState {
     startedMs: 0,
     finishedMs: 0,
     imageId: '',
+    createdMs: 0,
+    networks: ['podwright-net'],
     logPath: '',
   };
 }

@@ -10,7 +10,8 @@ export type ContainerProcess = { pid: number; containerId: string };
 /** What of /proc is needed: processes and their files. */
 export type ProcFiles = { list(): string[]; read(path: string): string };
 
-const PROC: ProcFiles = {
+/** This host's. */
+export const PROC: ProcFiles = {
   list: () => readdirSync('/proc'),
   read: (path) => readFileSync(`/proc/${path}`, 'utf8'),
 };
@@ -45,10 +46,19 @@ export function isInContainer(files: ProcFiles, pid: number, containerId: string
   return containerId !== '' && readOrEmpty(files, `${pid}/cgroup`).includes(containerId);
 }
 
-/** Fields after the command's name, which may hold blanks and brackets: state, ppid, pgrp, session. */
 function sessionOf(files: ProcFiles, pid: number): number {
+  return Number(statOf(files, pid)[3]);
+}
+
+/** NaN when it is gone. */
+export function parentOf(files: ProcFiles, pid: number): number {
+  return Number(statOf(files, pid)[1]);
+}
+
+/** Fields after the command's name, which may hold blanks and brackets: state, ppid, pgrp, session. */
+function statOf(files: ProcFiles, pid: number): string[] {
   const stat = readOrEmpty(files, `${pid}/stat`);
-  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[3]);
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 function readOrEmpty(files: ProcFiles, path: string): string {

@@ -1,22 +1,33 @@
-/** One process in a container behind one channel: its streams, its end, and its end when the client vanishes. */
-import type { ServerChannel } from 'ssh2';
+/** One process in a container on behalf of a client: its streams, its end, and its end when the client vanishes. */
+import type { Duplex } from 'node:stream';
 import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
-import type { ExecEngine, ExecProcess, ExecRequest } from '../docker/exec.ts';
-import type { TerminalSize } from './commands.ts';
+import type { ExecEngine, ExecProcess, ExecRequest, OutputChunk } from '../docker/exec.ts';
 import { hangUp, type SignalName, signalGroup } from './container-process.ts';
-import { type Meter, pumpInput, pumpOutput } from './pump.ts';
+import type { TerminalSize } from './shell.ts';
 
 export type ProcessPorts = {
   engine: ExecEngine;
   clock: Clock;
   log: Log;
-  /** Told of work that the gateway's end waits for. */
+  /** Told of work that the end of this program waits for. */
   track(work: Promise<unknown>): void;
 };
 
-export type ProcessChannel = {
+/** Whoever wanted the process, behind an SSH channel or a WebSocket. */
+export type ProcessClient = {
+  /** Passes on what the client sends, no faster than the process takes it. */
+  feed(input: Duplex): void;
+  /** Resolves when there is room for more. */
+  take(chunk: OutputChunk): Promise<void>;
+  /** Comes last: it has ended. */
+  exited(exitCode: number): void;
+  /** Comes before `exited`: it never began. */
+  notStarted(): void;
+};
+
+export type RunningProcess = {
   signal(name: SignalName): void;
   resize(size: TerminalSize): void;
   /** Resolves with the exit status once the process has ended, or null when the client left before. */
@@ -25,34 +36,44 @@ export type ProcessChannel = {
 
 /** From the hang-up to the kill of a process whose client has gone. */
 const HANG_UP_GRACE_MS = 5_000;
-/** The engine tells the exit status a moment after the end of the output. */
-const EXIT_POLL_MS = 10;
-const EXIT_POLLS = 300;
+/** The engine tells the pid a moment after the start, and the exit status after the end of the output. */
+const STATE_POLL_MS = 10;
+const STATE_POLLS = 300;
 /** What a shell would answer for a command that cannot be started. */
 const NOT_STARTED = 126;
 
-/** Starts it; a start that fails is told on the channel's stderr. `gone` aborts when the client leaves. */
-export function runOnChannel(
+/** Starts it; a start that fails is told to the client. `gone` aborts when the client leaves. */
+export function runProcess(
   ports: ProcessPorts,
   options: {
-    channel: ServerChannel;
+    client: ProcessClient;
     request: ExecRequest;
     size: TerminalSize | null;
-    meter: Meter;
     gone: AbortSignal;
   },
-): ProcessChannel {
+): RunningProcess {
   const { engine, clock, log } = ports;
-  const { channel, request, meter, gone } = options;
+  const { client, request, gone } = options;
   const starting = engine.start(request);
   let wanted = options.size;
   let isSizing = false;
 
+  /** Null when it has ended. A client may leave before the engine has quite begun. */
+  async function pidOf(process: ExecProcess): Promise<number | null> {
+    for (let poll = 0; poll < STATE_POLLS; poll += 1) {
+      const { pid, exitCode } = await process.inspect();
+      if (exitCode !== null) return null;
+      if (pid > 0) return pid;
+      await clock.sleep(STATE_POLL_MS);
+    }
+    return null;
+  }
+
   async function withProcess(work: (process: ExecProcess, pid: number) => unknown): Promise<void> {
     try {
       const process = await starting;
-      const { pid, exitCode } = await process.inspect();
-      if (exitCode === null) await work(process, pid);
+      const pid = await pidOf(process);
+      if (pid !== null) await work(process, pid);
     } catch (error) {
       log.debug({ detail: messageOf(error) }, 'a process could not be reached');
     }
@@ -86,39 +107,49 @@ export function runOnChannel(
       signalGroup(target, 'KILL');
     });
 
+  async function passOutput(output: ExecProcess['output']): Promise<void> {
+    try {
+      for await (const chunk of output) {
+        if (gone.aborted) return;
+        await client.take(chunk);
+      }
+    } catch (error) {
+      if (!gone.aborted) throw error;
+    }
+  }
+
   async function run(): Promise<number | null> {
     try {
       const process = await starting;
       gone.addEventListener('abort', process.close, { once: true });
       if (gone.aborted) process.close();
-      pumpInput(channel, process.input, { meter, end: !request.tty });
+      client.feed(process.input);
       void applySizes();
-      await pumpOutput(process.output, channel, { meter, gone });
+      await passOutput(process.output);
       gone.removeEventListener('abort', process.close);
       if (!gone.aborted) return await finish(process);
       await abandon();
     } catch (error) {
       log.warn({ detail: messageOf(error) }, 'a process in a pod could not be run');
       if (gone.aborted) return null;
-      channel.stderr.write('podwright: this cannot be run in the pod now\r\n');
+      client.notStarted();
       return end(NOT_STARTED);
     }
     return null;
   }
 
   async function finish(process: ExecProcess): Promise<number> {
-    for (let poll = 0; poll < EXIT_POLLS; poll += 1) {
+    for (let poll = 0; poll < STATE_POLLS; poll += 1) {
       const { exitCode } = await process.inspect();
       if (exitCode !== null) return end(exitCode);
-      await clock.sleep(EXIT_POLL_MS);
+      await clock.sleep(STATE_POLL_MS);
     }
     // It has closed its outputs and goes on: nobody would hear of it any more.
     return end(0);
   }
 
   function end(exitCode: number): number {
-    channel.exit(exitCode);
-    channel.end();
+    client.exited(exitCode);
     return exitCode;
   }
 

@@ -1,0 +1,257 @@
+/** The doctor as a provider runs it: a process on this host, with the real engine. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as createNetServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { agentArguments } from '#shared/node-launch.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createAgentHome } from '../../test/fakes/agent-process.ts';
+import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
+import { freePorts } from '../../test/fakes/free-ports.ts';
+import { mustRun } from '../../test/fakes/real-host.ts';
+import { FINDING_STATUSES } from './finding.ts';
+
+const KEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY=validator-control';
+const Report = z.array(
+  z.strictObject({
+    id: z.string(),
+    status: z.enum(FINDING_STATUSES),
+    finding: z.string().min(1),
+    remedy: z.string().min(1).nullable(),
+  }),
+);
+const folder = mkdtempSync(join(tmpdir(), 'podwright-doctor-'));
+const smi = createFakeNvidiaSmi();
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+  smi.remove();
+});
+
+type Run = { status: number | null; out: string; error: string };
+
+function doctor(environment: Record<string, string>, ...args: string[]): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const env = {
+      PATH: process.env['PATH'] ?? '',
+      AGENT_HOME: join(folder, 'home'),
+      ...environment,
+    };
+    const child = spawn(process.execPath, agentArguments('doctor', ...args), { env });
+    let [out, error] = ['', ''];
+    child.stdout.on('data', (chunk) => {
+      out += chunk;
+    });
+    child.stderr.on('data', (chunk) => {
+      error += chunk;
+    });
+    child.on('error', reject);
+    child.on('close', (status) => resolve({ status, out, error }));
+  });
+}
+
+async function findings(environment: Record<string, string>, ...args: string[]) {
+  const { out, status } = await doctor(environment, '--json', ...args);
+  const list = Report.parse(JSON.parse(out));
+  const ids = list.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(status).toBe(list.some((each) => each.status === 'fail') ? 1 : 0);
+  const needy = list.filter((each) => ['warn', 'fail'].includes(each.status));
+  expect(needy.filter(({ remedy }) => remedy === null)).toEqual([]);
+  return (id: string) => {
+    const found = list.find((each) => each.id === id);
+    if (found === undefined) throw new Error(`no finding ${id} in ${out}`);
+    return found;
+  };
+}
+
+it('finds this host fit, having started a container that is gone again', async () => {
+  const range = await freePorts(20);
+  const executorId = systemRandom.uuid();
+  const find = await findings({
+    AGENT_EXECUTOR_ID: executorId,
+    AGENT_TRUSTED_KEYS: KEY,
+    AGENT_GPU: 'none',
+    AGENT_PORT: '0',
+    AGENT_PORT_RANGE: `${range.first}-${range.last}`,
+  });
+  for (const id of [
+    'configuration',
+    'docker',
+    'docker-limits',
+    'container',
+    'ip-forwarding',
+    'pod-ports-free',
+    'busybox',
+  ]) {
+    expect(find(id)).toMatchObject({ id, status: 'ok' });
+  }
+  const version = (await mustRun('docker', 'version', '-f', '{{.Server.Version}}')).trim();
+  expect(find('docker').finding).toContain(version);
+  expect(['ok', 'warn']).toContain(find('docker-storage').status);
+  const left = ['ps', '-aq', '--filter', `label=io.podwright.executor=${executorId}`];
+  expect(await mustRun('docker', ...left)).toBe('');
+});
+
+it('checks the host without a configuration, an engine or a program that answers', async () => {
+  smi.become('sleep 60');
+  const began = performance.now();
+  const find = await findings({
+    PATH: `${smi.env.PATH}:/usr/sbin:/sbin`,
+    AGENT_DOCKER_SOCKET: join(folder, 'no.sock'),
+    AGENT_PORT_RANGE: '30000-40000',
+    AGENT_POD_SUBNETS: '127.0.0.1/8',
+    AGENT_NO_SUCH: '1',
+  });
+  expect(performance.now() - began).toBeLessThan(25_000);
+  const problems = find('configuration');
+  expect(problems.status).toBe('fail');
+  for (const name of ['AGENT_EXECUTOR_ID', 'AGENT_POD_SUBNETS', 'AGENT_NO_SUCH']) {
+    expect(problems.finding).toContain(name);
+  }
+  expect(find('docker')).toMatchObject({
+    status: 'fail',
+    finding: expect.stringContaining('ENOENT'),
+  });
+  expect(find('container').status).toBe('unknown');
+  expect(find('nvidia-driver')).toMatchObject({
+    status: 'fail',
+    finding: expect.stringContaining('did not end within'),
+  });
+  expect(find('pod-ports-ephemeral')).toMatchObject({
+    status: 'warn',
+    finding: expect.stringContaining('30000-40000'),
+  });
+  expect(find('kernel').status).toBe('ok');
+});
+
+it('finds by trying that GPUs do not reach containers', async () => {
+  const uuid = 'GPU-51a2b3c4-0001-4aaa-8bbb-00000000000a';
+  smi.become(`echo '${uuid}, NVIDIA H100, 560.35.03, 00000000:3B:00.0, Enabled'`);
+  const executorId = systemRandom.uuid();
+  const find = await findings({
+    PATH: `${smi.env.PATH}:/usr/sbin:/sbin`,
+    AGENT_EXECUTOR_ID: executorId,
+  });
+  expect(find('nvidia-driver')).toMatchObject({
+    status: 'ok',
+    finding: expect.stringContaining('H100'),
+  });
+  expect(find('gpu-sources')).toMatchObject({
+    status: 'fail',
+    finding: expect.stringContaining('the bus lacks 0000:3b:00.0'),
+  });
+  expect(find('container')).toMatchObject({
+    status: 'fail',
+    finding: expect.stringContaining('GPU_RUNTIME_DEVICE_FAULT at step start'),
+    remedy: expect.stringContaining('nvidia-container-toolkit'),
+  });
+  const left = ['ps', '-aq', '--filter', `label=io.podwright.executor=${executorId}`];
+  expect(await mustRun('docker', ...left)).toBe('');
+});
+
+it('does not wait for an engine that accepts and never answers', async () => {
+  const socket = join(folder, 'hung.sock');
+  const server = createNetServer(() => undefined);
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  const find = await findings({ AGENT_DOCKER_SOCKET: socket, AGENT_GPU: 'none' });
+  expect(find('docker')).toMatchObject({
+    status: 'fail',
+    remedy: expect.stringContaining('restart'),
+  });
+  server.close();
+});
+
+it('names a broken policy, taken ports and a clock that is wrong', async () => {
+  const policy = join(folder, 'policy.json');
+  writeFileSync(policy, '{"max_pod":1}');
+  const central = createServer((_request, response) => {
+    response.setHeader('date', 'Mon, 01 Jan 2001 00:00:00 GMT').end();
+  });
+  const taken = createNetServer();
+  const range = await freePorts(2);
+  await new Promise<void>((resolve) => taken.listen(range.first, resolve));
+  await new Promise<void>((resolve) => central.listen(0, '127.0.0.1', resolve));
+  const address = central.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  const find = await findings(
+    {
+      AGENT_GPU: 'none',
+      AGENT_POLICY: policy,
+      AGENT_PORT: String(port),
+      AGENT_PORT_RANGE: `${range.first}-${range.last}`,
+    },
+    ...['--no-container', '--time-from', `http://127.0.0.1:${port}/`],
+  );
+  expect(find('policy')).toMatchObject({
+    status: 'fail',
+    finding: expect.stringContaining('max_pod'),
+  });
+  expect(find('clock-skew').status).toBe('fail');
+  expect(find('agent-port')).toMatchObject({
+    status: 'fail',
+    finding: expect.stringContaining('no agent'),
+  });
+  expect(find('pod-ports-free')).toMatchObject({
+    status: 'warn',
+    finding: expect.stringContaining(String(range.first)),
+  });
+  expect(find('container').finding).toContain('--no-container');
+  taken.close();
+  central.close();
+});
+
+it('sees an agent at work and leaves it alone', async () => {
+  const range = await freePorts(21);
+  const home = createAgentHome({
+    AGENT_PORT: String(range.last),
+    AGENT_PORT_RANGE: `${range.first}-${range.last - 1}`,
+  });
+  const agent = await home.start();
+  const find = await findings(
+    {
+      AGENT_EXECUTOR_ID: home.executorId,
+      AGENT_TRUSTED_KEYS: KEY,
+      AGENT_GPU: 'none',
+      AGENT_HOST: '0.0.0.0',
+      AGENT_HOME: agent.home,
+      AGENT_PORT: String(range.last),
+      AGENT_PORT_RANGE: `${range.first}-${range.last - 1}`,
+    },
+    ...['--address', '127.0.0.1'],
+  );
+  expect(find('agent')).toMatchObject({
+    status: 'ok',
+    finding: `runs as process ${agent.child.pid}`,
+  });
+  expect(find('agent-port').status).toBe('ok');
+  expect(find('reachability').finding).toContain('cannot be known from inside');
+  expect(find('ssh-gateway').status).toBe('fail');
+  expect(find('container').status).toBe('ok');
+  expect(await agent.client.listPods()).toEqual([]);
+  expect((await agent.client.inventory()).orphans).toEqual([]);
+  await agent.stop();
+  home.remove();
+});
+
+it('prints lines for people, without colours to a pipe, and refuses options that it does not know', async () => {
+  const { out, status } = await doctor({ AGENT_GPU: 'none' }, '--no-container');
+  expect(status).toBe(1);
+  expect(out).toMatch(/^fail +executor-id +AGENT_EXECUTOR_ID is not set/m);
+  expect(out).toMatch(/^ +→ add the node in the portal/m);
+  expect(out).toMatch(/\d+ ok, \d+ warn, \d+ fail, \d+ unknown\n$/);
+  expect(out).not.toContain('\u001b');
+  expect(await doctor({}, '--frm')).toMatchObject({
+    status: 2,
+    out: '',
+    error: expect.stringContaining('--frm'),
+  });
+  expect(await doctor({}, '--time-from', 'ftp://x')).toMatchObject({ status: 2 });
+  expect(await doctor({}, '--help')).toMatchObject({
+    status: 0,
+    out: expect.stringContaining('--json'),
+  });
+});

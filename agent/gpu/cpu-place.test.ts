@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import { EIGHT_NVSWITCH, OLD_DRIVER } from '../../test/fixtures/nvidia-topology.ts';
+import { countCpus, cpuPlace, type PlaceWish } from './cpu-place.ts';
+import { parseTopology } from './nvidia-topology.ts';
+
+const GIB = 2 ** 30;
+const cards = Array.from({ length: 8 }, (_, index) => ({ index, uuid: `GPU-${index}` }));
+const topology = parseTopology(EIGHT_NVSWITCH, cards);
+const nodes = [
+  { id: 0, cpus: '0-31,64-95', memoryBytes: 512 * GIB },
+  { id: 1, cpus: '32-63,96-127', memoryBytes: 512 * GIB },
+];
+const wish = (change: Partial<PlaceWish>): PlaceWish => ({
+  ...{ cardUuids: ['GPU-4', 'GPU-5'], cpuCores: 32, memoryBytes: 100 * GIB, ...change },
+});
+
+it('holds a pod to the node of its cards', () => {
+  expect(cpuPlace(wish({}), topology, nodes)).toEqual({ cpus: '32-63,96-127', memoryNodes: '1' });
+  expect(cpuPlace(wish({ cardUuids: ['GPU-0'] }), topology, nodes)).toEqual({
+    cpus: '0-31,64-95',
+    memoryNodes: '0',
+  });
+});
+
+it.each<[string, ReturnType<typeof cpuPlace>]>([
+  ['cards on two nodes', cpuPlace(wish({ cardUuids: ['GPU-3', 'GPU-4'] }), topology, nodes)],
+  ['a card that is not known', cpuPlace(wish({ cardUuids: ['GPU-9'] }), topology, nodes)],
+  ['no cards', cpuPlace(wish({ cardUuids: [] }), topology, nodes)],
+  ['no topology', cpuPlace(wish({}), null, nodes)],
+  [
+    'a driver that names no node',
+    cpuPlace(wish({ cardUuids: ['GPU-0'] }), parseTopology(OLD_DRIVER, cards), nodes),
+  ],
+  ['a host with one node', cpuPlace(wish({ cardUuids: ['GPU-0'] }), topology, nodes.slice(0, 1))],
+  ['more cores than the node has', cpuPlace(wish({ cpuCores: 65 }), topology, nodes)],
+])('leaves a pod free with %s', (_, place) => {
+  expect(place).toBeNull();
+});
+
+it('leaves the memory free where the node has too little', () => {
+  const place = cpuPlace(wish({ memoryBytes: 500 * GIB }), topology, nodes);
+  expect(place).toEqual({ cpus: '32-63,96-127', memoryNodes: null });
+});
+
+it.each([
+  ['0-3,8', 5],
+  ['7', 1],
+  ['', 0],
+  ['all', 0],
+])('counts %j as %i', (list, count) => {
+  expect(countCpus(list)).toBe(count);
+});

@@ -1,0 +1,52 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { kernelLine, XID_79 } from '../../test/fixtures/kernel-log.ts';
+import { createKernelLog, KERNEL_LOG_PATH } from './kernel-log.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-kmsg-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+it('reads on where it stopped, whole records only', () => {
+  const path = join(folder, 'kmsg');
+  writeFileSync(path, `${kernelLine(1, 'a')}\n SUBSYSTEM=x\n${kernelLine(2, 'b')}\n`);
+  const log = createKernelLog(path);
+  expect(log.read().map(({ sequence }) => sequence)).toEqual([1, 2]);
+  expect(log.read()).toEqual([]);
+  appendFileSync(path, kernelLine(3, XID_79).slice(0, 20));
+  expect(log.read()).toEqual([]);
+  appendFileSync(path, `${kernelLine(3, XID_79).slice(20)}\n`);
+  expect(log.read()).toMatchObject([{ sequence: 3, text: XID_79 }]);
+  log.close();
+});
+
+it('bounds a helping and a line, and reads the rest later', () => {
+  const path = join(folder, 'large');
+  const lines = Array.from({ length: 1_500 }, (_, index) => kernelLine(index, 'x'.repeat(800)));
+  writeFileSync(path, `${'y'.repeat(100_000)}\n${lines.join('\n')}\n`);
+  const log = createKernelLog(path);
+  let count = 0;
+  for (let helping = log.read(); helping.length > 0; helping = log.read()) count += helping.length;
+  expect(count).toBe(1_500);
+  log.close();
+});
+
+it('says so when there is no log', () => {
+  expect(() => createKernelLog(join(folder, 'none')).read()).toThrow(/ENOENT/);
+});
+
+/** Where the kernel's own log can be read, as by root on most machines, it is. */
+it('reads the log of this kernel without waiting', () => {
+  const log = createKernelLog(KERNEL_LOG_PATH);
+  const startedMs = performance.now();
+  try {
+    const records = log.read();
+    expect(records.every((record) => Number.isInteger(record.sequence))).toBe(true);
+  } catch (error) {
+    // No such device, or not for us: the agent warns once and goes on.
+    expect(String(error)).toMatch(/ENOENT|EACCES|EPERM/);
+  }
+  expect(performance.now() - startedMs).toBeLessThan(2_000);
+  log.close();
+});

@@ -1,0 +1,70 @@
+/** MIG devices put together from the list, which has their UUIDs, and the document, which has the rest. Pure. */
+import type { GpuFigures } from './gpu-driver.ts';
+import type { ListedGpu } from './gpu-list.ts';
+import type { GpuCard } from './nvidia-csv.ts';
+import type { XmlGpu, XmlInventory, XmlMigDevice } from './nvidia-xml.ts';
+
+const MIB_PER_GB = 1024;
+
+/** The devices of split cards as they are offered. Utilization and power are known of whole cards only. */
+export function migFigures(
+  cards: readonly GpuCard[],
+  list: readonly ListedGpu[],
+  xml: XmlInventory | null,
+): GpuFigures[] {
+  return cards.flatMap((card) => {
+    const listed = list.find(({ uuid }) => uuid === card.uuid)?.migDevices ?? [];
+    return listed.map(({ profile, index, uuid }): GpuFigures => {
+      const details = deviceAt(xmlCard(xml, card.uuid), index);
+      return {
+        index: card.index,
+        uuid,
+        name: `${card.name} MIG ${profile}`,
+        memory_total_mib: details?.memoryTotalMib ?? memoryOf(profile),
+        memory_used_mib: details?.memoryUsedMib ?? null,
+        utilization_percent: null,
+        temperature_c: null,
+        power_draw_w: null,
+        power_limit_w: null,
+        pci_bus_id: card.pciBusId,
+        mig: { profile, parent_uuid: card.uuid },
+      };
+    });
+  });
+}
+
+/**
+ * Whether no process is in the device's instances. Null when that cannot be told: nvidia-smi names the card,
+ * never the device, where it lists processes.
+ */
+export function isMigFree(
+  uuid: string,
+  list: readonly ListedGpu[],
+  xml: XmlInventory,
+): boolean | null {
+  const parent = list.find(({ migDevices }) => migDevices.some((device) => device.uuid === uuid));
+  const listed = parent?.migDevices.find((device) => device.uuid === uuid);
+  const card = xmlCard(xml, parent?.uuid ?? '');
+  const device = listed === undefined ? undefined : deviceAt(card, listed.index);
+  if (card === undefined || device === undefined || device.gpuInstance === null) return null;
+  return !card.processes.some(
+    ({ gpuInstance, computeInstance }) =>
+      // A process without an instance may be in any.
+      gpuInstance === null ||
+      (gpuInstance === device.gpuInstance &&
+        (computeInstance === null || computeInstance === device.computeInstance)),
+  );
+}
+
+function xmlCard(xml: XmlInventory | null, uuid: string): XmlGpu | undefined {
+  return xml?.gpus.find((gpu) => gpu.uuid === uuid);
+}
+
+function deviceAt(card: XmlGpu | undefined, index: number): XmlMigDevice | undefined {
+  return card?.migDevices.find((device) => device.index === index);
+}
+
+/** `3g.40gb` -> 40 GiB; profiles are named after the memory that they have at most. */
+function memoryOf(profile: string): number {
+  return Number(/\.(\d{1,4})gb/.exec(profile)?.[1] ?? 0) * MIB_PER_GB;
+}

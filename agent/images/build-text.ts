@@ -1,0 +1,55 @@
+/** The Dockerfile that the engine gets: the renter's, with images that are here already and our labels. Pure. */
+import { createHash } from 'node:crypto';
+import type { BaseImage, Dockerfile } from '#shared/agent-api/dockerfile.ts';
+import { LABELS } from '../docker/engine.ts';
+import { BUILTIN_HOST } from './builtin-image.ts';
+
+const KEY_CHARS = 40;
+const EXECUTOR_CHARS = 12;
+
+/** Equal for what gives the same image to the same reader: the text, and whose login it is built with. */
+export function buildKey(dockerfile: string, scope: string): string {
+  const text = JSON.stringify([dockerfile, scope]);
+  return createHash('sha256').update(text).digest('hex').slice(0, KEY_CHARS);
+}
+
+/** Two agents on one engine keep apart by it. No registry is ever asked for names under this host. */
+export function builtReference(executorId: string, key: string): string {
+  return `${BUILTIN_HOST}build-${executorId.replaceAll('-', '').slice(0, EXECUTOR_CHARS)}:${key}`;
+}
+
+/** What finds everything that a build (or, without key, any build of this agent) has made. */
+export function buildLabels(executorId: string, key?: string): Record<string, string> {
+  return {
+    [LABELS.managed]: '1',
+    [LABELS.executor]: executorId,
+    [LABELS.kind]: 'build',
+    ...(key === undefined ? {} : { [LABELS.build]: key }),
+  };
+}
+
+/** How `idOf` is asked for the images of `dockerfile`. */
+export function imageName({ reference, digest }: BaseImage): string {
+  return digest === undefined ? reference : `${reference}@${digest}`;
+}
+
+/**
+ * Images by their ids, so that the engine asks no registry. The labels come right after each FROM: every
+ * container and image of the build carries them, and none that its base had in our name.
+ */
+export function buildText(
+  { instructions }: Dockerfile,
+  idOf: (image: BaseImage) => string,
+  labels: Record<string, string>,
+): string {
+  const nobodys = { [LABELS.pod]: '', [LABELS.generation]: '', [LABELS.specHash]: '' };
+  const label = Object.entries({ ...nobodys, ...labels }).map(
+    ([name, value]) => `${name}="${value}"`,
+  );
+  const lines = instructions.flatMap(({ name, rest, image, around }) => {
+    const known = image !== null && around !== null;
+    const line = known ? `${around.before}${idOf(image)}${around.after}` : `${name} ${rest}`;
+    return name === 'FROM' ? [line, `LABEL ${label.join(' ')}`] : [line];
+  });
+  return `${lines.join('\n')}\n`;
+}

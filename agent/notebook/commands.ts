@@ -1,0 +1,111 @@
+/** What is run in a pod for its notebook: fixed scripts, whose data arrives as arguments or variables only. Pure. */
+
+/** Where our part of a pod's file system begins; gone with the container, like all that is not on a volume. */
+export const FOLDER = '/opt/podwright';
+
+/** Images often keep programs where only a login shell would look. */
+const PRELUDE = 'PATH="$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/conda/bin"\n';
+
+/** A line per finding, `name=value`; read by look.ts. Each program is run, since a broken one is none. */
+const LOOK_SCRIPT = `${PRELUDE}folder=$1
+for kind in lab notebook server; do
+  for program in "$folder/notebook/bin/jupyter-$kind" "$(command -v "jupyter-$kind")" "$HOME/.local/bin/jupyter-$kind"; do
+    [ -x "$program" ] && version=$("$program" --version 2>/dev/null) || continue
+    printf 'jupyter=%s %s %s\\n' "$kind" "$program" "$version"
+    break
+  done
+done
+for name in python3 python; do
+  python=$(command -v "$name") && "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null || continue
+  printf 'python=%s\\n' "$python"
+  "$python" -c 'import venv, ensurepip' 2>/dev/null && echo venv=yes
+  "$python" -m pip --version >/dev/null 2>&1 && echo pip=yes
+  break
+done
+for name in apt-get apk microdnf dnf yum; do
+  command -v "$name" >/dev/null && printf 'tool=%s\\n' "$name" && break
+done
+for table in /proc/net/tcp /proc/net/tcp6; do
+  [ -r "$table" ] || continue
+  while read -r _ address _ state _; do
+    [ "$state" = 0A ] && printf 'listens=%s\\n' "\${address##*:}"
+  done <"$table"
+done
+exit 0`;
+
+const PIP = '--no-input --disable-pip-version-check --no-cache-dir --progress-bar off';
+
+/** Packages of the image stay usable in notebooks; what is added stays apart from them. */
+const VENV_SCRIPT = `${PRELUDE}folder=$1 python=$2
+rm -rf "$folder/notebook" && mkdir -p "$folder" &&
+"$python" -m venv --system-site-packages "$folder/notebook" &&
+exec "$folder/notebook/bin/python" -m pip install ${PIP} jupyterlab`;
+
+const PIP_SCRIPT = `${PRELUDE}python=$2
+export PIP_BREAK_SYSTEM_PACKAGES=1
+exec "$python" -m pip install ${PIP} --user --no-warn-script-location jupyterlab`;
+
+const TOOL_SCRIPT = `${PRELUDE}tool=$2
+export DEBIAN_FRONTEND=noninteractive
+case $tool in
+  apt-get)
+    apt-get -q update &&
+    exec apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Use-Pty=0 install --no-install-recommends python3 python3-venv ca-certificates ;;
+  apk) exec apk add --no-cache python3 py3-pip ;;
+  *) exec "$tool" -y install python3 python3-pip ;;
+esac`;
+
+/** The settings lie in a file of root's alone: neither arguments nor the environment of kernels show the token. */
+const START_SCRIPT = `${PRELUDE}folder=$1 program=$2 port=$3
+mkdir -p "$folder" || exit 1
+(umask 077; rm -f "$folder/notebook.json"; printf '%s' "$PODWRIGHT_NOTEBOOK" >"$folder/notebook.json") || exit 1
+unset PODWRIGHT_NOTEBOOK
+cd 2>/dev/null || cd /
+exec "$program" --config="$folder/notebook.json" --ip=0.0.0.0 --port="$port" --no-browser --allow-root >"$folder/notebook.log" 2>&1 </dev/null`;
+
+const LOG_SCRIPT = `${PRELUDE}tail -n 15 "$1/notebook.log" 2>/dev/null`;
+
+export type InstallWay = 'venv' | 'pip' | 'tool';
+
+/** What the image has of what is needed. */
+export function lookArgv(): string[] {
+  return script(LOOK_SCRIPT, FOLDER);
+}
+
+/** `with_` is the Python of the image, or its package tool. */
+export function installArgv(way: InstallWay, with_: string): string[] {
+  const text = { venv: VENV_SCRIPT, pip: PIP_SCRIPT, tool: TOOL_SCRIPT }[way];
+  return script(text, FOLDER, with_);
+}
+
+/** The server itself; goes with `startEnvironment`. */
+export function startArgv(program: string, port: number): string[] {
+  return script(START_SCRIPT, FOLDER, program, String(port));
+}
+
+/** The last lines that the server has written. */
+export function logArgv(): string[] {
+  return script(LOG_SCRIPT, FOLDER);
+}
+
+/** Each generation of servers reads the names that it knows, and leaves out the others. */
+export function startEnvironment(token: string): Record<string, string> {
+  const server = {
+    token,
+    password: '',
+    port_retries: 0,
+    allow_remote_access: true,
+    open_browser: false,
+  };
+  const settings = {
+    ServerApp: server,
+    NotebookApp: server,
+    IdentityProvider: { token },
+    PasswordIdentityProvider: { hashed_password: '' },
+  };
+  return { PODWRIGHT_NOTEBOOK: JSON.stringify(settings) };
+}
+
+function script(text: string, ...values: string[]): string[] {
+  return ['/bin/sh', '-c', text, 'podwright', ...values];
+}

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import {
+  answering,
+  ended,
+  failed,
+  MAX_RESTARTS,
+  notebookView,
+  requestedRow,
+} from './notebook.state.ts';
+
+const REQUEST = { internal_port: 8888, request: 1, token: 'f'.repeat(32) };
+const NEW = requestedRow('pod', REQUEST, null, 1_000);
+const RUNNING = { ...NEW, ...answering(2_000) };
+const message = 'it ended';
+const notReady = { reason: 'NotebookNotReady', message } as const;
+
+it('keeps the token out of its view', () => {
+  expect(JSON.stringify(notebookView(RUNNING))).not.toContain(REQUEST.token);
+});
+
+it('gives up a first start at once, and one that had been running after many', () => {
+  expect(failed(NEW, notReady, 3_000)).toMatchObject({ status: 'failed', ...notReady });
+
+  const waits: number[] = [];
+  let row = { ...RUNNING, ...ended(RUNNING, { nowMs: 3_000, podBeganMs: 500, message }) };
+  while (row.status === 'restarting') {
+    waits.push(row.next_try_ms - 3_000);
+    row = { ...row, ...failed(row, notReady, 3_000) };
+  }
+  expect(row).toMatchObject({ status: 'failed', reason: 'NotebookNotReady' });
+  expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000]);
+  expect(waits).toHaveLength(MAX_RESTARTS);
+});
+
+it('counts an end together with its pod as no fault of its own', () => {
+  const tired = { ...RUNNING, attempts: MAX_RESTARTS };
+  const rebooted = ended(tired, { nowMs: 9_000, podBeganMs: 8_000, message });
+  expect(rebooted).toMatchObject({ status: 'restarting', attempts: 0, next_try_ms: 0 });
+  const alone = ended(tired, { nowMs: 9_000, podBeganMs: 500, message });
+  expect(alone).toMatchObject({ status: 'failed', reason: 'NotebookNotReady' });
+});
+
+it('hands the process of the request before on, so that it can be ended', () => {
+  const before = { ...RUNNING, exec_id: 'abc' };
+  const next = requestedRow('pod', { ...REQUEST, request: 2 }, before, 5_000);
+  expect(next).toMatchObject({ exec_id: 'abc', status: 'installing', attempts: 0 });
+});

@@ -1,0 +1,174 @@
+import { beforeEach, expect, it } from 'vitest';
+import type { PodCondition } from '#shared/agent-api/pod.ts';
+import { PodSpec } from '#shared/agent-api/pod.ts';
+import { createLog } from '#shared/log.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { podSpec } from '../../test/fakes/test-agent.ts';
+import { H100_A } from '../../test/fixtures/nvidia-smi.ts';
+import { openDatabase } from '../store/database.ts';
+import { createGpuHealthStore } from '../store/gpu-health.store.ts';
+import { createPodStore } from '../store/pod.store.ts';
+import { createGpuProbe, GPU_PROBE_INTERVAL_MS } from './gpu-probe.job.ts';
+import { createGpuWatch } from './gpu-watch.job.ts';
+import { newPodRow } from './pod.record.ts';
+import { createPodRecords } from './pod.records.ts';
+
+const PCI = '00000000:1B:00.0';
+const SEEN = `GPU 0: NVIDIA H100 (UUID: ${H100_A})\n`;
+const LOST = { exitCode: 255, stdout: 'Failed to initialize NVML: Unknown Error\n' };
+
+/** A pod that runs on one card, and whatever a look into it answers. */
+function setUp() {
+  const clock = createManualClock();
+  const database = openDatabase(':memory:');
+  const store = createGpuHealthStore(database);
+  const pods = createPodStore(database);
+  const startedMs = clock.now();
+  const content = {
+    spec_json: JSON.stringify(PodSpec.parse(podSpec({ gpu_uuids: [H100_A] }))),
+    spec_hash: 'hash',
+  };
+  pods.put({ ...newPodRow('pod', 1, content, startedMs), phase: 'running', container_id: 'c' });
+  const records = createPodRecords({ database, pods, clock, onWrite: () => undefined });
+  const state = {
+    answer: async (): Promise<{ exitCode: number; stdout: string } | null> => ({
+      exitCode: 0,
+      stdout: SEEN,
+    }),
+    container: { status: 'running' as 'running' | 'exited', startedMs, finishedMs: 0 },
+  };
+  const device = { uuid: H100_A, pci_bus_id: PCI, mig: null };
+  const driver = {
+    kind: 'nvidia' as const,
+    read: async () => ({ devices: [device] }),
+  };
+  const gpuLeases = { leasedUuids: () => [H100_A] };
+  const log = createLog({ name: 'test', level: 'silent' });
+  const common = { records, clock, log } as const;
+  const looks: string[] = [];
+  const probe = createGpuProbe({
+    ...common,
+    driver,
+    runInContainer: async (id, argv) => {
+      looks.push([id, ...argv].join(' '));
+      return state.answer();
+    },
+  });
+  const watch = createGpuWatch({
+    ...common,
+    executorId: 'e',
+    driver,
+    gpuLeases,
+    store,
+    probe,
+    engine: {
+      listContainers: async () => [{ id: 'c', ...state.container }],
+    },
+  });
+  const xid = (at_ms: number, pci = '0000:1b:00', code = 79) =>
+    store.addXid({ boot_id: 'b', sequence: at_ms, at_ms, pci, code, pod_id: null });
+  const condition = (): PodCondition | null => watch.conditionOf('pod');
+  const look = async () => {
+    await clock.advance(GPU_PROBE_INTERVAL_MS);
+    await probe.runOnce();
+  };
+  return { clock, store, pods, records, state, looks, watch, xid, condition, look, startedMs };
+}
+
+let pod: ReturnType<typeof setUp>;
+beforeEach(async () => {
+  pod = setUp();
+  await pod.watch.runOnce();
+});
+
+it('says that all is well, with the command that a pod is asked by', async () => {
+  await pod.look();
+  expect(pod.condition()).toMatchObject({ type: 'GpuHealthy', status: true, reason: 'Ok' });
+  expect(pod.looks).toEqual(['c nvidia-smi -L']);
+});
+
+it('counts an Xid of its own card between start and finish, and no other', async () => {
+  const { startedMs, state, clock } = pod;
+  await clock.advance(60_000);
+  pod.xid(startedMs - 5_000);
+  pod.xid(startedMs + 1_000, '0000:43:00');
+  pod.xid(startedMs + 2_000, '0000:1b:00', 13);
+  expect(pod.condition()).toMatchObject({ status: true });
+  pod.xid(startedMs + 3_000);
+  expect(pod.condition()).toMatchObject({
+    status: false,
+    reason: 'GpuUnhealthy',
+    last_transition_ms: startedMs + 3_000,
+  });
+  // Started anew: what was before is not this run's.
+  state.container = { status: 'running', startedMs: startedMs + 10_000, finishedMs: 0 };
+  await pod.watch.runOnce();
+  expect(pod.condition()).toMatchObject({ status: true });
+  // It ended before the next one.
+  state.container = {
+    status: 'exited',
+    startedMs: startedMs + 10_000,
+    finishedMs: startedMs + 20_000,
+  };
+  await pod.watch.runOnce();
+  pod.xid(startedMs + 21_000);
+  expect(pod.condition()).toMatchObject({ status: true });
+  pod.xid(startedMs + 19_000);
+  expect(pod.condition()).toMatchObject({ status: false });
+});
+
+it('shows a fault that lasts to the pod on the card', () => {
+  const cordon = { subject: H100_A, source: 'inventory', reason: 'RowRemapPending' } as const;
+  pod.store.putCordon({ ...cordon, message: 'rows wait', since_ms: 7 });
+  expect(pod.condition()).toMatchObject({
+    ...{ status: false, reason: 'GpuUnhealthy', last_transition_ms: 7 },
+    message: `GPU ${H100_A}: RowRemapPending: rows wait`,
+  });
+  pod.store.dropCordon(cordon);
+  expect(pod.condition()).toMatchObject({ status: true });
+});
+
+it('calls a GPU lost after three looks without it, and no earlier', async () => {
+  pod.state.answer = async () => LOST;
+  await pod.look();
+  const firstMs = pod.clock.now();
+  await pod.look();
+  expect(pod.condition()).toMatchObject({ status: true });
+  await pod.look();
+  expect(pod.condition()).toMatchObject({
+    ...{ status: false, reason: 'GpuLostInContainer', last_transition_ms: firstMs },
+  });
+  expect(pod.condition()?.message).toMatch(/reboot the pod/);
+  pod.state.answer = async () => ({ exitCode: 0, stdout: SEEN });
+  await pod.look();
+  expect(pod.condition()).toMatchObject({ status: true });
+});
+
+it('begins anew when the pod was started again', async () => {
+  pod.state.answer = async () => LOST;
+  for (const _ of [1, 2, 3]) await pod.look();
+  pod.records.change('pod', () => ({ phase: 'rebooting' }));
+  await pod.clock.advance(1);
+  pod.records.change('pod', () => ({ phase: 'running' }));
+  expect(pod.condition()).toMatchObject({ status: true });
+  await pod.look();
+  expect(pod.condition()).toMatchObject({ status: true });
+});
+
+it.each<[string, () => Promise<{ exitCode: number; stdout: string } | null>]>([
+  ['an image that cannot run nvidia-smi', async () => ({ exitCode: 127, stdout: 'not found' })],
+  ['an engine that is away', () => Promise.reject(new Error('unavailable'))],
+])('takes %s for no loss', async (_, answer) => {
+  pod.state.answer = answer;
+  for (const __ of [1, 2, 3, 4]) await pod.look();
+  expect(pod.condition()).toMatchObject({ status: true });
+});
+
+it('takes nvidia-smi that hangs inside, or another card, for a loss', async () => {
+  pod.state.answer = async () => null;
+  await pod.look();
+  pod.state.answer = async () => ({ exitCode: 0, stdout: SEEN.replace('GPU-51', 'GPU-99') });
+  await pod.look();
+  await pod.look();
+  expect(pod.condition()).toMatchObject({ reason: 'GpuLostInContainer' });
+});

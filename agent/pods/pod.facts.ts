@@ -1,0 +1,46 @@
+/** Gathers what a plan rests on beside a pod's row and containers. */
+import type { Clock } from '#shared/clock.ts';
+import type { EngineHealth } from '../docker/engine-health.ts';
+import type { GpuLeases } from '../gpu/gpu-lease.ts';
+import type { PortService } from '../ports/port.service.ts';
+import type { SshService } from '../ssh/ssh.service.ts';
+import type { PodRow } from '../store/pod.store.ts';
+import { specsInUse } from './pod.change.ts';
+import type { PlanFacts } from './pod.containers.ts';
+import { launchHash, publishedPorts } from './pod.record.ts';
+
+export type FactsOf = (row: PodRow) => PlanFacts;
+
+/** Time counts against pods from now on. */
+export function createPodFacts(deps: {
+  ports: PortService;
+  gpuLeases: GpuLeases;
+  ssh: Pick<SshService, 'loginOf'>;
+  clock: Clock;
+  /** The host's present boot. */
+  bootId: string;
+  health: Pick<EngineHealth, 'lastOutage'>;
+}): FactsOf {
+  const { ports, gpuLeases, ssh, clock, bootId, health } = deps;
+  const watchingSinceMs = clock.now();
+
+  function hasSurplus(row: PodRow): boolean {
+    const specs = specsInUse(row);
+    const isPortWanted = (port: number) => specs.some((spec) => spec.internal_ports.includes(port));
+    const isGpuWanted = (uuid: string) => specs.some((spec) => spec.gpu_uuids.includes(uuid));
+    return (
+      !ports.portsOf(row.id).every(({ internal }) => isPortWanted(internal)) ||
+      !gpuLeases.uuidsOf(row.id).every(isGpuWanted)
+    );
+  }
+
+  return (row) => ({
+    nowMs: clock.now(),
+    bootId,
+    outage: health.lastOutage(),
+    watchingSinceMs,
+    launchHash: launchHash(row.spec_hash, publishedPorts(row, ports.portsOf(row.id))),
+    login: ssh.loginOf(row),
+    surplusLeases: hasSurplus(row),
+  });
+}

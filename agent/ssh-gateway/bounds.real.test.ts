@@ -1,0 +1,108 @@
+import type { ChildProcess } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { PodView } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { freePorts } from '../../test/fakes/free-ports.ts';
+import { type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
+import { createExecEngine } from '../docker/exec.ts';
+import { GatewaySnapshot } from '../ssh/gateway-files.ts';
+import { startGateway } from './gateway.ts';
+import { BOUNDS } from './seats.ts';
+
+const SMALL = { sessionsPerPod: 2, sessions: 3, idleMs: 2_000, idleCheckMs: 100 };
+
+let host: SshHost;
+let pods: PodView[];
+let gateway: ReturnType<typeof startGateway>;
+
+/** Another gateway for the same pods, at other ports and with small bounds. */
+beforeAll(async () => {
+  host = await startSshHost();
+  const launched = [await host.launch(), await host.launch()];
+  const written = readFileSync(join(host.home, 'agent', 'ssh', 'gateway.json'), 'utf8');
+  const snapshot = GatewaySnapshot.parse(JSON.parse(written));
+  const { first } = await freePorts(launched.length);
+  const portOf = (id: string) => first + launched.findIndex((pod) => pod.id === id);
+  const moved = snapshot.pods.map((pod) => ({ ...pod, port: portOf(pod.id) }));
+  const folder = join(host.home, 'small');
+  mkdirSync(folder);
+  const snapshotPath = join(folder, 'gateway.json');
+  writeFileSync(snapshotPath, JSON.stringify({ pods: moved }));
+  gateway = startGateway({
+    snapshotPath,
+    host: '127.0.0.1',
+    pid: process.pid,
+    engine: createExecEngine({ socketPath: '/var/run/docker.sock', clock: systemClock }),
+    // The whole host's gateway serves the same pods.
+    hangUpLeftovers: () => 0,
+    clock: systemClock,
+    random: systemRandom,
+    log: createLog({ name: 'small-gateway', level: 'silent' }),
+    bounds: SMALL,
+  });
+  pods = launched.map((pod) => ({ ...pod, ssh: pod.ssh && { ...pod.ssh, port: portOf(pod.id) } }));
+  for (const pod of pods) await eventually('a login', async () => (await enters(pod)) === true);
+});
+afterAll(async () => {
+  await gateway.stop();
+  await host.stop();
+});
+
+const enters = async (pod: PodView | undefined) =>
+  pod !== undefined && (await host.ssh(pod, ['true'])).code === 0;
+
+/** A session that says nothing unless it is spoken to. */
+async function session(pod: PodView | undefined): Promise<ChildProcess> {
+  if (pod === undefined) throw new Error('no pod');
+  const child = host.spawnSsh(pod, ['echo up; cat']);
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  return child;
+}
+
+const closed = (child: ChildProcess) =>
+  child.exitCode ?? new Promise((resolve) => child.once('close', resolve));
+
+it('has as many sessions per pod and host as the reference says', () => {
+  expect(BOUNDS).toMatchObject({ sessionsPerPod: 10, sessions: 200 });
+});
+
+it('refuses one more, per pod and in all, and lets in again when one has left', async () => {
+  const [a, b] = pods;
+  const first = await session(a);
+  const second = await session(a);
+  expect(await enters(a)).toBe(false);
+  const third = await session(b);
+  expect(await enters(b)).toBe(false);
+  first.kill();
+  await eventually('room', () => enters(b));
+  for (const child of [second, third]) child.kill();
+});
+
+it('ends a connection on which nobody says anything, and none that is in use', async () => {
+  const [a] = pods;
+  const silent = await session(a);
+  const busy = await session(a);
+  const sinceMs = systemClock.monotonicMs();
+  const ended = closed(silent);
+  const talking = new AbortController();
+  const talk = (async () => {
+    while (!talking.signal.aborted) {
+      busy.stdin?.write('still here\n');
+      await systemClock.sleep(200);
+    }
+  })();
+  expect(await ended).toBe(255);
+  const tookMs = systemClock.monotonicMs() - sinceMs;
+  expect(tookMs).toBeGreaterThan(SMALL.idleMs - 500);
+  expect(tookMs).toBeLessThan(SMALL.idleMs + 3_000);
+  await systemClock.sleep(SMALL.idleMs);
+  expect(busy.exitCode).toBeNull();
+  talking.abort();
+  await talk;
+  expect(await closed(busy)).toBe(255);
+});

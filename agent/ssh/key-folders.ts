@@ -1,0 +1,61 @@
+/** Keys for pods that bring their own SSH server: a folder each, which the pod sees read-only (agent reference 12.2). */
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+/** Servers read it as root and refuse one that others may write. */
+const FILE_MODE = 0o644;
+const FOLDER_MODE = 0o755;
+
+export type KeyFolders = {
+  /** The pod's folder, with these keys in it; the same again costs a read. Throws when it cannot be written. */
+  write(podId: string, keys: readonly string[]): string;
+  /** Removes the folders of all other pods. */
+  retain(podIds: ReadonlySet<string>): void;
+};
+
+/** Below `root`. A rename inside the mounted folder shows in the pod; one of the folder would not. */
+export function createKeyFolders(root: string): KeyFolders {
+  return {
+    write(podId, keys) {
+      const folder = join(root, podId);
+      const file = join(folder, 'authorized_keys');
+      const text = keys.map((key) => `${key}\n`).join('');
+      if (readOrNull(file) === text) return folder;
+      mkdirSync(folder, { recursive: true });
+      chmodSync(folder, FOLDER_MODE);
+      writeFileSync(`${file}.new`, text, { mode: FILE_MODE });
+      chmodSync(`${file}.new`, FILE_MODE);
+      renameSync(`${file}.new`, file);
+      return folder;
+    },
+    retain(podIds) {
+      for (const podId of listOrNone(root)) {
+        if (!podIds.has(podId)) rmSync(join(root, podId), { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+function readOrNull(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+function listOrNone(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,32 @@
+-- Schema 5: the health of GPUs, kept over restarts of the agent.
+
+-- Cards that answered since the host booted: one that is missing now was lost.
+CREATE TABLE gpu_cards (
+  uuid TEXT NOT NULL PRIMARY KEY,
+  -- `0000:1b:00`, empty where the driver does not tell.
+  pci TEXT NOT NULL
+) STRICT;
+
+-- What keeps new pods from a card. A card may have one from each source.
+CREATE TABLE gpu_cordons (
+  -- The UUID of a card or MIG device; the PCI id with Xids, which know no UUID.
+  subject TEXT NOT NULL,
+  -- inventory: the driver's findings; presence: it does not answer; xid: the kernel's log.
+  source TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  message TEXT NOT NULL,
+  since_ms INTEGER NOT NULL,
+  UNIQUE (subject, source)
+) STRICT;
+
+-- Errors that the driver wrote to the kernel's log, and which pod had the card.
+CREATE TABLE gpu_xids (
+  boot_id TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  pci TEXT NOT NULL,
+  code INTEGER NOT NULL,
+  pod_id TEXT,
+  UNIQUE (boot_id, sequence)
+) STRICT;
+CREATE INDEX gpu_xids_by_pci ON gpu_xids (pci, at_ms);
