@@ -11,10 +11,12 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { VERSION } from '#shared/version.ts';
+import { createSignedConnect } from '#shared/websocket/connect.ts';
 import { createCentralClient } from './central-client.ts';
 import type { Policy } from './checks/check.ts';
 import { registerGatewayRoutes } from './gateway/gateway.routes.ts';
 import { createGatewayAuth } from './gateway/gateway-auth.ts';
+import { createSocketRelay } from './gateway/socket-relay.ts';
 import { agentUrlOf, createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
 
@@ -40,14 +42,15 @@ export function createValidator(options: ValidatorOptions) {
   const { clock, random, log, signer } = options;
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
   const directory = createExecutorDirectory({ central, clock });
-  const sendTo = (executor: ExecutorToCheck) =>
-    createSignedFetch({
-      baseUrl: agentUrlOf(executor),
-      audience: executor.id,
-      signer,
-      clock,
-      random,
-    });
+  const callerOf = (executor: ExecutorToCheck) => ({
+    baseUrl: agentUrlOf(executor),
+    audience: executor.id,
+    signer,
+    clock,
+    random,
+  });
+  const sendTo = (executor: ExecutorToCheck) => createSignedFetch(callerOf(executor));
+  const connectTo = (executor: ExecutorToCheck) => createSignedConnect(callerOf(executor));
   const health = createHealthService({
     central,
     directory,
@@ -79,7 +82,8 @@ export function createValidator(options: ValidatorOptions) {
     hotkey: signer.hotkey,
     started_at: startedAt,
   }));
-  registerGatewayRoutes(server, { directory, health, sendTo, clock });
+  const relaySocket = createSocketRelay(connectTo);
+  registerGatewayRoutes(server, { directory, health, sendTo, relaySocket, clock });
 
   let loop: Loop | null = null;
   return {

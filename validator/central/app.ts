@@ -1,22 +1,29 @@
 /** The central API's composition root: ports in, one HTTP server with every route out. */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
-import { registerAccountRoutes } from './accounts/account.routes.ts';
-import { createAccounts } from './accounts/account.service.ts';
-import { createAccountUpdate } from './accounts/account.update.ts';
-import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
-import { createPasswords } from './auth/password.ts';
 import { createSessions } from './auth/session.ts';
+import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
 import { createValidatorSignatures } from './auth/validator-signature.ts';
 import { balanceOf } from './balance/balance.service.ts';
+import { registerDockerCredentialRoutes } from './docker-credentials/docker-credential.routes.ts';
+import { createDockerCredentials } from './docker-credentials/docker-credential.service.ts';
+import { installBodyLimits } from './edge/body-limits.ts';
+import { installCors } from './edge/cors.ts';
+import { errorProfileOf } from './edge/error-profiles.ts';
+import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createMarket } from './market.ts';
+import { createMembership } from './membership.ts';
 import { describeInterface } from './openapi.ts';
+import { refuseNul } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
+import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
+import { createRateLimits } from './rate-limits/rate-limit.ts';
+import { installKeyGate } from './rentals/once.ts';
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
@@ -34,11 +41,16 @@ export type Central = {
   server: HttpServer;
   /** One pass over every pod that is due, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
+  /** One pass over the mails that are due, and one removal of what ran out, for the same. */
+  sendMails(): Promise<void>;
+  sweepAccounts(): Promise<void>;
+  /** Counts an account's address as proven, for the operator's own accounts. */
+  verifyAccount(email: string): Promise<void>;
   /** Removes everybody's pods, and tells how many are left. */
   pods: PodClearance;
   /** Starts the periodic work. */
   start(): void;
-  /** Ends streams and jobs, finishes requests, closes the listener. The database stays the caller's. */
+  /** Ends streams and jobs, finishes requests, closes the listener and the way to the mail server. The database stays the caller's. */
   close(): Promise<void>;
 };
 
@@ -64,16 +76,15 @@ export async function createCentral(
     retrievable: options.apiKeysRetrievable ?? true,
   });
   const users = createUserCredentials({ db, sessions, apiKeys });
-  const market = createMarket({
-    ports,
-    options,
-    sessions,
-    users,
-    balanceOf,
+  const tickets = createStreamTickets({ clock, random });
+  const deps = {
+    ...{ ports, options, sessions, users, balanceOf, tickets },
     stopping: stopping.signal,
-  });
+  };
+  const market = createMarket(deps);
+  const membership = createMembership({ ...deps, apiKeys });
 
-  await market.dropStaleClaims();
+  await market.register();
   await ensureOfficialTemplates(db, clock);
   const server = createHttpServer({
     log,
@@ -81,38 +92,53 @@ export async function createCentral(
     random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
     trustedProxies: options.trustedProxies,
+    profileOf: errorProfileOf,
     verifyBody: validators.verifyBody,
   });
-  installAuthentication(server, { db, sessions, users, validators });
+  const limits = createRateLimits(options.rateLimits ?? DEFAULT_LIMITS, { clock });
+  installSecurityHeaders(server);
+  installCors(server, options.corsOrigins ?? []);
+  limits.beforeAuthentication(server);
+  installAuthentication(server, { db, sessions, users, validators, tickets });
+  refuseNul(server);
+  limits.afterAuthentication(server);
+  installBodyLimits(server);
+  installKeyGate(server);
   await describeInterface(server, API_PREFIX);
 
-  const registerAccounts = (api: HttpServer) => {
-    const passwords = createPasswords({ random });
-    const account = { db, clock, random, options, sessions, passwords, apiKeys, balanceOf };
+  const registerOthers = (api: HttpServer) => {
     registerSystemRoutes(api, { clock, stopping: stopping.signal });
-    registerAccountRoutes(api, createAccounts(account), createAccountUpdate(account));
-    registerApiKeyRoutes(api, apiKeys);
     registerSshKeyRoutes(api, createSshKeys({ db, clock, random }));
+    registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
     registerTemplateRoutes(api, createTemplates({ db, clock, random }));
     registerEventRoutes(api, { db });
   };
-  await registerBelow(server, API_PREFIX, [registerAccounts, market.registerApi]);
+  await registerBelow(server, API_PREFIX, [
+    registerOthers,
+    membership.registerApi,
+    market.registerApi,
+  ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
-  await registerBelow(server, '/', [market.registerOrigin]);
+  await registerBelow(server, '/', [market.registerOrigin, membership.registerOrigin]);
   await server.ready();
 
-  let jobs: ReturnType<typeof market.startJobs> | null = null;
+  let jobs: { stop(): Promise<void> }[] = [];
   return {
     server,
     syncPods: market.syncOnce,
+    sendMails: membership.sendMails,
+    sweepAccounts: membership.sweep,
+    verifyAccount: membership.verifyAccount,
     pods: market.clearance,
     start() {
-      jobs ??= market.startJobs();
+      if (jobs.length === 0) jobs = [market.startJobs(), membership.startJobs()];
     },
     async close() {
       stopping.abort();
-      await jobs?.stop();
-      await server.close();
+      // Together: from here on nothing new is taken, while what is in flight and the jobs come to their end.
+      await Promise.all([server.close(), ...jobs.map((job) => job.stop())]);
+      await ports.mailer?.close();
+      await market.leave();
     },
   };
 }
@@ -120,11 +146,11 @@ export async function createCentral(
 async function registerBelow(
   server: HttpServer,
   prefix: string,
-  groups: readonly ((scope: HttpServer) => void)[],
+  groups: readonly ((scope: HttpServer) => void | Promise<void>)[],
 ): Promise<void> {
   await server.register(
     async (scope) => {
-      for (const register of groups) register(scope);
+      for (const register of groups) await register(scope);
     },
     { prefix },
   );

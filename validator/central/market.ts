@@ -1,37 +1,58 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/loop.ts';
+import { isPostgres } from './db/engine.ts';
+import { createDockerLogins } from './docker-credentials/docker-credential.service.ts';
 import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
 import { registerExecutorRoutes } from './executors/executor.routes.ts';
 import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
+import { createNotebookTokens } from './pods/notebook-token.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
 import { createPodClearance } from './pods/pod-clearance.ts';
-import { registerPodLogRoutes } from './pods/pod-logs.routes.ts';
-import { createPodLogs } from './pods/pod-logs.ts';
+import { registerPodEditRoutes } from './pods/pod-edit.routes.ts';
+import { createPodEdits } from './pods/pod-edit.service.ts';
 import { createPodSyncJob } from './pods/pod-sync.job.ts';
+import { createSharedTurns } from './pods/shared-turns.ts';
+import { createLocalTurns } from './pods/sync-turns.ts';
 import type { CentralDeps } from './ports.ts';
+import { createProcesses } from './processes/process.service.ts';
 import { createNodes } from './providers/node.service.ts';
 import { registerPortalRoutes, registerSharedConfig } from './providers/portal.routes.ts';
 import { createProviders } from './providers/provider.service.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
+import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
+import { registerStreams } from './streams/streams.ts';
 import { createTemplates } from './templates/template.service.ts';
 import { registerValidatorRoutes } from './validators/validator.routes.ts';
 import { createValidators } from './validators/validator.service.ts';
 
-/** How often idempotency keys older than their window are removed. */
+/** How often idempotency keys older than their window, and turns on nodes without pods, are removed. */
 const SWEEP_INTERVAL_MS = 600_000;
 
 /** Nothing runs and nothing is registered yet. */
 export function createMarket(deps: CentralDeps) {
-  const { db, clock, random, log, agents } = deps.ports;
-  const sync = createPodSyncJob({ db, clock, random, log, agents });
+  const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
+  const notebookToken = createNotebookTokens(secret);
+  const loginOf = createDockerLogins(deps.ports);
+  const shared = isPostgres(db);
+  const processes = createProcesses({ db, clock, log, bootId: random.uuid(), shared });
+  const turns = shared
+    ? createSharedTurns({ db, clock, processes })
+    : createLocalTurns({ db, clock });
+  const wakeOthers = () => signals?.send();
+  const sync = createPodSyncJob({
+    ...{ db, clock, random, log, agents, notebookToken, loginOf },
+    turns,
+    wakeOthers,
+  });
   const { wake } = sync;
-  const idempotency = createIdempotency({ db, clock, bootId: random.uuid() });
-  const pods = createPods({ db, clock, random, wake });
+  const idempotency = createIdempotency({ db, clock, processes });
+  const pods = createPods({ db, clock, random, wake, notebookToken });
+  const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
@@ -48,15 +69,10 @@ export function createMarket(deps: CentralDeps) {
       const estimates = createDeploymentEstimates({ db, launchTimes: pods.launchTimes });
       registerExecutorRoutes(api, { executors, overview, utilization, estimates });
       registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
+      registerRentBySpec(api, { clock, random, idempotency, wake });
       registerPodRoutes(api, pods);
-      registerPodLogRoutes(api, {
-        logs: createPodLogs({ db, clock, agents, stopping: deps.stopping }),
-        credentialStands: (request) =>
-          deps.users.identify(request).then(
-            () => true,
-            () => false,
-          ),
-      });
+      registerPodEditRoutes(api, podEdits);
+      registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSharedConfig(api);
     },
@@ -65,7 +81,8 @@ export function createMarket(deps: CentralDeps) {
     registerPortal(portal: HttpServer): void {
       const { sessions } = deps;
       const providers = createProviders({ db, clock, random, sessions });
-      registerPortalRoutes(portal, { clock, providers, nodes: createNodes({ db, clock, random }) });
+      const nodes = createNodes({ db, clock, random });
+      registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
       registerSharedConfig(portal);
     },
 
@@ -73,7 +90,10 @@ export function createMarket(deps: CentralDeps) {
     registerOrigin: registerSharedConfig,
 
     /** To be awaited before requests are taken. */
-    dropStaleClaims: () => idempotency.dropStale(),
+    register: () => processes.register(),
+
+    /** To be called when no request is under way any more. */
+    leave: () => processes.leave(),
 
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
@@ -82,12 +102,17 @@ export function createMarket(deps: CentralDeps) {
     clearance,
 
     startJobs(): { stop(): Promise<void> } {
+      processes.start();
       sync.start();
+      signals?.listen(() => sync.look());
       const sweep = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
-        run: () => idempotency.sweep(),
-        onError: (error) => log.error({ err: error }, 'sweeping idempotency keys failed'),
+        run: async () => {
+          await idempotency.sweep();
+          await sync.sweep();
+        },
+        onError: (error) => log.error({ err: error }, 'sweeping failed'),
       });
       return {
         async stop() {

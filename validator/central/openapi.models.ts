@@ -118,7 +118,7 @@ function describedPaths(paths: JsonObject): JsonObject {
 
 function withErrors(operation: JsonObject): JsonObject {
   const takesInput = 'parameters' in operation || 'requestBody' in operation;
-  const isGuarded = Array.isArray(operation['security']) && operation['security'].length > 0;
+  const isGuarded = needsCredential(operation['security'] ?? []);
   const error = (description: string): JsonObject => ({
     description,
     content: { 'application/json': { schema: { $ref: `${MODELS}${ERROR_MODEL}` } } },
@@ -132,6 +132,12 @@ function withErrors(operation: JsonObject): JsonObject {
       default: error('Any other error'),
     },
   };
+}
+
+/** One empty requirement among others means that none is needed. */
+function needsCredential(security: Json): boolean {
+  if (!Array.isArray(security) || security.length === 0) return false;
+  return security.every((entry) => Object.keys(entry ?? {}).length > 0);
 }
 
 function modelOf(reference: Json): string | null {

@@ -1,9 +1,17 @@
 /** The interface description at GET /openapi.json: OpenAPI 3.1.0 made from the routes' own schemas. */
 import swagger from '@fastify/swagger';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { AuthRule } from './auth/identity.ts';
 import { plainModels } from './openapi.models.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** An open route that the interface describes with the security of accounts (contract 12.17). */
+    declaresSecurity?: true;
+  }
+}
 
 type Transform = typeof jsonSchemaTransform;
 
@@ -51,8 +59,42 @@ export async function describeInterface(server: HttpServer, prefix: string): Pro
 
 function withSecurity(document: Parameters<Transform>[0], prefix: string): ReturnType<Transform> {
   const { schema, url } = jsonSchemaTransform(document);
-  const { auth } = document.route.config ?? {};
-  const described = url === prefix || url.startsWith(`${prefix}/`);
-  const security = SECURITY[auth ?? 'none'];
-  return { schema: { ...schema, security, hide: !described }, url };
+  const { auth, declaresSecurity } = document.route.config ?? {};
+  // What only this machine is answered is no part of the interface.
+  const described =
+    url === prefix || (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));
+  // An empty requirement says that the route answers without any of them, too.
+  const security = declaresSecurity === true ? [...SECURITY.user, {}] : SECURITY[auth ?? 'none'];
+  const { querystring } = document.schema ?? {};
+  return {
+    schema: {
+      ...schema,
+      ...(schema.querystring === undefined
+        ? {}
+        : { querystring: withFlags(schema.querystring, querystring) }),
+      security,
+      hide: !described,
+    },
+    url,
+  };
+}
+
+/** A flag of a query is text on its way and a boolean to everybody who reads or sets it. */
+function withFlags(described: unknown, source: unknown): unknown {
+  const parsed = ObjectSchema.safeParse(described);
+  if (!parsed.success || !(source instanceof z.ZodObject)) return described;
+  const properties = Object.entries(parsed.data.properties).map(([name, property]) => [
+    name,
+    isFlag(source.shape[name]) ? { ...property, type: 'boolean' } : property,
+  ]);
+  return { ...parsed.data, properties: Object.fromEntries(properties) };
+}
+
+const ObjectSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) });
+
+function isFlag(schema: unknown): boolean {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
+    return isFlag(schema.unwrap());
+  }
+  return schema instanceof z.ZodCodec && schema.def.out instanceof z.ZodBoolean;
 }

@@ -1,5 +1,8 @@
 /** What the central API needs from outside: passed once to createCentral, in app.ts. */
+
+import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { TerminalQuery } from '#shared/agent-api/terminal.ts';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
@@ -7,15 +10,65 @@ import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
 import type { Sessions } from './auth/session.ts';
+import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { UserCredentials } from './auth/user-credentials.ts';
+import type { Signals } from './db/signals.ts';
 import type { Database } from './db/tables.ts';
+import type { AllowedOrigins } from './edge/cors.ts';
+import type { RateLimits } from './rate-limits/policies.ts';
+
+/** What a terminal is asked for with; `requestId` names it in the records of every hop. */
+export type TerminalWish = { query: TerminalQuery; requestId: string; signal: AbortSignal };
 
 /** The way to agents: through the gateway of a validator. */
 export type Agents = {
   /** Calls answer `upstream_unavailable` when the gateway or the agent does not. */
   clientOf(executorId: string): AgentClient;
+  /** A pod's terminal, paused. Rejects with the node's refusal or `upstream_unavailable`. */
+  terminalOf(executorId: string, podId: string, wish: TerminalWish): Promise<WebSocket>;
   /** Has the validator check the executor now; rejects with `upstream_unavailable`. */
   checkNow(executorId: string): Promise<HealthReport>;
+};
+
+/** A mail to one address; `id` stays the same over attempts. */
+export type OutgoingMail = { id: string; to: string; subject: string; text: string; html: string };
+
+/** The way to people. */
+export type Mailer = {
+  /** Rejects with MailRefused when trying again is of no use, with anything else when it may be. */
+  send(mail: OutgoingMail): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** The mail server will never take this mail. */
+export class MailRefused extends Error {
+  override name = 'MailRefused';
+}
+
+/** What may be uploaded once: exactly this many bytes of this type. */
+export type UploadWish = { key: string; contentType: string; sizeBytes: number; lifetimeS: number };
+
+/** An object store elsewhere. */
+export type RemoteObjects = {
+  /** An address that takes the object by PUT with these headers; `publicUrl` is where everybody can read it. */
+  sign(
+    wish: UploadWish,
+  ): Promise<{ url: string; headers: Record<string, string>; publicUrl: string | null }>;
+  /** Absent objects count as removed. */
+  remove(key: string): Promise<void>;
+};
+
+/** `folder`: our own object store on this machine's disk. */
+export type ObjectStore = RemoteObjects | { folder: string };
+
+/** Who somebody is on the chat platform. */
+export type ChatUser = { id: string; username: string };
+
+/** A chat platform that people log in to by OAuth 2 (RFC 6749) with PKCE (RFC 7636, S256). */
+export type ChatPlatform = {
+  authorizationUrl(ask: { state: string; codeChallenge: string }): string;
+  /** Rejects with `bad_request` for a code that the platform refuses, `upstream_unavailable` when it does not answer. */
+  identify(proof: { code: string; verifier: string }): Promise<ChatUser>;
 };
 
 export type CentralPorts = {
@@ -26,21 +79,37 @@ export type CentralPorts = {
   /** 32 bytes, the deployment's own: signs sessions and seals API keys at rest. */
   secret: Uint8Array;
   agents: Agents;
+  /** Null or absent: mails are kept in the database, to be read at GET /_local/outbox. */
+  mailer?: Mailer | null;
+  /** Where uploads lie; null or absent: nothing can be uploaded. */
+  objects?: ObjectStore | null;
+  /** The chat platform that accounts can be linked to; null or absent: none. */
+  chat?: ChatPlatform | null;
+  /** Words to other processes on the same database; absent where there are none. */
+  signals?: Signals | null;
 };
 
 export type CentralOptions = {
   /** Validators that may report verdicts. */
   validators: readonly Hotkey[];
-  /** Micro-dollars granted at sign-up. */
+  /** Micro-dollars granted once the address is verified. */
   signupCreditUusd: number;
-  /** Whether new accounts count as verified at once; without a mailer there is no other way. */
+  /** Whether new addresses count as verified without a mail. */
   verifyEmailAtSignup: boolean;
-  /** Proxies whose X-Forwarded-For is believed. */
+  /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges. */
   trustedProxies: readonly string[];
+  /** How many requests each caller may send; those of the reference when absent. */
+  rateLimits?: RateLimits;
+  /** Web pages that may call: origins, or `*`; none when absent. */
+  corsOrigins?: AllowedOrigins;
   /** Whom canonically signed requests of validators must name; `central` when absent. */
   audience?: string;
   /** Whether owners can read their API keys again after making them; true when absent. */
   apiKeysRetrievable?: boolean;
+  /** Where people verify addresses and reset passwords; without it mails hold the bare token. */
+  consoleUrl?: string | null;
+  /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
+  publicOrigin?: string | null;
 };
 
 /** What a group of routes is registered with. */
@@ -51,6 +120,7 @@ export type CentralDeps = {
   sessions: Sessions;
   /** Looks again at the credentials of a request, for streams that outlast them. */
   users: UserCredentials;
+  tickets: StreamTickets;
   balanceOf: BalanceOf;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;

@@ -34,6 +34,7 @@ export function homeAt(folder: string) {
     centralDatabase: join(root, 'central.db'),
     centralSecret: join(root, 'central.secret'),
     centralSeed: join(root, 'central.seed'),
+    centralObjects: join(root, 'objects'),
     validatorSeed: join(root, 'validator.seed'),
     providerSeed: join(root, 'provider.seed'),
     sshPrivateKey: join(root, 'id_ed25519'),

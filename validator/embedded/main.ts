@@ -5,6 +5,7 @@ import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { systemRandom } from '#shared/random.ts';
 import { lockExclusively } from '#shared/sqlite.ts';
+import { databaseTarget, refuseFreshOn } from './database-target.ts';
 import { readyText } from './demo-file.ts';
 import { startFresh } from './fresh.ts';
 import { homeAt, prepareHome } from './home.ts';
@@ -36,7 +37,10 @@ async function run(): Promise<void> {
   }
   // Scripts wait for this file: they must never find the last run's.
   rmSync(home.demoFile, { force: true });
-  if (options.fresh) await startFresh(home, process.env, progress);
+  if (options.fresh) {
+    await refuseFreshOn(databaseTarget(process.env, home));
+    await startFresh(home, process.env, progress);
+  }
 
   const starting = startMarketplace({
     options,

@@ -6,9 +6,11 @@ import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import type { Random } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import { openSurroundings, readSurroundings } from '../central/surroundings.ts';
 import { keyringSigner, readOrCreateSeedFile } from '../keys/seed-file.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
 import { createCappedFile } from './capped-file.ts';
+import { databaseTarget } from './database-target.ts';
 import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
 import { logInProvider } from './demo-provider.ts';
@@ -52,10 +54,20 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     validator: await signerIn(home.validatorSeed, random),
     provider: await signerIn(home.providerSeed, random),
   };
+  const surroundings = openSurroundings(readSurroundings(parts.environment), {
+    clock,
+    objectFolder: home.centralObjects,
+  });
   const urls = urlsOf(options);
   progress('starting the central API and the validator');
   const [services] = await Promise.all([
-    startServices({ options, home, clock, random, log, signers }),
+    startServices({
+      ...parts,
+      database: databaseTarget(parts.environment, home),
+      log,
+      signers,
+      surroundings,
+    }),
     warmAgentCache(),
   ]);
   const agents: LocalAgent[] = [];
@@ -68,6 +80,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
 
   try {
     const account = await ensureDemoAccount(urls.api, home, random);
+    await services.central.verifyAccount(account.email);
     const provider = await logInProvider(urls.portal, signers.provider, clock);
     const gpus = await planGpus(options.agents, runCommand);
     let demo: DemoFile | null = null;

@@ -17,6 +17,9 @@ export const START_HELP = `Runs the whole Podwright marketplace on this machine:
   --keep-pods            leave pods running when this stops (default: remove them)
   --fresh                forget everything in DIR and remove its pods first
   --help
+
+CENTRAL_DATABASE=postgres://user:password@host:port/database keeps the central API's data there
+instead of in DIR.
 `;
 
 const Port = z.coerce.number().int().min(1).max(65_535);

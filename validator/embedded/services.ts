@@ -7,7 +7,10 @@ import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { type Central, createCentral } from '../central/app.ts';
 import { openCentralDatabase } from '../central/db/database.ts';
-import type { Database } from '../central/db/tables.ts';
+import { openSignals } from '../central/db/signals.ts';
+import type { CentralPorts } from '../central/ports.ts';
+import type { Surroundings } from '../central/surroundings.ts';
+import { centralOptionsFrom } from './central-options.ts';
 import { type Home, readOrCreateFile } from './home.ts';
 import type { StartOptions } from './options.ts';
 
@@ -20,10 +23,15 @@ export type Services = {
 export type ServicesOptions = {
   options: StartOptions;
   home: Home;
+  /** `postgres://…` or a SQLite file. */
+  database: string;
   clock: Clock;
   random: Random;
   log: Log;
   signers: { central: Signer; validator: Signer };
+  surroundings: Surroundings;
+  /** Our own environment: CENTRAL_* variables. */
+  environment: Record<string, string | undefined>;
 };
 
 const SECRET_BYTES = 32;
@@ -41,12 +49,36 @@ export function urlsOf(options: StartOptions) {
   };
 }
 
-/** Central first: the validator's first pass asks it for the executors. Both listen and work when this resolves. */
+/** Both listen and work when this resolves; what was opened is closed again when anything fails. */
 export async function startServices(parts: ServicesOptions): Promise<Services> {
-  const { options, home, signers } = parts;
+  const db = await openCentralDatabase(parts.database);
+  const signals = openSignals({ target: parts.database, clock: parts.clock, log: parts.log });
+  const closeStorage = async () => {
+    await signals?.close();
+    await db.destroy();
+  };
+  try {
+    const services = await startOn({ db, signals }, parts);
+    return {
+      central: services.central,
+      async close() {
+        await services.close();
+        await closeStorage();
+      },
+    };
+  } catch (error) {
+    await closeStorage();
+    throw error;
+  }
+}
+
+type Storage = Pick<CentralPorts, 'db' | 'signals'>;
+
+/** Central first: the validator's first pass asks it for the executors. */
+async function startOn(storage: Storage, parts: ServicesOptions): Promise<Services> {
+  const { options, signers } = parts;
   const urls = urlsOf(options);
-  const database = await openCentralDatabase(home.centralDatabase);
-  const central = await composeCentral(parts, database, urls.validator);
+  const central = await composeCentral(parts, storage, urls.validator);
   const validator = createValidator({
     clock: parts.clock,
     random: parts.random,
@@ -67,14 +99,13 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     async close() {
       await central.close();
       await validator.close();
-      await database.destroy();
     },
   };
 }
 
 function composeCentral(
-  { home, clock, random, log, signers }: ServicesOptions,
-  db: Database,
+  { home, clock, random, log, signers, surroundings, environment }: ServicesOptions,
+  storage: Storage,
   gatewayUrl: string,
 ): Promise<Central> {
   const secret = readOrCreateFile(home.centralSecret, () => random.bytes(SECRET_BYTES));
@@ -85,14 +116,15 @@ function composeCentral(
     clock,
     random,
   });
-  const ports = { db, clock, random, log: log.child({ part: 'central' }), agents };
+  const ports = { ...storage, clock, random, log: log.child({ part: 'central' }), agents };
   return createCentral(
-    { ...ports, secret: new Uint8Array(secret) },
+    { ...ports, ...surroundings.ports, secret: new Uint8Array(secret) },
     {
       validators: [signers.validator.hotkey],
       signupCreditUusd: DEMO_BALANCE_UUSD,
-      verifyEmailAtSignup: true,
-      trustedProxies: [],
+      verifyEmailAtSignup: false,
+      ...surroundings.options,
+      ...centralOptionsFrom(environment),
     },
   );
 }

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { AGENT_ROUTES } from '#shared/agent-api/routes.ts';
+import { AGENT_ROUTES, type AgentRoute } from '#shared/agent-api/routes.ts';
 import { type ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
@@ -11,11 +11,13 @@ import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { withDeadline } from '#shared/with-deadline.ts';
 import type { ExecutorDirectory } from '../health/executor-directory.ts';
 import type { HealthService } from '../health/health.service.ts';
+import type { SocketRelay } from './socket-relay.ts';
 
 export type GatewayOptions = {
   directory: ExecutorDirectory;
   health: HealthService;
   sendTo(executor: ExecutorToCheck): SignedFetch;
+  relaySocket: SocketRelay;
   clock: Clock;
 };
 
@@ -26,8 +28,10 @@ const Target = z.object({ executorId: z.uuid(), id: z.uuid().optional() });
 
 /** Relays exactly the agent routes marked as relayed, below `/v1/executors/{id}`. */
 export function registerGatewayRoutes(server: HttpServer, options: GatewayOptions): void {
-  for (const route of AGENT_ROUTES.filter((candidate) => candidate.relayed)) {
+  const routes: readonly AgentRoute[] = AGENT_ROUTES;
+  for (const route of routes.filter((candidate) => candidate.relayed)) {
     server.route({
+      ...(route.websocket === true ? { config: { websocket: true } } : {}),
       method: route.method,
       url: `/v1/executors/:executorId${route.path}`,
       schema: { params: Target },
@@ -44,10 +48,15 @@ export function registerGatewayRoutes(server: HttpServer, options: GatewayOption
 async function relay(
   request: FastifyRequest<{ Params: z.output<typeof Target> }>,
   reply: FastifyReply,
-  { directory, sendTo, clock }: GatewayOptions,
+  { directory, sendTo, relaySocket, clock }: GatewayOptions,
 ): Promise<FastifyReply> {
   const { executorId } = request.params;
   const executor = await directory.find(executorId);
+  const path = request.url.slice(`/v1/executors/${executorId}`.length);
+  if (request.upgrade !== null) {
+    await relaySocket(request, reply, { executor, path });
+    return reply;
+  }
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
   // A log stream lasts as long as its reader once it has begun; everything else ends in time.
@@ -55,7 +64,7 @@ async function relay(
   const signal = streaming ? gone.signal : clock.deadline(RELAY_TIMEOUT_MS, gone.signal);
   const sent = sendTo(executor)({
     method: request.method,
-    path: request.url.slice(`/v1/executors/${executorId}`.length),
+    path,
     headers: { 'x-request-id': request.id },
     ...(request.rawBody === null ? {} : { body: Buffer.from(request.rawBody).toString('utf8') }),
     signal,

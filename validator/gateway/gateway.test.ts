@@ -1,6 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { WebSocket } from 'ws';
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
 import { systemClock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -8,6 +10,8 @@ import { createReplayCache } from '#shared/signing/replay-cache.ts';
 import { createRequestVerifier } from '#shared/signing/request-verifier.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { createSignedConnect } from '#shared/websocket/connect.ts';
+import { upgrade } from '../../test/fakes/raw-upgrade.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import { createValidator, type Validator } from '../app.ts';
 
@@ -26,6 +30,8 @@ let gatewayUrl = '';
 let arrived: string[] = [];
 /** The agent takes log requests and says nothing. */
 let agentHangs = false;
+/** Terminals at the agent, paused; null: it refuses them. */
+let shells: WebSocket[] | null = [];
 
 function signerOf(fill: number): Signer {
   return createSigner(new Uint8Array(32).fill(fill));
@@ -61,12 +67,21 @@ function createAgentSide(): HttpServer {
     if (agentHangs) reply.hijack();
     return reply;
   });
+  server.get('/v1/pods/:id/exec', { config: { websocket: true } }, async (request, reply) => {
+    if (request.upgrade === null || shells === null) {
+      throw new ApiError('pod_state_conflict', 'The pod does not run');
+    }
+    const socket = await request.upgrade.accept(reply, { maxMessageBytes: 65_536 });
+    shells.push(socket);
+    return reply;
+  });
   return server;
 }
 
 beforeEach(async () => {
   arrived = [];
   agentHangs = false;
+  shells = [];
   agent = createAgentSide();
   const agentPort = await listen(agent);
   centralStub = createHttpServer({ log, ...ports, bodyLimitBytes: 1_000_000 });
@@ -151,6 +166,117 @@ it('gives up on a log that never begins', async () => {
   const response = await sendTo(EXECUTOR_ID)({ method: 'GET', path });
   expect(response.status).toBe(502);
   expect(systemClock.monotonicMs() - startedMs).toBeLessThan(14_000);
+});
+
+describe('a WebSocket', () => {
+  const path = `/v1/pods/${UNKNOWN_ID}/exec?cols=80`;
+  const connect = (signer = central, to = path, executorId = EXECUTOR_ID) =>
+    createSignedConnect({
+      baseUrl: `${gatewayUrl}/v1/executors/${executorId}`,
+      audience: validatorKey.hotkey,
+      signer,
+      ...ports,
+    })({ path: to, maxMessageBytes: 65_536 });
+
+  async function pair(): Promise<{ near: WebSocket; far: WebSocket }> {
+    const near = await connect();
+    const far = shells?.at(-1);
+    if (far === undefined) throw new Error('nothing arrived at the agent');
+    return { near, far };
+  }
+
+  const messageOn = (socket: WebSocket) =>
+    new Promise((resolve) => {
+      socket.once('message', (data: Buffer, isBinary: boolean) => {
+        resolve({ data: data.toString(), isBinary });
+      });
+      socket.resume();
+    });
+  const endOf = (socket: WebSocket) =>
+    new Promise((resolve) => {
+      socket.once('close', (code, reason) => resolve([code, String(reason)]));
+      socket.resume();
+    });
+
+  it('is signed anew, and passes messages of both kinds both ways', async () => {
+    const { near, far } = await pair();
+    expect(arrived).toEqual([`GET ${path} null`]);
+    near.send('text');
+    expect(await messageOn(far)).toEqual({ data: 'text', isBinary: false });
+    far.send(Buffer.from('bytes'));
+    expect(await messageOn(near)).toEqual({ data: 'bytes', isBinary: true });
+    near.terminate();
+    far.terminate();
+  });
+
+  it.each([
+    ['from the agent', 'far', 1008],
+    ['from the client', 'near', 4_001],
+  ] as const)('passes the code of its end on, %s', async (_, from, code) => {
+    const sockets = await pair();
+    const other = endOf(from === 'far' ? sockets.near : sockets.far);
+    sockets[from].resume();
+    sockets[from].close(code, 'so it is');
+    expect(await other).toEqual([code, 'so it is']);
+  });
+
+  it('ends on one side when the other breaks', async () => {
+    const one = await pair();
+    const left = endOf(one.far);
+    one.near.terminate();
+    expect(await left).toEqual([1011, '']);
+    const two = await pair();
+    const lost = endOf(two.near);
+    two.far.terminate();
+    expect(await lost).toEqual([1011, '']);
+  });
+
+  it('holds the sender up when the other side does not read', async () => {
+    const { near, far } = await pair();
+    const part = Buffer.alloc(60_000);
+    // More than all sockets on the way take, and far more than the gateway may hold.
+    for (let sent = 0; sent < 100_000_000; sent += part.length) far.send(part);
+    let unsent = -1;
+    while (far.bufferedAmount !== unsent) {
+      unsent = far.bufferedAmount;
+      await systemClock.sleep(300);
+    }
+    expect(unsent).toBeGreaterThan(50_000_000);
+    let received = 0;
+    near.on('message', (data: Buffer) => {
+      received += data.length;
+    });
+    near.resume();
+    while (received < 100_000_000) await systemClock.sleep(20);
+    near.terminate();
+    far.terminate();
+  });
+
+  it('is refused as the agent refuses it, and before anything arrives there', async () => {
+    shells = null;
+    await expect(connect()).rejects.toMatchObject({ code: 'pod_state_conflict', status: 400 });
+    arrived = [];
+    await expect(connect(signerOf(9))).rejects.toMatchObject({ code: 'auth_failed', status: 401 });
+    const unsigned = await upgrade(`${gatewayUrl}/v1/executors/${EXECUTOR_ID}${path}`);
+    expect(unsigned).toMatchObject({ status: 401 });
+    const plain = connect(central, '/v1/inventory');
+    await expect(plain).rejects.toMatchObject({ code: 'bad_request' });
+    const nobody = connect(central, path, UNKNOWN_ID);
+    await expect(nobody).rejects.toMatchObject({ code: 'node_not_found' });
+    expect(arrived).toEqual([]);
+    await agent.close();
+    await expect(connect()).rejects.toMatchObject({ code: 'upstream_unavailable' });
+  });
+
+  it('is closed as going away when the gateway stops', async () => {
+    const { near, far } = await pair();
+    const ends = [endOf(near), endOf(far)];
+    await validator.close();
+    expect(await Promise.all(ends)).toEqual([
+      [1001, 'server_shutdown'],
+      [1001, 'server_shutdown'],
+    ]);
+  });
 });
 
 it('gives an answer of unknown form as unavailable, never as data', async () => {

@@ -1,6 +1,6 @@
 /** Collects the facts of one executor: the only part of a check that touches the network. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { Inventory, VerifyResult } from '#shared/agent-api/inventory.ts';
+import { type Inventory, isRentable, type VerifyResult } from '#shared/agent-api/inventory.ts';
 import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
@@ -42,7 +42,9 @@ async function readInventory(
 /** Null when the probe itself could not be asked for: that is no fault of the container runtime. */
 async function runProbe(client: AgentClient, inventory: Inventory): Promise<VerifyResult | null> {
   const real = inventory.gpu.driver === 'nvidia';
-  const gpuUuids = real ? inventory.gpu.devices.map((device) => device.uuid) : [];
+  // A card that its agent keeps from pods would fail the host, whose other cards may be sound.
+  const offered = inventory.gpu.devices.filter(isRentable);
+  const gpuUuids = real ? offered.map((device) => device.uuid) : [];
   try {
     return await client.verify({ gpu_uuids: gpuUuids, cpu_cores: inventory.cpu.cores });
   } catch (error) {

@@ -1,34 +1,50 @@
-/** /users and the alias /auth/signup (contract 9.2). */
+/** /users, and what is done to accounts below /auth (contract 9.2). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../auth/identity.ts';
+import { actorOf, userOf } from '../auth/identity.ts';
+import type { AccountRemoval } from './account.removal.ts';
 import {
   ClientAddress,
   CreateUserDto,
   LoginResponse,
   LoginUserDto,
+  MessageResponse,
+  RequestResetPasswordDto,
+  ResendVerifyEmailDto,
+  ResetPasswordDto,
   SignUpResponse,
   UpdateUserDto,
   User,
+  UserDeleted,
   UserPreference,
   UserSearchQuery,
   UserSearchResponse,
+  VerifyEmailDto,
 } from './account.schemas.ts';
-import type { Accounts } from './account.service.ts';
+import { type Accounts, normalEmail } from './account.service.ts';
 import type { AccountUpdate } from './account.update.ts';
+import type { EmailVerification } from './email-verification.ts';
+import type { PasswordReset } from './password-reset.ts';
 
 const tags = ['Users'];
 
+export type AccountRoutesDeps = {
+  accounts: Accounts;
+  update: AccountUpdate;
+  remove: AccountRemoval;
+  verification: EmailVerification;
+  reset: PasswordReset;
+};
+
 /** Registers the account routes. */
-export function registerAccountRoutes(
-  api: HttpServer,
-  accounts: Accounts,
-  update: AccountUpdate,
-): void {
+export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps): void {
+  registerProfileRoutes(api, deps);
+  registerMailedTokenRoutes(api, deps);
+  const { accounts } = deps;
   for (const path of ['/users', '/auth/signup']) {
     api.post(
       path,
       {
-        config: { auth: 'none' },
+        config: { auth: 'none', limit: 'login' },
         schema: { tags, body: CreateUserDto, response: { 200: SignUpResponse } },
       },
       (request) => accounts.signUp(request.body),
@@ -37,7 +53,7 @@ export function registerAccountRoutes(
   api.post(
     '/users/login',
     {
-      config: { auth: 'none' },
+      config: { auth: 'none', limit: 'login' },
       schema: { tags, body: LoginUserDto, response: { 200: LoginResponse } },
     },
     (request) => accounts.logIn(request.body),
@@ -50,11 +66,18 @@ export function registerAccountRoutes(
   api.get(
     '/users/search',
     {
-      config: { auth: 'none' },
+      config: { auth: 'none', limit: 'search' },
       schema: { tags, querystring: UserSearchQuery, response: { 200: UserSearchResponse } },
     },
     (request) => accounts.exists(request.query.email),
   );
+}
+
+/** What an account's owner reads and changes. */
+function registerProfileRoutes(
+  api: HttpServer,
+  { accounts, update, remove }: AccountRoutesDeps,
+): void {
   api.get(
     '/users/me',
     { config: { auth: 'user' }, schema: { tags, response: { 200: User } } },
@@ -66,7 +89,7 @@ export function registerAccountRoutes(
       config: { auth: 'user' },
       schema: { tags, body: UpdateUserDto, response: { 200: User } },
     },
-    (request) => update(userOf(request), request.body),
+    (request) => update(userOf(request), request.body, actorOf(request)),
   );
   api.get(
     '/users/me/preference',
@@ -77,5 +100,40 @@ export function registerAccountRoutes(
     '/users/me/preference/default-template',
     { config: { auth: 'user' }, schema: { tags, response: { 200: UserPreference } } },
     (request) => accounts.clearDefaultTemplate(userOf(request)),
+  );
+  api.delete(
+    '/users/me',
+    { config: { auth: 'session' }, schema: { tags, response: { 200: UserDeleted } } },
+    (request) => remove(userOf(request).accountId, actorOf(request)),
+  );
+}
+
+/** What a mail's reader does, without a credential. */
+function registerMailedTokenRoutes(
+  api: HttpServer,
+  { verification, reset }: AccountRoutesDeps,
+): void {
+  // Each may send a mail or try a token: as dear as a log-in.
+  const config = { auth: 'none', limit: 'login' } as const;
+  const response = { 200: MessageResponse };
+  api.post(
+    '/auth/resend-verify-email',
+    { config, schema: { tags, body: ResendVerifyEmailDto, response } },
+    (request) => verification.resend(normalEmail(request.body.email)),
+  );
+  api.post(
+    '/auth/verify-email',
+    { config, schema: { tags, body: VerifyEmailDto, response } },
+    (request) => verification.verify(request.body.token, actorOf(request)),
+  );
+  api.post(
+    '/users/request-reset-password',
+    { config, schema: { tags, body: RequestResetPasswordDto, response } },
+    (request) => reset.request(normalEmail(request.body.email)),
+  );
+  api.post(
+    '/users/reset-password',
+    { config, schema: { tags, body: ResetPasswordDto, response } },
+    (request) => reset.reset(request.body, actorOf(request)),
   );
 }

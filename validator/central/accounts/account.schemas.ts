@@ -1,5 +1,6 @@
 /** Accounts on the wire (contract 9.2). */
 import { z } from 'zod';
+import { SOURCES } from '../auth/identity.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
 import { displayName, NaiveTime, optional, Usd } from '../wire.ts';
 
@@ -82,14 +83,26 @@ export const LoginResponse = z
   .object({ user: User, token: z.string(), expires_at: NaiveTime })
   .meta({ id: 'LoginResponse' });
 
-/** `preference.default_template_id` null clears it. */
+/** By where a rental comes from; null takes a default away. The service bounds the hours. */
+const TerminationHours = z.partialRecord(z.enum(SOURCES), z.number().nullable());
+const WebAddress = z.url({ protocol: /^https?$/ }).max(2_048);
+
+/** Null clears `company_name`, `avatar_url` and `preference.default_template_id`. */
 export const UpdateUserDto = z
   .object({
     name: optional(AccountName),
+    company_name: displayName(200).nullish(),
+    avatar_url: WebAddress.nullish(),
+    disable_incoming_connections: optional(z.boolean()),
     email: optional(Email),
     new_password: optional(NewPassword),
     current_password: optional(GivenPassword),
-    preference: optional(z.object({ default_template_id: z.uuid().nullish() })),
+    preference: optional(
+      z.object({
+        default_template_id: z.uuid().nullish(),
+        default_termination_hours: optional(TerminationHours),
+      }),
+    ),
   })
   .meta({ id: 'UpdateUserDto' });
 export type UpdateUserDto = z.output<typeof UpdateUserDto>;
@@ -102,6 +115,32 @@ export const UserPreference = z
   })
   .meta({ id: 'UserPreference' });
 export type UserPreference = z.output<typeof UserPreference>;
+
+const MailedToken = z.string().min(1).max(200);
+
+export const RequestResetPasswordDto = z
+  .object({ email: z.string().max(MAX_EMAIL_CHARS) })
+  .meta({ id: 'RequestResetPasswordDto' });
+
+export const ResetPasswordDto = z
+  .object({ token: MailedToken, new_password: NewPassword })
+  .meta({ id: 'ResetPasswordDto' });
+export type ResetPasswordDto = z.output<typeof ResetPasswordDto>;
+
+export const ResendVerifyEmailDto = z
+  .object({ email: z.string().max(MAX_EMAIL_CHARS) })
+  .meta({ id: 'ResendVerifyEmailDto' });
+
+export const VerifyEmailDto = z.object({ token: MailedToken }).meta({ id: 'VerifyEmailDto' });
+
+export const MessageResponse = z
+  .object({ success: z.literal(true), message: z.string() })
+  .meta({ id: 'MessageResponse' });
+export type MessageResponse = z.output<typeof MessageResponse>;
+
+export const UserDeleted = z
+  .object({ success: z.literal(true), id: z.uuid() })
+  .meta({ id: 'UserDeleted' });
 
 export const ClientAddress = z.object({ ip: z.string() }).meta({ id: 'ClientAddress' });
 export const UserSearchQuery = z.object({ email: z.string().min(1).max(MAX_EMAIL_CHARS) });

@@ -1,17 +1,27 @@
 /** Accounts: sign-up, log-in, profile and preferences (specification, General; marketplace reference 1.16). */
+import { z } from 'zod';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { type Random, randomToken } from '#shared/random.ts';
 import type { ApiKeys } from '../api-keys/api-key.service.ts';
-import type { UserIdentity } from '../auth/identity.ts';
+import { SOURCES, type Source, type UserIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
-import type { CentralOptions } from '../ports.ts';
-import { toTemplateRow, visibleTemplate } from '../templates/template.service.ts';
+import type { Mails } from '../mail/mail.service.ts';
+import type { CentralOptions, ChatUser } from '../ports.ts';
+import { rowFor, visibleTemplate } from '../templates/template.service.ts';
 import type { CreateUserDto, LoginUserDto, User, UserPreference } from './account.schemas.ts';
-import { findAccount, findAccountByEmail, insertAccount, updateAccount } from './account.store.ts';
+import {
+  findAccount,
+  findAccountByChatUser,
+  findAccountByEmail,
+  insertAccount,
+  updateAccount,
+} from './account.store.ts';
 import { type Balance, toUser } from './account.view.ts';
+import type { AccountTokens } from './account-token.service.ts';
+import type { EmailVerification } from './email-verification.ts';
 
 /** What an account has at this moment; runs in the transaction that `db` is, if it is one. */
 export type BalanceOf = (db: Db, accountId: string) => Promise<Balance>;
@@ -25,6 +35,11 @@ export type AccountsDeps = {
   passwords: Passwords;
   apiKeys: ApiKeys;
   balanceOf: BalanceOf;
+  verification: EmailVerification;
+  mails: Mails;
+  tokens: AccountTokens;
+  /** Has waiting mails sent now. */
+  wakeMail(): void;
 };
 
 /** 8 characters. */
@@ -36,6 +51,7 @@ export type Accounts = ReturnType<typeof createAccounts>;
 /** Rules of accounts; changes of the profile are in account.update.ts. */
 export function createAccounts(deps: AccountsDeps) {
   const { db, clock, random, options, sessions, passwords, apiKeys, balanceOf } = deps;
+  const { verification, wakeMail } = deps;
 
   async function present(account: Account): Promise<User> {
     return toUser(account, await balanceOf(db, account.id), clock.now());
@@ -43,21 +59,36 @@ export function createAccounts(deps: AccountsDeps) {
 
   function newAccount({ email, name }: CreateUserDto, passwordHash: string): Account {
     const nowMs = clock.now();
-    const verified = options.verifyEmailAtSignup;
     return {
       id: random.uuid(),
       email,
       email_norm: normalEmail(email),
-      email_verified_at: verified ? nowMs : null,
+      email_verified_at: options.verifyEmailAtSignup ? nowMs : null,
       password_hash: passwordHash,
       name: name ?? email.slice(0, email.indexOf('@')),
-      // Granted on verification: unverified addresses would be free credit for anybody.
-      balance_uusd: verified ? options.signupCreditUusd : 0,
+      balance_uusd: 0,
       default_template_id: null,
       referral_code: randomToken(random, REFERRAL_CODE_BYTES),
+      company_name: null,
+      avatar_url: null,
+      disable_incoming_connections: 0,
+      termination_hours_json: '{}',
+      signup_credit_at: null,
+      chat_user_id: null,
+      chat_username: null,
+      deleted_at: null,
       created_at: nowMs,
       updated_at: nowMs,
     };
+  }
+
+  /** The credit where addresses need no proof, else the mail that asks for it: unproven ones would be free credit. */
+  async function welcome(tx: Db, account: Account): Promise<number> {
+    if (account.email_verified_at !== null) {
+      return verification.grantCredit(tx, account.id, account.email_norm);
+    }
+    await verification.begin(tx, account);
+    return 0;
   }
 
   return {
@@ -66,14 +97,16 @@ export function createAccounts(deps: AccountsDeps) {
         throw emailTakenAtSignUp();
       }
       const account = newAccount(body, await passwords.hash(body.password));
-      const key = await db.transaction().execute(async (tx) => {
+      const { key, credit } = await db.transaction().execute(async (tx) => {
         if (!(await insertAccount(tx, account))) throw emailTakenAtSignUp();
-        return (await apiKeys.add(tx, account.id, { name: 'default', expires_at: undefined })).key;
+        const added = await apiKeys.add(tx, account.id, { name: 'default', expires_at: undefined });
+        return { key: added.key, credit: await welcome(tx, account) };
       });
+      wakeMail();
       return {
         msg: 'success' as const,
         api_key: key,
-        signup_credit_granted: account.balance_uusd > 0,
+        signup_credit_granted: credit > 0,
         user: await present(account),
       };
     },
@@ -112,11 +145,39 @@ export function createAccounts(deps: AccountsDeps) {
   };
 }
 
-/** The caller's row; a credential without an account cannot be. */
+/** The caller's row. Throws `unauthorized` for an account that was deleted while the request was under way. */
 export async function accountOf(db: Db, caller: UserIdentity): Promise<Account> {
   const account = await findAccount(db, caller.accountId);
-  if (account === undefined) throw new Error(`account ${caller.accountId} is missing`);
+  if (account === undefined) throw new ApiError('unauthorized', 'This account is deleted');
   return account;
+}
+
+/** Links an account to a chat user, or to none; false when another account has that user. */
+export async function setChatUser(
+  tx: Db,
+  accountId: string,
+  user: ChatUser | null,
+  nowMs: number,
+): Promise<boolean> {
+  const holder = user === null ? undefined : await findAccountByChatUser(tx, user.id);
+  if (holder !== undefined && holder.id !== accountId) return false;
+  return updateAccount(tx, accountId, {
+    chat_user_id: user?.id ?? null,
+    chat_username: user?.username ?? null,
+    updated_at: nowMs,
+  });
+}
+
+/** Hours after which a rental from `source` ends when it states none; null: never. */
+export function defaultTerminationHours(account: Account, source: Source): number | null {
+  return terminationHoursOf(account)[source] ?? null;
+}
+
+const Hours = z.partialRecord(z.enum(SOURCES), z.number());
+
+/** The stored defaults, by source. */
+export function terminationHoursOf(account: Account): z.output<typeof Hours> {
+  return Hours.parse(JSON.parse(account.termination_hours_json));
 }
 
 /** The form in which addresses are compared. */
@@ -141,7 +202,7 @@ async function preferenceOf(db: Db, account: Account): Promise<UserPreference> {
   const template = templateId === null ? undefined : await visibleTemplate(db, id, templateId);
   return {
     default_template_id: template?.id ?? null,
-    default_template: template === undefined ? null : toTemplateRow(template),
-    default_termination_hours: {},
+    default_template: template === undefined ? null : rowFor(id, template),
+    default_termination_hours: terminationHoursOf(account),
   };
 }

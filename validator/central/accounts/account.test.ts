@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestCentral, type TestCentral } from '../../../test/fakes/central-fixture.ts';
+import { createTestMarket } from '../../../test/fakes/market-fixture.ts';
 
 const OFFICIAL_ID = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 const BODY = { email: 'Ada@Example.com', password: 'correct horse' };
@@ -210,6 +211,74 @@ it('resets the verification when the address changes, where addresses are verifi
   expect(other.body.email_verified).toBe(false);
 });
 
+it('changes and clears the rest of the profile, and keeps what is not named', async () => {
+  const { key: headers } = await central.signUp();
+  const put = (body: object) => central.call('PUT', '/users/me', { headers, body });
+  const profile = {
+    company_name: 'Analytical Engines',
+    avatar_url: 'https://cdn.example/me.png',
+    disable_incoming_connections: true,
+  };
+  expect((await put(profile)).body).toMatchObject(profile);
+  expect((await put({ name: 'Ada' })).body).toMatchObject({ ...profile, name: 'Ada' });
+  const none = { company_name: null, avatar_url: null };
+  expect((await put(none)).body).toMatchObject({ ...none, disable_incoming_connections: true });
+  for (const wrong of [
+    { avatar_url: 'javascript:alert(1)' },
+    { avatar_url: 'me.png' },
+    { company_name: 'x'.repeat(201) },
+    { disable_incoming_connections: 'yes' },
+    { preference: { default_termination_hours: { fax: 3 } } },
+    { preference: { default_termination_hours: { ui: '3' } } },
+  ]) {
+    expect([wrong, (await put(wrong)).status]).toEqual([wrong, 422]);
+  }
+});
+
+it('keeps default hours by source and ends rentals by them', async () => {
+  const market = await createTestMarket();
+  try {
+    const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
+    const renter = await market.renter();
+    const put = (hours: object) =>
+      market.call('PUT', '/users/me', {
+        headers: renter.key,
+        body: { preference: { default_termination_hours: hours } },
+      });
+    expect((await put({ ui: 0.5 })).body.error.code).toBe('ttl_invalid');
+    await put({ cli: 5, ui: 7 });
+    await put({ ui: null, sdk: 9 });
+    const path = '/users/me/preference';
+    const { body } = await market.call('GET', path, { headers: renter.key });
+    expect(body.default_termination_hours).toEqual({ cli: 5, sdk: 9 });
+    const one = { gpu_count: 1 };
+    const byCli = await market.rent(renter, node.id, one, { 'x-source': 'cli' });
+    expect(byCli.body).toMatchObject({ source: 'cli', termination_hours: 5 });
+    const stated = { gpu_count: 1, termination_hours: 2 };
+    const byWord = await market.rent(renter, node.id, stated, { 'x-source': 'cli' });
+    expect(byWord.body.termination_hours).toBe(2);
+  } finally {
+    await market.close();
+  }
+});
+
+it('rents with the default template when the request names none', async () => {
+  const market = await createTestMarket();
+  try {
+    const [first, second] = [await market.verifiedNode(), await market.verifiedNode()];
+    const renter = await market.renter();
+    const without = { template_id: null };
+    const refused = await market.rent(renter, first.id, without);
+    expect([refused.status, refused.body.error.code]).toEqual([400, 'template_invalid']);
+    const preference = { default_template_id: OFFICIAL_ID };
+    await market.call('PUT', '/users/me', { headers: renter.key, body: { preference } });
+    const rented = await market.rent(renter, second.id, without);
+    expect([rented.status, rented.body.template_id]).toEqual([200, OFFICIAL_ID]);
+  } finally {
+    await market.close();
+  }
+});
+
 it('tells the caller its address, a proxied one only through a trusted proxy', async () => {
   const headers = { 'x-forwarded-for': '203.0.113.9' };
   expect((await central.call('GET', '/users/get-ip', { headers })).body).toEqual({
@@ -218,6 +287,12 @@ it('tells the caller its address, a proxied one only through a trusted proxy', a
   await central.close();
   central = await createTestCentral({ trustedProxies: ['127.0.0.1'] });
   expect((await central.call('GET', '/users/get-ip', { headers })).body).toEqual({
+    ip: '203.0.113.9',
+  });
+  await central.close();
+  central = await createTestCentral({ trustedProxies: ['127.0.0.0/8', '198.51.100.0/24'] });
+  const chain = { 'x-forwarded-for': '1.1.1.1, 203.0.113.9, 198.51.100.4' };
+  expect((await central.call('GET', '/users/get-ip', { headers: chain })).body).toEqual({
     ip: '203.0.113.9',
   });
 });

@@ -9,7 +9,7 @@ export type Balance = { posted: number; held: number; burnPerHour: number };
 
 const HOUR_MS = 3_600_000;
 
-/** Members of features that an account has not got (payments, chat, workspaces) are null or off. */
+/** Members of features that an account has not got (payments, workspaces) are null or off. */
 export function toUser(account: Account, balance: Balance, nowMs: number): User {
   const available = balance.posted - balance.held;
   return {
@@ -27,10 +27,10 @@ export function toUser(account: Account, balance: Balance, nowMs: number): User 
     referral_payout_method: 'balance',
     pending_referral_balance: 0,
     email_verified: account.email_verified_at !== null,
-    discord_id: null,
-    disable_incoming_connections: false,
-    avatar_url: null,
-    company_name: null,
+    discord_id: account.chat_user_id,
+    disable_incoming_connections: account.disable_incoming_connections === 1,
+    avatar_url: account.avatar_url,
+    company_name: account.company_name,
     validator_hotkey: null,
     admin: false,
     internal_member: false,

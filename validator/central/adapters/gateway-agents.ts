@@ -1,5 +1,6 @@
 /** The central API's way to agents: signed requests to a validator's gateway, which signs its own to the agent. */
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
+import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/agent-api/terminal.ts';
 import { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
@@ -7,6 +8,7 @@ import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import { createSignedConnect } from '#shared/websocket/connect.ts';
 import type { Agents } from '../ports.ts';
 
 /** A check starts a container on the host. */
@@ -24,16 +26,26 @@ export type GatewayAgentsOptions = {
 
 export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   const { gatewayUrl, gatewayHotkey, signer, clock, random } = options;
-  const sendTo = (executorId: string) =>
-    createSignedFetch({
-      baseUrl: `${gatewayUrl}/v1/executors/${executorId}`,
-      audience: gatewayHotkey,
-      signer,
-      clock,
-      random,
-    });
+  const callerOf = (executorId: string) => ({
+    baseUrl: `${gatewayUrl}/v1/executors/${executorId}`,
+    audience: gatewayHotkey,
+    signer,
+    clock,
+    random,
+  });
+  const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
   return {
     clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
+    terminalOf(executorId, podId, { query, requestId, signal }) {
+      const { cols, rows, term } = query;
+      const search = new URLSearchParams({ cols: String(cols), rows: String(rows), term });
+      return createSignedConnect(callerOf(executorId))({
+        path: `/v1/pods/${podId}/exec?${search}`,
+        headers: { 'x-request-id': requestId },
+        maxMessageBytes: MAX_TERMINAL_MESSAGE_BYTES,
+        signal,
+      });
+    },
     async checkNow(executorId) {
       const signal = clock.deadline(CHECK_TIMEOUT_MS);
       try {

@@ -4,10 +4,12 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { API_KEY_PREFIX, type ApiKeySecrets, apiKeyHash } from '../auth/api-key-secret.ts';
 import type { UserIdentity } from '../auth/identity.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { ApiKey, Database, Db } from '../db/tables.ts';
 import type { ApiKeyResponse, CreateApiKey, UpdateApiKey } from './api-key.schemas.ts';
 import {
   countPodsByKey,
+  deleteApiKeysOf,
   findApiKey,
   findApiKeyByHash,
   insertApiKey,
@@ -137,6 +139,7 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
         throw new ApiError('bad_request', 'expires_at lies in the past');
       }
       return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'accounts', caller.accountId);
         const present = await listApiKeys(tx, caller.accountId);
         if (present.length >= MAX_KEYS_PER_ACCOUNT) {
           throw new ApiError(
@@ -153,17 +156,21 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
     },
 
     async update(caller: UserIdentity, id: string, body: UpdateApiKey): Promise<ApiKeyResponse> {
-      const row = await ownKey(db, caller, id);
-      const changes = {
-        name: body.name ?? row.name,
-        is_active: body.is_active === undefined ? row.is_active : body.is_active ? 1 : 0,
-        expires_at: body.expires_at === undefined ? row.expires_at : body.expires_at,
-        updated_at: clock.now(),
-      } as const;
-      if (!(await updateApiKey(db, id, changes))) {
-        throw new ApiError('not_found', 'API key not found');
-      }
-      return shown({ ...row, ...changes }, caller);
+      const changed = await db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'api_keys', id);
+        const row = await ownKey(tx, caller, id);
+        const changes = {
+          name: body.name ?? row.name,
+          is_active: body.is_active === undefined ? row.is_active : body.is_active ? 1 : 0,
+          expires_at: body.expires_at === undefined ? row.expires_at : body.expires_at,
+          updated_at: clock.now(),
+        } as const;
+        if (!(await updateApiKey(tx, id, changes))) {
+          throw new ApiError('not_found', 'API key not found');
+        }
+        return { ...row, ...changes };
+      });
+      return shown(changed, caller);
     },
 
     /** From now on requests with it get 401. Its sealed text is wiped. */
@@ -181,6 +188,9 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
       }
       return shown({ ...row, ...changes }, caller);
     },
+
+    /** Ends every key of an account that is being deleted. */
+    removeAll: (tx: Db, accountId: string) => deleteApiKeysOf(tx, accountId, clock.now()),
 
     /** Budgets are not enforced in this version, so nothing was ever refused. */
     async refusals(caller: UserIdentity, id: string): Promise<{ refusals: [] }> {

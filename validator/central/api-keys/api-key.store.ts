@@ -84,3 +84,13 @@ export async function countPodsByKey(db: Db, accountId: string): Promise<Map<str
     .execute();
   return new Map(rows.map((row) => [row.created_by_api_key_id ?? '', Number(row.count)]));
 }
+
+/** Deletes every key of an account, and what could be read of them. */
+export async function deleteApiKeysOf(db: Db, accountId: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set({ is_active: 0, key_sealed: '', updated_at: nowMs, deleted_at: nowMs })
+    .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
+    .execute();
+}

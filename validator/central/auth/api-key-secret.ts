@@ -1,6 +1,7 @@
 /** API keys: making, recognising by hash, keeping sealed so that the owner can read them again (contract 12.8). */
-import { createCipheriv, createDecipheriv, createHash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { type Random, randomToken } from '#shared/random.ts';
+import { createSealing } from '#shared/sealing.ts';
 import { deriveKey } from './derived-key.ts';
 
 export type NewApiKey = {
@@ -16,24 +17,13 @@ export const API_KEY_PREFIX = 'sk_';
 const SECRET_BYTES = 32;
 const SHOWN_FIRST = 10;
 const SHOWN_LAST = 5;
-const CIPHER = 'aes-256-gcm';
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 
 export type ApiKeySecrets = ReturnType<typeof createApiKeySecrets>;
 
 /** `secret` is the deployment's; without it sealed keys stay closed. */
 export function createApiKeySecrets(deps: { random: Random; secret: Uint8Array }) {
   const { random } = deps;
-  const sealingKey = deriveKey(deps.secret, 'api-key-sealing');
-
-  /** The hash is authenticated along, so that a sealed key moved to another row does not open there. */
-  function seal(key: string, hash: string): string {
-    const nonce = random.bytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, sealingKey, nonce).setAAD(Buffer.from(hash));
-    const sealed = Buffer.concat([cipher.update(key, 'utf8'), cipher.final()]);
-    return Buffer.concat([nonce, sealed, cipher.getAuthTag()]).toString('base64url');
-  }
+  const sealing = createSealing({ key: deriveKey(deps.secret, 'api-key-sealing'), random });
 
   return {
     create(): NewApiKey {
@@ -44,22 +34,13 @@ export function createApiKeySecrets(deps: { random: Random; secret: Uint8Array }
         prefix: key.slice(0, SHOWN_FIRST),
         suffix: key.slice(-SHOWN_LAST),
         hash,
-        sealed: seal(key, hash),
+        // A sealed key moved to another row does not open there.
+        sealed: sealing.seal(key, hash),
       };
     },
 
     /** The key itself. Throws when it was sealed under another secret or for another row. */
-    open(sealed: string, hash: string): string {
-      const bytes = Buffer.from(sealed, 'base64url');
-      const tagAt = bytes.length - TAG_BYTES;
-      const decipher = createDecipheriv(CIPHER, sealingKey, bytes.subarray(0, NONCE_BYTES))
-        .setAAD(Buffer.from(hash))
-        .setAuthTag(bytes.subarray(tagAt));
-      return (
-        decipher.update(bytes.subarray(NONCE_BYTES, tagAt), undefined, 'utf8') +
-        decipher.final('utf8')
-      );
-    },
+    open: (sealed: string, hash: string): string => sealing.open(sealed, hash),
   };
 }
 

@@ -9,14 +9,15 @@ import {
   sha256Hex,
 } from '#shared/signing/canonical-request.ts';
 import { createSigner, type Signer, toHex } from '#shared/signing/sr25519.ts';
+import { createTestDatabase } from '../../../test/fakes/central-database.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { type ApiKeys, createApiKeys } from '../api-keys/api-key.service.ts';
-import { openCentralDatabase } from '../db/database.ts';
 import type { Database } from '../db/tables.ts';
 import { createApiKeySecrets } from './api-key-secret.ts';
 import { installAuthentication } from './authenticate.ts';
 import { actorOf, providerOf, userIfAny, userOf, validatorOf } from './identity.ts';
 import { createSessions, type Sessions } from './session.ts';
+import { createStreamTickets } from './stream-ticket.ts';
 import { createUserCredentials } from './user-credentials.ts';
 import { createValidatorSignatures } from './validator-signature.ts';
 
@@ -34,7 +35,7 @@ let server: HttpServer;
 
 beforeEach(async () => {
   clock = createManualClock();
-  db = await openCentralDatabase(':memory:');
+  db = await createTestDatabase();
   sessions = createSessions({ clock, random: systemRandom, secret });
   const log = createLog({ name: 'test', level: 'silent' });
   const validators = createValidatorSignatures({
@@ -49,7 +50,8 @@ beforeEach(async () => {
   const users = createUserCredentials({ db, sessions, apiKeys });
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });
-  installAuthentication(server, { db, sessions, users, validators });
+  const tickets = createStreamTickets({ clock, random });
+  installAuthentication(server, { db, sessions, users, validators, tickets });
   server.get('/portal', { config: { auth: 'portal' } }, async (request) => ({
     hotkey: providerOf(request).hotkey,
   }));

@@ -7,6 +7,7 @@ import type { Database } from '../db/tables.ts';
 import type { AuthRule, Identity, PortalIdentity } from './identity.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';
+import type { StreamTickets } from './stream-ticket.ts';
 import { bearerToken, type UserCredentials } from './user-credentials.ts';
 import type { ValidatorSignatures } from './validator-signature.ts';
 
@@ -15,6 +16,7 @@ export type AuthenticationDeps = {
   sessions: Sessions;
   users: UserCredentials;
   validators: ValidatorSignatures;
+  tickets: StreamTickets;
 };
 
 /** Clients map 419 to "expired, log in again" and 401 to "invalid" (contract 10). */
@@ -23,6 +25,7 @@ const PORTAL_TOKEN_EXPIRED = 419;
 /** Guards every route registered afterwards; one that states no rule is refused at registration. */
 export function installAuthentication(server: HttpServer, deps: AuthenticationDeps): void {
   server.decorateRequest('identity', null);
+  server.decorateRequest('credential', null);
   server.addHook('onRoute', (route) => {
     if (route.config?.auth === undefined) {
       throw new Error(`${String(route.method)} ${route.url} states no config.auth`);
@@ -44,7 +47,7 @@ function identify(
     case 'none':
       return userIfValid(request, deps);
     case 'user':
-      return deps.users.identify(request);
+      return byHeadersOrTicket(request, deps);
     case 'session':
       return sessionOnly(request, deps);
     case 'portal':
@@ -52,6 +55,13 @@ function identify(
     case 'validator':
       return deps.validators.identify(request);
   }
+}
+
+/** A ticket stands for the headers of the request that asked for it. */
+function byHeadersOrTicket(request: FastifyRequest, deps: AuthenticationDeps) {
+  const credential = deps.tickets.redeem(request) ?? request.headers;
+  request.credential = credential;
+  return deps.users.identify({ headers: credential });
 }
 
 /** Only refusals count as "no credential": a failing database is still an error. */

@@ -2,7 +2,15 @@
 import { hkdfSync } from 'node:crypto';
 
 /** What keys are derived for; a purpose's text never changes, or everything made with it is lost. */
-export type KeyPurpose = 'session-token' | 'api-key-sealing';
+export type KeyPurpose =
+  | 'session-token'
+  | 'api-key-sealing'
+  | 'notebook-token'
+  | 'mail-sealing'
+  | 'chat-link-sealing'
+  | 'email-hash'
+  | 'object-address'
+  | 'docker-credential-sealing';
 
 const KEY_BYTES = 32;
 

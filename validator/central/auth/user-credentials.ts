@@ -1,5 +1,5 @@
 /** Who an account's request comes from: API key and session token side by side (contract 2.1). */
-import type { FastifyRequest } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '#shared/errors.ts';
 import type { ApiKeys } from '../api-keys/api-key.service.ts';
 import type { Database } from '../db/tables.ts';
@@ -9,6 +9,8 @@ import { clientVersionOf, sourceOf } from './request-source.ts';
 import type { Sessions } from './session.ts';
 
 type Credential = UserIdentity['credential'];
+/** Whatever carries them. */
+type Credentials = { headers: IncomingHttpHeaders };
 type Proven = { accountId: string; credential: Credential };
 
 export type UserCredentials = ReturnType<typeof createUserCredentials>;
@@ -38,7 +40,7 @@ export function createUserCredentials(deps: {
 
   return {
     /** Throws `unauthorized` or `api_key_inactive`. */
-    async identify(request: FastifyRequest): Promise<UserIdentity> {
+    async identify(request: Credentials): Promise<UserIdentity> {
       const { headers } = request;
       const key = apiKeyHeader(request);
       const token = bearerToken(request);
@@ -59,13 +61,13 @@ export function createUserCredentials(deps: {
   };
 }
 
-function apiKeyHeader(request: FastifyRequest): string | null {
+function apiKeyHeader(request: Credentials): string | null {
   const given = request.headers['x-api-key'];
   return typeof given === 'string' && given !== '' ? given : null;
 }
 
 /** What follows `Authorization: Bearer`, well formed or not; other schemes and nothing count as no credential. */
-export function bearerToken(request: FastifyRequest): string | null {
+export function bearerToken(request: Credentials): string | null {
   const [, rest = ''] = /^bearer\s(.*)$/i.exec(request.headers.authorization ?? '') ?? [];
   const token = rest.trim();
   return token === '' ? null : token;

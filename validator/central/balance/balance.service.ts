@@ -5,7 +5,14 @@
 import { ApiError } from '#shared/errors.ts';
 import { costMicroCeil, formatUsdCeil, formatUsdFloor } from '#shared/money.ts';
 import type { Db } from '../db/tables.ts';
-import { heldBy, hourlyBurnOf, postedOf } from './balance.store.ts';
+import {
+  addToBalance,
+  claimAddressCredit,
+  claimSignupCredit,
+  heldBy,
+  hourlyBurnOf,
+  postedOf,
+} from './balance.store.ts';
 
 /** The runtime that a balance must cover when a pod is rented (specification, Authentication 8). */
 const FLOOR_MS = 900_000;
@@ -16,13 +23,26 @@ export type Balance = { posted: number; held: number; burnPerHour: number };
 
 /** 403 `account_balance_invalid` when the figures are no usable numbers. */
 export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
-  const posted = await postedOf(db, accountId);
-  const held = await heldBy(db, accountId);
-  const burnPerHour = await hourlyBurnOf(db, accountId);
+  const posted = await readable(postedOf(db, accountId));
+  const held = await readable(heldBy(db, accountId));
+  const burnPerHour = await readable(hourlyBurnOf(db, accountId));
   if (posted === undefined || ![posted, held, burnPerHour].every(Number.isSafeInteger)) {
-    throw new ApiError('account_balance_invalid', 'The balance of this account cannot be read');
+    throw unreadable();
   }
   return { posted, held, burnPerHour };
+}
+
+/** Both engines refuse a whole number beyond the safe range with a RangeError. */
+async function readable<T>(reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    throw error instanceof RangeError ? unreadable() : error;
+  }
+}
+
+function unreadable(): ApiError {
+  return new ApiError('account_balance_invalid', 'The balance of this account cannot be read');
 }
 
 /** What must be available to rent `gpus` at this price: 15 minutes, rounded up. */
@@ -47,4 +67,22 @@ export async function requireFloor(
     `Insufficient balance. This node costs ${hourly}/hour, so renting it requires at least ` +
       `${formatUsdCeil(floor)} (15 minutes of runtime). Your balance is ${formatUsdFloor(Math.max(0, available))}.`,
   );
+}
+
+export type SignupCredit = {
+  accountId: string;
+  /** Of the verified address: one that had a credit gets no second one under a new account. */
+  addressHash: string;
+  amountUusd: number;
+  nowMs: number;
+};
+
+/** Grants the sign-up credit once per account and once per address; returns the micro-dollars granted. */
+export async function grantSignupCredit(tx: Db, credit: SignupCredit): Promise<number> {
+  const { accountId, addressHash, amountUusd, nowMs } = credit;
+  if (amountUusd <= 0) return 0;
+  if (!(await claimSignupCredit(tx, accountId, nowMs))) return 0;
+  if (!(await claimAddressCredit(tx, addressHash, nowMs))) return 0;
+  await addToBalance(tx, accountId, amountUusd);
+  return amountUusd;
 }

@@ -34,3 +34,41 @@ export async function hourlyBurnOf(db: Db, accountId: string): Promise<number> {
     .executeTakeFirstOrThrow();
   return row.burn;
 }
+
+/** Notes that the account's sign-up credit is granted; false when it was before. */
+export async function claimSignupCredit(
+  db: Db,
+  accountId: string,
+  nowMs: number,
+): Promise<boolean> {
+  const done = await db
+    .updateTable('accounts')
+    .set({ signup_credit_at: nowMs })
+    .where('id', '=', accountId)
+    .where('signup_credit_at', 'is', null)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Notes that an address had its sign-up credit; false when it had it before, under whatever account. */
+export async function claimAddressCredit(
+  db: Db,
+  emailHash: string,
+  nowMs: number,
+): Promise<boolean> {
+  const done = await db
+    .insertInto('signup_credits')
+    .values({ email_hash: emailHash, granted_at: nowMs })
+    .onConflict((conflict) => conflict.column('email_hash').doNothing())
+    .executeTakeFirst();
+  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** Adds to the posted balance. */
+export async function addToBalance(db: Db, accountId: string, amountUusd: number): Promise<void> {
+  await db
+    .updateTable('accounts')
+    .set((eb) => ({ balance_uusd: eb('balance_uusd', '+', amountUusd) }))
+    .where('id', '=', accountId)
+    .execute();
+}

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
-import { openCentralDatabase } from './database.ts';
+import { createTestDatabase } from '../../../test/fakes/central-database.ts';
+import { isUniqueViolation } from './engine.ts';
 
 it('creates every table once and keeps what a rolled-back transaction would have changed', async () => {
-  const db = await openCentralDatabase(':memory:');
+  const db = await createTestDatabase();
   const nonce = { hotkey: 'h', message: 'm', expires_at: 1 };
   await expect(
     db.transaction().execute(async (tx) => {
@@ -12,6 +13,8 @@ it('creates every table once and keeps what a rolled-back transaction would have
   ).rejects.toThrow('undo');
   expect(await db.selectFrom('login_nonces').selectAll().execute()).toEqual([]);
   await db.insertInto('login_nonces').values(nonce).execute();
-  await expect(db.insertInto('login_nonces').values(nonce).execute()).rejects.toThrow(/UNIQUE/);
+  await expect(db.insertInto('login_nonces').values(nonce).execute()).rejects.toSatisfy(
+    isUniqueViolation,
+  );
   await db.destroy();
 });

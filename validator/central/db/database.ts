@@ -1,22 +1,67 @@
 /** Opens the central API's database and brings its schema up to date. */
-import { Kysely, sql } from 'kysely';
+import { type Dialect, Kysely, sql } from 'kysely';
+import { ConfigError } from '#shared/config.ts';
+import { isPostgres } from './engine.ts';
 import { foundation } from './migrations/0001-foundation.ts';
+import { notebooks } from './migrations/0002-notebooks.ts';
+import { podChanges } from './migrations/0003-pod-changes.ts';
+import { dockerCredentials } from './migrations/0004-docker-credentials.ts';
+import { processes } from './migrations/0005-processes.ts';
+import { accountsWhole } from './migrations/0006-accounts.ts';
+import { marketFigures } from './migrations/0007-market-figures.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
-import { SQLITE_WORDS, type SqlWords } from './sql-words.ts';
+import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
 /** In order; the position counts as the schema's number. Forward only. */
-const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [foundation];
+const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
+  foundation,
+  notebooks,
+  podChanges,
+  dockerCredentials,
+  processes,
+  accountsWhole,
+  marketFigures,
+];
 
-/** `path` is a SQLite file or `:memory:`. The caller ends it with `destroy()`. */
-export async function openCentralDatabase(path: string): Promise<Database> {
-  const db = new Kysely<Tables>({ dialect: nodeSqliteDialect(path) });
-  await migrate(db, SQLITE_WORDS);
-  return db;
+/** Any constant that nobody else takes: processes that start together migrate one after the other. */
+const MIGRATION_LOCK = 7_306_913;
+
+/**
+ * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller ends it with `destroy()`.
+ * Rejects with ConfigError when a PostgreSQL server cannot be used.
+ */
+export async function openCentralDatabase(target: string): Promise<Database> {
+  const db = new Kysely<Tables>({ dialect: await dialectOf(target) });
+  try {
+    await migrate(db);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
 }
 
-async function migrate(db: Database, words: SqlWords): Promise<void> {
+/** Whether `target` names a PostgreSQL server rather than a file. */
+export function isPostgresAddress(target: string): boolean {
+  return /^postgres(?:ql)?:/i.test(target);
+}
+
+async function dialectOf(target: string): Promise<Dialect> {
+  if (!isPostgresAddress(target)) {
+    // Not named in full: a mistyped address may hold a password.
+    const [scheme] = /^[a-z][a-z0-9+.-]*:(?=\/\/)/i.exec(target) ?? [];
+    if (scheme === undefined) return nodeSqliteDialect(target);
+    throw new ConfigError(`CENTRAL_DATABASE: ${scheme}// is not supported, postgres:// is`);
+  }
+  const { postgresDialect } = await import('./postgres.ts');
+  return postgresDialect(target);
+}
+
+async function migrate(db: Database): Promise<void> {
+  const words = isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS;
   await db.transaction().execute(async (tx) => {
+    if (isPostgres(tx)) await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
     await sql
       .raw(
         `create table if not exists meta (name text primary key, value text not null) ${words.tableEnd}`,

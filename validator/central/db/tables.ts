@@ -19,6 +19,75 @@ export type AccountsTable = Stamped & {
   balance_uusd: number;
   default_template_id: string | null;
   referral_code: string;
+  company_name: string | null;
+  avatar_url: string | null;
+  disable_incoming_connections: Generated<Flag>;
+  /** Hours after which rentals end unless they say otherwise, by source. */
+  termination_hours_json: Generated<string>;
+  /** When the sign-up credit was granted, which happens once. */
+  signup_credit_at: number | null;
+  /** The account on the chat platform; unique. */
+  chat_user_id: string | null;
+  chat_username: string | null;
+  /** Set once the account is gone; the row stays for events and money that name it. */
+  deleted_at: number | null;
+};
+
+/** Addresses that had a sign-up credit, hashed under the deployment's secret: none gets a second one. */
+export type SignupCreditsTable = { email_hash: string; granted_at: number };
+
+/** Single-use tokens that were mailed; a used one is deleted. */
+export type AccountTokensTable = {
+  /** SHA-256 hex. */
+  token_hash: string;
+  account_id: string;
+  purpose: 'verify-email' | 'reset-password';
+  /** Where it was sent: it proves this address and no later one. */
+  email_norm: string;
+  created_at: number;
+  expires_at: number;
+};
+
+export type MailsTable = Stamped & {
+  id: string;
+  account_id: string;
+  /** Unique: what happened once is mailed once. */
+  dedupe_key: string;
+  kind: string;
+  to_address: string;
+  /** Subject and bodies, sealed because they hold tokens; empty once nobody needs them. */
+  sealed: string;
+  /** `kept`: nothing sends mails here, it is read in the outbox. */
+  state: 'kept' | 'waiting' | 'sent' | 'failed' | 'expired';
+  due_at: number;
+  /** What it says has no use from then on. */
+  useful_until: number;
+  attempts: number;
+  last_error: string | null;
+};
+
+/** One row per signed upload address. */
+export type UploadsTable = {
+  object_key: string;
+  account_id: string;
+  purpose: 'avatar' | 'feedback' | 'template_readme';
+  content_type: string;
+  size_bytes: number;
+  created_at: number;
+  /** Of the address. */
+  expires_at: number;
+  /** Null until it was used; stays null where the object store is another's. */
+  stored_at: number | null;
+};
+
+/** Links to the chat platform that were begun; a used one is deleted. */
+export type ChatLinkStatesTable = {
+  state_hash: string;
+  account_id: string;
+  /** The PKCE verifier, sealed. */
+  verifier_sealed: string;
+  created_at: number;
+  expires_at: number;
 };
 
 /** Revocable sessions; the JWT carries the id. */
@@ -58,6 +127,17 @@ export type SshKeysTable = Stamped & {
   fingerprint: string;
 };
 
+/** Logins for image registries. */
+export type DockerCredentialsTable = Stamped & {
+  id: string;
+  account_id: string;
+  /** Empty: none was given. */
+  name: string;
+  docker_username: string;
+  /** AES-256-GCM of the password under the deployment's secret. */
+  password_sealed: string;
+};
+
 export type TemplatesTable = Stamped & {
   id: string;
   /** Null: official. */
@@ -68,6 +148,8 @@ export type TemplatesTable = Stamped & {
   docker_image_tag: string;
   docker_image_digest: string;
   docker_image_size: number | null;
+  /** Of the template's owner. */
+  docker_credential_id: string | null;
   category: string;
   status: string;
   is_private: Flag;
@@ -97,36 +179,55 @@ export type ProvidersTable = Stamped & {
 /** Single use of signed portal log-ins. */
 export type LoginNoncesTable = { hotkey: string; message: string; expires_at: number };
 
-export type ExecutorsTable = Stamped & {
-  id: string;
-  provider_id: string;
-  ip_address: string;
-  port: number;
-  /** As the provider said when adding it. */
-  gpu_type: string;
-  gpu_count: number;
-  price_uusd_per_gpu_hour: number;
-  min_gpu_count: number | null;
-  collateral_deposited: Flag;
-  lat: number | null;
-  lon: number | null;
-  location_json: string | null;
-  state: 'queued' | 'verified' | 'failed' | 'removed';
-  paused: Flag;
-  /** Of the last verdict; null before the first. */
-  validator_hotkey: string | null;
-  verdict_at: number | null;
-  checks_json: string;
-  /** Full GPU name as measured; null before the first verified verdict. */
-  machine_name: string | null;
-  driver_version: string | null;
-  /** The Inventory of the last verdict that had one. */
-  inventory_json: string | null;
-  simulated: Flag;
-  first_verified_at: number | null;
-  /** When the agent last answered. */
-  last_seen_at: number | null;
-  removed_at: number | null;
+export type ExecutorsTable = Stamped &
+  MeasuredFigures & {
+    id: string;
+    provider_id: string;
+    ip_address: string;
+    port: number;
+    /** As the provider said when adding it. */
+    gpu_type: string;
+    gpu_count: number;
+    price_uusd_per_gpu_hour: number;
+    min_gpu_count: number | null;
+    collateral_deposited: Flag;
+    lat: number | null;
+    lon: number | null;
+    location_json: string | null;
+    state: 'queued' | 'verified' | 'failed' | 'removed';
+    paused: Flag;
+    /** Of the last verdict; null before the first. */
+    validator_hotkey: string | null;
+    verdict_at: number | null;
+    checks_json: string;
+    /** Full GPU name as measured; null before the first verified verdict. */
+    machine_name: string | null;
+    driver_version: string | null;
+    /** The Inventory of the last verdict that had one. */
+    inventory_json: string | null;
+    simulated: Flag;
+    first_verified_at: number | null;
+    /** When the agent last answered. */
+    last_seen_at: number | null;
+    removed_at: number | null;
+    /** Its GPU slots, and those that no pod holds; counted in gpu-slot.store.ts. */
+    slots_total: number;
+    slots_free: number;
+  };
+
+/** Out of `inventory_json`, for searches; null where nothing was measured (executors/measured-figures.ts). */
+export type MeasuredFigures = {
+  /** Of the card that has least. */
+  gpu_memory_mib: number | null;
+  cpu_cores: number | null;
+  memory_kib: number | null;
+  disk_free_kib: number | null;
+  ports_free: number | null;
+  sysbox_runtime: Flag | null;
+  /** Whether its engine hands out single GPUs. */
+  can_split: Flag | null;
+  /** Whether NVLink joins every two of its cards. */
+  nvlink: Flag | null;
 };
 
 /** One row per GPU of an executor: `pod_id` is the guard against renting a GPU twice. */
@@ -141,9 +242,12 @@ export type PodsTable = Stamped & {
   id: string;
   account_id: string;
   executor_id: string;
+  /** Empty for a pod that was rented by a Dockerfile. */
   template_id: string;
-  /** The template as it was when rented. */
+  /** The template as it was when rented or last changed to. */
   template_json: string;
+  /** `updated_at` of the template that was last changed to, with or without success; null before. */
+  template_tried_at: number | null;
   pod_name: string;
   gpu_count: number;
   price_uusd_per_gpu_hour: number;
@@ -156,6 +260,8 @@ export type PodsTable = Stamped & {
   /** The spec that the agent is to run; the row is its own outbox. */
   generation: number;
   spec_json: string;
+  /** While a change is under way: what to return to if its node undoes it (pods/pod-change.ts). */
+  previous_json: string | null;
   /** Last generation that the agent acknowledged. */
   acknowledged_generation: number;
   reboots_requested: number;
@@ -165,15 +271,31 @@ export type PodsTable = Stamped & {
   source: string;
   client_version: string | null;
   created_by_api_key_id: string | null;
+  /** What its image is pulled with. */
+  docker_credential_id: string | null;
   is_favorite: Flag;
   removal_at: number | null;
   termination_hours: number | null;
+  /** Kept for the renter; nothing is metered yet. */
+  max_spend_uusd: number | null;
+  idle_shutdown_minutes: number | null;
   first_running_at: number | null;
   /** When the agent last reported this pod. */
   seen_at: number | null;
   delete_requested_at: number | null;
   /** Set once nothing of it is left on the node. */
   ended_at: number | null;
+  /** Asked for with the rental. */
+  enable_jupyter: Flag;
+  /** Where a notebook server is wanted inside the pod; null: none is. */
+  jupyter_port: number | null;
+  /** How often one was asked for; the node is told so, and each has its own token. */
+  jupyter_requests: number;
+  /** Null until it is known. */
+  jupyter_status: 'SUCCESS' | 'FAILED' | null;
+  jupyter_error: string | null;
+  /** Where its pages begin. */
+  jupyter_path: string | null;
 };
 
 export type EventsTable = {
@@ -201,11 +323,26 @@ export type IdempotencyTable = {
   key: string;
   fingerprint: string;
   state: 'running' | 'finished';
-  /** The process that holds a running claim; claims of dead processes are dropped at start. */
+  /** The process that holds a running claim; that of a dead one is anybody's. */
   boot_id: string;
   status: number | null;
   body: string | null;
   created_at: number;
+};
+
+/** One row per living process of the central API (processes/process.service.ts). */
+export type CentralProcessesTable = { boot_id: string; beat_at: number };
+
+/** Executors with pods, when each is due and whose turn it is; used where processes share the work. */
+export type SyncTurnsTable = {
+  executor_id: string;
+  due_at: number;
+  /** Passes in a row without an answer. */
+  failures: number;
+  /** Woken during a turn: due again right after it. */
+  woken: Flag;
+  /** The process whose turn it is; null when it is nobody's. */
+  boot_id: string | null;
 };
 
 export type MetaTable = { name: string; value: string };
@@ -216,6 +353,7 @@ export type Tables = {
   sessions: SessionsTable;
   api_keys: ApiKeysTable;
   ssh_keys: SshKeysTable;
+  docker_credentials: DockerCredentialsTable;
   templates: TemplatesTable;
   providers: ProvidersTable;
   login_nonces: LoginNoncesTable;
@@ -224,6 +362,13 @@ export type Tables = {
   pods: PodsTable;
   events: EventsTable;
   idempotency: IdempotencyTable;
+  signup_credits: SignupCreditsTable;
+  account_tokens: AccountTokensTable;
+  mails: MailsTable;
+  uploads: UploadsTable;
+  chat_link_states: ChatLinkStatesTable;
+  central_processes: CentralProcessesTable;
+  sync_turns: SyncTurnsTable;
 };
 
 /** What every store function takes first: the database, or the transaction it runs in. */
@@ -233,10 +378,13 @@ export type Database = Kysely<Tables>;
 export type Account = Selectable<AccountsTable>;
 export type ApiKey = Selectable<ApiKeysTable>;
 export type SshKey = Selectable<SshKeysTable>;
+export type DockerCredential = Selectable<DockerCredentialsTable>;
 export type Template = Selectable<TemplatesTable>;
 export type Provider = Selectable<ProvidersTable>;
 export type Executor = Selectable<ExecutorsTable>;
 export type GpuSlot = Selectable<GpuSlotsTable>;
 export type Pod = Selectable<PodsTable>;
 export type EventRow = Selectable<EventsTable>;
+export type MailRow = Selectable<MailsTable>;
+export type Upload = Selectable<UploadsTable>;
 export type NewEvent = Insertable<EventsTable>;

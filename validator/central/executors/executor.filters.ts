@@ -4,7 +4,7 @@ import { microToUsd } from '#shared/money.ts';
 import { distanceMiles } from './distance.ts';
 import { machineNameOf } from './executor.row.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './executor.schemas.ts';
-import type { ExecutorEntry } from './executor.store.ts';
+import type { MarketNode } from './market.store.ts';
 
 /** What a node filter looks at: a free node, or the node under a pod. */
 export type FilterSubject = {
@@ -62,17 +62,20 @@ export function funnelText(funnel: Funnel): string {
 }
 
 /** The filters that only a free node has. */
-export function marketPredicates(query: ExecutorListQuery): Predicate<ExecutorEntry>[] {
-  const predicates: Predicate<ExecutorEntry>[] = [];
-  // No node reports its speed or its links yet, and a figure that is not reported fails its floor.
+export function marketPredicates(query: ExecutorListQuery): Predicate<MarketNode>[] {
+  const predicates: Predicate<MarketNode>[] = [];
+  // No node reports its speed yet, and a figure that is not reported fails its floor.
   const { min_download_mbps: floor } = query;
   if (floor !== undefined) predicates.push({ name: 'min_download_mbps', keep: () => floor === 0 });
-  if (query.nvlink === true) predicates.push({ name: 'nvlink', keep: () => false });
+  const { nvlink } = query;
+  if (nvlink !== undefined) {
+    predicates.push({ name: 'nvlink', keep: (node) => (node.nvlink === 1) === nvlink });
+  }
   return predicates;
 }
 
 /** A free node as filters see it: counts are of free GPUs. */
-export function marketSubject(executor: ExecutorEntry): FilterSubject {
+export function marketSubject(executor: MarketNode): FilterSubject {
   return {
     machineName: machineNameOf(executor),
     pricePerGpu: microToUsd(executor.price_uusd_per_gpu_hour),
@@ -111,7 +114,8 @@ function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
   return predicates;
 }
 
-function listOf(text: string): string[] {
+/** The names of a comma list. */
+export function listOf(text: string): string[] {
   return text.split(',').map((name) => name.trim());
 }
 

@@ -4,6 +4,7 @@ import {
   DEFAULT_TEMPLATE,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
+import { testInventory } from '../../../test/fixtures/host-inventory.ts';
 
 let market: TestMarket;
 
@@ -97,6 +98,31 @@ describe('the list of free nodes', () => {
     expect((await market.call('GET', '/executors', { headers: { 'x-api-key': 'x' } })).status).toBe(
       200,
     );
+  });
+});
+
+it('tells what joins the cards of a node, and finds nodes by it', async () => {
+  const joined = await market.addNode();
+  const inventory = testInventory(joined.id, { collectedMs: market.clock.now() });
+  const gpus = inventory.gpu.devices.map(({ uuid }, row) => ({
+    ...{ uuid, numa_node: 0, cpus: null },
+    links: row === 0 ? ['X', 'NV18'] : ['NV18', 'X'],
+  }));
+  const gpu = { ...inventory.gpu, topology: { gpus } };
+  await market.report(joined, { inventory: { ...inventory, gpu } });
+  const silent = await market.verifiedNode();
+  expect(await idsOf('nvlink=true')).toEqual([joined.id]);
+  expect(await idsOf('nvlink=false')).toEqual([silent.id]);
+  const rows = (await market.call('GET', '/executors')).body;
+  expect(rows.find((row: { id: string }) => row.id === joined.id)).toMatchObject({
+    nvlink: true,
+    interconnect: 'NVLink',
+    specs: { interconnect: { nvlink: true, nvlink_links: 18, gpu_pairs: 1, nvlink_pairs: 1 } },
+  });
+  expect(rows.find((row: { id: string }) => row.id === silent.id)).toMatchObject({
+    nvlink: null,
+    interconnect: null,
+    specs: { interconnect: null },
   });
 });
 

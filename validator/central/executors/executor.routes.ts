@@ -41,7 +41,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
   api.get(
     '/executors',
     {
-      config,
+      config: { ...config, declaresSecurity: true },
       schema: {
         tags,
         querystring: ExecutorListQuery,

@@ -5,6 +5,7 @@ import { microToUsd } from '#shared/money.ts';
 import type { ExecutorDetailResponse, ExecutorLocation } from './executor.schemas.ts';
 import type { ExecutorEntry } from './executor.store.ts';
 import { huidOf } from './huid.ts';
+import { interconnectName, interconnectOf } from './interconnect.ts';
 import { cudaVersionNumber, specsOf } from './specs.ts';
 
 const MINUTE_MS = 60_000;
@@ -18,17 +19,26 @@ export function inventoryOf(executor: { inventory_json: string | null }): Invent
 }
 
 /** GPUs of the node: as measured, or as its provider says while nothing was measured. */
-export function gpuTotalOf(executor: ExecutorEntry): number {
+export function gpuTotalOf(executor: Pick<ExecutorEntry, 'slots_total' | 'gpu_count'>): number {
   return executor.slots_total > 0 ? executor.slots_total : executor.gpu_count;
 }
 
 /** The smallest count it rents; without a minimum only the whole node. */
-export function minimumGpusOf(executor: ExecutorEntry): number {
+export function minimumGpusOf(
+  executor: Pick<ExecutorEntry, 'slots_total' | 'gpu_count' | 'min_gpu_count'>,
+): number {
   return executor.min_gpu_count ?? gpuTotalOf(executor);
 }
 
+/** Whether enough GPUs are free for at least one rental. */
+export function hasRoom(
+  executor: Pick<ExecutorEntry, 'slots_total' | 'slots_free' | 'gpu_count' | 'min_gpu_count'>,
+): boolean {
+  return executor.slots_free >= 1 && executor.slots_free >= minimumGpusOf(executor);
+}
+
 /** Full GPU name as measured, else as its provider says. */
-export function machineNameOf(executor: ExecutorEntry): string {
+export function machineNameOf(executor: Pick<ExecutorEntry, 'machine_name' | 'gpu_type'>): string {
   return executor.machine_name ?? executor.gpu_type;
 }
 
@@ -39,7 +49,9 @@ export function uptimeMinutesOf(executor: ExecutorEntry, nowMs: number): number 
 }
 
 /** Where it stands; every member is null when nobody told. */
-export function locationOf(executor: ExecutorEntry): ExecutorLocation {
+export function locationOf(
+  executor: Pick<ExecutorEntry, 'location_json' | 'lat' | 'lon'>,
+): ExecutorLocation {
   const known =
     executor.location_json === null
       ? {}
@@ -102,8 +114,8 @@ export function executorRow(executor: ExecutorEntry, options: RowOptions): Execu
     price_change_effective_date: null,
     ...(options.personal ? { is_bookmarked: false, machine_request_id: null } : {}),
     notice_period: null,
-    nvlink: null,
-    interconnect: null,
+    nvlink: executor.nvlink === null ? null : executor.nvlink === 1,
+    interconnect: interconnectName(interconnectOf(inventory?.gpu.topology ?? null)),
     p2p: null,
     simulated: executor.simulated === 1,
   };

@@ -3,31 +3,37 @@ import type { Inventory } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Database, Db } from '../db/tables.ts';
+import type { Funnel } from './executor.filters.ts';
+import { executorRow, gpuTotalOf, hasRoom, inventoryOf, minimumGpusOf } from './executor.row.ts';
 import {
-  assertPlace,
-  type Funnel,
-  filterNodes,
-  marketPredicates,
-  marketSubject,
-} from './executor.filters.ts';
-import { executorRow, gpuTotalOf, minimumGpusOf } from './executor.row.ts';
-import type {
-  ExecutorDetailResponse,
-  ExecutorListQuery,
-  RentabilityResponse,
+  type ExecutorDetailResponse,
+  type ExecutorListQuery,
+  MAX_PAGE_SIZE,
+  type RentabilityResponse,
 } from './executor.schemas.ts';
 import {
   countPresent,
   type ExecutorEntry,
   findExecutor,
-  listOffered,
+  findExecutors,
   updateExecutor,
 } from './executor.store.ts';
-import { dropFreeSlots, freeSlotsOf, insertSlots, listSlots, takeSlots } from './gpu-slot.store.ts';
+import { chooseGpus } from './gpu-selection.ts';
+import {
+  dropFreeSlots,
+  freeSlotsOf,
+  insertSlots,
+  listSlots,
+  lockSlots,
+  takeSlots,
+} from './gpu-slot.store.ts';
 import { freeSlotsFor } from './gpu-slots.ts';
+import { countRentable, searchMarket } from './market-search.ts';
 
+export { hasRoom } from './executor.row.ts';
 export type { ExecutorEntry } from './executor.store.ts';
 export {
+  countPresent,
   findExecutor,
   findExecutorAt,
   findExecutors,
@@ -37,11 +43,10 @@ export {
   pageOfProvider,
   updateExecutor,
 } from './executor.store.ts';
+export { findOnMarket, listMarket, type MarketNode } from './market.store.ts';
 
 /** `last_seen_at` is written at most this often. */
 const SEEN_RESOLUTION_MS = 10_000;
-/** For a `page` without `size`. */
-const DEFAULT_PAGE_SIZE = 100;
 
 /** The executor unless it left the marketplace or never was there. */
 export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry> {
@@ -52,20 +57,20 @@ export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry
   return executor;
 }
 
-/** Whether enough GPUs are free for at least one rental. */
-export function hasRoom(executor: ExecutorEntry): boolean {
-  return executor.slots_free >= 1 && executor.slots_free >= minimumGpusOf(executor);
-}
-
-/** Gives `count` GPUs to the pod, lowest index first; their UUIDs. 400 `node_unavailable` when they are gone. */
+/** Gives the pod `count` GPUs that suit each other; their UUIDs. 400 `node_unavailable` when they are gone. */
 export async function reserveGpus(
   tx: Db,
-  executorId: string,
+  executor: ExecutorEntry,
   count: number,
   podId: string,
 ): Promise<string[]> {
+  const { id: executorId } = executor;
   const free = (await listSlots(tx, executorId)).filter((slot) => slot.pod_id === null);
-  const chosen = free.slice(0, count);
+  const gpu = inventoryOf(executor)?.gpu;
+  const cards = new Map(gpu?.devices.map(({ uuid, mig }) => [uuid, mig?.parent_uuid ?? uuid]));
+  const known = free.map(({ gpu_uuid: uuid }) => ({ uuid, card: cards.get(uuid) ?? uuid }));
+  const uuids = chooseGpus(count, known, gpu?.topology ?? null);
+  const chosen = free.filter((slot) => uuids.includes(slot.gpu_uuid));
   const taken = await takeSlots(
     tx,
     executorId,
@@ -89,7 +94,7 @@ export async function followInventory(
   executorId: string,
   inventory: Inventory,
 ): Promise<void> {
-  const held = (await listSlots(tx, executorId)).filter((slot) => slot.pod_id !== null);
+  const held = (await lockSlots(tx, executorId)).filter((slot) => slot.pod_id !== null);
   await dropFreeSlots(tx, executorId);
   await insertSlots(tx, freeSlotsFor(executorId, held, inventory.gpu.devices));
 }
@@ -149,14 +154,14 @@ export function createExecutors({ db, clock }: { db: Database; clock: Clock }) {
       query: ExecutorListQuery,
       personal: boolean,
     ): Promise<{ rows: ExecutorDetailResponse[]; funnel: Funnel }> {
-      assertPlace(query);
-      const offered = (await listOffered(db)).filter(hasRoom);
-      const { items, funnel } = filterNodes(offered, marketSubject, query, marketPredicates(query));
+      const { ids, funnel } = await searchMarket(db, query);
       const options = { nowMs: clock.now(), summary: query.view === 'summary', personal };
-      return { rows: pageOf(items, query).map((item) => executorRow(item, options)), funnel };
+      const entries = new Map((await findAll(db, ids)).map((entry) => [entry.id, entry]));
+      const rows = ids.flatMap((id) => entries.get(id) ?? []);
+      return { rows: rows.map((entry) => executorRow(entry, options)), funnel };
     },
 
-    count: async () => (await listOffered(db)).filter(hasRoom).length,
+    count: () => countRentable(db),
     totalCount: () => countPresent(db),
 
     async rentability(id: string): Promise<RentabilityResponse> {
@@ -172,9 +177,11 @@ export function createExecutors({ db, clock }: { db: Database; clock: Clock }) {
   };
 }
 
-function pageOf<T>(items: readonly T[], { page, size }: ExecutorListQuery): readonly T[] {
-  if (page === undefined && size === undefined) return items;
-  const length = size ?? DEFAULT_PAGE_SIZE;
-  const from = ((page ?? 1) - 1) * length;
-  return items.slice(from, from + length);
+/** Statements take a limited number of parameters. */
+async function findAll(db: Db, ids: readonly string[]): Promise<ExecutorEntry[]> {
+  const found: ExecutorEntry[] = [];
+  for (let from = 0; from < ids.length; from += MAX_PAGE_SIZE) {
+    found.push(...(await findExecutors(db, ids.slice(from, from + MAX_PAGE_SIZE))));
+  }
+  return found;
 }

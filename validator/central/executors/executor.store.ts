@@ -1,5 +1,5 @@
-/** All queries on executors. A listing joins the provider and counts the GPU slots. */
-import { sql, type Updateable } from 'kysely';
+/** All queries on executors. A listing joins the provider. */
+import type { Updateable } from 'kysely';
 import type { Db, Executor, ExecutorsTable } from '../db/tables.ts';
 
 /** An executor with what decides whether it is on the market. */
@@ -7,35 +7,14 @@ export type ExecutorEntry = Executor & {
   miner_hotkey: string;
   opted_in: 0 | 1;
   banned_at: number | null;
-  slots_total: number;
-  slots_free: number;
 };
 
 function entries(db: Db) {
   return db
     .selectFrom('executors')
     .innerJoin('providers', 'providers.id', 'executors.provider_id')
-    .leftJoin(
-      (from) =>
-        from
-          .selectFrom('gpu_slots')
-          .select((eb) => [
-            'executor_id',
-            eb.fn.countAll<number>().as('total'),
-            sql<number>`sum(case when pod_id is null then 1 else 0 end)`.as('free'),
-          ])
-          .groupBy('executor_id')
-          .as('slots'),
-      (join) => join.onRef('slots.executor_id', '=', 'executors.id'),
-    )
     .selectAll('executors')
-    .select([
-      'providers.hotkey as miner_hotkey',
-      'providers.opted_in',
-      'providers.banned_at',
-      sql<number>`coalesce(slots.total, 0)`.as('slots_total'),
-      sql<number>`coalesce(slots.free, 0)`.as('slots_free'),
-    ]);
+    .select(['providers.hotkey as miner_hotkey', 'providers.opted_in', 'providers.banned_at']);
 }
 
 /** In any state, removed ones included. */

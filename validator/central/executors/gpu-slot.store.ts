@@ -1,4 +1,9 @@
-/** All queries on gpu_slots: the guard against renting one GPU twice. */
+/**
+ * All queries on gpu_slots: the guard against renting one GPU twice. Whoever changes slots has locked their
+ * executor before: its row counts them.
+ */
+import { sql } from 'kysely';
+import { isPostgres } from '../db/engine.ts';
 import type { Db, GpuSlot } from '../db/tables.ts';
 
 /** By index. */
@@ -8,6 +13,17 @@ export async function listSlots(db: Db, executorId: string): Promise<GpuSlot[]> 
     .selectAll()
     .where('executor_id', '=', executorId)
     .orderBy('idx')
+    .execute();
+}
+
+/** The same, and whoever wants to change one waits until the transaction has ended. */
+export async function lockSlots(tx: Db, executorId: string): Promise<GpuSlot[]> {
+  return tx
+    .selectFrom('gpu_slots')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .orderBy('idx')
+    .$if(isPostgres(tx), (query) => query.forUpdate())
     .execute();
 }
 
@@ -26,17 +42,20 @@ export async function takeSlots(
     .where('idx', 'in', indices)
     .where('pod_id', 'is', null)
     .executeTakeFirst();
+  await countSlots(db, [executorId]);
   return Number(done.numUpdatedRows);
 }
 
 /** Frees every slot of a pod; how many there were. */
 export async function freeSlotsOf(db: Db, podId: string): Promise<number> {
-  const done = await db
+  const freed = await db
     .updateTable('gpu_slots')
     .set({ pod_id: null })
     .where('pod_id', '=', podId)
-    .executeTakeFirst();
-  return Number(done.numUpdatedRows);
+    .returning('executor_id')
+    .execute();
+  await countSlots(db, [...new Set(freed.map((slot) => slot.executor_id))]);
+  return freed.length;
 }
 
 /** Removes the slots that no pod holds. */
@@ -46,9 +65,25 @@ export async function dropFreeSlots(db: Db, executorId: string): Promise<void> {
     .where('executor_id', '=', executorId)
     .where('pod_id', 'is', null)
     .execute();
+  await countSlots(db, [executorId]);
 }
 
 /** Adds free slots. */
 export async function insertSlots(db: Db, slots: readonly GpuSlot[]): Promise<void> {
-  if (slots.length > 0) await db.insertInto('gpu_slots').values(slots).execute();
+  if (slots.length === 0) return;
+  await db.insertInto('gpu_slots').values(slots).execute();
+  await countSlots(db, [...new Set(slots.map((slot) => slot.executor_id))]);
+}
+
+async function countSlots(db: Db, executorIds: readonly string[]): Promise<void> {
+  if (executorIds.length === 0) return;
+  await db
+    .updateTable('executors')
+    .set({
+      slots_total: sql<number>`(select count(*) from gpu_slots where executor_id = executors.id)`,
+      slots_free: sql<number>`(select count(*) from gpu_slots
+        where executor_id = executors.id and pod_id is null)`,
+    })
+    .where('id', 'in', executorIds)
+    .execute();
 }

@@ -1,9 +1,10 @@
 /** Which slots an executor has after its GPUs were measured anew. Pure. */
-import type { GpuDevice } from '#shared/agent-api/inventory.ts';
+import { type GpuDevice, isRentable } from '#shared/agent-api/inventory.ts';
 import type { GpuSlot } from '../db/tables.ts';
 
 /**
- * The free slots to have beside the `held` ones, which stay as they are. A device keeps its own index
+ * The free slots to have beside the `held` ones, which stay as they are. A device that its host keeps from
+ * new pods has none. A device keeps its own index
  * where no held slot has it, else it gets the lowest one left.
  */
 export function freeSlotsFor(
@@ -13,7 +14,7 @@ export function freeSlotsFor(
 ): GpuSlot[] {
   const heldUuids = new Set(held.map((slot) => slot.gpu_uuid));
   const used = new Set(held.map((slot) => slot.idx));
-  const added = devices.filter((device) => !heldUuids.has(device.uuid));
+  const added = devices.filter((device) => isRentable(device) && !heldUuids.has(device.uuid));
   return added
     .toSorted((a, b) => a.index - b.index)
     .map((device) => {

@@ -1,6 +1,7 @@
 /** The `specs` object of a node row, from the inventory that its agent measured (contract 3.1). Pure. */
 import { z } from 'zod';
 import type { GpuDevice, Inventory } from '#shared/agent-api/inventory.ts';
+import { Interconnect, interconnectOf } from './interconnect.ts';
 import { percent, storageOf } from './storage.ts';
 
 /** Mind the units: memory and disk are KiB, GPU memory MiB. What is not measured is null, never 0. */
@@ -52,7 +53,7 @@ export const ExecutorSpecs = z.object({
   is_spot: z.boolean(),
   location: z.null(),
   disk_health: z.null(),
-  interconnect: z.null(),
+  interconnect: Interconnect.nullable(),
 });
 export type ExecutorSpecs = z.output<typeof ExecutorSpecs>;
 
@@ -79,7 +80,7 @@ export function specsOf(inventory: Inventory): ExecutorSpecs {
     is_spot: false,
     location: null,
     disk_health: null,
-    interconnect: null,
+    interconnect: interconnectOf(gpu.topology ?? null),
   };
 }
 

@@ -1,18 +1,20 @@
 /** Which pods an account may see: a foreign one is as absent as one that is not there (contract 2.3). */
 import { naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { podStateOf } from './pod.state.ts';
 import { findPod } from './pod.store.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 
-/** The account's pod; 404 with what is left of it once it has ended or its failure was shown long enough. */
+/** The account's pod, in a transaction held until its end; 404 with what is left of it once it has ended or its failure was shown long enough. */
 export async function requireOwnPod(
   db: Db,
   accountId: string,
   id: string,
   nowMs: number,
 ): Promise<Pod> {
+  if (db.isTransaction) await lockRow(db, 'pods', id);
   const pod = await requireAnyOwnPod(db, accountId, id);
   const goneAt = pod.ended_at ?? failureShownUntil(pod);
   if (goneAt === null || goneAt > nowMs) return pod;
@@ -26,6 +28,11 @@ function failureShownUntil(pod: Pod): number | null {
   const failedAt = pod.delete_requested_at;
   const failed = podStateOf(pod.state) === 'creation_failed' && failedAt !== null;
   return failed ? failedAt + FAILED_LISTED_MS : null;
+}
+
+/** Whosesoever pod, ended or not. */
+export function findAnyPod(db: Db, id: string): Promise<Pod | undefined> {
+  return findPod(db, id);
 }
 
 /** The account's pod, ended or not. */

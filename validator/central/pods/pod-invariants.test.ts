@@ -48,6 +48,10 @@ async function assertInvariants(): Promise<void> {
   for (const pod of pods) {
     const held = slots.filter((slot) => slot.pod_id === pod.id);
     const gave = ['deleted', 'creation_failed', 'deleting'].includes(pod.state);
+    const isSettled = ['running', 'reboot_failed', 'failed', 'unknown'].includes(pod.state);
+    if (isSettled) expect(pod.previous_json, 'a change has an end').toBeNull();
+    const { generation } = JSON.parse(pod.spec_json);
+    expect(generation, 'row and spec agree on the generation').toBe(pod.generation);
     if (!gave) expect(held, `a live pod has its GPUs (${pod.state})`).toHaveLength(pod.gpu_count);
     expect(pod.hold_uusd).toBeGreaterThanOrEqual(0);
     if (gave) expect(pod.hold_uusd, 'what is ending holds no money').toBe(0);
@@ -82,6 +86,16 @@ function finishRemovals(nodeId: string): void {
   for (const [id, view] of pods) if (view.phase === 'removing') pods.delete(id);
 }
 
+/** A host gives up the changes that it has taken, and has its old containers running again. */
+function endChanges(nodeId: string): void {
+  const host = market.agents.host(nodeId);
+  for (const { id, generation, phase } of [...host.pods.values()]) {
+    if (generation === 1 || phase === 'removing') continue;
+    const change = { generation, stage: 'failed', reason: 'StartFailed', message: '' } as const;
+    host.change(id, { change, observed_generation: generation - 1, phase: 'running' });
+  }
+}
+
 it.each(SEEDS)('no GPU has two pods and no hold goes astray, seed %i', async (seed) => {
   const roll = createDice(seed);
   const pick = <T>(items: readonly T[]): T => {
@@ -94,7 +108,7 @@ it.each(SEEDS)('no GPU has two pods and no hold goes astray, seed %i', async (se
     const node = pick(nodes);
     const host = market.agents.host(node.id);
     const pods = (await market.call('GET', '/pods', { headers: account.key })).body;
-    switch (roll(11)) {
+    switch (roll(13)) {
       case 0:
       case 1:
       case 2:
@@ -123,6 +137,15 @@ it.each(SEEDS)('no GPU has two pods and no hold goes astray, seed %i', async (se
         break;
       case 9:
         finishRemovals(node.id);
+        break;
+      case 10:
+      case 11:
+        if (pods.length > 0) {
+          const path = `/pods/${pick<{ id: string }>(pods).id}`;
+          const body = { environment: { STEP: String(step) } };
+          await market.call('PUT', path, { headers: account.key, body });
+          if (roll(2) === 0) endChanges(node.id);
+        }
         break;
       default:
         host.pods.clear();

@@ -4,6 +4,9 @@ import { CREATION_STATES, type PodState } from './pod.state.ts';
 
 export type EventName = { type: EventType; outcome: 'success' | 'failed' | 'status' };
 
+/** A change that its node gave up, whatever state the pod came back to. */
+export const UNDONE: EventName = { type: 'pod-reboot', outcome: 'failed' };
+
 /** The event of entering `to`; back from `unknown` a pod is not created a second time. */
 export function eventOf(from: PodState, to: PodState): EventName {
   switch (to) {

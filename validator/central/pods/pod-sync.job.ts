@@ -1,9 +1,9 @@
-/** Decides which executors are asked when, and keeps slow ones from holding up the rest. */
+/** Takes executors that are due, and keeps slow ones from holding up the rest. */
 import { messageOf } from '#shared/errors.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
-import { listBusyExecutorIds } from './pod.store.ts';
 import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
 import { endOldFailures, removeDuePods } from './pod-upkeep.ts';
+import type { SyncTurns, Turn } from './sync-turns.ts';
 
 /** Pause between looks at what is due. */
 const TICK_MS = 300;
@@ -16,80 +16,86 @@ const LAST_BACKOFF_MS = 30_000;
 const MAX_CONCURRENT = 16;
 /** Executors that did not answer last time get at most this many of them: they take long. */
 const MAX_CONCURRENT_UNREACHABLE = 8;
-/** A launch whose answer was lost may arrive after its pod has ended: agents are watched this long. */
-const AFTERMATH_MS = 600_000;
 
-type Pace = { dueAtMs: number; failures: number; woken: boolean };
+export type SyncJobDeps = SyncDeps & {
+  turns: SyncTurns;
+  /** Has the loops of other processes on the same database look at once. */
+  wakeOthers(): void;
+};
 
 /** Level-triggered: every pass compares rows with what agents say, so nothing depends on a message. */
-export function createPodSyncJob(deps: SyncDeps) {
-  const { db, clock, log } = deps;
+export function createPodSyncJob(deps: SyncJobDeps) {
+  const { clock, log, turns } = deps;
   const syncExecutor = createPodSync(deps);
-  const paces = new Map<string, Pace>();
-  const running = new Map<string, Promise<void>>();
+  const running = new Map<string, { turn: Turn; pass: Promise<void> }>();
+  const woken = new Set<string>();
   let loop: Loop | null = null;
 
-  function paceOf(executorId: string): Pace {
-    const pace = paces.get(executorId) ?? { dueAtMs: 0, failures: 0, woken: false };
-    paces.set(executorId, pace);
-    return pace;
+  async function pass({ executorId, failures }: Turn): Promise<void> {
+    const result = await syncExecutor(executorId).catch((error: unknown): SyncResult => {
+      log.error({ executor_id: executorId, err: error }, 'pod sync failed');
+      return 'unreachable';
+    });
+    const failed = result === 'unreachable' ? failures + 1 : 0;
+    // Was it not ended, the next look takes it again, as this process has it no more among its running ones.
+    await turns
+      .end(executorId, { pauseMs: pauseAfter(result, failed), failures: failed })
+      .catch((error: unknown) => log.error({ err: error }, 'a turn of the pod sync was not ended'));
+    running.delete(executorId);
   }
 
-  function start(executorId: string): void {
-    const pace = paceOf(executorId);
-    pace.woken = false;
-    const pass = syncExecutor(executorId)
-      .catch((error: unknown): SyncResult => {
-        log.error({ executor_id: executorId, err: error }, 'pod sync failed');
-        return 'unreachable';
-      })
-      .then((result) => {
-        running.delete(executorId);
-        pace.failures = result === 'unreachable' ? pace.failures + 1 : 0;
-        const pauseMs = pace.woken ? 0 : pauseAfter(result, pace.failures);
-        pace.dueAtMs = clock.monotonicMs() + pauseMs;
-      });
-    running.set(executorId, pass);
-  }
-
-  /** Those that answer go first. */
-  function startDue(busyIds: readonly string[]): void {
-    const nowMs = clock.monotonicMs();
-    const due = busyIds
-      .filter((id) => !running.has(id) && paceOf(id).dueAtMs <= nowMs)
-      .toSorted((a, b) => paceOf(a).failures - paceOf(b).failures);
-    for (const id of due) {
-      if (running.size >= MAX_CONCURRENT) return;
-      const slow = [...running.keys()].filter((other) => paceOf(other).failures > 0).length;
-      if (paceOf(id).failures > 0 && slow >= MAX_CONCURRENT_UNREACHABLE) return;
-      start(id);
+  async function startDue(): Promise<void> {
+    const slow = [...running.values()].filter(({ turn }) => turn.failures > 0).length;
+    const any = MAX_CONCURRENT - running.size;
+    if (any <= 0) return;
+    const room = { any, slow: Math.max(0, MAX_CONCURRENT_UNREACHABLE - slow) };
+    for (const turn of await turns.take(room, [...running.keys()])) {
+      running.set(turn.executorId, { turn, pass: pass(turn) });
     }
+  }
+
+  /** Wakes since the last look; kept for the next one should the database not take them. */
+  async function passOnWakes(): Promise<void> {
+    const ids = [...woken];
+    woken.clear();
+    if (ids.length === 0) return;
+    await turns.wake(ids).catch((error: unknown) => {
+      for (const id of ids) woken.add(id);
+      throw error;
+    });
+    deps.wakeOthers();
   }
 
   async function tick(): Promise<void> {
     const nowMs = clock.now();
-    for (const id of await removeDuePods(deps, nowMs)) paceOf(id).dueAtMs = 0;
+    for (const id of await removeDuePods(deps, nowMs)) woken.add(id);
     await endOldFailures(deps, nowMs);
-    const busyIds = await listBusyExecutorIds(db, nowMs - AFTERMATH_MS);
-    const busy = new Set(busyIds);
-    for (const id of paces.keys()) if (!busy.has(id)) paces.delete(id);
-    startDue(busyIds);
+    await passOnWakes();
+    await startDue();
   }
+
+  const passes = () => Promise.all([...running.values()].map((entry) => entry.pass));
 
   return {
     /** One look at everything due, waiting until it is done. */
     async runOnce(): Promise<void> {
       await tick();
-      await Promise.all(running.values());
+      await passes();
     },
 
     /** Asks this executor at once, whatever its pace was. */
     wake(executorId: string): void {
-      const pace = paceOf(executorId);
-      pace.dueAtMs = 0;
-      pace.woken = true;
+      woken.add(executorId);
       loop?.wake();
     },
+
+    /** Looks at once: another process has woken something. */
+    look(): void {
+      loop?.wake();
+    },
+
+    /** Forgets executors without pods. */
+    sweep: () => turns.sweep(),
 
     start(): void {
       loop ??= startLoop({
@@ -103,7 +109,7 @@ export function createPodSyncJob(deps: SyncDeps) {
     async stop(): Promise<void> {
       await loop?.stop();
       loop = null;
-      await Promise.all(running.values());
+      await passes();
     },
   };
 }

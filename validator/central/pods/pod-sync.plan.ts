@@ -1,5 +1,5 @@
 /** What is to be done about one pod, from its row and what its agent says of it. Pure. */
-import type { PodView, ReasonCode } from '#shared/agent-api/pod.ts';
+import type { PodChange, PodPhase, PodView, ReasonCode } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import type { Pod } from '../db/tables.ts';
 import {
@@ -12,6 +12,7 @@ import {
   wirePhase,
 } from './pod.state.ts';
 import { podKeysOf } from './pod-keys.ts';
+import { awaitsNotebook, isToBeAsked } from './pod-notebook.ts';
 
 /** The phase of a failed creation that its node still has to drop. */
 export const REMOVAL_PHASE: WirePhase = 'deleting';
@@ -24,12 +25,17 @@ export const SSH_WAIT_MS = 30_000;
 /** Not started again when the agent has lost them; their removal is the renter's to ask for. */
 const LEFT_ALONE: readonly PodState[] = ['failed', 'broken', 'stopped'];
 
+/** Phases of the agent in which a container is on its way. */
+const BEFORE_START: readonly PodPhase[] = ['pending', 'pulling', 'creating', 'starting'];
+
 export type SyncStep =
   /** Send the spec. `anew`: the agent had it once and lost it, so its counts begin again. */
   | { do: 'put'; anew: boolean }
   | { do: 'reboot'; reboot: number }
   /** Send the whole list of SSH keys. */
   | { do: 'ssh-keys'; keys: string[] }
+  /** Ask for the notebook server that the row wants. */
+  | { do: 'notebook'; view: PodView }
   /** Ask for the removal; an agent that knows no such pod confirms it. */
   | { do: 'delete' }
   /** Nothing of it is left on the node. */
@@ -53,7 +59,7 @@ export function nextStep(pod: Pod, view: PodView | undefined): SyncStep {
   if (view.reboots_requested < pod.reboots_requested && state === 'rebooting') {
     return { do: 'reboot', reboot: view.reboots_requested + 1 };
   }
-  return { do: 'observe', view };
+  return isToBeAsked(pod, view) ? { do: 'notebook', view } : { do: 'observe', view };
 }
 
 function removalStep(pod: Pod, view: PodView | undefined): SyncStep {
@@ -69,6 +75,7 @@ export function needsAttention(pod: Pod): boolean {
   const state = podStateOf(pod.state);
   return (
     TRANSITIONAL_STATES.includes(state) ||
+    awaitsNotebook(pod) ||
     (state === 'creation_failed' && pod.phase !== GONE_PHASE) ||
     (!REMOVAL_STATES.includes(state) &&
       (pod.acknowledged_generation < pod.generation ||
@@ -89,12 +96,26 @@ export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
   const creating = CREATION_STATES.some((state) => state === pod.state);
   const state = creating ? creationState(view, nowMs) : lifeState(podStateOf(pod.state), pod, view);
   const down = view.phase !== 'running' && state === 'running';
+  // What runs may be well and its change in trouble.
+  const cause = view.reason === null && tellsOfChange(pod, view) ? view.change : view;
   return {
     state,
-    phase: down ? 'starting' : (wirePhase(state) ?? ''),
-    reason: view.reason === null ? null : reasonOf(view.reason),
-    message: view.message,
+    phase: down ? 'starting' : phaseOf(state, view),
+    reason: cause.reason === null ? null : reasonOf(cause.reason),
+    message: cause.message,
   };
+}
+
+/** The agent remembers a change that failed; to its renter it is over with the next reboot. */
+function tellsOfChange(pod: Pod, view: PodView): view is PodView & { change: PodChange } {
+  if (view.change?.stage !== 'failed' || pod.previous_json !== null) return view.change !== null;
+  return pod.state !== 'rebooting' && pod.reason_code !== null;
+}
+
+/** The old container goes on while the image of the new one is fetched. */
+function phaseOf(state: PodState, view: PodView): WirePhase | '' {
+  if (state === 'rebooting' && view.change?.stage === 'preparing') return 'pulling';
+  return wirePhase(state) ?? '';
 }
 
 function creationState(view: PodView, nowMs: number): PodState {
@@ -104,6 +125,8 @@ function creationState(view: PodView, nowMs: number): PodState {
     case 'failed':
     case 'quarantined':
       return 'creation_failed';
+    case 'building':
+      return 'building';
     case 'pulling':
       return 'pulling';
     case 'backoff':
@@ -118,21 +141,34 @@ function creationState(view: PodView, nowMs: number): PodState {
 }
 
 /** An image without a shell never lets anybody in, and is somebody's all the same. */
-function isLoginReady({ ssh, phase_since_ms }: PodView, nowMs: number): boolean {
-  return ssh === null || ssh.ready || nowMs - phase_since_ms >= SSH_WAIT_MS;
+function isLoginReady({ ssh, conditions, phase_since_ms }: PodView, nowMs: number): boolean {
+  // A server that the image brings is told of by the condition alone.
+  const told = conditions.find(({ type }) => type === 'SshReady')?.status;
+  return (ssh?.ready ?? told ?? true) || nowMs - phase_since_ms >= SSH_WAIT_MS;
 }
 
 /** Of a pod that has run before. Between crashes it counts as running: its agent restarts it. */
 function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
+  if (view.change !== null && view.change.stage !== 'failed') return 'rebooting';
   if (view.phase === 'failed' || view.phase === 'quarantined') {
     return state === 'rebooting' ? 'reboot_failed' : 'failed';
   }
+  if (state === 'rebooting' && isReplaced(view)) return 'rebooting';
   const rebooting = view.phase === 'rebooting' || view.reboots_done < pod.reboots_requested;
   return rebooting ? 'rebooting' : 'running';
 }
 
+/** The newest generation's container is not there yet, or the one before it is not back yet. */
+function isReplaced(view: PodView): boolean {
+  const isMissing = view.change === null && view.observed_generation < view.generation;
+  return isMissing || BEFORE_START.includes(view.phase);
+}
+
 /** The agent's reason as one of the market's (contract 5.2). */
-export function reasonOf(reason: ReasonCode): 'image_pull_failed' | 'start_failed' {
+export function reasonOf(
+  reason: ReasonCode,
+): 'image_pull_failed' | 'build_failed' | 'start_failed' {
+  if (reason === 'BuildFailed') return 'build_failed';
   return isImageReason(reason) ? 'image_pull_failed' : 'start_failed';
 }
 

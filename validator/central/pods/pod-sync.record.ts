@@ -3,6 +3,7 @@ import type { PodView } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
@@ -10,7 +11,16 @@ import { releaseGpus } from '../executors/executor.service.ts';
 import { retireTemplate } from '../templates/template.service.ts';
 import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated } from './pod.store.ts';
-import { eventOf, removalReasonOf } from './pod-sync.events.ts';
+import {
+  changeEndOf,
+  changeEndPatch,
+  type Previous,
+  previousOf,
+  refusalPatch,
+  settleTemplates,
+} from './pod-change.ts';
+import { notebookFailure, notebookNews } from './pod-notebook.ts';
+import { eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
 import { GONE_PHASE, type Observed, observedOf, REMOVAL_PHASE } from './pod-sync.plan.ts';
 
 /** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
@@ -19,7 +29,12 @@ export const CONTACT_LOST_MS = 60_000;
 const SEEN_RESOLUTION_MS = 5_000;
 
 type Failure = { reason: EventReason; message: string; gpusFree: boolean };
-type Told = { reason: EventReason | null; message: string };
+type Told = {
+  reason: EventReason | null;
+  message: string;
+  /** A change failed, and the pod is what it was before it. */
+  isUndone?: boolean;
+};
 
 /** Every function ends without effect when the row has moved on meanwhile. */
 export function createPodRecorder(deps: { db: Database; clock: Clock; random: Random }) {
@@ -28,6 +43,7 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
   async function move(tx: Db, pod: Pod, seen: Observed, view: PodView): Promise<void> {
     const from = podStateOf(pod.state);
     const nowMs = clock.now();
+    const end = seen.state === 'rebooting' ? null : changeEndOf(pod, view);
     const first = seen.state === 'running' && pod.first_running_at === null;
     const moved = await changePod(tx, pod.id, [from], {
       state: seen.state,
@@ -38,14 +54,19 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
       seen_at: nowMs,
       updated_at: nowMs,
       ...(first ? { first_running_at: nowMs } : {}),
+      ...(end === null ? {} : changeEndPatch(pod, end)),
     });
-    if (moved) await tell(tx, pod, seen.state, { reason: seen.reason, message: seen.message });
+    if (!moved) return;
+    if (end !== null) await settleTemplates(tx, pod, end, nowMs);
+    const { reason, message } = seen;
+    await tell(tx, pod, seen.state, { reason, message, isUndone: end === 'undone' });
   }
 
   /** The event of a state just entered. */
-  async function tell(tx: Db, pod: Pod, to: PodState, { reason, message }: Told): Promise<void> {
+  async function tell(tx: Db, pod: Pod, to: PodState, told: Told): Promise<void> {
     const from = podStateOf(pod.state);
-    const { type, outcome } = eventOf(from, to);
+    const { reason, message } = told;
+    const { type, outcome } = told.isUndone === true ? UNDONE : eventOf(from, to);
     await recordEvent(tx, deps, {
       accountId: pod.account_id,
       podId: pod.id,
@@ -65,10 +86,30 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
     });
   }
 
+  /** The agent does not take the change: the pod is what it was, and runs as it did. */
+  async function undo(pod: Pod, previous: Previous, message: string): Promise<void> {
+    const from = podStateOf(pod.state);
+    const nowMs = clock.now();
+    const reason = 'start_failed';
+    await db.transaction().execute(async (tx) => {
+      const change = {
+        ...refusalPatch(previous),
+        phase: wirePhase(previous.state) ?? '',
+        reason_code: reason,
+        message,
+        updated_at: nowMs,
+      };
+      if (!(await changePod(tx, pod.id, [from], change))) return;
+      await settleTemplates(tx, pod, 'undone', nowMs);
+      await tell(tx, pod, previous.state, { reason, message, isUndone: true });
+    });
+  }
+
   /** No pod of this row: GPUs and hold go back, its agent is to drop what it has of it. */
   async function failCreation(pod: Pod, { reason, message, gpusFree }: Failure): Promise<void> {
     const nowMs = clock.now();
     await db.transaction().execute(async (tx) => {
+      await lockRow(tx, 'executors', pod.executor_id);
       const failed = await changePod(tx, pod.id, [podStateOf(pod.state)], {
         state: 'creation_failed',
         phase: REMOVAL_PHASE,
@@ -92,6 +133,8 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
         await acknowledgeGeneration(db, pod.id, view.generation);
       }
       await acknowledgeReboots(db, pod, view);
+      const notebook = notebookNews(pod, view);
+      if (notebook !== null) await changePod(db, pod.id, [from], notebook);
       if (seen.state === 'creation_failed') {
         const reason = seen.reason ?? 'start_failed';
         await failCreation(pod, { reason, message: seen.message, gpusFree: true });
@@ -109,6 +152,11 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
       }
     },
 
+    /** The agent will not start a notebook server there. */
+    async notebookRefused(pod: Pod, message: string): Promise<void> {
+      await changePod(db, pod.id, [podStateOf(pod.state)], notebookFailure(message));
+    },
+
     /** The agent will not run this spec. */
     async refused(pod: Pod, message: string): Promise<void> {
       if (isBeingCreated(pod)) {
@@ -116,6 +164,8 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
         return;
       }
       const from = podStateOf(pod.state);
+      const previous = previousOf(pod);
+      if (previous !== null) return undo(pod, previous, message);
       if (!mayMove(from, 'failed')) return;
       await db.transaction().execute(async (tx) => {
         const change = {
@@ -142,11 +192,14 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
     async gone(pod: Pod): Promise<void> {
       const nowMs = clock.now();
       await db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'executors', pod.executor_id);
+        await lockRow(tx, 'pods', pod.id);
         await releaseGpus(tx, pod.id);
         if (pod.state === 'creation_failed') {
           await changePod(tx, pod.id, ['creation_failed'], { phase: GONE_PHASE });
         } else if (await endPod(tx, pod.id, { ended_at: nowMs, updated_at: nowMs })) {
           await retireTemplate(tx, pod.template_id, nowMs);
+          await settleTemplates(tx, pod, 'done', nowMs);
           await tell(tx, pod, 'deleted', { reason: removalReasonOf(pod.reason_code), message: '' });
         }
       });

@@ -8,6 +8,7 @@ import {
   createTestMarket,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
+import { createCentral } from '../app.ts';
 
 let market: TestMarket;
 let node: AddedNode;
@@ -55,6 +56,19 @@ async function later(ms: number): Promise<void> {
 }
 
 describe('a launch', () => {
+  it('counts as running once the SSH server that the image brings has spoken', async () => {
+    host.arrives = 'starting';
+    const id = await rentOne();
+    await market.sync();
+    const login = { type: 'SshReady', reason: '', message: '', last_transition_ms: 0 } as const;
+    host.change(id, { phase: 'running', conditions: [{ ...login, status: false }] });
+    await later(1_000);
+    expect((await pod(id)).status).toBe('PENDING');
+    host.change(id, { conditions: [{ ...login, status: true }] });
+    await later(1_000);
+    expect((await pod(id)).status).toBe('RUNNING');
+  });
+
   it('waits for an agent that is down, and sends the spec once it is there', async () => {
     host.up = false;
     const id = await rentOne();
@@ -352,6 +366,24 @@ describe('a scheduled removal', () => {
     await market.sync();
     expect((await pod(id)).details).toMatchObject({ reason_code: 'scheduled_termination' });
     expect(host.pods.size).toBe(0);
+  });
+
+  it('comes after a restart of the central API that slept through it', async () => {
+    const id = await rentOne({ termination_hours: 1 });
+    await later(0);
+    expect(await pod(id)).toMatchObject({ status: 'RUNNING' });
+    await market.clock.advance(2 * 3_600_000);
+    const restarted = await createCentral(market.ports, {
+      validators: [],
+      signupCreditUusd: 0,
+      verifyEmailAtSignup: true,
+      trustedProxies: [],
+    });
+    await restarted.syncPods();
+    await restarted.syncPods();
+    expect((await pod(id)).details).toMatchObject({ reason_code: 'scheduled_termination' });
+    expect(host.pods.size).toBe(0);
+    await restarted.close();
   });
 
   it('can be set within 1-720 hours, replaced and cancelled', async () => {

@@ -1,6 +1,7 @@
 /** Makes the pods of one executor and its agent agree: every step may be repeated, none is remembered. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
+import type { PodPutInput, PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
+import { registryAddressOf } from '#shared/agent-api/registry-auth.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, type ErrorCode } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
@@ -8,6 +9,7 @@ import type { Random } from '#shared/random.ts';
 import type { Database, Pod } from '../db/tables.ts';
 import { findExecutor, noteSeen } from '../executors/executor.service.ts';
 import type { Agents } from '../ports.ts';
+import type { NotebookTokenOf } from './notebook-token.ts';
 import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
 import { createPodRecorder } from './pod-sync.record.ts';
@@ -28,7 +30,20 @@ const FATAL_CODES: readonly ErrorCode[] = [
 /** Ids of unknown pods that were logged: each once, the memory bounded. */
 const MAX_LOGGED_IDS = 1_000;
 
-export type SyncDeps = { db: Database; clock: Clock; random: Random; log: Log; agents: Agents };
+export type SyncDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  agents: Agents;
+  /** What a Docker credential holds; null when it was deleted. */
+  /** Null for a credential that is gone, or another account's. */
+  loginOf(
+    credentialId: string,
+    accountId: string,
+  ): Promise<{ username: string; password: string } | null>;
+  notebookToken: NotebookTokenOf;
+};
 
 /** How an executor was found; `refused`: its agent answers, yet does not do as asked for the time being. */
 export type SyncResult = 'busy' | 'calm' | 'refused' | 'unreachable';
@@ -39,14 +54,40 @@ export function createPodSync(deps: SyncDeps) {
   const record = createPodRecorder(deps);
   const logged = new Set<string>();
 
+  /** The login is added on the way out: stored specs do not hold it. */
+  async function putBody(pod: Pod): Promise<PodPutInput> {
+    const spec = JSON.parse(pod.spec_json) as PodSpecInput;
+    const { docker_credential_id: id, account_id: accountId } = pod;
+    const isPulled = id !== null && 'reference' in spec.image;
+    const login = isPulled ? await deps.loginOf(id, accountId) : null;
+    if (login === null || !('reference' in spec.image)) return spec;
+    return { ...spec, registry_auth: { host: registryAddressOf(spec.image.reference), ...login } };
+  }
+
   async function put(client: AgentClient, pod: Pod, anew: boolean): Promise<void> {
     if (anew) await record.startedAnew(pod);
     try {
-      const view = await client.putPod(pod.id, JSON.parse(pod.spec_json) as PodSpecInput);
+      const view = await client.putPod(pod.id, await putBody(pod));
       await record.observed(pod, view);
     } catch (error) {
       if (!(error instanceof ApiError) || !FATAL_CODES.includes(error.code)) throw error;
       await record.refused(pod, error.message);
+    }
+  }
+
+  /** A refusal is the outcome, and asking again would bring the same. */
+  async function askForNotebook(client: AgentClient, pod: Pod, view: PodView): Promise<void> {
+    const { jupyter_port: internal_port, jupyter_requests: request } = pod;
+    if (internal_port === null) return;
+    try {
+      const token = deps.notebookToken(pod);
+      const asked = await client.postNotebook(pod.id, { internal_port, request, token });
+      await record.observed(pod, asked);
+    } catch (error) {
+      if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
+      if (error.code === 'pod_state_conflict') throw error;
+      await record.notebookRefused(pod, error.message);
+      await record.observed(pod, view);
     }
   }
 
@@ -68,6 +109,8 @@ export function createPodSync(deps: SyncDeps) {
         return record.observed(pod, await client.rebootPod(pod.id, step.reboot));
       case 'ssh-keys':
         return record.observed(pod, await client.putSshKeys(pod.id, step.keys));
+      case 'notebook':
+        return askForNotebook(client, pod, step.view);
       case 'delete':
         return remove(client, pod);
       case 'gone':

@@ -4,29 +4,36 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Database } from '../db/tables.ts';
-import { endPod, listDueRemovals, listSettledFailures } from './pod.store.ts';
+import { endPod, listDueRemovals, listSettledFailures, takeDueRemovals } from './pod.store.ts';
 import { beginRemoval } from './pod-removal.ts';
 
 /** How long a failed creation stays in the list (contract 5.1). */
 export const FAILED_LISTED_MS = 180_000;
 /** Taken per look; the rest comes with the next one. */
-const BATCH = 500;
+const BATCH = 100;
 
 export type UpkeepDeps = { db: Database; clock: Clock; random: Random };
 
-/** Begins every removal whose time has come, those of a downtime included; on which executors. */
+/**
+ * Begins every removal whose time has come, those of a downtime included; on which executors. Pods that another
+ * process is just taking are left to it.
+ */
 export async function removeDuePods(deps: UpkeepDeps, nowMs: number): Promise<string[]> {
   const executorIds: string[] = [];
   const request = { actor: SYSTEM_ACTOR, reason: 'scheduled_termination' } as const;
-  for (const pod of await listDueRemovals(deps.db, nowMs, BATCH)) {
-    try {
-      await deps.db.transaction().execute((tx) => beginRemoval(tx, deps, pod, request));
-      executorIds.push(pod.executor_id);
-    } catch (error) {
-      // Its owner was faster.
-      if (!(error instanceof ApiError)) throw error;
+  // Most of the time nothing is due: no transaction then.
+  if ((await listDueRemovals(deps.db, nowMs, 1)).length === 0) return [];
+  await deps.db.transaction().execute(async (tx) => {
+    for (const pod of await takeDueRemovals(tx, nowMs, BATCH)) {
+      try {
+        await beginRemoval(tx, deps, pod, request);
+        executorIds.push(pod.executor_id);
+      } catch (error) {
+        // It is going already.
+        if (!(error instanceof ApiError)) throw error;
+      }
     }
-  }
+  });
   return executorIds;
 }
 

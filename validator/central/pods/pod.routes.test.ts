@@ -19,6 +19,9 @@ afterEach(() => market.close());
 const ROUTES = [
   ['GET', ''],
   ['DELETE', ''],
+  ['PATCH', ''],
+  ['PUT', ''],
+  ['PUT', '/switch-template'],
   ['POST', '/reboot'],
   ['POST', '/like'],
   ['POST', '/schedule-removal'],
@@ -26,9 +29,14 @@ const ROUTES = [
   ['GET', '/events'],
 ] as const;
 
+const BODIES: Record<string, Record<string, string>> = {
+  '/schedule-removal': { removal_scheduled_at: '2030-01-01' },
+  '/switch-template': { template_id: NOWHERE },
+};
+
 describe.each(ROUTES)('%s /pods/{id}%s', (method, action) => {
-  const body = action === '/schedule-removal' ? { removal_scheduled_at: '2030-01-01' } : {};
-  const sent = method === 'POST' ? { body } : {};
+  const body = BODIES[action] ?? { pod_name: 'x' };
+  const sent = ['POST', 'PUT', 'PATCH'].includes(method) ? { body } : {};
 
   it("knows neither another account's pod nor one that is not there", async () => {
     const stranger = await market.signUp();

@@ -7,6 +7,7 @@ import { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
 import { callerOf } from './caller.ts';
 import {
   AddSshKeysRequest,
+  InstallJupyterRequest,
   PodDeletedResponse,
   PodDetailQuery,
   PodDetailResponse,
@@ -87,6 +88,20 @@ export function registerPodRoutes(api: HttpServer, pods: Pods): void {
       },
     },
     (request) => pods.addSshKeys(callerOf(request), request.params.id, request.body),
+  );
+  api.post(
+    '/pods/:id/install-jupyter',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: InstallJupyterRequest,
+        response: { 200: PodResponse },
+      },
+    },
+    (request) =>
+      pods.installJupyter(callerOf(request), request.params.id, request.body.jupyter_internal_port),
   );
   api.post(
     '/pods/:id/like',

@@ -21,6 +21,7 @@ import {
   type WireStatus,
   wireStatus,
 } from './pod.state.ts';
+import { notebookUrl } from './pod-notebook.ts';
 
 /** The internal port that SSH is reached through. */
 const SSH_PORT = '22';
@@ -31,8 +32,13 @@ export function statusOf(pod: Pod): WireStatus {
   return wireStatus(podStateOf(pod.state));
 }
 
-/** The whole row. */
-export function podRow(pod: Pod, executor: ExecutorEntry, nowMs: number): PodListItemResponse {
+/** The whole row; `notebookToken` opens the pod's notebook server. */
+export function podRow(
+  pod: Pod,
+  executor: ExecutorEntry,
+  nowMs: number,
+  notebookToken: string,
+): PodListItemResponse {
   const status = statusOf(pod);
   const ports = JSON.parse(pod.ports_json) as Record<string, number>;
   const spec = JSON.parse(pod.spec_json) as PodSpecInput;
@@ -53,15 +59,15 @@ export function podRow(pod: Pod, executor: ExecutorEntry, nowMs: number): PodLis
     updated_at: naiveUtc(pod.updated_at),
     removal_scheduled_at: pod.removal_at === null ? null : naiveUtc(pod.removal_at),
     termination_hours: pod.termination_hours,
-    jupyter_installation_status: null,
-    jupyter_url: null,
-    enable_jupyter: false,
-    jupyter_error: null,
+    jupyter_installation_status: pod.jupyter_status,
+    jupyter_url: notebookUrl(pod, executor.ip_address, notebookToken),
+    enable_jupyter: pod.enable_jupyter === 1,
+    jupyter_error: pod.jupyter_error,
     is_favorite: pod.is_favorite === 1,
     template: JSON.parse(pod.template_json) as PodTemplate,
     executor: executorOf(pod, executor, nowMs),
     executor_id: pod.executor_id,
-    template_id: pod.template_id,
+    template_id: pod.template_id === '' ? null : pod.template_id,
     user_id: pod.account_id,
     volume: null,
     ssh_keys: JSON.parse(pod.ssh_keys_json) as PodSshKey[],
@@ -80,8 +86,8 @@ export function podRow(pod: Pod, executor: ExecutorEntry, nowMs: number): PodLis
     volume_encryption_status: null,
     reason_code: pod.reason_code,
     message: pod.message === '' ? null : pod.message,
-    max_spend_usd: null,
-    idle_shutdown_minutes: null,
+    max_spend_usd: pod.max_spend_uusd === null ? null : microToUsd(pod.max_spend_uusd),
+    idle_shutdown_minutes: pod.idle_shutdown_minutes,
     spent_usd: 0,
   };
 }

@@ -4,10 +4,11 @@ import { AccountEvent } from '../events/event.schemas.ts';
 import { NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
 import { PublicKeyText } from '../ssh-keys/ssh-key.schemas.ts';
+import { templateChanges } from '../templates/template.schemas.ts';
+import { displayName, optional } from '../wire.ts';
 import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
 
 export const PodParams = z.object({ id: z.uuid() });
-export const PodLogParams = z.object({ pod_id: z.uuid() });
 
 export const PodListQuery = NodeFilterQuery.extend({ only_favorites: z.stringbool().optional() });
 export type PodListQuery = z.output<typeof PodListQuery>;
@@ -122,6 +123,29 @@ export const PodDeletedResponse = z
   .object({ ...podListShape, success: z.literal(true) })
   .meta({ id: 'PodDeletedResponse' });
 
+const MAX_SPEND_USD = 1_000_000;
+const MAX_IDLE_MINUTES = 43_200;
+
+/** Absent members stay as they are; null takes a limit away. */
+export const PodUpdateRequest = z
+  .object({
+    pod_name: optional(displayName(100)),
+    max_spend_usd: z.number().gt(0).max(MAX_SPEND_USD).nullish(),
+    idle_shutdown_minutes: z.int().min(1).max(MAX_IDLE_MINUTES).nullish(),
+    termination_hours: z.number().nullish(),
+  })
+  .meta({ id: 'PodUpdateRequest' });
+export type PodUpdateRequest = z.output<typeof PodUpdateRequest>;
+
+/** Any member of a template; read-only and unknown ones are ignored, so that a row can be sent back whole. */
+export const CustomTemplateRequest = z
+  .object(templateChanges)
+  .meta({ id: 'CustomTemplateRequest' });
+
+export const SwitchTemplatePodRequest = z
+  .object({ template_id: z.uuid() })
+  .meta({ id: 'SwitchTemplatePodRequest' });
+
 export const RebootPodRequest = z
   .object({ volume_id: z.uuid().nullish() })
   .meta({ id: 'RebootPodRequest' });
@@ -147,18 +171,10 @@ export const SshKeysAddedResponse = z
   .object({ ...podListShape, added: z.int(), already_present: z.int() })
   .meta({ id: 'SshKeysAddedResponse' });
 
+export const InstallJupyterRequest = z
+  .object({ jupyter_internal_port: z.int().min(1).max(65_535) })
+  .meta({ id: 'InstallJupyterRequest' });
+
 export const ScheduleRemovalRequest = z
   .object({ removal_scheduled_at: z.string().max(64) })
   .meta({ id: 'ScheduleRemovalRequest' });
-
-/** Lines kept back from the end of the log when nothing is asked for. */
-const DEFAULT_LOG_TAIL = 100;
-const MAX_LOG_TAIL = 10_000;
-
-export const PodLogsQuery = z.object({
-  tail: z.coerce.number().int().min(0).max(MAX_LOG_TAIL).default(DEFAULT_LOG_TAIL),
-  follow: z.stringbool().default(false),
-  /** A frame id or an ISO time; wins over `tail`. */
-  since: z.string().max(100).optional(),
-});
-export type PodLogsQuery = z.output<typeof PodLogsQuery>;

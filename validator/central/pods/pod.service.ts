@@ -6,11 +6,12 @@ import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import type { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
-import { listPodEvents, recordEvent } from '../events/event.service.ts';
+import { listPodEvents } from '../events/event.service.ts';
 import { assertPlace, type FilterSubject, filterNodes } from '../executors/executor.filters.ts';
 import { machineNameOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
 import type { Caller } from './caller.ts';
+import type { NotebookTokenOf } from './notebook-token.ts';
 import { podRow, statusOf } from './pod.row.ts';
 import type {
   AddSshKeysRequest,
@@ -18,15 +19,17 @@ import type {
   PodListItemResponse,
   PodListQuery,
 } from './pod.schemas.ts';
-import { POD_STATES, sourcesOf, wirePhase } from './pod.state.ts';
+import { POD_STATES } from './pod.state.ts';
 import { changePod, listLaunchTimes, listLiveOn, listVisible } from './pod.store.ts';
 import { podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
+import { beginRestart, changedTemplateOf } from './pod-change.ts';
 import { addKeys } from './pod-keys.ts';
+import { askForNotebook } from './pod-notebook.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
 
-export { insertPod } from './pod.store.ts';
+export { insertPod, listLiveOf } from './pod.store.ts';
 
 /** Launches that an estimate rests on. */
 const LAUNCHES_LOOKED_AT = 5;
@@ -37,16 +40,17 @@ export type PodsDeps = {
   random: Random;
   /** Has the sync look at this executor at once. */
   wake(executorId: string): void;
+  notebookToken: NotebookTokenOf;
 };
 
 export type Pods = ReturnType<typeof createPods>;
 
 /** Rules of the pod routes. */
 export function createPods(deps: PodsDeps) {
-  const { db, clock } = deps;
+  const { db, clock, notebookToken } = deps;
 
   async function rowOf(handle: Db, pod: Pod): Promise<PodListItemResponse> {
-    return podRow(pod, await executorUnder(handle, pod), clock.now());
+    return podRow(pod, await executorUnder(handle, pod), clock.now(), notebookToken(pod));
   }
 
   /** Runs `change` on the caller's pod in one transaction and answers the row that comes of it. */
@@ -83,7 +87,9 @@ export function createPods(deps: PodsDeps) {
       const wanted = query.only_favorites === true;
       const favorites = { name: 'only_favorites', keep: isFavorite };
       const { items } = filterNodes(pairs, subjectOf, query, wanted ? [favorites] : []);
-      return items.map(({ pod, executor }) => podRow(pod, executor, clock.now()));
+      return items.map(({ pod, executor }) =>
+        podRow(pod, executor, clock.now(), notebookToken(pod)),
+      );
     },
 
     async get(
@@ -124,33 +130,14 @@ export function createPods(deps: PodsDeps) {
       return this.remove(caller, pod.id);
     },
 
+    /**
+     * The same container again, unless the pod's template is the account's own and was changed since: then a
+     * container of the new template takes its place (PUT /templates/{id}, then reboot).
+     */
     async reboot(caller: Caller, id: string): Promise<PodListItemResponse> {
       const row = await changeOwn(caller, id, async (tx, pod) => {
-        const change = {
-          state: 'rebooting',
-          phase: wirePhase('rebooting') ?? '',
-          reboots_requested: pod.reboots_requested + 1,
-          updated_at: clock.now(),
-        };
-        const states = sourcesOf('rebooting').filter((state) => state !== 'unknown');
-        if (!(await changePod(tx, id, states, change))) {
-          throw new ApiError(
-            'pod_state_conflict',
-            `A pod that is ${statusOf(pod)} cannot be rebooted`,
-          );
-        }
-        await recordEvent(tx, deps, {
-          accountId: pod.account_id,
-          podId: id,
-          eventType: 'pod-reboot',
-          subEventType: 'pod-reboot.requested',
-          actor: caller.actor,
-          fromStatus: statusOf(pod),
-          toStatus: 'REBOOT_PENDING',
-          reason: 'user_initiated',
-          payload: { pod_name: pod.pod_name, node: pod.executor_id },
-        });
-        return { ...pod, ...change };
+        const template = await changedTemplateOf(tx, pod);
+        return beginRestart(tx, deps, pod, { actor: caller.actor, kind: 'reboot', template });
       });
       deps.wake(row.executor_id);
       return row;
@@ -165,6 +152,15 @@ export function createPods(deps: PodsDeps) {
       });
       deps.wake(answer.executor_id);
       return answer;
+    },
+
+    /** Begins on the node a moment later; the row tells how it went. */
+    async installJupyter(caller: Caller, id: string, port: number): Promise<PodListItemResponse> {
+      const row = await changeOwn(caller, id, (tx, pod) =>
+        askForNotebook(tx, pod, port, clock.now()),
+      );
+      deps.wake(row.executor_id);
+      return row;
     },
 
     like: (caller: Caller, id: string) =>

@@ -1,5 +1,6 @@
 /** All queries on pods. A state is changed only where the row still is in a state that allows it. */
 import type { Updateable } from 'kysely';
+import { isPostgres } from '../db/engine.ts';
 import type { Db, Pod, PodsTable } from '../db/tables.ts';
 import { CREATION_STATES, type PodState } from './pod.state.ts';
 
@@ -70,6 +71,17 @@ export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise
 
 /** Pods whose scheduled removal has come. */
 export async function listDueRemovals(db: Db, nowMs: number, limit: number): Promise<Pod[]> {
+  return dueRemovals(db, nowMs, limit).execute();
+}
+
+/** The same, held until the transaction ends; those that another one holds are passed over. */
+export async function takeDueRemovals(tx: Db, nowMs: number, limit: number): Promise<Pod[]> {
+  return dueRemovals(tx, nowMs, limit)
+    .$if(isPostgres(tx), (query) => query.forUpdate().skipLocked())
+    .execute();
+}
+
+function dueRemovals(db: Db, nowMs: number, limit: number) {
   return db
     .selectFrom('pods')
     .selectAll()
@@ -77,8 +89,7 @@ export async function listDueRemovals(db: Db, nowMs: number, limit: number): Pro
     .where('ended_at', 'is', null)
     .where('delete_requested_at', 'is', null)
     .orderBy('removal_at')
-    .limit(limit)
-    .execute();
+    .limit(limit);
 }
 
 /** Failed creations that failed at or before `failedUntilMs` and of which nothing is left on the node. */
@@ -172,5 +183,17 @@ export async function listUnended(db: Db, limit: number): Promise<Pod[]> {
     .where('state', '!=', 'creation_failed')
     .orderBy('created_at')
     .limit(limit)
+    .execute();
+}
+
+/** An account's pods that nobody has asked to remove. */
+export async function listLiveOf(db: Db, accountId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is', null)
+    .where('delete_requested_at', 'is', null)
+    .orderBy('created_at')
     .execute();
 }

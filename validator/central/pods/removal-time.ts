@@ -16,17 +16,18 @@ export function removalTimeOf(text: string, nowMs: number): number {
       validationErrors: [{ field, message: 'Not an ISO 8601 time', type: 'invalid' }],
     });
   }
-  assertHours((atMs - nowMs) / HOUR_MS);
+  requireHours((atMs - nowMs) / HOUR_MS);
   return atMs;
 }
 
 /** Milliseconds that are `hours` from now; throws 400 `ttl_invalid` outside 1-720. */
 export function removalAfter(hours: number, nowMs: number): number {
-  assertHours(hours);
+  requireHours(hours);
   return nowMs + Math.round(hours * HOUR_MS);
 }
 
-function assertHours(hours: number): void {
+/** Throws 400 `ttl_invalid` outside 1-720. */
+export function requireHours(hours: number): void {
   if (hours >= MIN_HOURS && hours <= MAX_HOURS) return;
   throw new ApiError(
     'ttl_invalid',

@@ -6,3 +6,12 @@ it('finds a catalogue entry by full name before short type', () => {
   expect(catalogueEntryOf('H100')?.name).toBe('NVIDIA H100 80GB HBM3');
   expect(catalogueEntryOf('Voodoo 2')).toBeUndefined();
 });
+
+it('prices a MIG device by its share of the card', () => {
+  expect(catalogueEntryOf('H100 MIG 3g.40gb')).toEqual({
+    name: 'NVIDIA H100 80GB HBM3 MIG 3g.40gb',
+    usdPerGpuHour: 0.95,
+  });
+  expect(catalogueEntryOf('NVIDIA H200 MIG 7g.141gb')?.usdPerGpuHour).toBe(2.8);
+  expect(catalogueEntryOf('Voodoo 2 MIG 1g.1gb')).toBeUndefined();
+});

@@ -1,5 +1,5 @@
 /** The GPU types of the market and their reference prices: what a node may cost hangs on these. */
-import { matchesGpuType, shortGpuType } from '#shared/gpu-type.ts';
+import { matchesGpuType, migPartOf, shortGpuType } from '#shared/gpu-type.ts';
 
 export type CatalogueEntry = { name: string; usdPerGpuHour: number };
 
@@ -59,9 +59,29 @@ export const MAX_PRICE_RATE = 4;
 /** The platform's part of what renters pay. */
 export const PLATFORM_FEE_RATE = 0.05;
 
-/** By full name; else the first entry of the same short type. */
+const CENTS_PER_USD = 100;
+
+/** By full name; else the first entry of the same short type. A MIG device costs its share of its card. */
 export function catalogueEntryOf(gpuType: string): CatalogueEntry | undefined {
   const wanted = gpuType.trim();
+  const part = migPartOf(wanted);
+  return part === null ? cardEntryOf(wanted) : partEntryOf(wanted, part);
+}
+
+function partEntryOf(
+  gpuType: string,
+  { card, share }: { card: string; share: number },
+): CatalogueEntry | undefined {
+  const entry = cardEntryOf(card);
+  if (entry === undefined) return undefined;
+  const cents = Math.ceil(entry.usdPerGpuHour * share * CENTS_PER_USD);
+  return {
+    name: `${entry.name}${gpuType.slice(card.length)}`,
+    usdPerGpuHour: cents / CENTS_PER_USD,
+  };
+}
+
+function cardEntryOf(wanted: string): CatalogueEntry | undefined {
   const exact = MACHINE_CATALOGUE.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
   return (
     exact ??

@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Executor } from '../db/tables.ts';
 import {
   type ExecutorEntry,
@@ -11,6 +12,7 @@ import {
   requireExecutor,
   retireExecutor,
 } from '../executors/executor.service.ts';
+import { UNMEASURED } from '../executors/measured-figures.ts';
 import { nodeRow, verificationOf } from './node.row.ts';
 import { nodeAddress } from './node-address.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';
@@ -34,7 +36,8 @@ export function createNodes({ db, clock, random }: NodesDeps) {
   }
 
   return {
-    async add(caller: PortalIdentity, body: AddNode): Promise<PortalNode> {
+    /** In the caller's transaction. */
+    async addIn(tx: Db, caller: PortalIdentity, body: AddNode): Promise<PortalNode> {
       const address = nodeAddress(body.ipAddress);
       const entry = requireKnownType(body.gpuType);
       const price = nodePriceUusd(entry, body.pricePerGpu);
@@ -48,18 +51,12 @@ export function createNodes({ db, clock, random }: NodesDeps) {
         gpu_count: body.gpuCount,
         price_uusd_per_gpu_hour: price,
       };
-      return db.transaction().execute(async (tx) => {
-        if (!(await insertExecutor(tx, row))) {
-          throw new ApiError(
-            'conflict',
-            `There is a node at ${row.ip_address}:${row.port} already`,
-            {
-              hint: 'Remove that node first, or give another port.',
-            },
-          );
-        }
-        return nodeRow(await requireExecutor(tx, row.id), true);
-      });
+      if (!(await insertExecutor(tx, row))) {
+        throw new ApiError('conflict', `There is a node at ${row.ip_address}:${row.port} already`, {
+          hint: 'Remove that node first, or give another port.',
+        });
+      }
+      return nodeRow(await requireExecutor(tx, row.id), true);
     },
 
     /** The caller's own, another provider's, or everybody's. */
@@ -82,6 +79,7 @@ export function createNodes({ db, clock, random }: NodesDeps) {
 
     remove(caller: PortalIdentity, id: string): Promise<PortalNode> {
       return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'executors', id);
         const executor = await requireOwn(tx, caller, id);
         if (executor.slots_free < executor.slots_total) {
           throw new ApiError('bad_request', 'There are pods on this node', {
@@ -111,6 +109,9 @@ function unchecked(nowMs: number) {
     machine_name: null,
     driver_version: null,
     inventory_json: null,
+    ...UNMEASURED,
+    slots_total: 0,
+    slots_free: 0,
     simulated: 0,
     first_verified_at: null,
     last_seen_at: null,

@@ -1,8 +1,10 @@
 /** The provider portal (contract 10) and the shared configuration that is public everywhere. */
 import type { z } from 'zod';
-import { type Clock, naiveUtc } from '#shared/clock.ts';
+import { naiveUtc } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { providerOf } from '../auth/identity.ts';
+import type { Db } from '../db/tables.ts';
+import { answerOnce, type OnceDeps } from '../rentals/once.ts';
 import {
   MACHINE_CATALOGUE,
   MAX_PRICE_RATE,
@@ -28,7 +30,7 @@ import type { Providers } from './provider.service.ts';
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
 
-export type PortalRoutesDeps = { clock: Clock; providers: Providers; nodes: Nodes };
+export type PortalRoutesDeps = OnceDeps & { providers: Providers; nodes: Nodes };
 
 /** Registers the routes below /portal. */
 export function registerPortalRoutes(portal: HttpServer, deps: PortalRoutesDeps): void {
@@ -57,8 +59,17 @@ export function registerPortalRoutes(portal: HttpServer, deps: PortalRoutesDeps)
   });
   portal.post(
     '/executors',
-    { config, schema: { tags, body: AddNode, response: { 200: portalAnswer(PortalNode) } } },
-    async (request) => answer(await nodes.add(providerOf(request), request.body)),
+    {
+      config: { ...config, once: 'node-addition' },
+      schema: { tags, body: AddNode, response: { 200: portalAnswer(PortalNode) } },
+    },
+    async (request, reply) => {
+      const caller = providerOf(request);
+      const schema = portalAnswer(PortalNode);
+      const effects = async (tx: Db) => answer(await nodes.addIn(tx, caller, request.body));
+      await answerOnce(deps, { request, reply }, { schema, effects });
+      return reply;
+    },
   );
   portal.get(
     '/executors',

@@ -1,5 +1,5 @@
 /** Which GPU counts a node rents (marketplace reference 1.11). Pure. */
-import { ApiError } from '#shared/errors.ts';
+import { ApiError, type ErrorCode } from '#shared/errors.ts';
 
 export type GpuOffer = {
   total: number;
@@ -9,31 +9,41 @@ export type GpuOffer = {
   canSplit: boolean;
 };
 
+/** What stands against a count, in the words of the refusal. */
+export type GpuRefusal = { code: ErrorCode; message: string; hint?: string };
+
 /** The count to rent; throws the refusal of the first matching row. `requested` null means all of them. */
 export function chooseGpuCount(requested: number | null, offer: GpuOffer): number {
+  const count = requested ?? offer.total;
+  const refusal = refusalOf(count, offer);
+  if (refusal === null) return count;
+  const { code, message, hint } = refusal;
+  throw new ApiError(code, message, hint === undefined ? {} : { hint });
+}
+
+/** Null for a count that the node rents now. */
+export function refusalOf(count: number, offer: GpuOffer): GpuRefusal | null {
   const { total, free, minimum, canSplit } = offer;
-  const count = requested ?? total;
   if (count > total) {
-    throw new ApiError('gpu_count_invalid', `The node has ${total} GPUs, ${count} were requested`);
+    const message = `The node has ${total} GPUs, ${count} were requested`;
+    return { code: 'gpu_count_invalid', message };
   }
-  if (free === 0) throw new ApiError('node_unavailable', 'Every GPU of the node is rented');
+  if (free === 0) return { code: 'node_unavailable', message: 'Every GPU of the node is rented' };
   if (count < total && !canSplit) {
-    throw new ApiError('gpu_split_not_allowed', 'The node cannot be split between renters');
+    const message = 'The node cannot be split between renters';
+    return { code: 'gpu_split_not_allowed', message };
   }
   if (count < total && minimum === null) {
-    throw new ApiError('gpu_count_invalid', `The node is rented whole only, all ${total} GPUs`);
+    const message = `The node is rented whole only, all ${total} GPUs`;
+    return { code: 'gpu_count_invalid', message };
   }
   if (minimum !== null && count < minimum) {
-    throw new ApiError('gpu_count_invalid', `The node rents ${minimum} GPUs or more`);
+    return { code: 'gpu_count_invalid', message: `The node rents ${minimum} GPUs or more` };
   }
-  if (count > free) {
-    throw new ApiError(
-      'gpu_count_invalid',
-      `${free} GPUs of the node are free, ${count} were requested`,
-      {
-        hint: `Request ${free} GPUs or fewer, or choose another node.`,
-      },
-    );
-  }
-  return count;
+  if (count <= free) return null;
+  return {
+    code: 'gpu_count_invalid',
+    message: `${free} GPUs of the node are free, ${count} were requested`,
+    hint: `Request ${free} GPUs or fewer, or choose another node.`,
+  };
 }

@@ -41,7 +41,7 @@ export async function finishClaim(
   return done.numUpdatedRows > 0n;
 }
 
-/** Drops a running claim of ours, so that a retry runs afresh. */
+/** Drops a running claim of `bootId`, so that a retry runs afresh. */
 export async function dropClaim(db: Db, scope: ClaimScope, bootId: string): Promise<void> {
   await db
     .deleteFrom('idempotency')
@@ -57,14 +57,5 @@ export async function dropExpired(db: Db, untilMs: number, scope?: ClaimScope): 
     .deleteFrom('idempotency')
     .where('created_at', '<=', untilMs)
     .$if(scope !== undefined, (query) => (scope === undefined ? query : query.where(scoped(scope))))
-    .execute();
-}
-
-/** Drops running claims of processes that are gone. */
-export async function dropOfOtherBoots(db: Db, bootId: string): Promise<void> {
-  await db
-    .deleteFrom('idempotency')
-    .where('state', '=', 'running')
-    .where('boot_id', '<>', bootId)
     .execute();
 }

@@ -6,7 +6,7 @@ import {
   createTestMarket,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
-import { createCentral } from '../app.ts';
+import { LEASE_MS } from '../processes/process.service.ts';
 import { createIdempotency, WINDOW_MS } from './idempotency.ts';
 
 let market: TestMarket;
@@ -108,30 +108,37 @@ it('forgets a key exactly 24 hours after its first use', async () => {
   expect(later.body.id).not.toBe(first.body.id);
 });
 
-it('drops the claims of a process that died between claim and effects', async () => {
-  await market.ports.db
-    .insertInto('idempotency')
-    .values({
-      account_id: account.id,
-      route: 'rent',
-      key: 'key-1',
-      fingerprint: 'x',
-      state: 'running',
-      boot_id: 'dead',
-      status: null,
-      body: null,
-      created_at: market.clock.now(),
-    })
-    .execute();
-  expect((await market.rent(account, node.id, ONE, KEY)).status).toBe(422);
-  const restarted = await createCentral(market.ports, {
-    validators: [],
-    signupCreditUusd: 0,
-    verifyEmailAtSignup: true,
-    trustedProxies: [],
+describe('a claim that is still running', () => {
+  /** As a process leaves it that is killed between claim and effects. */
+  beforeEach(async () => {
+    await market.rent(account, node.id, ONE, KEY);
+    const { db } = market.ports;
+    await db.deleteFrom('gpu_slots').where('pod_id', 'is not', null).execute();
+    await db.deleteFrom('pods').execute();
+    await db
+      .updateTable('idempotency')
+      .set({ state: 'running', boot_id: 'another', status: null, body: null })
+      .execute();
+    await db
+      .insertInto('central_processes')
+      .values({ boot_id: 'another', beat_at: market.clock.now() })
+      .execute();
   });
-  expect((await market.rent(account, node.id, ONE, KEY)).status).toBe(200);
-  await restarted.close();
+
+  it("is nobody else's while its process lives", async () => {
+    await market.clock.advance(LEASE_MS - 1);
+    const answer = await market.rent(account, node.id, ONE, KEY);
+    expect([answer.status, answer.body.error.code]).toEqual([409, 'idempotency_in_progress']);
+    expect(await podCount()).toBe(0);
+  });
+
+  it("is anybody's once its process was silent for too long", async () => {
+    await market.clock.advance(LEASE_MS);
+    const answer = await market.rent(account, node.id, ONE, KEY);
+    expect([answer.status, answer.headers['idempotent-replayed']]).toEqual([200, undefined]);
+    expect(await podCount()).toBe(1);
+    expect((await market.rent(account, node.id, ONE, KEY)).body).toEqual(answer.body);
+  });
 });
 
 describe('one run under a key', () => {
@@ -139,8 +146,10 @@ describe('one run under a key', () => {
   const request = { accountId: 'a', route: 'r', key: 'k', fingerprint: 'f' };
   const refusal = (error: ApiError) => ({ status: error.status, body: error.message });
 
-  function create(bootId = 'boot') {
-    return createIdempotency({ db: market.ports.db, clock: market.clock, bootId });
+  const processes = { bootId: 'boot', isAlive: async () => true };
+
+  function create() {
+    return createIdempotency({ db: market.ports.db, clock: market.clock, processes });
   }
 
   it('is free again after a fault, and has had no effect', async () => {
@@ -196,7 +205,7 @@ describe('one run under a key', () => {
   it('keeps expired keys expired when the clock steps back', async () => {
     let nowMs = 1_000_000;
     const clock = { ...market.clock, now: () => nowMs };
-    const once = createIdempotency({ db: market.ports.db, clock, bootId: 'boot' });
+    const once = createIdempotency({ db: market.ports.db, clock, processes });
     await once.once({ ...request, refusal, effects: async () => answer });
     nowMs += WINDOW_MS;
     await once.sweep();

@@ -6,10 +6,10 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Database, Db } from '../db/tables.ts';
 import {
+  type Claim,
   type ClaimScope,
   dropClaim,
   dropExpired,
-  dropOfOtherBoots,
   findClaim,
   finishClaim,
   insertClaim,
@@ -18,6 +18,8 @@ import {
 /** A key is new again exactly this long after its first use. */
 export const WINDOW_MS = 86_400_000;
 const RETRY_AFTER_SECONDS = '1';
+/** A claim that another process drops between our insert and our look makes room for one more try. */
+const MAX_CLAIM_ATTEMPTS = 3;
 
 export type Answer = { status: number; body: string };
 export type Outcome = Answer & { replayed: boolean };
@@ -34,9 +36,13 @@ export type OnceRequest = {
   refusal(error: ApiError): Answer;
 };
 
-/** `bootId` tells this process's claims from those of dead ones. */
-export function createIdempotency(deps: { db: Database; clock: Clock; bootId: string }) {
-  const { db, clock, bootId } = deps;
+/** Of which process a claim is, and whether that one still lives. */
+export type ClaimHolders = { bootId: string; isAlive(db: Db, bootId: string): Promise<boolean> };
+
+export type IdempotencyDeps = { db: Database; clock: Clock; processes: ClaimHolders };
+
+export function createIdempotency({ db, clock, processes }: IdempotencyDeps) {
+  const { bootId } = processes;
   let latestMs = 0;
 
   /** Never runs backwards: a clock that does would bring expired keys back. */
@@ -45,37 +51,46 @@ export function createIdempotency(deps: { db: Database; clock: Clock; bootId: st
     return latestMs;
   }
 
+  /** Null when the key is now ours, else what stands under it. */
+  async function insertOrFind(tx: Db, fresh: Claim): Promise<Claim | null> {
+    for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt += 1) {
+      if (await insertClaim(tx, fresh)) return null;
+      const present = await findClaim(tx, fresh);
+      if (present !== undefined && !(await isAbandoned(tx, present))) return present;
+      // No effect can stand behind it: the effects come with the answer or not at all.
+      if (present !== undefined) await dropClaim(tx, fresh, present.boot_id);
+    }
+    throw inProgress();
+  }
+
+  async function isAbandoned(tx: Db, { state, boot_id: holder }: Claim): Promise<boolean> {
+    return state === 'running' && !(await processes.isAlive(tx, holder));
+  }
+
   /** Null when the key is now ours, else the answer stored under it. */
   async function claim(scope: ClaimScope, fingerprint: string): Promise<Answer | null> {
     const atMs = nowMs();
     return db.transaction().execute(async (tx) => {
       await dropExpired(tx, atMs - WINDOW_MS, scope);
-      const fresh = {
+      const present = await insertOrFind(tx, {
         ...scope,
         fingerprint,
-        state: 'running' as const,
+        state: 'running',
         boot_id: bootId,
         status: null,
         body: null,
         created_at: atMs,
-      };
-      if (await insertClaim(tx, fresh)) return null;
-      const present = await findClaim(tx, scope);
-      if (present === undefined) throw new Error('a claim is neither absent nor present');
+      });
+      if (present === null) return null;
       if (present.fingerprint !== fingerprint) {
         throw new ApiError(
           'idempotency_key_reused',
           'This Idempotency-Key was used for another request within 24 hours',
         );
       }
-      if (present.state === 'running' || present.status === null || present.body === null) {
-        throw new ApiError(
-          'idempotency_in_progress',
-          'The first request with this Idempotency-Key is still running',
-          { headers: { 'Retry-After': RETRY_AFTER_SECONDS } },
-        );
-      }
-      return { status: present.status, body: present.body };
+      const { state, status, body } = present;
+      if (state === 'running' || status === null || body === null) throw inProgress();
+      return { status, body };
     });
   }
 
@@ -113,12 +128,17 @@ export function createIdempotency(deps: { db: Database; clock: Clock; bootId: st
       }
     },
 
-    /** At start, before requests are taken: no effect can stand behind a claim of a dead process. */
-    dropStale: () => dropOfOtherBoots(db, bootId),
-
     /** Removes what the window has passed. */
     sweep: () => dropExpired(db, nowMs() - WINDOW_MS),
   };
+}
+
+function inProgress(): ApiError {
+  return new ApiError(
+    'idempotency_in_progress',
+    'The first request with this Idempotency-Key is still running',
+    { headers: { 'Retry-After': RETRY_AFTER_SECONDS } },
+  );
 }
 
 export type Idempotency = ReturnType<typeof createIdempotency>;

@@ -8,6 +8,10 @@ import {
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
 
+import { testInventory } from '../../../test/fixtures/host-inventory.ts';
+
+const PRIVATE_KEY =
+  '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----';
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 
 let market: TestMarket;
@@ -101,12 +105,10 @@ describe('refusals, each before those after it', () => {
   });
 
   it.each([
-    ['dockerfile_content', 'FROM scratch'],
     ['volume_id', NOWHERE],
     ['backup_log_id', NOWHERE],
     ['restore_path', '/root'],
     ['enable_volume_encryption', true],
-    ['enable_jupyter', true],
     ['max_spend_usd', 5],
     ['secret_names', ['a']],
   ])('says that %s is not available yet', async (name, value) => {
@@ -136,6 +138,108 @@ describe('refusals, each before those after it', () => {
   });
 });
 
+describe('GPU counts, each row of marketplace reference 1.11', () => {
+  type Wish = { minimum: number | null; splits: boolean; rented: number };
+  const whole: Wish = { minimum: null, splits: true, rented: 0 };
+  const split: Wish = { minimum: 2, splits: true, rented: 0 };
+
+  /** A node of four GPUs. */
+  async function fourGpus({ minimum, splits, rented }: Wish): Promise<AddedNode> {
+    const { db } = market.ports;
+    const four = await market.addNode({ gpus: 4 });
+    const inventory = testInventory(four.id, { gpus: 4, collectedMs: market.clock.now() });
+    const docker = { ...inventory.docker, gpu_runtime: splits };
+    await market.report(four, { inventory: { ...inventory, docker, simulated: false } });
+    await db
+      .updateTable('gpu_slots')
+      .set({ pod_id: NOWHERE })
+      .where('executor_id', '=', four.id)
+      .where('idx', '<', rented)
+      .execute();
+    const change = { min_gpu_count: minimum, slots_free: 4 - rented };
+    await db.updateTable('executors').set(change).where('id', '=', four.id).execute();
+    return four;
+  }
+
+  it.each<[string, unknown, Wish, number, string | null]>([
+    ['no number', 'two', whole, 422, 'validation_error'],
+    ['no whole number', 1.5, whole, 422, 'validation_error'],
+    ['none', 0, whole, 422, 'validation_error'],
+    ['not stated: all', null, whole, 200, null],
+    ['not stated, some rented', null, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
+    ['more than there are', 5, whole, 400, 'gpu_count_invalid'],
+    ['more than there are, all rented', 5, { ...whole, rented: 4 }, 400, 'gpu_count_invalid'],
+    ['all rented', 4, { ...whole, rented: 4 }, 400, 'node_unavailable'],
+    ['a part without splitting', 2, { ...split, splits: false }, 400, 'gpu_split_not_allowed'],
+    ['a part without a minimum', 2, whole, 400, 'gpu_count_invalid'],
+    ['a part of neither', 2, { ...whole, splits: false }, 400, 'gpu_split_not_allowed'],
+    ['below the minimum', 1, split, 400, 'gpu_count_invalid'],
+    ['more than are free', 3, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
+    ['leaving less than the minimum', 3, split, 200, null],
+    ['all of what cannot be split', 4, { ...whole, splits: false }, 200, null],
+  ])('%s', async (_, gpu_count, wish, status, code) => {
+    const four = await fourGpus(wish);
+    const answer = await market.rent(account, four.id, { gpu_count });
+    expect([answer.status, answer.body.error?.code ?? null]).toEqual([status, code]);
+    if (status === 200) expect(answer.body.gpu_count).toBe(String(gpu_count ?? 4));
+    expect(await holds()).toHaveLength(status === 200 ? 1 : 0);
+  });
+});
+
+describe('one wrong at a time', () => {
+  it.each<[string, number, string, () => Promise<unknown>, object]>([
+    ['a node that left', 404, 'node_not_found', () => setNode({ state: 'removed' }), {}],
+    ['a queued node', 400, 'node_not_verified', () => setNode({ state: 'queued' }), {}],
+    ['a private template of another', 404, 'template_not_found', async () => {}, { theirs: true }],
+    ['a key that is none', 400, 'bad_request', async () => {}, { user_public_key: 'ssh-rsa x' }],
+    ['a private key', 400, 'bad_request', async () => {}, { user_public_key: PRIVATE_KEY }],
+    ['a time too long', 400, 'ttl_invalid', async () => {}, { termination_hours: 721 }],
+    ['nothing on the account', 403, 'insufficient_balance', () => setBalance(0), {}],
+  ])('%s', async (_, status, code, spoil, body) => {
+    await spoil();
+    const template_id = 'theirs' in body ? await privateTemplateOfAnother() : DEFAULT_TEMPLATE;
+    const refused = await market.rent(account, node.id, { template_id, ...body });
+    expect([refused.status, refused.body.error.code]).toEqual([status, code]);
+    expect(refused.body.error.hint).not.toBe('');
+    expect(JSON.stringify(refused.body)).not.toContain('PRIVATE KEY');
+    expect(await holds()).toEqual([]);
+  });
+
+  it('rents a one-time template once', async () => {
+    const body = { name: 'once', docker_image: 'ubuntu', category: 'UBUNTU' };
+    const made = await market.call('POST', '/templates', {
+      headers: account.key,
+      body: { ...body, one_time_template: true },
+    });
+    const template_id = made.body.id;
+    const wish = { gpu_count: 1, template_id };
+    expect((await market.rent(account, node.id, wish)).status).toBe(200);
+    const again = await market.rent(account, node.id, wish);
+    expect([again.status, again.body.error.code]).toEqual([400, 'template_invalid']);
+  });
+
+  function setNode(change: { state: 'removed' | 'queued' }): Promise<unknown> {
+    return market.ports.db.updateTable('executors').set(change).execute();
+  }
+
+  async function privateTemplateOfAnother(): Promise<string> {
+    const other = await market.renter();
+    const body = { name: 'mine', docker_image: 'ubuntu', category: 'UBUNTU', is_private: true };
+    return (await market.call('POST', '/templates', { headers: other.key, body })).body.id;
+  }
+});
+
+it.each([
+  ['UI', 'ui'],
+  ['sdk', 'sdk'],
+  ['Mcp', 'mcp'],
+  ['browser', 'programmatic'],
+  [null, 'programmatic'],
+])('X-Source %s of an API key is stored as %s', async (sent, stored) => {
+  const headers: Record<string, string> = sent === null ? {} : { 'x-source': sent };
+  expect((await market.rent(account, node.id, {}, headers)).body.source).toBe(stored);
+});
+
 it('takes the six keys of classic clients with their nulls, and unknown ones', async () => {
   const { status, body } = await market.rent(account, node.id, {
     dockerfile_content: null,
@@ -148,6 +252,36 @@ it('takes the six keys of classic clients with their nulls, and unknown ones', a
   expect(body.ssh_keys).toEqual([{ id: expect.any(String), name: 'mine', public_key: PUBLIC_KEY }]);
 });
 
+it('rents by a Dockerfile instead of a template', async () => {
+  const byFile = (text: string, change: object = {}) =>
+    market.rent(account, node.id, { template_id: null, dockerfile_content: text, ...change });
+  const both = await byFile('FROM a', { template_id: DEFAULT_TEMPLATE });
+  expect([both.status, both.body.error.code]).toEqual([400, 'bad_request']);
+  const wrong = await byFile('FROM a\nADD http://10.0.0.1/ /x');
+  expect(wrong.body.error).toMatchObject({ code: 'bad_request' });
+  expect(wrong.body.message).toMatch(/ADD is refused/);
+
+  const host = market.agents.host(node.id);
+  host.arrives = 'building';
+  const { status, body: pod } = await byFile('FROM ubuntu:24.04\nRUN true');
+  expect([status, pod.status, pod.template_id]).toEqual([200, 'PENDING', null]);
+  expect(pod.template).toMatchObject({ name: 'Dockerfile', internal_ports: [22, 8000] });
+  await market.sync();
+  expect(host.specs.get(pod.id)?.image).toEqual({ dockerfile: 'FROM ubuntu:24.04\nRUN true' });
+  const seen = () => market.call('GET', `/pods/${pod.id}`, { headers: account.key });
+  expect((await seen()).body).toMatchObject({ status: 'PENDING', phase: 'building' });
+  const message = 'returned a non-zero code: 1';
+  host.change(pod.id, { phase: 'failed', reason: 'BuildFailed', message });
+  await market.clock.advance(1_000);
+  await market.sync();
+  expect((await seen()).body).toMatchObject({
+    status: 'CREATION_FAILED',
+    reason_code: 'build_failed',
+  });
+  const events = await market.call('GET', `/pods/${pod.id}/events`, { headers: account.key });
+  expect(events.body.at(-1)).toMatchObject({ reason: 'build_failed', error: message });
+});
+
 it('records where the rental came from', async () => {
   const headers = { 'x-source': 'CLI', 'x-lium-client-version': '0.0.37' };
   const { body } = await market.rent(account, node.id, { termination_hours: 2 }, headers);
@@ -158,6 +292,37 @@ it('records where the rental came from', async () => {
     termination_hours: 2,
     removal_scheduled_at: expect.stringMatching(/^2027-01-15T/),
   });
+});
+
+it('gives a pod GPUs that are joined, and parts of split cards like whole ones', async () => {
+  const { db } = market.ports;
+  const other = await market.addNode({ gpus: 4, minimum: 1 });
+  const inventory = testInventory(other.id, { gpus: 4, collectedMs: market.clock.now() });
+  const uuids = inventory.gpu.devices.map(({ uuid }) => uuid);
+  // NVLink joins the first with the third and the second with the fourth.
+  const link = (a: number, b: number) => (a === b ? 'X' : a % 2 === b % 2 ? 'NV4' : 'SYS');
+  const gpus = uuids.map((uuid, a) => ({
+    ...{ uuid, numa_node: 0, cpus: null, links: uuids.map((_, b) => link(a, b)) },
+  }));
+  const devices = inventory.gpu.devices.map((device, index) =>
+    index === 1 ? { ...device, cordoned: { reason: 'Xid: Xid 79', since_ms: 1 } } : device,
+  );
+  const gpu = { ...inventory.gpu, devices, topology: { gpus } };
+  await market.report(other, { inventory: { ...inventory, gpu } });
+  const rented = await market.rent(account, other.id, { gpu_count: 2 });
+  expect(rented.status).toBe(200);
+  const slots = await db
+    .selectFrom('gpu_slots')
+    .selectAll()
+    .where('executor_id', '=', other.id)
+    .orderBy('idx')
+    .execute();
+  // The cordoned second has no slot; the pair is preferred to the first two.
+  expect(slots.map((slot) => [slot.gpu_uuid, slot.pod_id !== null])).toEqual([
+    [uuids[0], true],
+    [uuids[2], true],
+    [uuids[3], false],
+  ]);
 });
 
 it('gives the last GPU to one of 50 who want it', async () => {

@@ -2,9 +2,10 @@
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
+import { accountOf, defaultTerminationHours } from '../accounts/account.service.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { requireFloor } from '../balance/balance.service.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Account, Db, Pod, Template } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
@@ -13,6 +14,8 @@ import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
+import { NOTEBOOK_PORT, newNotebook } from '../pods/pod-notebook.ts';
+import { podSpecFor } from '../pods/pod-spec.ts';
 import { removalAfter } from '../pods/removal-time.ts';
 import { listForAccount } from '../ssh-keys/ssh-key.service.ts';
 import {
@@ -20,8 +23,8 @@ import {
   templateForRent,
   toTemplateRow,
 } from '../templates/template.service.ts';
+import { dockerfileTemplate, NO_TEMPLATE_ID } from './dockerfile-template.ts';
 import { chooseGpuCount } from './gpu-choice.ts';
-import { podSpecFor } from './pod-spec.ts';
 import type { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
 import { chosenKeys } from './rental-keys.ts';
 import { refuseUnavailable } from './unavailable-fields.ts';
@@ -33,6 +36,9 @@ export type RentRequest = {
   actor: Actor;
 };
 
+/** A pod that has just been rented has no notebook server to enter yet. */
+const NO_TOKEN = '';
+
 export type RentDeps = { clock: Clock; random: Random };
 
 /** Rents in `tx`, or throws the first refusal in the order that clients are promised. */
@@ -42,42 +48,54 @@ export async function rentIn(
   { executorId, body, identity, actor }: RentRequest,
 ): Promise<RentExecutorResponse> {
   refuseUnavailable(body);
+  requireOneImage(body);
   const nowMs = deps.clock.now();
+  await lockRow(tx, 'executors', executorId);
   const executor = await requireRentable(tx, executorId);
   const total = gpuTotalOf(executor);
   const gpus = chooseGpuCount(body.gpu_count ?? null, {
     total,
     free: executor.slots_free,
     minimum: executor.min_gpu_count,
-    canSplit: canSplit(executor),
+    canSplit: executor.can_split === 1,
   });
+  // No other rental leans on the same money meanwhile.
+  await lockRow(tx, 'accounts', identity.accountId);
   const account = await accountOf(tx, identity);
-  const template = await templateForRent(
-    tx,
-    account.id,
-    body.template_id ?? null,
-    account.default_template_id,
-  );
+  const dockerfile = body.dockerfile_content ?? undefined;
+  const template =
+    dockerfile === undefined
+      ? await templateForRent(tx, account.id, body.template_id ?? null, account.default_template_id)
+      : dockerfileTemplate(dockerfile, {
+          id: deps.random.uuid(),
+          accountId: account.id,
+          nowMs,
+        });
   const keys = chosenKeys(body.user_public_key, await listForAccount(tx, account.id));
-  const hours = body.termination_hours ?? null;
+  const hours = body.termination_hours ?? defaultTerminationHours(account, identity.source);
   const removalAt = hours === null ? null : removalAfter(hours, nowMs);
   requireVerified(account);
   const price = executor.price_uusd_per_gpu_hour;
   const hold = await requireFloor(tx, account.id, price, gpus);
 
   const podId = deps.random.uuid();
-  const gpuUuids = await reserveGpus(tx, executor.id, gpus, podId);
+  const notebookPort = body.enable_jupyter === true ? NOTEBOOK_PORT : null;
+  const gpuUuids = await reserveGpus(tx, executor, gpus, podId);
   const spec = podSpecFor({
     template,
     inventory: requireInventory(executor),
     gpuUuids,
     gpuTotal: total,
     portCount: body.initial_port_count ?? null,
+    notebookPort,
     sshPublicKeys: keys.map((key) => key.public_key),
+    dockerfile,
   });
   const pod: Pod = {
     ...newPod(executor, template, keys, nowMs),
+    ...newNotebook(notebookPort),
     id: podId,
+    template_id: dockerfile === undefined ? template.id : NO_TEMPLATE_ID,
     account_id: account.id,
     pod_name: body.pod_name,
     gpu_count: gpus,
@@ -101,7 +119,7 @@ export async function rentIn(
     payload: { pod_name: pod.pod_name, node: executor.id },
   });
   const taken = { ...executor, slots_free: executor.slots_free - gpus };
-  return { ...podRow(pod, taken, nowMs), success: true, pod_id: podId };
+  return { ...podRow(pod, taken, nowMs, NO_TOKEN), success: true, pod_id: podId };
 }
 
 /** On the market, as far as its provider and its validator are concerned. */
@@ -119,10 +137,15 @@ async function requireRentable(tx: Db, id: string): Promise<ExecutorEntry> {
   return executor;
 }
 
-/** Its GPUs can go to several pods at once wherever the engine hands out single GPUs. */
-function canSplit(executor: ExecutorEntry): boolean {
-  const inventory = inventoryOf(executor);
-  return inventory !== null && (inventory.docker.gpu_runtime || inventory.simulated);
+/** Throws 400 for a Dockerfile beside a template. */
+export function requireOneImage(
+  body: Pick<RentExecutorRequest, 'template_id' | 'dockerfile_content'>,
+): void {
+  const { template_id: templateId, dockerfile_content: text } = body;
+  if ((templateId ?? null) === null || (text ?? null) === null) return;
+  throw new ApiError('bad_request', 'Both template_id and dockerfile_content are given', {
+    hint: 'Send exactly one of them.',
+  });
 }
 
 function requireInventory(executor: ExecutorEntry) {
@@ -145,8 +168,12 @@ function newPod(
 ) {
   return {
     executor_id: executor.id,
-    template_id: template.id,
+    docker_credential_id: template.docker_credential_id,
     template_json: JSON.stringify(toTemplateRow(template)),
+    template_tried_at: null,
+    previous_json: null,
+    max_spend_uusd: null,
+    idle_shutdown_minutes: null,
     price_uusd_per_gpu_hour: executor.price_uusd_per_gpu_hour,
     state: 'pending',
     phase: wirePhase('pending') ?? '',

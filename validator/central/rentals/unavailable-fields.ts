@@ -5,12 +5,10 @@ import type { RentExecutorRequest } from './rental.schemas.ts';
 /** Throws 400 naming the first of them: a wish silently left out would be worse. */
 export function refuseUnavailable(body: RentExecutorRequest): void {
   const wishes: Record<string, boolean> = {
-    dockerfile_content: isGiven(body.dockerfile_content),
     volume_id: isGiven(body.volume_id),
     backup_log_id: isGiven(body.backup_log_id),
     restore_path: isGiven(body.restore_path),
     enable_volume_encryption: body.enable_volume_encryption === true,
-    enable_jupyter: body.enable_jupyter === true,
     max_spend_usd: isGiven(body.max_spend_usd),
     idle_shutdown_minutes: isGiven(body.idle_shutdown_minutes),
     secret_names: (body.secret_names ?? []).length > 0,

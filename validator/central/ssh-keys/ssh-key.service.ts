@@ -3,10 +3,12 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, SshKey } from '../db/tables.ts';
 import type { CreateSshKey, SshKeyResponse } from './ssh-key.schemas.ts';
 import {
   deleteSshKey,
+  deleteSshKeysOf,
   findSshKey,
   findSshKeyByFingerprint,
   insertSshKey,
@@ -54,6 +56,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
         updated_at: nowMs,
       };
       return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'accounts', accountId);
         const present = await findSshKeyByFingerprint(tx, accountId, row.fingerprint);
         if (present !== undefined) return toResponse(present);
         if ((await listSshKeys(tx, accountId)).length >= MAX_KEYS_PER_ACCOUNT) {
@@ -78,6 +81,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
       { name, public_key }: CreateSshKey,
     ): Promise<SshKeyResponse> {
       return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'accounts', caller.accountId);
         const row = await ownKey(tx, caller, id);
         const { text, fingerprint } = public_key;
         const same = await findSshKeyByFingerprint(tx, caller.accountId, fingerprint);
@@ -93,6 +97,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
     /** Pods rented with it keep it until their keys are changed. */
     remove(caller: UserIdentity, id: string): Promise<SshKeyResponse> {
       return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'accounts', caller.accountId);
         const row = await ownKey(tx, caller, id);
         await deleteSshKey(tx, id);
         return toResponse(row);
@@ -115,4 +120,9 @@ function toResponse(row: SshKey): SshKeyResponse {
     created_at: naiveUtc(row.created_at),
     updated_at: naiveUtc(row.updated_at),
   };
+}
+
+/** Removes the keys of an account that is being deleted. */
+export function forgetSshKeys(tx: Db, accountId: string): Promise<void> {
+  return deleteSshKeysOf(tx, accountId);
 }

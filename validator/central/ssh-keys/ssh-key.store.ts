@@ -55,3 +55,8 @@ export async function updateSshKey(
 export async function deleteSshKey(db: Db, id: string): Promise<void> {
   await db.deleteFrom('ssh_keys').where('id', '=', id).execute();
 }
+
+/** Removes every key of an account. */
+export async function deleteSshKeysOf(db: Db, accountId: string): Promise<void> {
+  await db.deleteFrom('ssh_keys').where('account_id', '=', accountId).execute();
+}

@@ -13,8 +13,9 @@ import {
 
 const tags = ['System'];
 const open = { auth: 'none' } as const;
+const probe = { auth: 'none', limit: 'exempt' } as const;
 /** Only what is really served: clients choose their calls by it. */
-const FEATURES = ['idempotent_rent'];
+const FEATURES = ['rent_by_spec', 'idempotent_rent'];
 
 /** `stopping` ends sleeps when the server is to stop. */
 export function registerSystemRoutes(
@@ -25,14 +26,14 @@ export function registerSystemRoutes(
   const startedMs = clock.monotonicMs();
   const uptimeSeconds = () => (clock.monotonicMs() - startedMs) / 1000;
 
-  api.get('/', { config: open, schema: { tags, response: { 200: Health } } }, async () => ({
+  api.get('/', { config: probe, schema: { tags, response: { 200: Health } } }, async () => ({
     status: 'ok' as const,
     name: 'podwright',
     version: VERSION,
   }));
   api.get(
     '/version',
-    { config: open, schema: { tags, response: { 200: VersionResponse } } },
+    { config: probe, schema: { tags, response: { 200: VersionResponse } } },
     async () => ({
       started_at: startedAt,
       uptime_seconds: uptimeSeconds(),

@@ -15,7 +15,7 @@ it('says that it is there, since when and what it serves', async () => {
   expect((await central.call('GET', '/version/')).body).toEqual({
     started_at: '2027-01-15T08:00:00.000000',
     uptime_seconds: 2.5,
-    features: ['idempotent_rent'],
+    features: ['rent_by_spec', 'idempotent_rent'],
     version: health.version,
   });
 });

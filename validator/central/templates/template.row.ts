@@ -23,11 +23,6 @@ export type TemplateContent = Omit<
 
 /** Throws `template_invalid` where image or commands are malformed. */
 export function templateContent(body: CreateTemplate): TemplateContent {
-  if (body.docker_credential_id !== undefined) {
-    throw new ApiError('template_invalid', 'Docker credentials are not available', {
-      hint: 'Use an image that can be pulled without credentials.',
-    });
-  }
   const { docker_image, docker_image_tag, docker_image_digest } = body;
   const name = parseImageName(docker_image, docker_image_tag, docker_image_digest);
   if (name === null) {
@@ -44,6 +39,7 @@ export function templateContent(body: CreateTemplate): TemplateContent {
     docker_image_tag: name.tag,
     docker_image_digest: name.digest,
     docker_image_size: body.docker_image_size ?? null,
+    docker_credential_id: body.docker_credential_id ?? null,
     category: body.category,
     // A well-formed image counts as verified: whether it can be pulled shows at the first launch.
     status: 'VERIFY_SUCCESS',
@@ -74,23 +70,22 @@ export function commandWords(field: 'entrypoint' | 'startup_commands', text: str
   return split.words;
 }
 
-/** `stored` as a body, with `changes` laid over it: what the update asks for. */
-export function changedTemplate(stored: Template, changes: UpdateTemplate): CreateTemplate {
-  const row = toTemplateRow(stored);
+/** `row` as a body, with `changes` laid over it: what the update asks for. */
+export function changedTemplate(row: TemplateResponse, changes: UpdateTemplate): CreateTemplate {
   const given = Object.fromEntries(
     Object.entries(changes).filter(([, value]) => value !== undefined),
   ) as Partial<CreateTemplate>;
   return {
     ...row,
     docker_image_size: row.docker_image_size ?? undefined,
-    docker_credential_id: undefined,
+    docker_credential_id: row.docker_credential_id ?? undefined,
     ...given,
-    ...changedImage(stored, changes),
+    ...changedImage(row, changes),
   };
 }
 
 /** A new image without a tag has none, and a digest that came back unchanged does not pin the new image. */
-function changedImage(stored: Template, changes: UpdateTemplate) {
+function changedImage(stored: TemplateResponse, changes: UpdateTemplate) {
   const { docker_image: image, docker_image_tag: tag, docker_image_digest: digest } = changes;
   const before = imageReference({ image: stored.docker_image, tag: stored.docker_image_tag });
   const newImage = image ?? stored.docker_image;
@@ -130,7 +125,7 @@ export function toTemplateRow(template: Template): TemplateResponse {
     is_temporary: template.is_temporary === 1,
     container_start_immediately: template.container_start_immediately === 1,
     supports_docker: null,
-    docker_credential_id: null,
+    docker_credential_id: template.docker_credential_id,
     created_at: naiveUtc(template.created_at),
     updated_at: naiveUtc(template.updated_at),
   };

@@ -3,11 +3,14 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Template } from '../db/tables.ts';
+import { requireCredentialOf } from '../docker-credentials/docker-credential.service.ts';
 import { changedTemplate, templateContent, toTemplateRow } from './template.row.ts';
-import type { CreateTemplate, TemplateResponse, UpdateTemplate } from './template.schemas.ts';
+import { type CreateTemplate, type TemplateResponse, UpdateTemplate } from './template.schemas.ts';
 import {
   countTemplatesSince,
+  deleteTemplatesOf,
   findTemplate,
   insertTemplate,
   listTemplates,
@@ -15,7 +18,7 @@ import {
   useTemplate,
 } from './template.store.ts';
 
-export { commandWords, toTemplateRow } from './template.row.ts';
+export { commandWords, templateContent, toTemplateRow } from './template.row.ts';
 
 const MAX_NEW_PER_HOUR = 20;
 const HOUR_MS = 3_600_000;
@@ -34,13 +37,13 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
 
   return {
     async list(accountId: string | null): Promise<TemplateResponse[]> {
-      return (await listTemplates(db, accountId)).map(toTemplateRow);
+      return (await listTemplates(db, accountId)).map((template) => rowFor(accountId, template));
     },
 
     async get(accountId: string | null, id: string): Promise<TemplateResponse> {
       const template = await visibleTemplate(db, accountId, id);
       if (template === undefined) throw notFound();
-      return toTemplateRow(template);
+      return rowFor(accountId, template);
     },
 
     create(caller: UserIdentity, body: CreateTemplate): Promise<TemplateResponse> {
@@ -55,20 +58,22 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
         updated_at: nowMs,
       };
       return db.transaction().execute(async (tx) => {
-        const made = await countTemplatesSince(tx, caller.accountId, nowMs - HOUR_MS);
-        if (made >= MAX_NEW_PER_HOUR) {
-          const message = `An account makes at most ${MAX_NEW_PER_HOUR} templates an hour`;
-          throw new ApiError('rate_limited', message, { headers: { 'Retry-After': '60' } });
-        }
-        await insertTemplate(tx, template);
+        await requireCredentialOf(tx, caller.accountId, template.docker_credential_id);
+        await insertNew(tx, caller.accountId, template);
         return toTemplateRow(template);
       });
     },
 
+    /** The owner's pods made from it run the new content from their next reboot on; others' keep what they have. */
     update(caller: UserIdentity, id: string, body: UpdateTemplate): Promise<TemplateResponse> {
       return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'templates', id);
         const stored = await ownTemplate(tx, caller, id);
-        const content = templateContent(changedTemplate(stored, body));
+        const content = templateContent(changedTemplate(toTemplateRow(stored), body));
+        // One that was deleted since does not keep the rest from being changed.
+        if (content.docker_credential_id !== stored.docker_credential_id) {
+          await requireCredentialOf(tx, caller.accountId, content.docker_credential_id);
+        }
         const changes = { ...content, updated_at: clock.now() };
         await updateTemplate(tx, id, changes);
         return toTemplateRow({ ...stored, ...changes });
@@ -78,6 +83,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
     /** Pods rented from it keep running: each has its own copy. */
     remove(caller: UserIdentity, id: string): Promise<TemplateResponse> {
       return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'templates', id);
         const stored = await ownTemplate(tx, caller, id);
         await updateTemplate(tx, id, { deleted_at: clock.now() });
         return toTemplateRow(stored);
@@ -117,7 +123,111 @@ export async function templateForRent(
   const template = await visibleTemplate(tx, accountId, id);
   if (template === undefined) throw notFound();
   if (isForOneUse(template) && template.used_at !== null) throw usedUp();
-  return template;
+  const own = forAccount(accountId, template);
+  await requireCredentialOf(tx, accountId, own.docker_credential_id);
+  return own;
+}
+
+/** The template as an account may use it: a login is nobody's but its owner's, not even its id. */
+export function forAccount(accountId: string | null, template: Template): Template {
+  const isOwn = accountId !== null && template.account_id === accountId;
+  return isOwn ? template : { ...template, docker_credential_id: null };
+}
+
+/** The same as the account sees it. */
+export function rowFor(accountId: string | null, template: Template): TemplateResponse {
+  return toTemplateRow(forAccount(accountId, template));
+}
+
+/**
+ * The template that a pod of the account is to run when `changes` are asked for on the pod: its own template
+ * changed in place, or a private copy of one that is foreign, official or gone by now. `snapshot` is the
+ * template as the pod runs it. Throws `template_invalid`, or `rate_limited` where a copy would be one too many.
+ */
+export async function templateForEdit(
+  tx: Db,
+  deps: { clock: Clock; random: Random },
+  accountId: string,
+  used: { templateId: string; snapshot: TemplateResponse },
+  changes: UpdateTemplate,
+): Promise<Template> {
+  const nowMs = deps.clock.now();
+  const stored = await holdOwn(tx, accountId, used.templateId);
+  if (stored !== undefined) {
+    const content = templateContent(changedTemplate(toTemplateRow(stored), changes));
+    await requireCredentialOf(tx, accountId, content.docker_credential_id);
+    const changed = { ...stored, ...content, updated_at: nowMs };
+    await updateTemplate(tx, stored.id, { ...content, updated_at: nowMs });
+    return changed;
+  }
+  // What a stranger made of the template since then is not what this pod runs.
+  const flags = { is_private: true, one_time_template: false, is_temporary: false };
+  const content = templateContent(changedTemplate({ ...used.snapshot, ...flags }, changes));
+  await requireCredentialOf(tx, accountId, content.docker_credential_id);
+  const copy: Template = {
+    ...content,
+    id: deps.random.uuid(),
+    account_id: accountId,
+    used_at: nowMs,
+    deleted_at: null,
+    created_at: nowMs,
+    updated_at: nowMs,
+  };
+  await insertNew(tx, accountId, copy);
+  return copy;
+}
+
+/** The account's own template in its present form, if it was changed after `sinceMs`. */
+export async function ownTemplateChangedSince(
+  tx: Db,
+  accountId: string,
+  id: string,
+  sinceMs: number,
+): Promise<Template | null> {
+  const template = await findTemplate(tx, id);
+  if (template === undefined || template.account_id !== accountId) return null;
+  return template.updated_at > sinceMs ? template : null;
+}
+
+/** The account's own template, held until the transaction ends. */
+async function holdOwn(tx: Db, accountId: string, id: string): Promise<Template | undefined> {
+  if ((await findTemplate(tx, id))?.account_id !== accountId) return undefined;
+  await lockRow(tx, 'templates', id);
+  return findTemplate(tx, id);
+}
+
+async function insertNew(tx: Db, accountId: string, template: Template): Promise<void> {
+  await lockRow(tx, 'accounts', accountId);
+  const sinceMs = template.created_at - HOUR_MS;
+  if ((await countTemplatesSince(tx, accountId, sinceMs)) >= MAX_NEW_PER_HOUR) {
+    const message = `An account makes at most ${MAX_NEW_PER_HOUR} templates an hour`;
+    throw new ApiError('rate_limited', message, { headers: { 'Retry-After': '60' } });
+  }
+  await insertTemplate(tx, template);
+}
+
+/**
+ * Puts back what an edit that came to nothing had made of the account's own template, unless it was changed
+ * again since: `editedMs` is when that edit was. `before` is the template as the pod ran it.
+ */
+export async function revertTemplateEdit(
+  tx: Db,
+  accountId: string,
+  before: TemplateResponse,
+  { editedMs, nowMs }: { editedMs: number | null; nowMs: number },
+): Promise<void> {
+  const stored = await holdOwn(tx, accountId, before.id);
+  if (stored === undefined || stored.updated_at !== editedMs) return;
+  const content = templateContent(changedTemplate(before, UpdateTemplate.parse({})));
+  await updateTemplate(tx, before.id, { ...content, updated_at: nowMs });
+}
+
+/** A template for one use that was changed to in vain has not been used. */
+export async function unmarkTemplateRented(tx: Db, templateId: string): Promise<void> {
+  const template = await findTemplate(tx, templateId);
+  if (template !== undefined && isForOneUse(template)) {
+    await updateTemplate(tx, templateId, { used_at: null });
+  }
 }
 
 /** Notes the use of a one-time or temporary template; in the transaction that rents. */
@@ -144,4 +254,9 @@ function usedUp(): ApiError {
   return new ApiError('template_invalid', 'This template was for one use and has been used', {
     hint: 'Create a new template or choose another one.',
   });
+}
+
+/** Deletes the templates of an account that is being deleted. */
+export function forgetTemplates(tx: Db, accountId: string, nowMs: number): Promise<void> {
+  return deleteTemplatesOf(tx, accountId, nowMs);
 }

@@ -89,3 +89,20 @@ export async function useTemplate(db: Db, id: string, nowMs: number): Promise<bo
     .executeTakeFirst();
   return result.numUpdatedRows > 0n;
 }
+
+/** Deletes every template of an account; what its owner wrote into them goes at once. */
+export async function deleteTemplatesOf(db: Db, accountId: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('templates')
+    .set({
+      deleted_at: nowMs,
+      name: '',
+      description: '',
+      readme: '',
+      environment_json: '{}',
+      entrypoint: '',
+      startup_commands: '',
+    })
+    .where('account_id', '=', accountId)
+    .execute();
+}

@@ -124,7 +124,7 @@ it.each([
   [{ docker_image: 'UPPER' }, 'malformed'],
   [{ docker_image_tag: 'a b' }, 'malformed'],
   [{ docker_image_digest: 'sha256:1' }, 'malformed'],
-  [{ docker_credential_id: UNKNOWN_ID }, 'credentials'],
+  [{ docker_credential_id: UNKNOWN_ID }, 'credential'],
 ])('refuses %j as template_invalid, when made and when changed', async (part, message) => {
   const { body: row } = await post({ name: 'x', docker_image: 'ubuntu' });
   for (const refused of [

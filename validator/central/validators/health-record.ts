@@ -6,6 +6,7 @@ import {
   followInventory,
   updateExecutor,
 } from '../executors/executor.service.ts';
+import { figuresOf } from '../executors/measured-figures.ts';
 
 export type RecordedVerdict = {
   executor: ExecutorEntry;
@@ -33,7 +34,9 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
     verdict_at: checkedAtMs,
     checks_json: JSON.stringify(report.checks),
     updated_at: nowMs,
-    ...(inventory === null ? {} : { inventory_json: JSON.stringify(inventory) }),
+    ...(inventory === null
+      ? {}
+      : { inventory_json: JSON.stringify(inventory), ...figuresOf(inventory) }),
   });
   if (report.verdict !== 'verified' || inventory === null) return;
   await updateExecutor(tx, executor.id, {

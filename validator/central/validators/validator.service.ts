@@ -7,6 +7,7 @@ import type {
 } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Database } from '../db/tables.ts';
 import { gpuTotalOf, uptimeMinutesOf } from '../executors/executor.row.ts';
 import {
@@ -61,6 +62,7 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
       const { id } = await executorOf(request);
       const report = request.report ?? (await agents.checkNow(id));
       await db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'executors', id);
         const executor = await requireExecutor(tx, id);
         await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
       });

@@ -12,6 +12,7 @@ const template: Template = {
   docker_image_tag: '2.7',
   docker_image_digest: `sha256:${'a'.repeat(64)}`,
   docker_image_size: null,
+  docker_credential_id: null,
   category: 'UBUNTU',
   status: 'VERIFY_SUCCESS',
   is_private: 0,
@@ -37,6 +38,7 @@ const input = {
   gpuUuids: [String(gpu?.uuid)],
   gpuTotal: 4,
   portCount: null,
+  notebookPort: null,
   sshPublicKeys: ['ssh-ed25519 AAAA'],
 };
 
@@ -63,6 +65,7 @@ it('gives the pod its share of the node', () => {
 });
 
 it('adds ports beyond the template only where more are wanted', () => {
+  expect(podSpecFor({ ...input, notebookPort: 8888 }).internal_ports).toEqual([22, 8000, 8888]);
   expect(podSpecFor({ ...input, portCount: 1 }).internal_ports).toEqual([22, 8000]);
   expect(podSpecFor({ ...input, portCount: 4 }).internal_ports).toEqual([22, 8000, 20000, 20001]);
 });

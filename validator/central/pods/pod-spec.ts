@@ -31,26 +31,72 @@ export type SpecInput = {
   gpuTotal: number;
   /** External ports wanted; null or fewer than the template has leaves the template's. */
   portCount: number | null;
+  /** A port that has to be among them. */
+  notebookPort: number | null;
   sshPublicKeys: readonly string[];
+  /** Built instead of the template's image. */
+  dockerfile?: string | undefined;
 };
 
 /** Throws 400 `template_invalid` for a template that no agent would take. */
 export function podSpecFor(input: SpecInput): PodSpecInput {
   const { template, inventory, gpuUuids } = input;
-  const digest = template.docker_image_digest;
-  const environment = JSON.parse(template.environment_json) as Record<string, string>;
-  const spec: PodSpecInput = {
+  return checkedSpec({
+    ...templatePart(template),
+    ...(input.dockerfile === undefined ? {} : { image: { dockerfile: input.dockerfile } }),
     generation: 1,
-    image: { reference: referenceOf(template), ...(digest === '' ? {} : { digest }) },
-    entrypoint: commandWords('entrypoint', template.entrypoint),
-    command: commandWords('startup_commands', template.startup_commands),
-    environment,
-    internal_ports: portsFor(JSON.parse(template.internal_ports_json) as number[], input.portCount),
+    internal_ports: portsFor(input),
     gpu_uuids: [...gpuUuids],
     limits: limitsFor(inventory, gpuUuids.length / input.gpuTotal),
     ssh_public_keys: [...input.sshPublicKeys],
+  });
+}
+
+/**
+ * The spec that runs `template` where `present` runs: the same share of the node, the ports that were wanted
+ * beyond the template's kept. Throws 400 `template_invalid` for a template that no agent would take.
+ */
+export function changedSpecFor(
+  present: PodSpecInput,
+  change: {
+    template: Template;
+    /** The template's image is the one that runs, which a Dockerfile may stand for. */
+    keepsImage: boolean;
+    /** Ports of the template that runs. */
+    templatePorts: readonly number[];
+    generation: number;
+    sshPublicKeys: readonly string[];
+  },
+): PodSpecInput {
+  const { template, templatePorts, generation } = change;
+  const extra = (present.internal_ports ?? []).filter((port) => !templatePorts.includes(port));
+  return checkedSpec({
+    ...present,
+    ...templatePart(template),
+    ...(change.keepsImage ? { image: present.image } : {}),
+    generation,
+    internal_ports: [...new Set([...portsOf(template), ...extra])],
+    ssh_public_keys: [...change.sshPublicKeys],
+  });
+}
+
+/** What the template alone decides. */
+function templatePart(template: Template) {
+  const environment = JSON.parse(template.environment_json) as Record<string, string>;
+  return {
+    image: templateImage(template),
+    entrypoint: commandWords('entrypoint', template.entrypoint),
+    command: commandWords('startup_commands', template.startup_commands),
+    environment,
     publish_own_sshd: environment[OWN_SSHD] === '1',
   };
+}
+
+function portsOf(template: Template): number[] {
+  return JSON.parse(template.internal_ports_json) as number[];
+}
+
+function checkedSpec(spec: PodSpecInput): PodSpecInput {
   const checked = PodSpec.safeParse(spec);
   if (checked.success) return spec;
   const issue = checked.error.issues[0];
@@ -58,6 +104,11 @@ export function podSpecFor(input: SpecInput): PodSpecInput {
     'template_invalid',
     `The template cannot be run: ${issue?.path.join('.')}: ${issue?.message}`,
   );
+}
+
+function templateImage(template: Template): PodSpecInput['image'] {
+  const digest = template.docker_image_digest;
+  return { reference: referenceOf(template), ...(digest === '' ? {} : { digest }) };
 }
 
 function referenceOf({ docker_image: image, docker_image_tag: tag }: Template): string {
@@ -78,8 +129,9 @@ function limitsFor(inventory: Inventory, share: number): PodSpecInput['limits'] 
   };
 }
 
-function portsFor(own: readonly number[], wanted: number | null): number[] {
-  const ports = new Set(own);
-  for (let extra = FIRST_EXTRA_PORT; ports.size < (wanted ?? 0); extra += 1) ports.add(extra);
+function portsFor({ template, portCount, notebookPort }: SpecInput): number[] {
+  const ports = new Set(portsOf(template));
+  if (notebookPort !== null) ports.add(notebookPort);
+  for (let extra = FIRST_EXTRA_PORT; ports.size < (portCount ?? 0); extra += 1) ports.add(extra);
   return [...ports];
 }

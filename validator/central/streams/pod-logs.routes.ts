@@ -1,10 +1,11 @@
-/** GET /pods/{pod_id}/logs: Server-Sent Events (contract 7). */
+/** GET /pods/{pod_id}/logs: Server-Sent Events (contract 7), and the same frames as a WebSocket. */
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
-import { sendSse } from '#shared/http/sse.ts';
+import { sendStream } from '#shared/websocket/stream.ts';
+import { clientGone } from '#shared/websocket/upgrade.ts';
 import { userOf } from '../auth/identity.ts';
-import { PodLogParams, PodLogsQuery } from './pod.schemas.ts';
 import type { PodLogs } from './pod-logs.ts';
+import { PodLogParams, PodLogsQuery } from './stream.schemas.ts';
 
 export type PodLogRoutesDeps = {
   logs: PodLogs;
@@ -12,17 +13,25 @@ export type PodLogRoutesDeps = {
   credentialStands(request: FastifyRequest): Promise<boolean>;
 };
 
+const DESCRIPTION =
+  'Server-sent events. An addition of this service: asked for as a WebSocket, the same path sends the ' +
+  'JSON of each event as a text message. No cookie is a credential here, so that the Origin header ' +
+  'does not matter.';
+
 /** Registers it. */
 export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): void {
   api.get(
     '/pods/:pod_id/logs',
     {
-      config: { auth: 'user' },
-      schema: { tags: ['Pods'], params: PodLogParams, querystring: PodLogsQuery },
+      config: { auth: 'user', websocket: true },
+      schema: {
+        tags: ['Pods'],
+        description: DESCRIPTION,
+        params: PodLogParams,
+        querystring: PodLogsQuery,
+      },
     },
     async (request, reply) => {
-      const gone = new AbortController();
-      reply.raw.once('close', () => gone.abort());
       const lastEventId = request.headers['last-event-id'];
       const frames = await deps.logs.open(
         {
@@ -32,9 +41,9 @@ export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): v
           lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
           stillAllowed: () => deps.credentialStands(request),
         },
-        gone.signal,
+        clientGone(request, reply),
       );
-      await sendSse(reply, frames);
+      await sendStream(request, reply, frames);
     },
   );
 }

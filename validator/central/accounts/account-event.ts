@@ -1,0 +1,24 @@
+/** What happened to an account, in its own event log. */
+import type { Clock } from '#shared/clock.ts';
+import type { Random } from '#shared/random.ts';
+import type { Actor } from '../auth/identity.ts';
+import type { Db } from '../db/tables.ts';
+import { recordEvent } from '../events/event.service.ts';
+
+/** Appends an event of the type `account`; `detail` is one phrase for people, without addresses. */
+export function recordAccountEvent(
+  tx: Db,
+  deps: { clock: Clock; random: Random },
+  accountId: string,
+  actor: Actor,
+  detail: string,
+): Promise<void> {
+  return recordEvent(tx, deps, {
+    accountId,
+    eventType: 'account',
+    subEventType: 'account.success',
+    actor,
+    reason: 'user_initiated',
+    payload: { pod_name: null, node: null, detail },
+  });
+}

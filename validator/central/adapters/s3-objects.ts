@@ -1,0 +1,63 @@
+/** An S3-compatible object store by the AWS SDK, which is loaded with the first upload. */
+import type { S3Client } from '@aws-sdk/client-s3';
+import type { RemoteObjects } from '../ports.ts';
+
+export type S3Options = {
+  bucket: string;
+  region: string;
+  /** Of a store other than Amazon's; path-style addresses then. */
+  endpoint: string | null;
+  /** Null: the SDK's own search (environment, files, instance metadata). */
+  credentials: { accessKeyId: string; secretAccessKey: string } | null;
+  /** Where the bucket's objects can be read by everybody; null: nowhere. */
+  publicUrl: string | null;
+};
+
+/** Type and length are part of the signature: another file is refused by the store itself. */
+const SIGNED_HEADERS = new Set(['content-type', 'content-length', 'host']);
+
+export function createS3Objects(options: S3Options): RemoteObjects {
+  const { bucket, region, endpoint, credentials, publicUrl } = options;
+  let client: Promise<S3Client> | null = null;
+
+  async function open(): Promise<S3Client> {
+    const { S3Client } = await import('@aws-sdk/client-s3');
+    return new S3Client({
+      region,
+      // Otherwise the address would demand a checksum that no plain uploader sends.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
+      ...(credentials === null ? {} : { credentials }),
+    });
+  }
+
+  function connected(): Promise<S3Client> {
+    client ??= open();
+    return client;
+  }
+
+  return {
+    async sign({ key, contentType, sizeBytes, lifetimeS }) {
+      const s3 = await connected();
+      const { PutObjectCommand } = await import('@aws-sdk/client-s3');
+      const { getSignedUrl } = await import('@aws-sdk/s3-request-presigner');
+      const put = new PutObjectCommand({
+        Bucket: bucket,
+        Key: key,
+        ContentType: contentType,
+        ContentLength: sizeBytes,
+      });
+      return {
+        url: await getSignedUrl(s3, put, { expiresIn: lifetimeS, signableHeaders: SIGNED_HEADERS }),
+        headers: { 'Content-Type': contentType },
+        publicUrl: publicUrl === null ? null : `${publicUrl.replace(/\/+$/, '')}/${key}`,
+      };
+    },
+
+    async remove(key) {
+      const s3 = await connected();
+      const { DeleteObjectCommand } = await import('@aws-sdk/client-s3');
+      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** /users/me/chat (contract 9.2). */
+import type { HttpServer } from '#shared/http/server.ts';
+import { actorOf, userOf } from '../auth/identity.ts';
+import {
+  ChatCallbackQuery,
+  ChatOAuthAuthorizationUrlResponse,
+  ChatOAuthCallbackResponse,
+  ChatUnlinked,
+} from './chat.schemas.ts';
+import type { ChatLinks } from './chat.service.ts';
+
+const tags = ['Users'];
+const config = { auth: 'user' } as const;
+
+/** Registers them. */
+export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
+  api.get(
+    '/users/me/chat/oauth-url',
+    { config, schema: { tags, response: { 200: ChatOAuthAuthorizationUrlResponse } } },
+    (request) => links.begin(userOf(request).accountId),
+  );
+  api.get(
+    '/users/me/chat/callback',
+    {
+      config,
+      schema: {
+        tags,
+        querystring: ChatCallbackQuery,
+        response: { 200: ChatOAuthCallbackResponse.nullable() },
+      },
+    },
+    async (request, reply) => {
+      const { accountId } = userOf(request);
+      const linked = await links.finish(accountId, request.query, actorOf(request));
+      // The framework takes null for no body; every answer of ours has one.
+      return (
+        linked ??
+        reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(null)
+      );
+    },
+  );
+  api.delete(
+    '/users/me/chat',
+    { config, schema: { tags, response: { 200: ChatUnlinked } } },
+    (request) => links.unlink(userOf(request).accountId, actorOf(request)),
+  );
+}

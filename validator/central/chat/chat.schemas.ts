@@ -1,0 +1,25 @@
+/** Linking a chat-platform account, on the wire (contract 9.2). */
+import { z } from 'zod';
+
+export const ChatOAuthAuthorizationUrlResponse = z
+  .object({ authorization_url: z.string() })
+  .meta({ id: 'ChatOAuthAuthorizationUrlResponse' });
+
+export const ChatOAuthCallbackResponse = z
+  .object({
+    connected: z.boolean(),
+    discord_id: z.string().nullable(),
+    discord_username: z.string().nullable(),
+  })
+  .meta({ id: 'ChatOAuthCallbackResponse' });
+export type ChatOAuthCallbackResponse = z.output<typeof ChatOAuthCallbackResponse>;
+
+/** As a platform appends it to its redirect (RFC 6749 4.1.2). */
+export const ChatCallbackQuery = z.object({
+  code: z.string().max(2_000).optional(),
+  state: z.string().max(200).optional(),
+  error: z.string().max(200).optional(),
+});
+export type ChatCallbackQuery = z.output<typeof ChatCallbackQuery>;
+
+export const ChatUnlinked = z.object({ success: z.literal(true) }).meta({ id: 'ChatUnlinked' });

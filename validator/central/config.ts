@@ -1,0 +1,45 @@
+/** The configuration of a central API that runs alone: CENTRAL_* variables. */
+import { z } from 'zod';
+import { parseConfig } from '#shared/config.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
+import { CorsVariables } from './edge/config.ts';
+import { RateLimitVariables } from './rate-limits/config.ts';
+import { SURROUNDINGS } from './surroundings.ts';
+
+const HotkeyList = z
+  .string()
+  .transform((text) => text.split(',').map((entry) => entry.trim()))
+  .pipe(z.array(Hotkey));
+
+const Schema = z.object({
+  /** Folder of its files: SQLite database, seed, secret. */
+  CENTRAL_HOME: z.string().default('/var/lib/podwright-central'),
+  /** `postgres://…` or a SQLite file; `central.db` in its home when absent. */
+  CENTRAL_DATABASE: z.string().optional(),
+  CENTRAL_HOST: z.string().default('127.0.0.1'),
+  CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
+  /** Base address of the gateway of the validator that relays to agents. */
+  CENTRAL_GATEWAY_URL: z.url({ protocol: /^https?$/ }),
+  /** The hotkey of that validator. */
+  CENTRAL_GATEWAY_HOTKEY: Hotkey,
+  /** Whose verdicts count; the gateway's validator when absent. */
+  CENTRAL_VALIDATORS: HotkeyList.optional(),
+  /** Hexadecimal seed of its own hotkey, mode 0600; made on the first start when absent. */
+  CENTRAL_SEED_FILE: z.string().optional(),
+  /** 32 bytes that sign sessions and seal API keys; the same in every process on one database. */
+  CENTRAL_SECRET_FILE: z.string().optional(),
+  CENTRAL_SIGNUP_CREDIT_USD: z.coerce.number().min(0).max(1_000_000).default(0),
+  /** False: new addresses count as verified without a mail. */
+  CENTRAL_VERIFY_EMAIL: z.stringbool().default(true),
+  ...SURROUNDINGS,
+  ...CorsVariables.shape,
+  ...RateLimitVariables.shape,
+  CENTRAL_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
+});
+
+export type CentralConfig = z.output<typeof Schema>;
+
+/** Throws ConfigError naming every wrong variable. */
+export function readCentralConfig(environment: Record<string, string | undefined>): CentralConfig {
+  return parseConfig(Schema, environment, 'CENTRAL_');
+}

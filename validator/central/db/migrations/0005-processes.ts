@@ -1,0 +1,17 @@
+/** Processes of the central API beside each other, and which of them asks which executor. */
+import type { SqlWords } from '../sql-words.ts';
+
+export const processes = ({ int, tableEnd }: SqlWords): string[] => [
+  `create table central_processes (
+    boot_id text primary key,
+    beat_at ${int} not null
+  ) ${tableEnd}`,
+  `create table sync_turns (
+    executor_id text primary key,
+    due_at ${int} not null,
+    failures ${int} not null,
+    woken ${int} not null check (woken in (0, 1)),
+    boot_id text
+  ) ${tableEnd}`,
+  'create index sync_turns_by_time on sync_turns (due_at)',
+];

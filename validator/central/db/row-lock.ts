@@ -1,0 +1,37 @@
+/** Locks on rows, what makes one transaction at a time true on PostgreSQL as well; and attempts that give theirs back. */
+import { sql } from 'kysely';
+import { isPostgres } from './engine.ts';
+import type { Db, Tables } from './tables.ts';
+
+/** Tables whose rows are read, judged and then changed. */
+type LockedTable = keyof Pick<Tables, 'accounts' | 'api_keys' | 'executors' | 'pods' | 'templates'>;
+
+/**
+ * Call it first, in the transaction that reads a row, judges it and changes it or counts what belongs to it:
+ * until the commit nobody else gets past the same call, so that what is read next stays true.
+ *
+ * SQLite transactions begin IMMEDIATE and run one at a time, so nothing is left to do there. PostgreSQL runs
+ * them side by side at READ COMMITTED: an update that states its condition (`where state in …`), a unique key
+ * and this lock are all that stands between two of them. Whoever needs several locks takes them in this
+ * order, so that nobody waits in a circle: executors, pods, accounts, gpu_slots, templates, api_keys.
+ */
+export async function lockRow(tx: Db, table: LockedTable, id: string): Promise<void> {
+  if (!tx.isTransaction) throw new Error('a row is locked outside a transaction');
+  if (!isPostgres(tx)) return;
+  // NO KEY: rows that only refer to this one can still be added.
+  await sql`select 1 from ${sql.table(table)} where id = ${id} for no key update`.execute(tx);
+}
+
+/** Runs `work` in `tx`; when it rejects, everything it did is undone, its locks included, and `tx` goes on. */
+export async function inSavepoint<T>(tx: Db, work: () => Promise<T>): Promise<T> {
+  await sql`savepoint attempt`.execute(tx);
+  try {
+    const result = await work();
+    await sql`release savepoint attempt`.execute(tx);
+    return result;
+  } catch (error) {
+    await sql`rollback to savepoint attempt`.execute(tx);
+    await sql`release savepoint attempt`.execute(tx);
+    throw error;
+  }
+}

@@ -1,0 +1,63 @@
+/** CORS: which web pages of other origins may call us. Credentials travel in headers, never in cookies. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { HttpServer } from '#shared/http/server.ts';
+
+/** Pages that may call: origins as browsers send them (`https://console.example.org`), or `*` for all. */
+export type AllowedOrigins = readonly string[];
+
+const EXPOSED = [
+  'X-Request-Id',
+  'Retry-After',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Idempotent-Replayed',
+  'Allow',
+].join(', ');
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
+const REQUEST_HEADERS = [
+  'Authorization',
+  'Content-Type',
+  'X-API-Key',
+  'X-Source',
+  'X-Request-Id',
+  'X-Lium-Client-Version',
+  'X-Lium-Workspace-Id',
+  'Idempotency-Key',
+  'Last-Event-ID',
+].join(', ');
+const PREFLIGHT_LASTS_SECONDS = '600';
+
+/** Adds the headers, and answers preflights itself: they carry no credential and reach no route. */
+export function installCors(server: HttpServer, origins: AllowedOrigins): void {
+  if (origins.length === 0) return;
+  server.addHook('onRequest', async (request, reply) => {
+    const { origin } = request.headers;
+    void reply.header('Vary', 'Origin');
+    if (origin === undefined || !isAllowed(origins, origin)) return undefined;
+    void reply.headers({
+      'Access-Control-Allow-Origin': origins.includes('*') ? '*' : origin,
+      'Access-Control-Expose-Headers': EXPOSED,
+    });
+    return isPreflight(request) ? answerPreflight(reply) : undefined;
+  });
+}
+
+function isAllowed(origins: AllowedOrigins, origin: string): boolean {
+  return origins.includes('*') || origins.includes(origin);
+}
+
+function isPreflight({ method, headers }: FastifyRequest): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+}
+
+/** With a body, as every 2xx of the interface has one (contract 1.1). */
+function answerPreflight(reply: FastifyReply): FastifyReply {
+  return reply
+    .headers({
+      'Access-Control-Allow-Methods': METHODS,
+      'Access-Control-Allow-Headers': REQUEST_HEADERS,
+      'Access-Control-Max-Age': PREFLIGHT_LASTS_SECONDS,
+    })
+    .type('application/json; charset=utf-8')
+    .send('{}');
+}

@@ -1,0 +1,41 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { seedMarket } from '../../../test/bench/market-seed.ts';
+import { createTestDatabase } from '../../../test/fakes/central-database.ts';
+import { createSeededRandom } from '../../../test/fakes/seeded-random.ts';
+import type { Database } from '../db/tables.ts';
+import type { ExecutorListQuery } from './executor.schemas.ts';
+import { lookThrough, searchMarket } from './market-search.ts';
+
+const NODES = 300;
+
+let db: Database;
+
+beforeEach(async () => {
+  db = await createTestDatabase();
+  await seedMarket(db, NODES);
+});
+afterEach(() => db.destroy());
+
+it('finds and counts in the database what looking at every node finds and counts', async () => {
+  const random = createSeededRandom(7);
+  const maybe = <T>(...values: T[]) =>
+    random.int(2) === 0 ? values[random.int(values.length)] : undefined;
+  let found = 0;
+  for (let round = 0; round < 150; round += 1) {
+    const query: ExecutorListQuery = {
+      machine_names: maybe('NVIDIA L40S', 'NVIDIA H200, NVIDIA L40S', 'nvidia l40s', ''),
+      price_lte: maybe(0.5, 1.2, 3, 1e300),
+      price_gte: maybe(0.303, 1, -1e300),
+      gpu_count_lte: maybe(1, 3, 8),
+      gpu_count_gte: maybe(2, 4, 8),
+      collateral_deposited: maybe(true, false),
+      nvlink: maybe(true, false),
+      page: maybe(1, 2, 100),
+      size: maybe(1, 7, 1_000),
+    };
+    const page = await searchMarket(db, query);
+    expect([query, page]).toEqual([query, await lookThrough(db, query)]);
+    found += page.ids.length;
+  }
+  expect(found).toBeGreaterThan(1_000);
+});

@@ -1,0 +1,88 @@
+/** Queries of the mails table. */
+import type { Insertable, Updateable } from 'kysely';
+import type { Db, MailRow, MailsTable } from '../db/tables.ts';
+
+/** Stores a mail, unless one with its key is there already. */
+export async function insertMail(db: Db, row: Insertable<MailsTable>): Promise<void> {
+  await db
+    .insertInto('mails')
+    .values(row)
+    .onConflict((conflict) => conflict.column('dedupe_key').doNothing())
+    .execute();
+}
+
+/** Mails of one kind for an account since then, whatever became of them. */
+export async function countMailsSince(
+  db: Db,
+  accountId: string,
+  kind: string,
+  sinceMs: number,
+): Promise<number> {
+  const row = await db
+    .selectFrom('mails')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('kind', '=', kind)
+    .where('created_at', '>', sinceMs)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+/** Mails to be sent by now, the longest due first. */
+export function listDueMails(db: Db, nowMs: number, limit: number): Promise<MailRow[]> {
+  return db
+    .selectFrom('mails')
+    .selectAll()
+    .where('state', '=', 'waiting')
+    .where('due_at', '<=', nowMs)
+    .orderBy('due_at')
+    .limit(limit)
+    .execute();
+}
+
+/** Takes a due mail for one attempt; false when another process did. Nobody else may before `leaseUntilMs`. */
+export async function claimMail(db: Db, mail: MailRow, leaseUntilMs: number): Promise<boolean> {
+  const done = await db
+    .updateTable('mails')
+    .set({ due_at: leaseUntilMs, attempts: mail.attempts + 1 })
+    .where('id', '=', mail.id)
+    .where('state', '=', 'waiting')
+    .where('due_at', '=', mail.due_at)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Notes what came of an attempt. */
+export async function updateMail(
+  db: Db,
+  id: string,
+  change: Updateable<MailsTable>,
+): Promise<void> {
+  await db.updateTable('mails').set(change).where('id', '=', id).execute();
+}
+
+/** Those that are read here instead of being sent, newest first. */
+export function listKeptMails(db: Db, limit: number): Promise<MailRow[]> {
+  return db
+    .selectFrom('mails')
+    .selectAll()
+    .where('state', '=', 'kept')
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** Removes what is older, but for mails still to be sent. */
+export async function deleteOldMails(db: Db, createdBeforeMs: number): Promise<void> {
+  await db
+    .deleteFrom('mails')
+    .where('created_at', '<', createdBeforeMs)
+    .where('state', '<>', 'waiting')
+    .execute();
+}
+
+/** Removes everything addressed to an account. */
+export async function deleteMailsOf(db: Db, accountId: string): Promise<void> {
+  await db.deleteFrom('mails').where('account_id', '=', accountId).execute();
+}

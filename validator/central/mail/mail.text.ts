@@ -1,0 +1,92 @@
+/** What mails say: plain text and HTML of one content, everything escaped. Pure. */
+
+/** A mail's words. */
+export type MailContent = { subject: string; text: string; html: string };
+
+export type MailKind = 'verify-email' | 'password-reset' | 'password-changed' | 'email-changed';
+
+/** Where recipients act; nothing of a request ever gets in here. */
+export type MailPlaces = {
+  /** Base address of a web console with the pages /verify-email and /reset-password; null: there is none. */
+  consoleUrl: string | null;
+};
+
+type Part = { text: string; html: string };
+
+/** With the token that proves the address. */
+export function verificationMail(places: MailPlaces, token: string): MailContent {
+  return mail('Confirm your e-mail address', [
+    paragraph('Somebody, hopefully you, gave this address for an account at Podwright.'),
+    ...step(places, 'verify-email', 'POST /auth/verify-email', token),
+    paragraph('This works once and for 24 hours. If it was not you, do nothing.'),
+  ]);
+}
+
+/** With the token that lets its holder set a password. */
+export function passwordResetMail(places: MailPlaces, token: string): MailContent {
+  return mail('Reset your password', [
+    paragraph('Somebody, hopefully you, asked for a new password of your account at Podwright.'),
+    ...step(places, 'reset-password', 'POST /users/reset-password', token),
+    paragraph('This works once and for one hour. If it was not you, do nothing.'),
+  ]);
+}
+
+/** To whom the password was changed for. */
+export function passwordChangedMail(): MailContent {
+  return mail('Your password was changed', [
+    paragraph('The password of your account at Podwright was changed. Other sessions have ended.'),
+    paragraph('If it was not you, reset your password now and look at your API keys.'),
+  ]);
+}
+
+/** To the address that was the account's until now. */
+export function emailChangedMail(newAddress: string): MailContent {
+  return mail('Your e-mail address was changed', [
+    paragraph(`Your account at Podwright now has the address ${newAddress}.`),
+    paragraph('If it was not you, contact support: this address no longer opens the account.'),
+  ]);
+}
+
+function mail(subject: string, parts: readonly Part[]): MailContent {
+  const body = parts.map(({ html }) => html).join('\n');
+  return {
+    subject,
+    text: `${parts.map(({ text }) => text).join('\n\n')}\n`,
+    html:
+      '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">' +
+      `<title>${escapeHtml(subject)}</title></head>\n<body>\n${body}\n</body></html>\n`,
+  };
+}
+
+/** A link into the console, or without one the token and the route that takes it. */
+function step({ consoleUrl }: MailPlaces, page: string, route: string, token: string): Part[] {
+  if (consoleUrl === null) {
+    return [paragraph(`Send this token with ${route}:`), block(token)];
+  }
+  const link = `${consoleUrl.replace(/\/+$/, '')}/${page}?token=${encodeURIComponent(token)}`;
+  const shown = escapeHtml(link);
+  return [
+    paragraph('Open this address:'),
+    { text: link, html: `<p><a href="${shown}">${shown}</a></p>` },
+  ];
+}
+
+function paragraph(text: string): Part {
+  return { text, html: `<p>${escapeHtml(text)}</p>` };
+}
+
+function block(text: string): Part {
+  return { text, html: `<pre>${escapeHtml(text)}</pre>` };
+}
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}

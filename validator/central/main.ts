@@ -1,0 +1,121 @@
+/** `npm run central`: a central API without a validator; several may share one PostgreSQL database. */
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import { ConfigError } from '#shared/config.ts';
+import { messageOf } from '#shared/errors.ts';
+import { createLog } from '#shared/log.ts';
+import { usdToMicro } from '#shared/money.ts';
+import { systemRandom } from '#shared/random.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import { VERSION } from '#shared/version.ts';
+import { readOrCreateFile } from '../embedded/home.ts';
+import { keyringSigner, readOrCreateSeedFile } from '../keys/seed-file.ts';
+import { createGatewayAgents } from './adapters/gateway-agents.ts';
+import { createCentral } from './app.ts';
+import { type CentralConfig, readCentralConfig } from './config.ts';
+import { openCentralDatabase } from './db/database.ts';
+import { openSignals } from './db/signals.ts';
+import { corsOriginsFrom } from './edge/config.ts';
+import type { CentralOptions } from './ports.ts';
+import { rateLimitsFrom } from './rate-limits/config.ts';
+import { openSurroundings, type Surroundings } from './surroundings.ts';
+
+const HELP = `podwright central API ${VERSION}
+
+Serves renters and providers, and commands agents through the gateway of a validator.
+
+  npm run central                   run (configured by CENTRAL_* variables, see README)
+  npm run central -- --check-config check the configuration and stop
+  npm run central -- --version
+`;
+
+const SECRET_BYTES = 32;
+
+async function run(argument: string | undefined): Promise<void> {
+  if (argument === '--help') return print(HELP);
+  if (argument === '--version') return print(`${VERSION}\n`);
+  const config = readCentralConfig(process.env);
+  if (argument === '--check-config') return print('configuration is valid\n');
+  if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
+  await serve(config);
+}
+
+async function serve(config: CentralConfig): Promise<void> {
+  const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
+  const inHome = (name: string) => join(config.CENTRAL_HOME, name);
+  const seedFile = config.CENTRAL_SEED_FILE ?? inHome('central.seed');
+  const signer = await keyringSigner(readOrCreateSeedFile(seedFile, systemRandom));
+  const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
+  const secret = readOrCreateFile(secretFile, () => systemRandom.bytes(SECRET_BYTES));
+  const surroundings = openSurroundings(config, {
+    clock: systemClock,
+    objectFolder: inHome('objects'),
+  });
+  const target = config.CENTRAL_DATABASE ?? inHome('central.db');
+  const db = await openCentralDatabase(target);
+  const signals = openSignals({ target, clock: systemClock, log });
+  const closeStorage = async () => {
+    await signals?.close();
+    await db.destroy();
+  };
+  try {
+    const central = await createCentral(
+      {
+        ...{ db, signals, log, clock: systemClock, random: systemRandom },
+        ...surroundings.ports,
+        secret: new Uint8Array(secret),
+        agents: agentsBehind(config, signer),
+      },
+      optionsOf(config, surroundings),
+    );
+    await central.server.listen({ host: config.CENTRAL_HOST, port: config.CENTRAL_PORT });
+    central.start();
+    stopOnSignal(async () => {
+      await central.close();
+      await closeStorage();
+    });
+    const { CENTRAL_HOST: host, CENTRAL_PORT: port } = config;
+    log.info({ host, port, hotkey: signer.hotkey }, 'central API ready');
+  } catch (error) {
+    await closeStorage();
+    throw error;
+  }
+}
+
+function agentsBehind(config: CentralConfig, signer: Signer) {
+  return createGatewayAgents({
+    gatewayUrl: config.CENTRAL_GATEWAY_URL.replace(/\/+$/, ''),
+    gatewayHotkey: config.CENTRAL_GATEWAY_HOTKEY,
+    signer,
+    clock: systemClock,
+    random: systemRandom,
+  });
+}
+
+function optionsOf(config: CentralConfig, surroundings: Surroundings): CentralOptions {
+  return {
+    validators: config.CENTRAL_VALIDATORS ?? [config.CENTRAL_GATEWAY_HOTKEY],
+    signupCreditUusd: usdToMicro(config.CENTRAL_SIGNUP_CREDIT_USD),
+    verifyEmailAtSignup: !config.CENTRAL_VERIFY_EMAIL,
+    ...surroundings.options,
+    rateLimits: rateLimitsFrom(config),
+    corsOrigins: corsOriginsFrom(config),
+  };
+}
+
+function stopOnSignal(stop: () => Promise<void>): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void stop().catch(fail));
+  }
+}
+
+function print(text: string): void {
+  process.stdout.write(text);
+}
+
+function fail(error: unknown): void {
+  process.stderr.write(`podwright central API: ${messageOf(error)}\n`);
+  process.exitCode = error instanceof ConfigError ? 6 : 1;
+}
+
+await run(process.argv[2]).catch(fail);

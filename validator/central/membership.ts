@@ -1,0 +1,105 @@
+/** The other half of the central API put together: accounts, keys, mails, uploads and links to other services. */
+import type { HttpServer } from '#shared/http/server.ts';
+import { startLoop } from '#shared/loop.ts';
+import { createAccountRemoval } from './accounts/account.removal.ts';
+import { registerAccountRoutes } from './accounts/account.routes.ts';
+import { createAccounts, normalEmail } from './accounts/account.service.ts';
+import { createAccountUpdate } from './accounts/account.update.ts';
+import { createAccountTokens } from './accounts/account-token.service.ts';
+import { createAddressHash } from './accounts/address-hash.ts';
+import { createEmailVerification } from './accounts/email-verification.ts';
+import { createPasswordReset } from './accounts/password-reset.ts';
+import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
+import type { ApiKeys } from './api-keys/api-key.service.ts';
+import { createPasswords } from './auth/password.ts';
+import { registerChatRoutes } from './chat/chat.routes.ts';
+import { createChatLinks } from './chat/chat.service.ts';
+import type { Db } from './db/tables.ts';
+import { forgetDockerCredentials } from './docker-credentials/docker-credential.service.ts';
+import { createMailJob } from './mail/mail.job.ts';
+import { registerOutboxRoute } from './mail/mail.routes.ts';
+import { createMails } from './mail/mail.service.ts';
+import { registerObjectRoutes, registerUploadRoute } from './objects/object.routes.ts';
+import { createObjects } from './objects/object.service.ts';
+import type { CentralDeps } from './ports.ts';
+import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
+import { forgetTemplates } from './templates/template.service.ts';
+
+/** How often what ran out is removed: mails, tokens, uploads. */
+const SWEEP_INTERVAL_MS = 600_000;
+
+/** Nothing runs and nothing is registered yet. */
+export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: ApiKeys }) {
+  const { ports, options, sessions, balanceOf } = deps;
+  const { db, clock, random, log, secret, mailer = null, objects: store = null } = ports;
+  const mails = createMails({ db, clock, random, secret, isSent: mailer !== null });
+  const mailJob = mailer === null ? null : createMailJob({ db, clock, log, mails, mailer });
+  const wakeMail = () => mailJob?.wake();
+  const tokens = createAccountTokens({ clock, random });
+  const passwords = createPasswords({ random });
+  const addressHash = createAddressHash({ secret });
+  const objects = createObjects({ db, clock, random, secret, store });
+  const links = createChatLinks({ db, clock, random, secret, platform: ports.chat ?? null });
+  const shared = { db, clock, random, options, sessions, passwords, mails, tokens, addressHash };
+  const verification = createEmailVerification({ ...shared, wakeMail });
+
+  async function sweep(): Promise<void> {
+    await mails.sweep();
+    await tokens.sweep(db);
+    await objects.sweep();
+  }
+
+  return {
+    /** Routes below /api. */
+    registerApi(api: HttpServer): void {
+      const account = { ...shared, apiKeys, balanceOf, verification, wakeMail };
+      const forget = [
+        mails.forget,
+        links.forget,
+        forgetSshKeys,
+        forgetDockerCredentials,
+        (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
+      ];
+      registerAccountRoutes(api, {
+        accounts: createAccounts(account),
+        update: createAccountUpdate(account),
+        remove: createAccountRemoval({ ...account, forget }),
+        verification,
+        reset: createPasswordReset({ ...shared, wakeMail }),
+      });
+      registerApiKeyRoutes(api, apiKeys);
+      registerChatRoutes(api, links);
+      registerUploadRoute(api, objects, options.publicOrigin ?? null);
+      if (mailJob === null) registerOutboxRoute(api, mails);
+    },
+
+    /** Routes at the origin. */
+    async registerOrigin(origin: HttpServer): Promise<void> {
+      if (objects.isEmbedded) await registerObjectRoutes(origin, objects);
+    },
+
+    /** One pass over the mails that are due: tests call it instead of `startJobs`. */
+    sendMails: async () => mailJob?.runOnce(),
+
+    /** Counts an account's address as proven, with all that comes of it; does nothing for one that is. */
+    verifyAccount: (email: string) => verification.accept(normalEmail(email)),
+
+    /** One removal of what ran out. */
+    sweep,
+
+    startJobs(): { stop(): Promise<void> } {
+      mailJob?.start();
+      const sweeping = startLoop({
+        clock,
+        intervalMs: SWEEP_INTERVAL_MS,
+        run: sweep,
+        onError: (error) => log.error({ err: error }, 'sweeping mails, tokens and uploads failed'),
+      });
+      return {
+        async stop() {
+          await Promise.all([mailJob?.stop(), sweeping.stop()]);
+        },
+      };
+    },
+  };
+}

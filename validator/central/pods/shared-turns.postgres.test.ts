@@ -1,0 +1,126 @@
+/** Two central APIs on one PostgreSQL database, in one process and on one clock. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createPostgresDatabase } from '../../../test/fakes/central-database.ts';
+import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
+import {
+  type AddedNode,
+  createTestMarket,
+  type TestMarket,
+} from '../../../test/fakes/market-fixture.ts';
+import { openCentralDatabase } from '../db/database.ts';
+import { LEASE_MS } from '../processes/process.service.ts';
+
+const CALM_INTERVAL_MS = 10_000;
+
+let one: TestMarket;
+let other: TestMarket;
+let nodes: AddedNode[];
+let account: TestAccount;
+
+beforeEach(async () => {
+  const url = await createPostgresDatabase();
+  one = await createTestMarket({ db: await openCentralDatabase(url) });
+  const { agents, clock } = one;
+  other = await createTestMarket({ db: await openCentralDatabase(url), agents, clock });
+  nodes = [];
+  for (let count = 0; count < 6; count += 1) nodes.push(await one.verifiedNode({ gpus: 1 }));
+  account = await one.renter();
+});
+afterEach(async () => {
+  await one.close();
+  await other.close();
+});
+
+const puts = () =>
+  nodes.flatMap(({ id }) => one.agents.host(id).calls.filter((call) => call.startsWith('put')));
+
+/** How often the agents were asked for their pods while `work` ran. */
+async function listingsDuring(work: () => Promise<unknown>): Promise<number> {
+  const before = one.agents.listings();
+  await work();
+  return one.agents.listings() - before;
+}
+
+/** Lets time go by in which both processes say that they live, as their loops would. */
+async function laterWithBeats(ms: number): Promise<void> {
+  await one.clock.advance(ms);
+  const beat = { beat_at: one.clock.now() };
+  await one.ports.db.updateTable('central_processes').set(beat).execute();
+}
+
+it('sends each launch once, whichever process was asked and whichever looks', async () => {
+  for (const [index, node] of nodes.entries()) {
+    await (index % 2 === 0 ? one : other).rent(account, node.id);
+  }
+  for (let round = 0; round < 4; round += 1) await Promise.all([one.sync(), other.sync()]);
+  expect(puts()).toHaveLength(nodes.length);
+  const { body } = await other.call('GET', '/pods', { headers: account.key });
+  expect(body.map((pod: { status: string }) => pod.status)).toEqual(nodes.map(() => 'RUNNING'));
+});
+
+it('asks a calm node once in its interval, not once for each process', async () => {
+  for (const node of nodes) await one.rent(account, node.id);
+  for (let round = 0; round < 3; round += 1) await one.sync();
+  const both = () => Promise.all([one.sync(), other.sync()]);
+  await laterWithBeats(CALM_INTERVAL_MS);
+  expect(await listingsDuring(both)).toBe(nodes.length);
+  expect(await listingsDuring(both)).toBe(0);
+  await laterWithBeats(CALM_INTERVAL_MS);
+  expect(await listingsDuring(both)).toBe(nodes.length);
+});
+
+it('takes over the turns of a process that is dead, and of no other', async () => {
+  const [node] = nodes;
+  await one.rent(account, node?.id ?? '');
+  const { db } = other.ports;
+  await other.sync();
+  await db.updateTable('sync_turns').set({ boot_id: 'another', due_at: 0 }).execute();
+  const beat = { boot_id: 'another', beat_at: one.clock.now() };
+  await db.insertInto('central_processes').values(beat).execute();
+  await one.clock.advance(LEASE_MS - 1);
+  expect(await listingsDuring(() => other.sync())).toBe(0);
+  await one.clock.advance(1);
+  expect(await listingsDuring(() => other.sync())).toBe(1);
+});
+
+it('begins a scheduled removal once', async () => {
+  const rented = await one.rent(account, nodes[0]?.id ?? '', { termination_hours: 1 });
+  await one.clock.advance(3_600_000);
+  await Promise.all([one.sync(), other.sync(), one.sync(), other.sync()]);
+  const path = `/pods/${rented.body.id}/events`;
+  const { body } = await one.call('GET', path, { headers: account.key });
+  const types = body.map((event: { sub_event_type: string }) => event.sub_event_type);
+  expect(types.filter((type: string) => type === 'pod-delete.requested')).toHaveLength(1);
+});
+
+it('gives no GPU to two pods and no money to two rentals, asked for in both at once', async () => {
+  const rich = await one.renter();
+  const node = await one.verifiedNode({ gpus: 4, minimum: 1, price: 1.2 });
+  const balance = 1_000_000;
+  await one.ports.db
+    .updateTable('accounts')
+    .set({ balance_uusd: balance })
+    .where('id', '=', rich.id)
+    .execute();
+  const rents = Array.from({ length: 24 }, (_, index) =>
+    (index % 2 === 0 ? one : other).rent(rich, node.id, { gpu_count: 1 }),
+  );
+  const answers = await Promise.all(rents);
+  const served = answers.filter(({ status }) => status === 200);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 403]));
+  const pods = await one.ports.db
+    .selectFrom('pods')
+    .select(['id', 'hold_uusd'])
+    .where('account_id', '=', rich.id)
+    .execute();
+  expect(pods).toHaveLength(served.length);
+  const held = pods.reduce((sum, pod) => sum + pod.hold_uusd, 0);
+  expect(held).toBeLessThanOrEqual(balance);
+  const slots = await one.ports.db
+    .selectFrom('gpu_slots')
+    .select('pod_id')
+    .where('executor_id', '=', node.id)
+    .execute();
+  const taken = slots.flatMap((slot) => slot.pod_id ?? []);
+  expect(taken.toSorted()).toEqual(pods.map((pod) => pod.id).toSorted());
+});

@@ -1,0 +1,42 @@
+/** Renting by a specification (contract 4.2). */
+import type { HttpServer } from '#shared/http/server.ts';
+import { callerOf } from '../pods/caller.ts';
+import { answerOnce, type OnceDeps } from './once.ts';
+import { RentBySpecRequest, RentBySpecResponse } from './rent-by-spec.schemas.ts';
+import { rentBySpecIn } from './rent-by-spec.service.ts';
+import type { RentDeps } from './rental.service.ts';
+
+export type RentBySpecRoutesDeps = RentDeps & OnceDeps & { wake(executorId: string): void };
+
+/** Registers it. */
+export function registerRentBySpec(api: HttpServer, deps: RentBySpecRoutesDeps): void {
+  api.post(
+    '/executors/rent-by-spec',
+    {
+      config: { auth: 'user', once: 'rent-by-spec' },
+      schema: {
+        tags: ['Executors'],
+        body: RentBySpecRequest,
+        response: { 200: RentBySpecResponse },
+      },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      let rentedNode: string | null = null;
+      const isRented = await answerOnce(
+        deps,
+        { request, reply },
+        {
+          schema: RentBySpecResponse,
+          effects: async (tx) => {
+            const rented = await rentBySpecIn(tx, deps, { ...caller, body: request.body });
+            rentedNode = rented.pod === null ? null : rented.selected_executor.id;
+            return rented;
+          },
+        },
+      );
+      if (isRented && rentedNode !== null) deps.wake(rentedNode);
+      return reply;
+    },
+  );
+}

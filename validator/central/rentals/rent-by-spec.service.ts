@@ -1,0 +1,143 @@
+/** Renting the best node that meets a specification, all in one transaction (contract 4.2, marketplace reference 1.9). */
+import { ApiError, type ErrorCode } from '#shared/errors.ts';
+import { microToUsd } from '#shared/money.ts';
+import { inSavepoint, lockRow } from '../db/row-lock.ts';
+import type { Db } from '../db/tables.ts';
+import { executorRow, gpuTotalOf, locationOf, machineNameOf } from '../executors/executor.row.ts';
+import {
+  countPresent,
+  findOnMarket,
+  hasRoom,
+  listMarket,
+  type MarketNode,
+  requireExecutor,
+} from '../executors/executor.service.ts';
+import type {
+  NodeSpec,
+  RentBySpecRequest,
+  RentBySpecResponse,
+  SpecAlternative,
+} from './rent-by-spec.schemas.ts';
+import type { RentExecutorResponse } from './rental.schemas.ts';
+import { type RentDeps, type RentRequest, rentIn, requireOneImage } from './rental.service.ts';
+import { constraintsOf, downloadMbpsOf, gpusFor } from './spec-constraints.ts';
+import { matchSpec, type NoMatch } from './spec-match.ts';
+import { refuseUnavailable } from './unavailable-fields.ts';
+
+/** Nodes that one request tries, when others take them away before its eyes. */
+const MAX_ATTEMPTS = 10;
+const MAX_ALTERNATIVES = 5;
+
+/** What a rental is refused with because the node is not what it was when it was chosen. */
+const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
+  'node_not_found',
+  'node_not_verified',
+  'node_paused_by_provider',
+  'node_rent_in_progress',
+  'node_unavailable',
+  'provider_banned',
+  'gpu_count_invalid',
+  'gpu_split_not_allowed',
+]);
+
+export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & { body: RentBySpecRequest };
+
+/** Rents in `tx`; a dry run only says what would be rented. Throws 409 `no_executor_matches_spec`. */
+export async function rentBySpecIn(
+  tx: Db,
+  deps: RentDeps,
+  request: RentBySpec,
+): Promise<RentBySpecResponse> {
+  const { body } = request;
+  refuseUnavailable(body);
+  requireOneImage(body);
+  const survivors = await candidatesFor(tx, body);
+  const isDry = body.dry_run === true;
+  const { node, pod, attempts } = isDry
+    ? { node: firstOf(survivors), pod: null, attempts: 0 }
+    : await rentFirstOf(tx, deps, request, survivors);
+  const others = survivors.filter(({ id }) => id !== node.id).slice(0, MAX_ALTERNATIVES);
+  const nowMs = deps.clock.now();
+  const selected = await requireExecutor(tx, node.id);
+  return {
+    success: true,
+    dry_run: isDry,
+    pod_id: pod?.id ?? null,
+    id: pod?.id ?? null,
+    pod,
+    template_id: pod?.template_id ?? null,
+    price_per_hour: pod?.price ?? hourlyPrice(node, body),
+    selected_executor: executorRow(selected, { nowMs, summary: false, personal: true }),
+    candidates: survivors.length,
+    alternatives_considered: others.map((other) => alternative(other, body)),
+    attempts,
+  };
+}
+
+/** The nodes that meet the specification, best first. Throws the 409 that says what left none. */
+export async function candidatesFor(db: Db, spec: NodeSpec): Promise<MarketNode[]> {
+  const rentable = (await listMarket(db)).filter(hasRoom);
+  const present = rentable.length === 0 ? await countPresent(db) : rentable.length;
+  const match = matchSpec(present, rentable, constraintsOf(spec));
+  if ('survivors' in match) return match.survivors;
+  throw noExecutorMatches(match);
+}
+
+/**
+ * Rents the first of `survivors` that is still what it was. Where several transactions run at once, another
+ * may have taken it since it was read: what a lost attempt did and locked is undone before the next.
+ */
+export async function rentFirstOf(
+  tx: Db,
+  deps: RentDeps,
+  request: RentBySpec,
+  survivors: readonly MarketNode[],
+): Promise<{ node: MarketNode; pod: RentExecutorResponse; attempts: number }> {
+  for (const [index, { id }] of survivors.slice(0, MAX_ATTEMPTS).entries()) {
+    try {
+      const taken = await inSavepoint(tx, () => rentIfStill(tx, deps, request, id));
+      return { ...taken, attempts: index + 1 };
+    } catch (error) {
+      if (!(error instanceof ApiError) || !LOST_RACE.has(error.code)) throw error;
+    }
+  }
+  throw new ApiError('node_rent_in_progress', 'Others rented every node that matched just now');
+}
+
+async function rentIfStill(tx: Db, deps: RentDeps, request: RentBySpec, id: string) {
+  await lockRow(tx, 'executors', id);
+  const node = await findOnMarket(tx, id);
+  if (node === undefined || !constraintsOf(request.body).every(({ keep }) => keep(node))) {
+    throw new ApiError('node_unavailable', 'The node no longer meets the specification');
+  }
+  return { node, pod: await rentIn(tx, deps, { ...request, executorId: id }) };
+}
+
+function firstOf(survivors: readonly MarketNode[]): MarketNode {
+  const [first] = survivors;
+  if (first === undefined) throw new Error('a match without survivors');
+  return first;
+}
+
+/** The flat members that clients read, beside the envelope's own. */
+function noExecutorMatches({ message, hint, ...found }: NoMatch): ApiError {
+  const flat = { code: 'no_executor_matches_spec', ...found };
+  return new ApiError('no_executor_matches_spec', message, { hint, extra: flat, details: flat });
+}
+
+function hourlyPrice(node: MarketNode, spec: NodeSpec): number {
+  return microToUsd(node.price_uusd_per_gpu_hour * gpusFor(node, spec.gpu_count ?? null));
+}
+
+function alternative(node: MarketNode, spec: NodeSpec): SpecAlternative {
+  return {
+    id: node.id,
+    machine_name: machineNameOf(node),
+    gpu_count: gpuTotalOf(node),
+    available_gpu_count: node.slots_free,
+    price_per_gpu: microToUsd(node.price_uusd_per_gpu_hour),
+    price_per_hour: hourlyPrice(node, spec),
+    download_mbps: downloadMbpsOf(node),
+    country_code: locationOf(node).country_code,
+  };
+}

@@ -1,0 +1,87 @@
+/** The newest entries of one pod's log, numbered in the order they came: what its followers share. Pure. */
+
+/** A line, or (without an id) a note about the stream. */
+export type LogEntry = { id: string | null; text: string };
+
+export type LogRing = ReturnType<typeof createLogRing>;
+
+/** Characters of all entries together; older ones have to be read from the node again. */
+export const RING_CHARS = 1024 * 1024;
+/** Entries dropped at the front are cut off the array in pieces this long. */
+const TRIM_LENGTH = 1_024;
+
+/** `maxChars` is for tests. */
+export function createLogRing(maxChars = RING_CHARS) {
+  let entries: LogEntry[] = [];
+  /** The number of `entries[0]`. */
+  let base = 0;
+  /** The number of the oldest entry that is kept. */
+  let oldest = 0;
+  let chars = 0;
+  const numbers = new Map<string, number>();
+  /** Right behind the last line that was dropped, or that was there before the ring. */
+  let before: string | null = null;
+
+  const next = () => base + entries.length;
+
+  function drop(): void {
+    const entry = entries[oldest - base];
+    if (entry === undefined) return;
+    chars -= entry.text.length;
+    if (entry.id !== null) {
+      before = entry.id;
+      if (numbers.get(entry.id) === oldest) numbers.delete(entry.id);
+    }
+    oldest += 1;
+    if (oldest - base < TRIM_LENGTH) return;
+    entries = entries.slice(oldest - base);
+    base = oldest;
+  }
+
+  return {
+    /** The number that the next entry will have. */
+    next,
+    push(entry: LogEntry): void {
+      if (entry.id !== null) numbers.set(entry.id, next());
+      entries.push(entry);
+      chars += entry.text.length;
+      while (chars > maxChars && oldest < next() - 1) drop();
+    },
+    /** The line that is in the log already; nobody gets it from here. */
+    startAfter(id: string | null): void {
+      before = id;
+    },
+    /** The number of the entry that follows the line with this id; null when it is not known (any more). */
+    after(id: string): number | null {
+      const number = numbers.get(id);
+      if (number !== undefined) return number + 1;
+      return id === before ? oldest : null;
+    },
+    /** The last line before the entry of this number. */
+    lastLineBefore(number: number): string | null {
+      for (let at = Math.min(number, next()) - 1; at >= oldest; at -= 1) {
+        const id = entries[at - base]?.id;
+        if (id !== undefined && id !== null) return id;
+      }
+      return before;
+    },
+    /** The oldest line that is kept. */
+    oldestLine(): string | null {
+      for (let at = oldest - base; at < entries.length; at += 1) {
+        const id = entries[at]?.id ?? null;
+        if (id !== null) return id;
+      }
+      return null;
+    },
+    /** Entries from this number on, about `maxBatch` characters of them; null when it was dropped. */
+    read(from: number, maxBatch: number): LogEntry[] | null {
+      if (from < oldest) return null;
+      let length = 0;
+      let end = from;
+      for (; end < next() && length < maxBatch; end += 1) {
+        length += entries[end - base]?.text.length ?? 0;
+      }
+      return entries.slice(from - base, end - base);
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** Looks again and again whether a stream may go on: pods are deleted and credentials revoked meanwhile. */
+
+import type { Database } from '../db/tables.ts';
+import { findAnyPod } from '../pods/pod-access.ts';
+
+/** How often pod and credential are looked at. */
+export const CHECK_INTERVAL_MS = 5_000;
+
+export type Guarded = {
+  podId: string;
+  /** Whether the credential that opened the stream still stands. */
+  stillAllowed(): Promise<boolean>;
+};
+
+export type StreamGuard = ReturnType<typeof createStreamGuard>;
+
+export function createStreamGuard({ db, stopping }: { db: Database; stopping: AbortSignal }) {
+  return {
+    /** Why the stream is over; null while it is not. */
+    async endReason({ podId, stillAllowed }: Guarded): Promise<string | null> {
+      if (stopping.aborted) return 'server_shutdown';
+      const pod = await findAnyPod(db, podId);
+      if (pod === undefined || pod.delete_requested_at !== null || pod.ended_at !== null) {
+        return 'pod_deleted';
+      }
+      return (await stillAllowed()) ? null : 'credential_revoked';
+    },
+  };
+}

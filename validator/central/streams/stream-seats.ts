@@ -1,0 +1,41 @@
+/** How many streams of one kind there may be: per pod, per account, and in all. */
+import { createCounter } from '#shared/counter.ts';
+import { ApiError } from '#shared/errors.ts';
+
+export type StreamLimits = { perPod: number; perAccount: number; total: number };
+export type StreamSeats = ReturnType<typeof createStreamSeats>;
+
+/** Readers of logs: each costs a page of 64 KiB and its socket's buffers when it stalls. */
+export const LOG_LIMITS: StreamLimits = { perPod: 256, perAccount: 512, total: 2_000 };
+/** Terminals: each holds two sockets here, two at the gateway, and a process in the pod. */
+export const TERMINAL_LIMITS: StreamLimits = { perPod: 10, perAccount: 50, total: 500 };
+const RETRY_AFTER_SECONDS = '5';
+
+export function createStreamSeats(limits: StreamLimits) {
+  const pods = createCounter(limits.perPod, limits.total);
+  const accounts = createCounter(limits.perAccount, limits.total);
+  return {
+    /** The way to give the place back, once. Throws 429. */
+    take(podId: string, accountId: string): () => void {
+      if (!pods.take(podId)) throw tooMany('on this pod', limits.perPod);
+      if (!accounts.take(accountId)) {
+        pods.release(podId);
+        throw tooMany('of this account', limits.perAccount);
+      }
+      let held = true;
+      return () => {
+        if (!held) return;
+        held = false;
+        pods.release(podId);
+        accounts.release(accountId);
+      };
+    },
+  };
+}
+
+function tooMany(where: string, limit: number): ApiError {
+  return new ApiError('rate_limited', `There are too many streams ${where} (at most ${limit})`, {
+    headers: { 'Retry-After': RETRY_AFTER_SECONDS },
+    hint: 'End another stream, or retry later.',
+  });
+}

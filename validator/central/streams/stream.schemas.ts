@@ -1,0 +1,36 @@
+/** What the streams of pods take and answer (contract 7; terminal and tickets are additions of ours). */
+import { z } from 'zod';
+import { TerminalQuery } from '#shared/agent-api/terminal.ts';
+
+export const PodLogParams = z.object({ pod_id: z.uuid() });
+export const PodStreamParams = z.object({ id: z.uuid() });
+
+/** For WebSockets of browsers, which cannot send headers. */
+const ticket = z
+  .string()
+  .max(100)
+  .optional()
+  .describe('WebSockets only, instead of a credential: from POST /pods/{id}/stream-ticket.');
+
+/** Lines kept back from the end of the log when nothing is asked for. */
+const DEFAULT_LOG_TAIL = 100;
+const MAX_LOG_TAIL = 10_000;
+
+export const PodLogsQuery = z.object({
+  tail: z.coerce.number().int().min(0).max(MAX_LOG_TAIL).default(DEFAULT_LOG_TAIL),
+  follow: z.stringbool().default(false),
+  /** A frame id or an ISO time; wins over `tail`. */
+  since: z.string().max(100).optional(),
+  ticket,
+});
+export type PodLogsQuery = z.output<typeof PodLogsQuery>;
+
+export const PodTerminalQuery = TerminalQuery.extend({ ticket });
+
+export const StreamTicketResponse = z
+  .object({
+    ticket: z.string(),
+    expires_at: z.string(),
+    expires_in_seconds: z.int(),
+  })
+  .meta({ id: 'StreamTicketResponse' });

@@ -1,0 +1,104 @@
+/** Terminals of pods for their owners: relayed to the node, ended with the pod or the credential, recorded. */
+
+import type { WebSocket } from 'ws';
+import type { TerminalQuery } from '#shared/agent-api/terminal.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
+import { CLOSE } from '#shared/websocket/close-codes.ts';
+import { joinWebSockets } from '#shared/websocket/join.ts';
+import type { UserIdentity } from '../auth/identity.ts';
+import type { Database } from '../db/tables.ts';
+import { requireOwnPod } from '../pods/pod-access.ts';
+import type { Agents } from '../ports.ts';
+import { CHECK_INTERVAL_MS, createStreamGuard, type Guarded } from './stream-guard.ts';
+import { createStreamSeats, TERMINAL_LIMITS } from './stream-seats.ts';
+
+export type TerminalRequest = {
+  identity: UserIdentity;
+  podId: string;
+  query: TerminalQuery;
+  requestId: string;
+  stillAllowed: Guarded['stillAllowed'];
+};
+
+/** A terminal that waits for its client. */
+export type OpenTerminal = {
+  /** Resolves when it is over. */
+  join(near: WebSocket): Promise<void>;
+  /** For when the client is gone. */
+  abandon(): void;
+};
+
+export type Terminals = ReturnType<typeof createTerminals>;
+
+export function createTerminals(deps: {
+  db: Database;
+  clock: Clock;
+  log: Log;
+  agents: Agents;
+  stopping: AbortSignal;
+}) {
+  const { db, clock, agents, stopping } = deps;
+  const guard = createStreamGuard({ db, stopping });
+  const seats = createStreamSeats(TERMINAL_LIMITS);
+
+  /** Ends `near`, and with it the terminal, as soon as the pod or the credential is gone. */
+  async function watch(near: WebSocket, guarded: Guarded): Promise<void> {
+    const closed = new AbortController();
+    near.once('close', () => closed.abort());
+    while (!closed.signal.aborted) {
+      await clock.sleep(CHECK_INTERVAL_MS, closed.signal).catch(() => undefined);
+      const reason = closed.signal.aborted ? null : await guard.endReason(guarded);
+      if (reason !== null) return near.close(CLOSE.normal, reason);
+    }
+  }
+
+  async function relay(near: WebSocket, far: WebSocket, request: TerminalRequest): Promise<void> {
+    const { accountId, credential } = request.identity;
+    const log = deps.log.child({ pod_id: request.podId, request_id: request.requestId });
+    const who = {
+      account_id: accountId,
+      credential: credential.type,
+      api_key_id: credential.type === 'api_key' ? credential.keyId : null,
+    };
+    const startedMs = clock.monotonicMs();
+    const bytes = { sent: 0, received: 0 };
+    log.info(who, 'terminal begins');
+    // A failure to look is no reason to end it; the next look may succeed.
+    watch(near, request).catch((error: unknown) => log.warn({ err: error }, 'terminal unwatched'));
+    await joinWebSockets(near, far, {
+      toFar(count) {
+        bytes.received += count;
+      },
+      toNear(count) {
+        bytes.sent += count;
+      },
+    });
+    const seconds = Math.round((clock.monotonicMs() - startedMs) / 1_000);
+    log.info({ ...who, seconds, ...bytes }, 'terminal ends');
+  }
+
+  return {
+    /** Throws 404, 400 when the pod does not run, 429, or what the node says. */
+    async open(request: TerminalRequest, gone: AbortSignal): Promise<OpenTerminal> {
+      const { accountId } = request.identity;
+      const pod = await requireOwnPod(db, accountId, request.podId, clock.now());
+      if (pod.state !== 'running') {
+        throw new ApiError('pod_state_conflict', 'A terminal needs a running pod');
+      }
+      const leave = seats.take(pod.id, accountId);
+      const { query, requestId } = request;
+      const wish = { query, requestId, signal: gone };
+      const far = await agents.terminalOf(pod.executor_id, pod.id, wish).catch((error: unknown) => {
+        leave();
+        throw error;
+      });
+      far.once('close', leave);
+      return {
+        join: (near) => relay(near, far, request),
+        abandon: () => far.terminate(),
+      };
+    },
+  };
+}

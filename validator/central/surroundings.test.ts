@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { openSurroundings, readSurroundings } from './surroundings.ts';
+
+const open = (environment: Record<string, string>) =>
+  openSurroundings(readSurroundings(environment), {
+    clock: createManualClock(),
+    objectFolder: '/objects',
+  });
+
+it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy is believed', () => {
+  expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
+    ports: { mailer: null, objects: { folder: '/objects' }, chat: null },
+    options: {
+      trustedProxies: [],
+      apiKeysRetrievable: true,
+      consoleUrl: null,
+      publicOrigin: null,
+    },
+  });
+});
+
+it('reads what is set', () => {
+  const { ports, options } = open({
+    CENTRAL_SMTP_URL: 'smtp://user:hush@mail.example:587',
+    CENTRAL_S3_BUCKET: 'uploads',
+    CENTRAL_TRUSTED_PROXIES: '10.0.0.0/8, 2001:db8::/32,127.0.0.1',
+    CENTRAL_API_KEYS_RETRIEVABLE: 'false',
+    CENTRAL_PUBLIC_ORIGIN: 'https://api.example/',
+    CENTRAL_CONSOLE_URL: 'https://console.example',
+  });
+  expect(ports.mailer).not.toBeNull();
+  expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
+  expect(options).toEqual({
+    trustedProxies: ['10.0.0.0/8', '2001:db8::/32', '127.0.0.1'],
+    apiKeysRetrievable: false,
+    consoleUrl: 'https://console.example',
+    publicOrigin: 'https://api.example',
+  });
+});
+
+it.each([
+  [{ CENTRAL_TRUSTED_PROXIES: '10.0.0.0/33' }, /CENTRAL_TRUSTED_PROXIES/],
+  [{ CENTRAL_TRUSTED_PROXIES: 'everybody' }, /CENTRAL_TRUSTED_PROXIES/],
+  [{ CENTRAL_SMTP_URL: 'http://user:hush@mail.example' }, /CENTRAL_SMTP_URL/],
+  [{ CENTRAL_CHAT_CLIENT_ID: 'x' }, /CENTRAL_CHAT_TOKEN_URL.*: set them too, or none/],
+  [{ CENTRAL_S3_BUCKET: 'b', CENTRAL_S3_ACCESS_KEY_ID: 'x' }, /CENTRAL_S3_SECRET_ACCESS_KEY/],
+  [{ CENTRAL_API_KEYS_RETRIEVABLE: 'perhaps' }, /CENTRAL_API_KEYS_RETRIEVABLE/],
+])('refuses %j, naming it and showing no password', (environment, message) => {
+  expect(() => open(environment as Record<string, string>)).toThrow(message);
+  expect(() => open(environment as Record<string, string>)).not.toThrow(/hush/);
+});

@@ -1,0 +1,165 @@
+/** What the central API reaches beyond this machine, from CENTRAL_* variables: mail, object store, chat platform, proxies. */
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
+import { ConfigError, parseConfig } from '#shared/config.ts';
+import { createOAuthChat } from './adapters/oauth-chat.ts';
+import { createS3Objects } from './adapters/s3-objects.ts';
+import { createSmtpMailer } from './adapters/smtp-mailer.ts';
+import type { CentralOptions, CentralPorts } from './ports.ts';
+
+const HttpUrl = z.url({ protocol: /^https?$/ });
+const DEFAULT_SENDER = 'Podwright <no-reply@localhost>';
+
+const Proxies = z
+  .string()
+  .default('')
+  .transform((text) => text.split(',').map((entry) => entry.trim()))
+  .transform((entries) => entries.filter((entry) => entry !== ''))
+  .refine((entries) => entries.every(isAddressRange), 'IP addresses or CIDR ranges, by commas');
+
+/** Members of the process's configuration; every one may be left out. */
+export const SURROUNDINGS = {
+  /** `smtp://user:password@host:587` or `smtps://…`; without it mails are kept and shown on this machine only. */
+  CENTRAL_SMTP_URL: z.string().optional(),
+  CENTRAL_MAIL_FROM: z.string().includes('@').default(DEFAULT_SENDER),
+  /** Base address of the web console, for links in mails. */
+  CENTRAL_CONSOLE_URL: HttpUrl.optional(),
+  /** Our own origin in the addresses of uploads; that of the request when absent. */
+  CENTRAL_PUBLIC_ORIGIN: HttpUrl.optional(),
+  /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges. */
+  CENTRAL_TRUSTED_PROXIES: Proxies,
+  CENTRAL_API_KEYS_RETRIEVABLE: z.stringbool().default(true),
+  CENTRAL_S3_BUCKET: z.string().optional(),
+  CENTRAL_S3_REGION: z.string().default('us-east-1'),
+  /** Of a store other than Amazon's. */
+  CENTRAL_S3_ENDPOINT: HttpUrl.optional(),
+  /** Both or none; none leaves it to the SDK's own search. */
+  CENTRAL_S3_ACCESS_KEY_ID: z.string().optional(),
+  CENTRAL_S3_SECRET_ACCESS_KEY: z.string().optional(),
+  /** Where everybody can read the bucket. */
+  CENTRAL_S3_PUBLIC_URL: HttpUrl.optional(),
+  /** All of these but the scope, or none. */
+  CENTRAL_CHAT_AUTHORIZE_URL: HttpUrl.optional(),
+  CENTRAL_CHAT_TOKEN_URL: HttpUrl.optional(),
+  CENTRAL_CHAT_USER_URL: HttpUrl.optional(),
+  CENTRAL_CHAT_CLIENT_ID: z.string().optional(),
+  CENTRAL_CHAT_CLIENT_SECRET: z.string().optional(),
+  /** The console's page that people come back to. */
+  CENTRAL_CHAT_REDIRECT_URL: HttpUrl.optional(),
+  CENTRAL_CHAT_SCOPE: z.string().default('identify'),
+};
+
+const Schema = z.object(SURROUNDINGS);
+export type SurroundingsConfig = z.output<typeof Schema>;
+
+export type Surroundings = {
+  ports: Pick<CentralPorts, 'mailer' | 'objects' | 'chat'>;
+  options: Pick<
+    CentralOptions,
+    'trustedProxies' | 'apiKeysRetrievable' | 'consoleUrl' | 'publicOrigin'
+  >;
+};
+
+/** Only these variables out of an environment that may hold others. Throws ConfigError naming every wrong one. */
+export function readSurroundings(
+  environment: Record<string, string | undefined>,
+): SurroundingsConfig {
+  const own = Object.keys(SURROUNDINGS).map((name) => [name, environment[name]] as const);
+  return parseConfig(Schema, Object.fromEntries(own), 'CENTRAL_');
+}
+
+/** Nothing is connected or loaded before it is used. `objectFolder` holds uploads where no other store is named. */
+export function openSurroundings(
+  config: SurroundingsConfig,
+  { clock, objectFolder }: { clock: Clock; objectFolder: string },
+): Surroundings {
+  return {
+    ports: {
+      mailer: mailerOf(config),
+      objects: objectsOf(config) ?? { folder: objectFolder },
+      chat: chatOf(config, clock),
+    },
+    options: {
+      trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
+      apiKeysRetrievable: config.CENTRAL_API_KEYS_RETRIEVABLE,
+      consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
+      publicOrigin:
+        config.CENTRAL_PUBLIC_ORIGIN === undefined
+          ? null
+          : new URL(config.CENTRAL_PUBLIC_ORIGIN).origin,
+    },
+  };
+}
+
+function mailerOf({ CENTRAL_SMTP_URL: url, CENTRAL_MAIL_FROM: from }: SurroundingsConfig) {
+  if (url === undefined) return null;
+  // Judged here and not by the schema, whose refusal would show the password.
+  if (z.url({ protocol: /^smtps?$/ }).safeParse(url).success)
+    return createSmtpMailer({ url, from });
+  throw new ConfigError(
+    'configuration refused:\n  CENTRAL_SMTP_URL: write smtp://user:password@host:587 or smtps://user:password@host',
+  );
+}
+
+function objectsOf(config: SurroundingsConfig) {
+  if (config.CENTRAL_S3_BUCKET === undefined) return null;
+  const pair = wholeGroup(config, ['CENTRAL_S3_ACCESS_KEY_ID', 'CENTRAL_S3_SECRET_ACCESS_KEY']);
+  return createS3Objects({
+    bucket: config.CENTRAL_S3_BUCKET,
+    region: config.CENTRAL_S3_REGION,
+    endpoint: config.CENTRAL_S3_ENDPOINT ?? null,
+    credentials:
+      pair === null
+        ? null
+        : {
+            accessKeyId: pair.CENTRAL_S3_ACCESS_KEY_ID,
+            secretAccessKey: pair.CENTRAL_S3_SECRET_ACCESS_KEY,
+          },
+    publicUrl: config.CENTRAL_S3_PUBLIC_URL ?? null,
+  });
+}
+
+function chatOf(config: SurroundingsConfig, clock: Clock) {
+  const chat = wholeGroup(config, [
+    'CENTRAL_CHAT_AUTHORIZE_URL',
+    'CENTRAL_CHAT_TOKEN_URL',
+    'CENTRAL_CHAT_USER_URL',
+    'CENTRAL_CHAT_CLIENT_ID',
+    'CENTRAL_CHAT_CLIENT_SECRET',
+    'CENTRAL_CHAT_REDIRECT_URL',
+  ]);
+  if (chat === null) return null;
+  const options = {
+    authorizeUrl: chat.CENTRAL_CHAT_AUTHORIZE_URL,
+    tokenUrl: chat.CENTRAL_CHAT_TOKEN_URL,
+    userUrl: chat.CENTRAL_CHAT_USER_URL,
+    clientId: chat.CENTRAL_CHAT_CLIENT_ID,
+    clientSecret: chat.CENTRAL_CHAT_CLIENT_SECRET,
+    redirectUrl: chat.CENTRAL_CHAT_REDIRECT_URL,
+    scope: config.CENTRAL_CHAT_SCOPE,
+  };
+  return createOAuthChat(options, clock);
+}
+
+/** Variables that go together: null when none is set. Throws ConfigError when only some are. */
+function wholeGroup<Name extends keyof SurroundingsConfig>(
+  config: SurroundingsConfig,
+  names: readonly Name[],
+): Record<Name, string> | null {
+  const missing = names.filter((name) => config[name] === undefined);
+  if (missing.length === names.length) return null;
+  if (missing.length > 0) {
+    throw new ConfigError(`configuration refused:\n  ${missing.join(', ')}: set them too, or none`);
+  }
+  const values = names.map((name) => [name, String(config[name])] as const);
+  return Object.fromEntries(values) as Record<Name, string>;
+}
+
+function isAddressRange(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  if (bits === undefined) return true;
+  return /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128);
+}

@@ -1,0 +1,14 @@
+/** What `npm start` reads of the central API's own variables. */
+import { parseConfig } from '#shared/config.ts';
+import { CorsVariables, corsOriginsFrom } from '../central/edge/config.ts';
+import type { CentralOptions } from '../central/ports.ts';
+import { LOCAL_LIMITS, RateLimitVariables, rateLimitsFrom } from '../central/rate-limits/config.ts';
+
+/** Throws ConfigError naming the wrong variable. */
+export function centralOptionsFrom(
+  environment: Record<string, string | undefined>,
+): Pick<CentralOptions, 'rateLimits' | 'corsOrigins'> {
+  const limits = parseConfig(RateLimitVariables, environment, 'CENTRAL_RATE_LIMIT_');
+  const cors = parseConfig(CorsVariables, environment, 'CENTRAL_CORS_');
+  return { rateLimits: rateLimitsFrom(limits, LOCAL_LIMITS), corsOrigins: corsOriginsFrom(cors) };
+}
