@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createAgentHome } from '../fakes/agent-process.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
+import { executorList } from './executor-list.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
@@ -60,6 +61,10 @@ try {
   }
 } finally {
   await agent.stop();
+}
+for (const row of await executorList()) {
+  rows.push(row);
+  print(show(row));
 }
 mkdirSync('var', { recursive: true });
 writeFileSync(RESULT_FILE, `${JSON.stringify(rows, null, 2)}\n`);

@@ -10,6 +10,7 @@ import {
   LABELS,
   type NetworkPlace,
 } from '../../agent/docker/engine.ts';
+import { buildContext } from '../../agent/images/build-context.ts';
 import { eventually } from '../fakes/eventually.ts';
 
 /** The image must hold a shell, and a default command that ends on SIGTERM. */
@@ -240,8 +241,53 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
     });
 
     it('refuses to pull what it cannot reach', async () => {
-      const pull = engine.pullImage('127.0.0.1:1/podwright/none:1', () => undefined, NEVER);
+      const pull = engine.pullImage(
+        '127.0.0.1:1/podwright/none:1',
+        { onProgress: () => undefined },
+        NEVER,
+      );
       expect(await kindOf(pull)).toMatch(/^image_/);
+    });
+
+    it('builds an image under a name, lists it by its labels, and removes it once it is unused', async () => {
+      const build = systemRandom.uuid();
+      const mark = { ...allLabels(), [LABELS.build]: build };
+      const reference = `podwright.local/contract:${build}`;
+      const label = Object.entries(mark).map(([name, value]) => `${name}="${value}"`);
+      const output: string[] = [];
+      const limits = { cpuCores: 1, memoryBytes: 2 ** 26, shmBytes: 0 };
+      const make = async (step: string) => {
+        const text = `FROM ${subject.image}\nLABEL ${label.join(' ')}\n${step}\n`;
+        const spec = { context: await buildContext(text), reference, network: null, limits };
+        return engine.buildImage(spec, (part) => output.push(part), NEVER);
+      };
+      expect(await kindOf(make('RUN exit 3'))).toBe('build');
+      expect(output.join('')).toMatch(/Step 1/);
+      const id = await make('CMD ["sleep", "1"]');
+      expect(await engine.inspectImage(reference)).toMatchObject({ id, onBuild: [] });
+      expect(await engine.listImages({ labels: { [LABELS.build]: build } })).toContain(id);
+      expect(await engine.listImages({ labels: mark, unused: true })).not.toContain(id);
+
+      const container = await engine.createContainer(specOf({ image: id }));
+      expect(await kindOf(engine.removeImage(reference))).toBe('conflict');
+      await engine.removeContainer(container);
+      await engine.removeImage(reference);
+      await engine.removeImage(reference);
+      expect(await engine.inspectImage(reference)).toBeNull();
+    });
+
+    it('limits the processes of a container, and minds no missing one', async () => {
+      const id = await engine.createContainer(specOf());
+      await engine.startContainer(id);
+      await engine.limitPids(id, 32);
+      await engine.removeContainer(id);
+      await engine.limitPids(id, 32);
+      expect(await engine.inspectContainer(id)).toBeNull();
+    });
+
+    it('asks a registry for a digest, and tells that there is none', async () => {
+      const asked = engine.resolveDigest('127.0.0.1:1/podwright/none:1', undefined, NEVER);
+      expect(await kindOf(asked)).toMatch(/^image_/);
     });
   });
 }

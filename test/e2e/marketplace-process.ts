@@ -51,10 +51,12 @@ export async function freePortFlags(): Promise<string[]> {
 export async function startMarketplaceProcess(
   home: string,
   flags: readonly string[],
+  environment: Record<string, string> = {},
 ): Promise<MarketplaceProcess> {
   const startedMs = systemClock.monotonicMs();
   const child = spawn(process.execPath, [MAIN, '--home', home, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
     // A group of its own, as a shell gives it: `interrupt` sends what a terminal's Ctrl-C sends.
     detached: true,
   });

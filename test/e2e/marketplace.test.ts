@@ -124,6 +124,21 @@ function logIn(connectCommand: string, command: string): string {
   return execFileSync(program, [...options, ...args, command], { encoding: 'utf8' });
 }
 
+it('lets a newcomer sign up, read the mail of this machine, confirm the address and have the credit', async () => {
+  const demo = market.demo();
+  const account = { email: 'newcomer@example.com', password: 'correct horse' };
+  const { body: signedUp } = await api(demo, 'POST', '/users', account);
+  const { api_key: key } = signedUp as { api_key: string };
+  const me = async () =>
+    (await api(demo, 'GET', '/users/me', undefined, { 'X-API-Key': key })).body;
+  expect(await me()).toMatchObject({ email_verified: false, balance: 0 });
+  const { body: outbox } = await api(demo, 'GET', '/_local/outbox');
+  const mail = (outbox as { to: string; text: string }[]).find(({ to }) => to === account.email);
+  const token = /^[A-Za-z0-9_-]{43}$/m.exec(mail?.text ?? '')?.[0];
+  expect((await api(demo, 'POST', '/auth/verify-email', { token })).status).toBe(200);
+  expect(await me()).toMatchObject({ email_verified: true, balance: 1_000 });
+});
+
 it('starts, rents, runs, streams, reboots and removes a real container', async () => {
   expect(market.readyAfterMs).toBeLessThan(60_000);
   const before = await listedExecutors();
@@ -188,6 +203,29 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
     20_000,
   );
   await expect(fetch(`http://127.0.0.1:${pod.ports_mapping['8000']}/`)).rejects.toThrow();
+});
+
+it('says why a pod cannot have a notebook server, and leaves the pod as it is', async () => {
+  const rented = await rent(await freeNode(), {}, { enable_jupyter: true });
+  const { id } = rented.body as PodRow;
+  const { ports_mapping: ports } = await untilRunning(id);
+  expect(Object.keys(ports)).toContain('8888');
+  const outcome = () =>
+    eventually('the outcome', async () => {
+      const { body } = await api(market.demo(), 'GET', `/pods/${id}`);
+      const { jupyter_installation_status: status } = body as Record<string, unknown>;
+      return status === 'FAILED' && body;
+    });
+  expect(await outcome()).toMatchObject({ status: 'RUNNING', jupyter_url: null });
+  const asked = await api(market.demo(), 'POST', `/pods/${id}/install-jupyter`, {
+    jupyter_internal_port: 8888,
+  });
+  expect(asked.body).toMatchObject({ jupyter_installation_status: null, jupyter_error: null });
+  expect(await outcome()).toMatchObject({
+    jupyter_error: expect.stringMatching(/^NotebookNoPython: /),
+    status: 'RUNNING',
+  });
+  await remove(id);
 });
 
 it('rents once however often one Idempotency-Key is sent', async () => {

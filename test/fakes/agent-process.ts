@@ -8,7 +8,9 @@ import { systemClock } from '#shared/clock.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
+import { signedHeaders } from '#shared/signing/signed-headers.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
+import { createSignedConnect, type SignedConnect } from '#shared/websocket/connect.ts';
 
 export type AgentHome = {
   executorId: string;
@@ -25,6 +27,12 @@ export type AgentProcess = {
   client: AgentClient;
   /** Signed requests, for what the client does not do. */
   send: SignedFetch;
+  /** Signed WebSockets. */
+  connect: SignedConnect;
+  /** The headers of one signed GET request. */
+  signedHeaders(path: string): Record<string, string>;
+  /** Where it listens. */
+  origin: string;
   /** Resolves when the process has ended, however that came. */
   exited: Promise<void>;
   /** SIGKILL: nothing is tidied up. */
@@ -36,8 +44,11 @@ export type AgentProcess = {
 const STOP_WITHIN_MS = 15_000;
 const SEED_BYTES = 32;
 
-/** A home in a temporary folder; `environment` adds to the agent's variables. */
-export function createAgentHome(environment: Record<string, string>): AgentHome {
+/** A home in a temporary folder; `environment` adds to the agent's variables. `onLog` gets what it logs. */
+export function createAgentHome(
+  environment: Record<string, string>,
+  onLog?: (text: string) => void,
+): AgentHome {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-agent-'));
   const executorId = systemRandom.uuid();
   const signer = createSigner(systemRandom.bytes(SEED_BYTES));
@@ -60,17 +71,26 @@ export function createAgentHome(environment: Record<string, string>): AgentHome 
           AGENT_EXIT_WITH_PARENT: 'true',
           ...environment,
         },
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        stdio: ['ignore', onLog === undefined ? 'inherit' : 'pipe', 'inherit', 'ipc'],
       });
+      child.stdout?.on('data', (chunk: Buffer) => onLog?.(chunk.toString()));
       const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-      const send = createSignedFetch({
-        baseUrl: `http://127.0.0.1:${await portOf(child)}`,
+      const origin = `http://127.0.0.1:${await portOf(child)}`;
+      const caller = {
+        baseUrl: origin,
         audience: executorId,
         signer,
         clock: systemClock,
         random: systemRandom,
-      });
+      };
+      const send = createSignedFetch(caller);
       return {
+        origin,
+        connect: createSignedConnect(caller),
+        signedHeaders(path) {
+          const request = { method: 'GET', url: new URL(origin + path), body: '' };
+          return signedHeaders(caller, { ...request, timestampMs: systemClock.now() });
+        },
         home: folder,
         child,
         send,

@@ -1,13 +1,16 @@
-/** A central API on an in-memory database and a manual clock, for tests that inject requests. */
+/** A central API on an empty database and a manual clock, for tests that inject requests. */
 import type { InjectOptions } from 'fastify';
-import { createLog, type Log } from '#shared/log.ts';
+import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createCentral } from '../../validator/central/app.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
 import type { Agents, CentralOptions, CentralPorts } from '../../validator/central/ports.ts';
-import { createManualClock } from './manual-clock.ts';
+import { createTestDatabase } from './central-database.ts';
+import { createManualClock, type ManualClock } from './manual-clock.ts';
 
-export type TestCentralOverrides = Partial<CentralOptions> & { agents?: Agents; log?: Log };
+/** What lies outside the central API, where a test has it; a database of its own when absent. */
+type Outside = Partial<Pick<CentralPorts, 'agents' | 'log' | 'mailer' | 'objects' | 'chat' | 'db'>>;
+
+export type TestCentralOverrides = Partial<CentralOptions> & Outside & { clock?: ManualClock };
 
 /** An account that signed up and logged in. */
 export type TestAccount = {
@@ -24,8 +27,15 @@ export type TestAccount = {
 const PASSWORD = 'correct horse battery';
 const CREDIT_UUSD = 10_000_000;
 
+/** Tests send more in no time at all than a renter does in a minute. */
+const RATE = { quota: 1_000_000, windowMs: 60_000 };
+const NO_LIMITS = { address: RATE, credential: RATE, login: RATE, search: RATE };
+
 const noAgents: Agents = {
   clientOf: (executorId) => {
+    throw new Error(`no agent ${executorId} in this test`);
+  },
+  terminalOf: (executorId) => {
     throw new Error(`no agent ${executorId} in this test`);
   },
   checkNow: (executorId) => {
@@ -37,9 +47,8 @@ export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
 /** Close it with `close()`, which ends the database too. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
-  const { agents = noAgents, log, ...options } = overrides;
-  const clock = createManualClock();
-  const db = await openCentralDatabase(':memory:');
+  const { agents = noAgents, log, mailer, objects, chat, ...rest } = overrides;
+  const { clock = createManualClock(), db = await createTestDatabase(), ...options } = rest;
   const ports: CentralPorts = {
     db,
     clock,
@@ -47,12 +56,14 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     log: log ?? createLog({ name: 'test', level: 'silent' }),
     secret: new Uint8Array(32).fill(7),
     agents,
+    ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
   };
   const central = await createCentral(ports, {
     validators: [],
     signupCreditUusd: CREDIT_UUSD,
     verifyEmailAtSignup: true,
     trustedProxies: [],
+    rateLimits: NO_LIMITS,
     ...options,
   });
   const { server } = central;

@@ -3,33 +3,53 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 
 /** `POST /containers/create`: method and path, version, ids, names and query left out. */
 export type EngineCall = string;
 
+/** What a call is about, the same object before and after: its path with ids, and the text of a create. */
+export type CallSubject = { url: string; text: string };
+
+/** `drop` ends the connection: before, the engine never hears of the call; after, the caller not of the answer. */
+type Verdict = 'drop' | undefined;
+type Hook = (
+  call: EngineCall,
+  moment: 'before' | 'after',
+  subject: CallSubject,
+) => Promise<Verdict> | Promise<void> | Verdict | void;
+
 export type EngineProxy = {
   socketPath: string;
   /** Awaited before a call is passed on and again before its answer is. */
-  watch(hook: (call: EngineCall, moment: 'before' | 'after') => Promise<void> | void): void;
+  watch(hook: Hook): void;
   close(): Promise<void>;
 };
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
+/** Calls whose body names their pod; it is held back until it is there as a whole. */
+const NAMED_IN_BODY = /^POST \/(containers|networks)\/create$/;
 
-/** Listens on a socket in a folder of its own. */
-export async function startEngineProxy(): Promise<EngineProxy> {
+/** Listens on a socket in a folder of its own, in front of the machine's engine or another. */
+export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<EngineProxy> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-engine-'));
   const socketPath = join(folder, 'docker.sock');
-  let hook: Parameters<EngineProxy['watch']>[0] = () => undefined;
+  let hook: Hook = () => undefined;
 
   async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const call = callOf(incoming);
-    await hook(call, 'before');
+    const body = NAMED_IN_BODY.test(call) ? await text(incoming) : null;
+    const subject: CallSubject = { url: incoming.url ?? '', text: body ?? '' };
+    if ((await hook(call, 'before', subject)) === 'drop') return void outgoing.destroy();
     const { method, url: path, headers } = incoming;
-    const upstream = request({ socketPath: ENGINE_SOCKET, method, path, headers });
+    const upstream = request({ socketPath: engineSocket, method, path, headers });
     upstream.on('response', async (answer) => {
-      await hook(call, 'after');
+      const verdict = await hook(call, 'after', subject);
+      // Unpassed answers of an engine that was killed meanwhile end with an error.
+      answer.on('error', () => outgoing.destroy());
+      if (verdict === 'drop') return void outgoing.destroy();
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      outgoing.flushHeaders();
       answer.pipe(outgoing);
     });
     upstream.on('error', () => outgoing.destroy());
@@ -37,7 +57,8 @@ export async function startEngineProxy(): Promise<EngineProxy> {
     outgoing.on('close', () => {
       if (method === 'GET') upstream.destroy();
     });
-    incoming.pipe(upstream);
+    if (body === null) incoming.pipe(upstream);
+    else upstream.end(body);
   }
 
   const server = createServer((incoming, outgoing) => {

@@ -8,8 +8,10 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Agents } from '../../validator/central/ports.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
+import { createFakeLog, type FakeLog } from './fake-log.ts';
 
 const FIRST_PORT = 31_000;
+const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
 
 export type FakeHost = {
   /** False: no call is answered. */
@@ -27,24 +29,33 @@ export type FakeHost = {
   /** `put <id>`, `delete <id>`, `reboot <id> <n>`, in order. */
   calls: string[];
   inventory: Inventory;
+  /** The token of each notebook server asked for, by pod. */
+  notebookTokens: Map<string, string>;
+  /** Thrown instead of taking a notebook server. */
+  notebookRefusal: ApiError | null;
   /** What a check asked for now finds; null: it cannot be had. */
   report: HealthReport | null;
-  /** What each log request gets in turn; one beyond them is not answered. */
-  logs: LogSource[];
-  /** What log requests asked for. */
-  logQueries: Record<string, unknown>[];
+  /** Of every pod. */
+  log: FakeLog;
+  /** What takes the place of the log for the next request. */
+  logFault: LogSource | null;
   /** Changes a pod's view. */
   change(podId: string, change: Partial<PodView>): void;
 };
 
-export type LogSource = (signal: AbortSignal) => AsyncGenerator<LogFrame>;
+export type LogSource = () => AsyncGenerator<LogFrame>;
 
-export type FakeAgents = Agents & { host(executorId: string): FakeHost };
+export type FakeAgents = Agents & {
+  host(executorId: string): FakeHost;
+  /** How often pods were listed so far, on whichever host. */
+  listings(): number;
+};
 
 /** Every executor has a host that is up and empty until the test says otherwise. */
 export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void } {
   const hosts = new Map<string, FakeHost>();
   let clock: Clock | null = null;
+  let listings = 0;
 
   function host(executorId: string): FakeHost {
     const known = hosts.get(executorId) ?? createHost(executorId);
@@ -57,7 +68,20 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
     useClock(given) {
       clock = given;
     },
-    clientOf: (executorId) => clientOf(host(executorId), executorId, () => clock?.now() ?? 0),
+    listings: () => listings,
+    clientOf(executorId) {
+      const client = clientOf(host(executorId), executorId, () => clock?.now() ?? 0);
+      return {
+        ...client,
+        listPods() {
+          listings += 1;
+          return client.listPods();
+        },
+      };
+    },
+    async terminalOf() {
+      throw new ApiError('upstream_unavailable', 'the fake agent has no terminals');
+    },
     async checkNow(executorId) {
       const { report } = host(executorId);
       if (report === null) throw new ApiError('upstream_unavailable', 'the validator is silent');
@@ -78,9 +102,11 @@ function createHost(executorId: string): FakeHost {
     specs: new Map(),
     calls: [],
     inventory: testInventory(executorId),
+    notebookTokens: new Map(),
+    notebookRefusal: null,
     report: null,
-    logs: [],
-    logQueries: [],
+    log: createFakeLog(),
+    logFault: null,
     change(podId, change) {
       const view = pods.get(podId);
       if (view === undefined) throw new Error(`the fake host has no pod ${podId}`);
@@ -118,7 +144,11 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         if (host.refusal !== null) throw host.refusal;
         const present = host.pods.get(id);
         if (present !== undefined && present.generation >= spec.generation) return present;
-        const view = newView(id, executorId, spec, host.arrives, nowMs());
+        const { reboots_requested, reboots_done } = present ?? NO_REBOOTS;
+        const view = {
+          ...newView(id, executorId, spec, host.arrives, nowMs()),
+          ...{ reboots_requested, reboots_done },
+        };
         host.pods.set(id, view);
         host.specs.set(id, spec);
         return view;
@@ -150,14 +180,25 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         host.change(id, { ssh_keys_hash: sshKeysHash(keys) });
         return known(id);
       }),
+    postNotebook: (id, { request, internal_port, token }) =>
+      reach(() => {
+        if (host.notebookRefusal !== null) throw host.notebookRefusal;
+        host.notebookTokens.set(id, token);
+        host.calls.push(`notebook ${id} ${internal_port} ${request}`);
+        const resting = { step: null, reason: null, message: '', path: null, since_ms: nowMs() };
+        host.change(id, {
+          notebook: { request, internal_port, status: 'installing', ...resting },
+        });
+        return known(id);
+      }),
     verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
     async podLogs(id, query, signal) {
-      host.logQueries.push(query);
+      host.log.queries.push(query);
       if (!host.up) throw silent();
       known(id);
-      const source = host.logs.shift();
-      if (source === undefined) throw silent();
-      return source(signal);
+      const fault = host.logFault;
+      host.logFault = null;
+      return fault === null ? host.log.open(query, signal) : fault();
     },
   };
 }
@@ -182,17 +223,22 @@ function newView(
     phase_since_ms: nowMs,
     generation: spec.generation,
     observed_generation: spec.generation,
+    change: null,
     reboots_requested: 0,
     reboots_done: 0,
     reason: null,
     message: '',
     conditions: [],
     container_id: null,
-    image: { reference: spec.image.reference, digest: spec.image.digest ?? null },
+    image:
+      'dockerfile' in spec.image
+        ? { reference: 'dockerfile', digest: null }
+        : { reference: spec.image.reference, digest: spec.image.digest ?? null },
     pull: null,
     ports: Object.fromEntries(ports),
     ssh: null,
     ssh_keys_hash: sshKeysHash(spec.ssh_public_keys ?? []),
+    notebook: null,
     gpu_uuids: spec.gpu_uuids ?? [],
     simulated: true,
     restart_count: 0,

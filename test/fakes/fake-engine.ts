@@ -1,4 +1,5 @@
 /** A container engine in memory, held to the same contract as the real one by test/contract. */
+import { NO_PROGRESS } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 import {
   type ContainerEngine,
@@ -21,6 +22,10 @@ export type FakeEngine = ContainerEngine & {
   vanish(idOrName: string): void;
   /** While true every call fails with `unavailable` and the event streams end. */
   setAway(away: boolean): void;
+  /** Takes a network away, by force, from a container that may be running. */
+  loseNetwork(idOrName: string): void;
+  /** Ends every container, as an engine does that comes back without live restore; the streams end too. */
+  restart(): void;
   /** Host ports that something outside the engine listens on. */
   readonly occupiedPorts: Set<number>;
   /** What containers have written, by id. */
@@ -36,9 +41,11 @@ type FakeNetwork = {
   name: string;
   labels: Record<string, string>;
   place: NetworkPlace;
+  createdMs: number;
 };
 type FakeContainer = ContainerState & { spec: ContainerSpec };
 
+const PLAIN = { sizeBytes: 1, onBuild: [] };
 /** Two starts never share a time stamp, as on a real engine. */
 const START_STEP_MS = 1;
 
@@ -50,11 +57,14 @@ function emptyWorld() {
     networks: new Map<string, FakeNetwork>(),
     images: new Map<string, ImageState>(),
     registry: new Map<string, string>(),
+    /** Images built here, by id: their labels. */
+    built: new Map<string, Record<string, string>>(),
     occupiedPorts: new Set<number>(),
     diskBytes: new Map<string, number>(),
     streams: new Set<(event: EngineEvent | null) => void>(),
     exits: new Map<string, (() => void)[]>(),
     away: false,
+    startedMs: 0,
     serial: 0,
     lastTimeMs: 0,
   };
@@ -62,8 +72,8 @@ function emptyWorld() {
 
 /** Starts empty, unless it is given the world of another. */
 export function createFakeEngine(clock: Clock, world: World = emptyWorld()): FakeEngine {
-  const { containers, networks, images, registry, occupiedPorts, diskBytes, streams, exits } =
-    world;
+  const { containers, networks, images, registry, occupiedPorts, diskBytes } = world;
+  const { streams, exits, built } = world;
 
   function newId(): string {
     world.serial += 1;
@@ -137,6 +147,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
       throw new EngineError('port_busy', startError);
     }
     const startedMs = tick();
+    container.networks = network === null ? [] : [network];
     Object.assign(container, { status: 'running', startedMs, startError: '', exitCode: 0 });
     emit(container, 'start');
   }
@@ -151,7 +162,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     if (entry === undefined) throw new EngineError('image_not_found', `no image ${reference}`);
     const [tagged, digest] = entry;
     const repoDigest = `${repositoryOf(tagged)}@${digest}`;
-    const image = { id: `sha256:${digest.slice(7)}`, repoDigests: [repoDigest], sizeBytes: 1 };
+    const image = { id: `sha256:${digest.slice(7)}`, repoDigests: [repoDigest], ...PLAIN };
     images.set(reference, image);
     images.set(repoDigest, image);
   }
@@ -165,13 +176,24 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     reconnect: () => createFakeEngine(clock, world),
     addImage(reference, digest) {
       if (digest !== null) registry.set(reference, digest);
-      else images.set(reference, { id: `sha256:${newId()}`, repoDigests: [], sizeBytes: 1 });
+      else images.set(reference, { id: `sha256:${newId()}`, repoDigests: [], ...PLAIN });
     },
     exit: (idOrName, exitCode, oomKilled = false) => end(get(idOrName), exitCode, oomKilled),
     vanish: (idOrName) => remove(get(idOrName)),
     setAway(next) {
       world.away = next;
       if (next) for (const push of streams) push(null);
+    },
+
+    loseNetwork(idOrName) {
+      const container = get(idOrName);
+      for (const name of container.networks) networks.delete(name);
+      container.networks = [];
+    },
+    restart() {
+      for (const push of streams) push(null);
+      for (const container of containers.values()) end(container, 137, false);
+      world.startedMs = tick();
     },
 
     ping: () => call('ping', '', () => undefined),
@@ -184,6 +206,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
         rootDir: '/var/lib/docker',
         seccomp: true,
       })),
+    startedMs: () => call('startedMs', '', () => world.startedMs),
     inspectImage: (reference) =>
       call(
         'inspectImage',
@@ -191,18 +214,66 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
         () =>
           images.get(reference) ?? [...images.values()].find(({ id }) => id === reference) ?? null,
       ),
-    pullImage: (reference, onProgress, signal) =>
+    resolveDigest: (reference) =>
+      call('resolveDigest', reference, () => {
+        const digest = reference.split('@')[1] ?? registry.get(reference);
+        if (digest === undefined) throw new EngineError('image_not_found', `no image ${reference}`);
+        return digest;
+      }),
+    pullImage: (reference, { onProgress }, signal) =>
       call('pullImage', reference, () => {
         if (signal.aborted) throw new EngineError('deadline', 'the pull was ended');
-        onProgress({ layers_done: 0, layers_total: 1, bytes_done: 0, bytes_total: 1 });
+        onProgress({ ...NO_PROGRESS, layers_total: 1, bytes_total: 1 });
         pull(reference);
-        onProgress({ layers_done: 1, layers_total: 1, bytes_done: 1, bytes_total: 1 });
+        onProgress({
+          ...NO_PROGRESS,
+          layers_done: 1,
+          layers_total: 1,
+          bytes_done: 1,
+          bytes_total: 1,
+        });
+      }),
+    listImages: ({ labels = {}, unused = false }) =>
+      call('listImages', '', () => {
+        const named = new Set([...images.values()].map(({ id }) => id));
+        const ids = [...built].filter(([, own]) => hasLabels(own, labels)).map(([id]) => id);
+        return ids.filter((id) => !unused || !named.has(id));
+      }),
+    removeImage: (reference) =>
+      call('removeImage', reference, () => {
+        const image = images.get(reference);
+        const id = image?.id ?? reference;
+        const isUsed = [...containers.values()].some(({ imageId }) => imageId === id);
+        const others = [...images].some(
+          ([name, { id: other }]) => name !== reference && other === id,
+        );
+        if (isUsed && !others) throw new EngineError('conflict', `image ${reference} is in use`);
+        images.delete(reference);
+        if (!others) built.delete(id);
+      }),
+    buildImage: ({ context, reference }, onOutput, signal) =>
+      call('buildImage', reference, async () => {
+        if (signal.aborted) throw new EngineError('deadline', 'the build was ended');
+        let text = '';
+        for await (const chunk of context) text += Buffer.from(chunk).toString('utf8');
+        onOutput('Step 1/1 : FROM scratch\n');
+        // A shell's way to fail, as far as it goes here.
+        if (/^RUN exit [1-9]/m.test(text))
+          throw new EngineError('build', 'returned a non-zero code');
+        const labels = [...text.matchAll(/(\S+)="([^"]*)"/g)].map(([, name, value]) => [
+          name,
+          value,
+        ]);
+        const id = `sha256:${newId()}`;
+        built.set(id, Object.fromEntries(labels));
+        images.set(reference, { ...PLAIN, id, repoDigests: [] });
+        return id;
       }),
     importImage: (tar, reference) =>
       call('importImage', reference, async () => {
         let sizeBytes = 0;
         for await (const chunk of tar) sizeBytes += chunk.length;
-        images.set(reference, { id: `sha256:${newId()}`, repoDigests: [], sizeBytes });
+        images.set(reference, { ...PLAIN, id: `sha256:${newId()}`, repoDigests: [], sizeBytes });
       }),
 
     ensureNetwork: (name, labels, place) =>
@@ -221,9 +292,14 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
             'Pool overlaps with other one on this address space',
           );
         }
-        const network = present ?? { id: newId(), name, labels, place };
+        const network = present ?? { id: newId(), name, labels, place, createdMs: clock.now() };
         networks.set(name, network);
         return { id: network.id };
+      }),
+    connectNetwork: (name, id) =>
+      call('connectNetwork', id, () => {
+        if (!networks.has(name)) throw new EngineError('not_found', `network ${name} not found`);
+        get(id).networks = [name];
       }),
     listNetworks: (labels) =>
       call('listNetworks', '', () =>
@@ -260,6 +336,8 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
           ...{ ...never, id, name, labels, spec },
           status: 'created',
           imageId: image.id,
+          createdMs: clock.now(),
+          networks: spec.network === null ? [] : [spec.network],
           logPath: `/var/lib/docker/containers/${id}/${id}-json.log`,
         });
         return id;
@@ -279,6 +357,11 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
       call('inspectContainer', idOrName, () => {
         const found = find(idOrName);
         return found === undefined ? null : { ...found };
+      }),
+    limitPids: (id, pids) =>
+      call('limitPids', id, () => {
+        const found = find(id);
+        if (found !== undefined) found.spec.limits.pids = pids;
       }),
     containerDiskBytes: (id) =>
       call('containerDiskBytes', id, () => {
@@ -305,7 +388,11 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
         return container.exitCode;
       }),
     containerLogs: () => notFaked('containerLogs'),
-    events: (labels, signal) => eventStream(streams, labels, signal, (id) => containers.get(id)),
+    async *events(labels, signal, onOpen) {
+      if (world.away) throw new EngineError('unavailable', 'the fake engine is away');
+      onOpen?.();
+      yield* eventStream(streams, labels, signal, (id) => containers.get(id));
+    },
   };
   return engine;
 }

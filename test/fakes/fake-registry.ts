@@ -1,21 +1,35 @@
-/** A registry with one-layer images, spoken to by the real engine: loopback registries need no TLS. */
+/** A registry spoken to by the real engine: loopback registries need no TLS. */
 import { createHash } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { systemClock } from '#shared/clock.ts';
 
 const MANIFEST_TYPE = 'application/vnd.docker.distribution.manifest.v2+json';
 /** Two zero blocks: an empty tar archive. */
 const EMPTY_TAR = new Uint8Array(1024);
 
+export type ImageContent = {
+  /** One layer for each, with a file of that content. */
+  layers?: readonly Uint8Array[];
+  /** More of its configuration. */
+  config?: Record<string, unknown>;
+};
+
 export type FakeRegistry = {
   /** `127.0.0.1:port`, the first part of its references. */
   host: string;
-  /** Makes `name:tag` an image that differs by `variant`; returns its digest. */
-  publish(name: string, tag: string, variant: string): string;
+  /** Makes `name:tag` an image that differs by `variant`; returns its digest. One empty layer unless told. */
+  publish(name: string, tag: string, variant: string, content?: ImageContent): string;
   /** Answers every request with this status and error code; null mends it. */
   refuseWith(status: number | null, code?: string): void;
-  /** Blobs are begun and never finished. */
+  /** Layers are begun and never finished. */
   setStalling(stalling: boolean): void;
+  /** Each layer comes no faster than this; null: at once. */
+  setBytesPerSecond(rate: number | null): void;
+  /** Nothing is answered without this login; null: to anybody. */
+  requireLogin(login: { username: string; password: string } | null): void;
+  /** Manifests are answered with something else than their digest says. */
+  setForging(forging: boolean): void;
   requests(): number;
   close(): Promise<void>;
 };
@@ -24,8 +38,12 @@ export type FakeRegistry = {
 export async function startFakeRegistry(): Promise<FakeRegistry> {
   const blobs = new Map<string, Uint8Array>();
   const manifests = new Map<string, Uint8Array>();
+  const layers = new Set<string>();
   let refusal: { status: number; code: string } | null = null;
   let stalling = false;
+  let forging = false;
+  let rate: number | null = null;
+  let login: string | null = null;
   let requests = 0;
 
   function store(bytes: Uint8Array): { digest: string; size: number } {
@@ -41,18 +59,25 @@ export async function startFakeRegistry(): Promise<FakeRegistry> {
       kind === 'manifests' ? manifests.get(`${name} ${reference}`) : blobs.get(reference);
     if (path === '/v2/') response.end('{}');
     else if (found === undefined) refuse(response, 404, 'MANIFEST_UNKNOWN');
-    else if (kind === 'blobs' && stalling) {
+    else if (layers.has(reference) && stalling) {
       response.writeHead(200, { 'content-length': found.length + 1 }).write(found);
+    } else if (layers.has(reference) && rate !== null) {
+      response.writeHead(200, { 'content-length': found.length });
+      void trickle(response, found, rate);
     } else {
       const type = kind === 'manifests' ? MANIFEST_TYPE : 'application/octet-stream';
       const headers = { 'content-type': type, 'content-length': found.length };
-      response.writeHead(200, { ...headers, 'docker-content-digest': digestOf(found) }).end(found);
+      const sent = forging && kind === 'manifests' ? forged(found) : found;
+      response.writeHead(200, { ...headers, 'docker-content-digest': digestOf(found) }).end(sent);
     }
   }
 
   const server = createServer((request, response) => {
     requests += 1;
-    if (refusal !== null) refuse(response, refusal.status, refusal.code);
+    if (login !== null && request.headers.authorization !== login) {
+      response.setHeader('www-authenticate', 'Basic realm="test"');
+      refuse(response, 401, 'UNAUTHORIZED');
+    } else if (refusal !== null) refuse(response, refusal.status, refusal.code);
     else answer(response, request.url ?? '');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -61,20 +86,25 @@ export async function startFakeRegistry(): Promise<FakeRegistry> {
 
   return {
     host: `127.0.0.1:${port}`,
-    publish(name, tag, variant) {
-      const layer = store(gzipSync(EMPTY_TAR));
+    publish(name, tag, variant, { layers: contents = [], config: own = {} } = {}) {
+      const tars = contents.length === 0 ? [EMPTY_TAR] : contents.map(tarOf);
+      const stored = tars.map((tar) => store(gzipSync(tar)));
+      for (const { digest } of stored) layers.add(digest);
       const image = {
         architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
         os: 'linux',
-        config: { Env: [`VARIANT=${variant}`] },
-        rootfs: { type: 'layers', diff_ids: [digestOf(EMPTY_TAR)] },
+        config: { Env: [`VARIANT=${variant}`], ...own },
+        rootfs: { type: 'layers', diff_ids: tars.map(digestOf) },
       };
       const config = store(bytesOf(image));
       const manifest = bytesOf({
         schemaVersion: 2,
         mediaType: MANIFEST_TYPE,
         config: { mediaType: 'application/vnd.docker.container.image.v1+json', ...config },
-        layers: [{ mediaType: 'application/vnd.docker.image.rootfs.diff.tar.gzip', ...layer }],
+        layers: stored.map((layer) => ({
+          mediaType: 'application/vnd.docker.image.rootfs.diff.tar.gzip',
+          ...layer,
+        })),
       });
       manifests.set(`${name} ${tag}`, manifest);
       manifests.set(`${name} ${digestOf(manifest)}`, manifest);
@@ -85,6 +115,16 @@ export async function startFakeRegistry(): Promise<FakeRegistry> {
     },
     setStalling(next) {
       stalling = next;
+    },
+    setBytesPerSecond(next) {
+      rate = next;
+    },
+    requireLogin(next) {
+      const text = `${next?.username}:${next?.password}`;
+      login = next === null ? null : `Basic ${Buffer.from(text).toString('base64')}`;
+    },
+    setForging(next) {
+      forging = next;
     },
     requests: () => requests,
     close: () =>
@@ -107,4 +147,36 @@ function bytesOf(value: unknown): Uint8Array {
 
 function digestOf(bytes: Uint8Array): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+const TRICKLES_PER_SECOND = 20;
+const BLOCK_BYTES = 512;
+
+async function trickle(response: ServerResponse, bytes: Uint8Array, rate: number): Promise<void> {
+  const step = Math.max(1, Math.floor(rate / TRICKLES_PER_SECOND));
+  for (let at = 0; at < bytes.length && !response.destroyed; at += step) {
+    response.write(bytes.subarray(at, at + step));
+    await systemClock.sleep(1_000 / TRICKLES_PER_SECOND);
+  }
+  response.end();
+}
+
+/** Well-formed still, and of the same length. */
+function forged(manifest: Uint8Array): Uint8Array {
+  const text = new TextDecoder().decode(manifest);
+  return new TextEncoder().encode(text.replace(/"size":\d/, (size) => `${size.slice(0, -1)}9`));
+}
+
+/** An archive with the one file `data-<digest>`. */
+function tarOf(content: Uint8Array): Uint8Array {
+  const header = Buffer.alloc(BLOCK_BYTES);
+  header.write(`data-${digestOf(content).slice(7, 19)}`, 0);
+  header.write('0000644\0' + '0000000\0' + '0000000\0', 100);
+  header.write(`${content.length.toString(8).padStart(11, '0')}\0${'0'.repeat(11)}\0`, 124);
+  header.write('        0', 148);
+  header.write('ustar\0' + '00', 257);
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  const padding = Buffer.alloc((BLOCK_BYTES - (content.length % BLOCK_BYTES)) % BLOCK_BYTES);
+  return new Uint8Array(Buffer.concat([header, content, padding, EMPTY_TAR]));
 }

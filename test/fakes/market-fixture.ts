@@ -23,17 +23,22 @@ export const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW me@here';
 export const DEFAULT_TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 
+export type TestMarketOverrides = Omit<TestCentralOverrides, 'agents'> & {
+  /** Those of another market, whose database this one shares. */
+  agents?: ReturnType<typeof createFakeAgents>;
+};
+
 export type TestMarket = Awaited<ReturnType<typeof createTestMarket>>;
 
 /** Close it with `close()`. */
-export async function createTestMarket(overrides: TestCentralOverrides = {}) {
+export async function createTestMarket(overrides: TestMarketOverrides = {}) {
   const validator = testSigner(1);
   const provider = testSigner(2);
-  const agents = createFakeAgents();
+  const { agents = createFakeAgents(), ...options } = overrides;
   const central = await createTestCentral({
     agents,
     validators: [validator.hotkey],
-    ...overrides,
+    ...options,
   });
   const { clock, server, ports } = central;
   agents.useClock(clock);

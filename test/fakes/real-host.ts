@@ -69,6 +69,7 @@ export async function createRealHost(resolvers: readonly string[] = []) {
     agent,
     agentPort,
     engine,
+    executorId,
     names,
     /** The rules as another agent of the same engine would keep them. */
     newFirewall,

@@ -21,11 +21,11 @@ export type Ran = { code: number | null; stdout: Buffer; stderr: string };
 export type Key = { file: string; publicKey: string };
 export type SshHost = Awaited<ReturnType<typeof startSshHost>>;
 
-const PORTS = 12;
+const PORTS = 40;
 const LIMITS = { cpu_cores: 1, memory_bytes: 2 ** 29, shm_bytes: 2 ** 20, pids: 512 };
 
-/** Everything of it is gone after `stop`. */
-export async function startSshHost() {
+/** Everything of it is gone after `stop`; `settings` are variables of the agent beside the usual ones. */
+export async function startSshHost(settings: Record<string, string> = {}) {
   const home = mkdtempSync(join(tmpdir(), 'podwright-ssh-'));
   const executorId = systemRandom.uuid();
   const signer = createSigner(systemRandom.bytes(32));
@@ -53,6 +53,7 @@ export async function startSshHost() {
       AGENT_LOG_LEVEL: 'error',
       AGENT_TRUSTED_KEYS: `${signer.hotkey}=validator-control`,
       AGENT_EXIT_WITH_PARENT: 'true',
+      ...settings,
     });
     const { port } = child.message as { port: number };
     const base = { baseUrl: `http://127.0.0.1:${port}`, audience: executorId, signer };
@@ -115,6 +116,9 @@ export async function startSshHost() {
       await agent.client.putPod(id, podSpec({ ...ports, limits: LIMITS, ...change }));
       return readyPod(id, change.publish_own_sshd === true ? isRunning : isReady);
     },
+    /** Runs a command by the OpenSSH client at any port. */
+    sshTo: (port: number, args: readonly string[], identity = key) =>
+      runClient('ssh', [...options(port, identity), 'root@127.0.0.1', ...args]),
     /** The OpenSSH client, started but not waited for. */
     spawnSsh: (view: PodView, args: readonly string[], identity = key) =>
       spawn('ssh', [...options(portOf(view), identity), 'root@127.0.0.1', ...args]),

@@ -1,18 +1,34 @@
 /** An agent for tests: real inside, with the ports that the test gives. Nobody has to sign. */
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { PodSpecInput } from '#shared/agent-api/pod.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { type Agent, type AgentPorts, createAgent } from '../../agent/app.ts';
+import { createExecEngine } from '../../agent/docker/exec.ts';
 import type { GpuSource } from '../../agent/gpu/gpu-lease.ts';
 import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
 import { createHostProbe } from '../../agent/hardware/host-probe.ts';
 import { createMetrics } from '../../agent/metrics/metrics.ts';
 import type { Firewall } from '../../agent/network/firewall.ts';
+import { NO_POLICY } from '../../agent/policy/policy-file.ts';
 import type { GatewayLink } from '../../agent/ssh/gateway-link.ts';
+import type { KeyFolders } from '../../agent/ssh/key-folders.ts';
 import { openDatabase } from '../../agent/store/database.ts';
 
 /** 10.204.0.0: apart from the pools of agents and of other tests. */
 const TEST_POOL = 0x0a_cc_00_00;
+
+/** Small, and up since the epoch. */
+export const TEST_HOST: AgentPorts['host'] = {
+  memoryBytes: 2 ** 33,
+  memoryReserveBytes: 2 ** 30,
+  cpuCores: 2,
+  localRegistries: true,
+  policy: NO_POLICY,
+  bootMs: 0,
+  bootId: 'test',
+};
 
 /** Those that most tests do not care about may be left out. */
 export function createTestAgent(
@@ -29,7 +45,14 @@ export function createTestAgent(
     log: createLog({ name: 'test-agent', level: 'silent' }),
     database: openDatabase(':memory:'),
     gpus: fakeGpus([]),
+    endLeftoverTask: async () => false,
+    gpuShare: { split: 'any', minimum: 0 },
+    kernelLog: { read: () => [], close: () => undefined },
+    numaNodes: async () => [],
+    runInContainer: () => Promise.reject(new Error('no look into pods here')),
+    execEngine: async () => createExecEngine({ socketPath: '/var/run/docker.sock', clock }),
     probePort: async () => true,
+    keyFolders: NO_KEY_FOLDERS,
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
     gatewayLink: NO_GATEWAY,
     sftpFolder: null,
@@ -38,13 +61,11 @@ export function createTestAgent(
     firewall: openFirewall(),
     firewallRequired: false,
     busyboxPath: '/bin/busybox',
-    host: {
-      memoryBytes: 2 ** 33,
-      memoryReserveBytes: 2 ** 30,
-      cpuCores: 2,
-      localRegistries: true,
-      bootMs: 0,
-    },
+    host: TEST_HOST,
+    secret: new Uint8Array(32).fill(5),
+    imageMarks: { start: 99, stop: 98 },
+    // Made with the first build.
+    buildsFolder: join(tmpdir(), `podwright-builds-${executorId}`),
     ...ports,
   });
 }
@@ -53,6 +74,12 @@ export function createTestAgent(
 export function openFirewall(bridgePrefix = 'pw'): Firewall {
   return { bridgePrefix, assert: async () => ({ drift: 0 }), remove: async () => undefined };
 }
+/** Pods with their own SSH server get no keys. */
+export const NO_KEY_FOLDERS: KeyFolders = {
+  write: (podId) => `/nowhere/${podId}`,
+  retain: () => undefined,
+};
+
 /** Nobody listens: pods are never ready for SSH. */
 export const NO_GATEWAY: GatewayLink = {
   publish: () => undefined,
@@ -66,7 +93,7 @@ export function fakeGpus(
   busy: ReadonlySet<string> = new Set(),
 ): GpuSource {
   return {
-    listGpus: async () => uuids.map((uuid) => ({ uuid })),
+    listGpus: async () => uuids.map((uuid) => ({ uuid, pci_bus_id: null, mig: null })),
     isFree: async (uuid) => !busy.has(uuid),
     gpuMode: () => (uuids.length > 0 ? 'simulated' : 'none'),
   };
@@ -84,8 +111,8 @@ export function podSpec(change: Partial<PodSpecInput> = {}): PodSpecInput {
   };
 }
 
-/** How many containers without a pod the agent has reported, as its metrics tell. */
-export async function unknownContainers(agent: Agent): Promise<number> {
-  const { body } = await agent.server.inject('/metrics');
-  return Number(/^podwright_agent_unknown_containers_total (\d+)$/m.exec(body)?.[1]);
+/** How many containers and networks without a pod the agent has found, as its inventory tells. */
+export async function orphansOf(agent: Agent): Promise<number> {
+  await agent.core.orphans.runOnce();
+  return agent.core.orphans.list().length;
 }

@@ -37,9 +37,12 @@ export const RULES: readonly Rule[] = [
       hasRole(target, 'store', 'routes', 'job'),
   ),
   forbidImports(
-    'services import only types from the central database',
+    'services import types and row locks from the central database, nothing else',
     (path, { target, typeOnly }) =>
-      path.endsWith('.service.ts') && isUnder(target, 'validator/central/db/') && !typeOnly,
+      path.endsWith('.service.ts') &&
+      isUnder(target, 'validator/central/db/') &&
+      target !== 'validator/central/db/row-lock.ts' &&
+      !typeOnly,
   ),
 
   home('dockerode', (path) => isUnder(path, 'agent/docker/')),
@@ -50,6 +53,7 @@ export const RULES: readonly Rule[] = [
       isUnder(path, 'validator/central/db/', 'validator/ledger/') ||
       /\.store(?:\.test)?\.ts$/.test(path),
   ),
+  home('pg', (path) => isUnder(path, 'validator/central/db/') || isTest(path)),
   home('systeminformation', (path) => isUnder(path, 'agent/hardware/')),
   home(
     'node:child_process',

@@ -116,6 +116,16 @@ it('refuses malformed queries with the field named', async () => {
   }
 });
 
+it('refuses the character NUL, which not every database can store', async () => {
+  const { key: headers } = account;
+  const body = { name: 'a\u0000b', docker_image: 'ubuntu' };
+  const refused = await central.call('POST', '/templates', { headers, body });
+  expect([refused.status, refused.body.error.code]).toEqual([422, 'validation_error']);
+  expect(refused.body.validation_errors[0].field).toBe('body.name');
+  const { status } = await central.call('GET', '/pods?machine_names=a%00b', { headers });
+  expect(status).toBe(422);
+});
+
 it('changed nothing', async () => {
   const { body } = await central.call('GET', '/pods', { headers: account.key });
   expect(body).toEqual([]);

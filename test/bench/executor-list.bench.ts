@@ -1,0 +1,108 @@
+/** GET /executors over 100,000 nodes: a page of a thousand beside a bare route, a filtered page beside its bare statement. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Fastify from 'fastify';
+import { systemClock } from '#shared/clock.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { openSqlite } from '#shared/sqlite.ts';
+import { createCentral } from '../../validator/central/app.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import type { Agents } from '../../validator/central/ports.ts';
+import { seedMarket } from './market-seed.ts';
+import { type BenchRow, median, ratioRow } from './row.ts';
+
+const NODES = 100_000;
+const ROUNDS = 15;
+const PAGE = '/api/executors?size=1000';
+const FILTERED =
+  '/api/executors?size=100&machine_names=NVIDIA%20H200&price_lte=0.9&gpu_count_gte=4&view=summary';
+/** The same nodes, as one statement gives them. */
+const STATEMENT = `select executors.*, providers.hotkey from executors
+  join providers on providers.id = executors.provider_id
+  where state = 'verified' and paused = 0 and opted_in = 1 and banned_at is null
+    and slots_free >= 1 and slots_free >= coalesce(min_gpu_count, slots_total)
+    and machine_name = 'NVIDIA H200' and price_uusd_per_gpu_hour <= 900000 and slots_free >= 4
+  order by price_uusd_per_gpu_hour, executors.id limit 100`;
+
+const noAgents: Agents = {
+  clientOf: () => unreachable(),
+  terminalOf: () => unreachable(),
+  checkNow: () => unreachable(),
+};
+
+export async function executorList(): Promise<BenchRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
+  const file = join(folder, 'central.db');
+  const db = await openCentralDatabase(file);
+  await seedMarket(db, NODES);
+  const central = await createCentral(
+    {
+      ...{ db, clock: systemClock, random: systemRandom, agents: noAgents },
+      log: createLog({ name: 'bench', level: 'silent' }),
+      secret: new Uint8Array(32).fill(7),
+    },
+    { validators: [], signupCreditUusd: 0, verifyEmailAtSignup: true, trustedProxies: [] },
+  );
+  const bare = Fastify();
+  try {
+    await central.server.listen({ host: '127.0.0.1', port: 0 });
+    const ours = addressOf(central.server.server.address());
+    const rows: unknown = await (await fetch(`${ours}${PAGE}`)).json();
+    bare.get('/rows', async () => rows);
+    await bare.listen({ host: '127.0.0.1', port: 0 });
+    const page = await sideBySide(
+      () => read(`${ours}${PAGE}`),
+      () => read(`${addressOf(bare.server.address())}/rows`),
+    );
+    const raw = openSqlite(file);
+    const statement = raw.prepare(STATEMENT);
+    const filtered = await sideBySide(
+      () => read(`${ours}${FILTERED}`),
+      async () => void statement.all(),
+    );
+    raw.close();
+    return [
+      ratioRow('page of 1,000 of 100,000 nodes', 'ms', 'bare fastify, same rows', page, 1),
+      ratioRow('filtered list over 100,000 nodes', 'ms', 'raw statement', filtered, 2),
+    ];
+  } finally {
+    await bare.close();
+    await central.close();
+    await db.destroy();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Medians, turn by turn, so that a busy machine weighs on both. */
+async function sideBySide(ours: () => Promise<void>, reference: () => Promise<void>) {
+  const times = { ours: [] as number[], reference: [] as number[] };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    times.ours.push(await timed(ours));
+    times.reference.push(await timed(reference));
+  }
+  return { ours: median(times.ours), reference: median(times.reference) };
+}
+
+async function read(url: string): Promise<void> {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: ${response.status}`);
+  await response.arrayBuffer();
+}
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const beganMs = systemClock.monotonicMs();
+  await work();
+  return systemClock.monotonicMs() - beganMs;
+}
+
+function addressOf(address: AddressInfo | string | null): string {
+  if (address === null || typeof address === 'string') throw new Error('not listening');
+  return `http://127.0.0.1:${address.port}`;
+}
+
+function unreachable(): never {
+  throw new Error('no agent in this benchmark');
+}

@@ -1,0 +1,219 @@
+/** The central API as a real process on its default database: races, kills at any moment, and its end in order. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { readSse } from '#shared/http/sse.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import type { Database } from '../../validator/central/db/tables.ts';
+import type { TestAccount } from '../fakes/central-fixture.ts';
+import {
+  type CentralAnswer,
+  type CentralProcess,
+  startCentralProcess,
+} from '../fakes/central-process.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
+import { createManualClock } from '../fakes/manual-clock.ts';
+import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
+import { createSeededRandom } from '../fakes/seeded-random.ts';
+
+const AT_ONCE = 50;
+const KILLS = 5;
+const RENTS_PER_KILL = 8;
+/** A moment somewhere between the first claim and the last answer. */
+const KILLED_WITHIN_MS = 60;
+const BALANCE_UUSD = 1_000_000_000;
+/** The claim of a dead process is free after ten seconds. */
+const ANSWERED_WITHIN_MS = 30_000;
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-central-'));
+const file = join(folder, 'central.db');
+let gateway: FakeGateway;
+let environment: Record<string, string>;
+let db: Database;
+let account: TestAccount;
+let single: AddedNode;
+let large: AddedNode;
+let central: CentralProcess;
+
+beforeAll(async () => {
+  gateway = await startFakeGateway();
+  const clock = createManualClock(systemClock.now() - 60_000);
+  const market = await createTestMarket({ db: await openCentralDatabase(file), clock });
+  single = await market.verifiedNode({ gpus: 1 });
+  large = await market.verifiedNode({ gpus: KILLS * RENTS_PER_KILL, minimum: 1 });
+  account = await market.renter();
+  await market.ports.db.updateTable('accounts').set({ balance_uusd: BALANCE_UUSD }).execute();
+  await market.close();
+  db = await openCentralDatabase(file);
+  environment = {
+    CENTRAL_DATABASE: file,
+    CENTRAL_HOME: folder,
+    CENTRAL_GATEWAY_URL: gateway.url,
+    CENTRAL_GATEWAY_HOTKEY: market.validator.hotkey,
+  };
+  central = await startCentralProcess(environment);
+});
+
+afterAll(async () => {
+  await central?.end('SIGKILL');
+  await db?.destroy();
+  await gateway?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function rent(node: AddedNode, key?: string): Promise<CentralAnswer> {
+  return central.call('POST', `/executors/${node.id}/rent`, {
+    headers: { ...account.key, ...(key === undefined ? {} : { 'idempotency-key': key }) },
+    body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE, gpu_count: 1 },
+  });
+}
+
+function livePods(node: AddedNode) {
+  return db
+    .selectFrom('pods')
+    .select(['id', 'hold_uusd'])
+    .where('executor_id', '=', node.id)
+    .where('delete_requested_at', 'is', null)
+    .where('ended_at', 'is', null)
+    .execute();
+}
+
+async function slotsOf(node: AddedNode): Promise<string[]> {
+  const rows = await db
+    .selectFrom('gpu_slots')
+    .select('pod_id')
+    .where('executor_id', '=', node.id)
+    .where('pod_id', 'is not', null)
+    .execute();
+  return rows.map(({ pod_id }) => String(pod_id)).toSorted();
+}
+
+async function removeAll(node: AddedNode): Promise<void> {
+  for (const { id } of await livePods(node)) {
+    await central.call('DELETE', `/pods/${id}`, { headers: account.key });
+  }
+  await eventually('every GPU free', async () => (await slotsOf(node)).length === 0);
+}
+
+const codeOf = ({ body }: CentralAnswer) => (body['error'] as { code: string }).code;
+
+it(`gives the last GPU to one of ${AT_ONCE} who ask at once`, async () => {
+  const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => rent(single)));
+  const served = answers.filter(({ status }) => status === 200);
+  expect(served).toHaveLength(1);
+  for (const answer of answers.filter((other) => other !== served[0])) {
+    expect([answer.status, codeOf(answer)]).toEqual([400, 'node_unavailable']);
+  }
+  expect(await livePods(single)).toHaveLength(1);
+  expect(await slotsOf(single)).toEqual([served[0]?.body['id']]);
+  await removeAll(single);
+});
+
+it(`rents once for ${AT_ONCE} requests with one key`, async () => {
+  const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => rent(single, 'same')));
+  const served = answers.filter(({ status }) => status === 200);
+  expect(new Set(served.map(({ body }) => body['id'])).size).toBe(1);
+  expect(served.filter(({ headers }) => !headers.has('idempotent-replayed'))).toHaveLength(1);
+  for (const answer of answers.filter(({ status }) => status !== 200)) {
+    expect([answer.status, codeOf(answer)]).toEqual([409, 'idempotency_in_progress']);
+    expect(answer.headers.get('retry-after')).toBe('1');
+  }
+  const [pod, ...others] = await livePods(single);
+  expect([pod?.id, others]).toEqual([served[0]?.body['id'], []]);
+  const me = await central.call('GET', '/users/me', { headers: account.key });
+  expect(me.body['held']).toBe((pod?.hold_uusd ?? 0) / 1e6);
+  await removeAll(single);
+});
+
+it(`loses and doubles nothing over ${KILLS} kills at any moment`, async () => {
+  const random = createSeededRandom(42);
+  const keys = Array.from({ length: KILLS * RENTS_PER_KILL }, (_, index) => `kill-${index}`);
+  for (let round = 0; round < KILLS; round += 1) {
+    const chosen = keys.slice(round * RENTS_PER_KILL, (round + 1) * RENTS_PER_KILL);
+    const asked = chosen.map((key) => rent(large, key).catch(() => null));
+    await systemClock.sleep(random.int(KILLED_WITHIN_MS));
+    await central.end('SIGKILL');
+    await Promise.all(asked);
+    // GPUs and pods agree in what the dead process left, before anybody has mended anything.
+    const left = (await livePods(large)).map(({ id }) => id).toSorted();
+    expect(await slotsOf(large)).toEqual(left);
+    central = await startCentralProcess(environment);
+  }
+  const ids: unknown[] = [];
+  for (const key of keys) {
+    const answer = await eventually(
+      `an answer under ${key}`,
+      async () => {
+        const again = await rent(large, key);
+        return again.status === 200 ? again : null;
+      },
+      ANSWERED_WITHIN_MS,
+    );
+    ids.push(answer.body['id']);
+  }
+  const pods = await livePods(large);
+  expect(pods.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  expect(await slotsOf(large)).toEqual(ids.toSorted());
+  const host = gateway.agents.host(large.id);
+  await eventually('every container', () => host.pods.size >= ids.length);
+  expect([...host.pods.keys()].toSorted()).toEqual(ids.toSorted());
+  const held = pods.reduce((sum, pod) => sum + pod.hold_uusd, 0);
+  const me = await central.call('GET', '/users/me', { headers: account.key });
+  expect(me.body['held']).toBeCloseTo(held / 1e6, 6);
+  await removeAll(large);
+}, 240_000);
+
+it('finishes what is under way when it ends, says goodbye on streams, and takes nothing new', async () => {
+  const { body } = await rent(single);
+  const id = String(body['id']);
+  const headers = { ...account.key };
+  await eventually('a running pod', async () => {
+    const pod = await central.call('GET', `/pods/${id}`, { headers });
+    return pod.body['status'] === 'RUNNING' && pod;
+  });
+  const stream = await fetch(`${central.origin}/api/pods/${id}/logs?follow=true`, { headers });
+  expect(stream.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  await eventually('a follower', () => gateway.agents.host(single.id).log.followers() === 1);
+  const frames = Array.fromAsync(readSse(stream.body ?? []));
+
+  // A connection that stays open over the end, and requests that take a while: each log-in is a hash.
+  const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+  expect(await statusOver(kept)).toEqual({ status: 200, code: null });
+  const wrong = { email: account.email, password: 'not the password' };
+  const underWay = Array.from({ length: 4 }, () =>
+    central.call('POST', '/users/login', { body: wrong }),
+  );
+  const asleep = central.call('GET', '/sleep/30');
+  await systemClock.sleep(50);
+  const ended = central.end('SIGTERM');
+
+  for (const answer of await Promise.all(underWay)) expect(answer.status).toBe(401);
+  const { status, body: slept } = await asleep;
+  expect([status, Number(slept['slept']) < 10]).toEqual([200, true]);
+  expect((await frames).at(-1)).toEqual({ meta: 'end', reason: 'server_shutdown' });
+  expect(await ended).toBe(0);
+  await expect(statusOver(kept)).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/);
+  kept.destroy();
+
+  // Who had its pod still has it.
+  central = await startCentralProcess(environment);
+  const pod = await central.call('GET', `/pods/${id}`, { headers });
+  expect(pod.body['status']).toBe('RUNNING');
+});
+
+function statusOver(agent: Agent): Promise<{ status: number; code: string | null }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(`${central.origin}/api/machines`, { agent }, async (response) => {
+      let text = '';
+      for await (const part of response) text += part;
+      const { error } = JSON.parse(text) as { error?: { code: string } };
+      resolve({ status: response.statusCode ?? 0, code: error?.code ?? null });
+    });
+    sent.once('error', reject);
+    sent.end();
+  });
+}

@@ -1,0 +1,153 @@
+/** Changing a rented pod over HTTP, through the program that `npm start` runs, on the real Docker engine. */
+import { execFileSync } from 'node:child_process';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
+import { type ContainerState, LABELS } from '../../agent/docker/engine.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { api } from './api.ts';
+import {
+  freePortFlags,
+  type MarketplaceProcess,
+  removeHome,
+  startMarketplaceProcess,
+  temporaryHome,
+} from './marketplace-process.ts';
+
+const WITHIN_MS = 60_000;
+const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
+const home = temporaryHome();
+let market: MarketplaceProcess;
+
+beforeAll(async () => {
+  market = await startMarketplaceProcess(home, await freePortFlags());
+});
+
+afterAll(async () => {
+  const executorIds = market.demo().executors.map((executor) => executor.id);
+  await market.end();
+  for (const executor of executorIds) {
+    const labels = { [LABELS.executor]: executor };
+    for (const { id } of await engine.listContainers(labels)) await engine.removeContainer(id);
+    for (const { id } of await engine.listNetworks(labels)) await engine.removeNetwork(id);
+  }
+  removeHome(home);
+});
+
+type PodRow = {
+  id: string;
+  status: string;
+  ssh_connect_cmd: string | null;
+  ports_mapping: Record<string, number>;
+  template_id: string;
+  template: { environment: Record<string, string>; docker_image: string };
+  reason_code: string | null;
+  message: string | null;
+};
+
+async function call(method: string, path: string, body?: object) {
+  const answer = await api(market.demo(), method, path, body);
+  expect([method, path, answer.status, answer.body]).toEqual([method, path, 200, answer.body]);
+  return answer.body;
+}
+
+async function untilRunning(id: string): Promise<PodRow> {
+  const look = async () => {
+    const pod = (await call('GET', `/pods/${id}`)) as PodRow;
+    return pod.status === 'RUNNING' && pod.ssh_connect_cmd !== null ? pod : false;
+  };
+  return eventually(`pod ${id} running`, look, WITHIN_MS);
+}
+
+const containersOf = (podId: string) => engine.listContainers({ [LABELS.pod]: podId });
+
+/** The only one there is: what a change leaves behind is gone soon after it. */
+async function containerOf(podId: string): Promise<ContainerState> {
+  return eventually('one container', async () => {
+    const [only, ...others] = await containersOf(podId);
+    return others.length === 0 && only?.status === 'running' && only;
+  });
+}
+
+/** What clients do with `ssh_connect_cmd`. */
+function logIn({ ssh_connect_cmd }: PodRow, command: string): string {
+  const [program = '', ...args] = (ssh_connect_cmd ?? '').split(' ');
+  const settings = [
+    `IdentityFile=${market.demo().ssh.private_key_file}`,
+    ...['IdentitiesOnly=yes', 'BatchMode=yes', 'StrictHostKeyChecking=no', 'LogLevel=ERROR'],
+    'UserKnownHostsFile=/dev/null',
+  ];
+  const options = ['-F', '/dev/null', ...settings.flatMap((setting) => ['-o', setting])];
+  return execFileSync(program, [...options, ...args, command], { encoding: 'utf8' });
+}
+
+async function pageOf(pod: PodRow): Promise<number> {
+  return (await fetch(`http://127.0.0.1:${pod.ports_mapping['8000']}/`)).status;
+}
+
+async function lastEvent(id: string) {
+  const events = (await call('GET', `/pods/${id}/events`)) as object[];
+  return events.at(-1);
+}
+
+it('changes a pod in place, and brings it back untouched when the change fails', async () => {
+  const [node] = (await call('GET', '/executors')) as { id: string }[];
+  const body = { pod_name: 'edited', template_id: market.demo().templates[0]?.id };
+  const rented = (await call('POST', `/executors/${node?.id}/rent`, body)) as PodRow;
+  const { id } = rented;
+  const first = await untilRunning(id);
+  const before = await containerOf(id);
+
+  // New variables: another container at the same address, for the same keys.
+  const template = (await call('PUT', `/pods/${id}`, { environment: { COLOUR: 'green' } })) as {
+    id: string;
+  };
+  expect(((await call('GET', `/pods/${id}`)) as PodRow).status).toBe('REBOOT_PENDING');
+  const edited = await untilRunning(id);
+  expect(edited).toMatchObject({
+    ...{ ports_mapping: first.ports_mapping, ssh_connect_cmd: first.ssh_connect_cmd },
+    ...{ template_id: template.id, template: { environment: { COLOUR: 'green' } } },
+  });
+  const after = await containerOf(id);
+  expect(after.id).not.toBe(before.id);
+  expect(logIn(edited, 'echo "$COLOUR"; touch /root/kept')).toBe('green\n');
+  expect(await pageOf(edited)).toBe(200);
+  expect(await lastEvent(id)).toMatchObject({ sub_event_type: 'pod-reboot.success' });
+
+  // An image that nobody has: the container is not even stopped.
+  await call('PUT', `/pods/${id}`, { docker_image: 'podwright.local/missing' });
+  const kept = await untilRunning(id);
+  expect(kept).toMatchObject({
+    ...{ reason_code: 'image_pull_failed', ports_mapping: first.ports_mapping },
+    template: { docker_image: 'podwright.local/base', environment: { COLOUR: 'green' } },
+  });
+  expect(await containerOf(id)).toMatchObject({ id: after.id, startedMs: after.startedMs });
+  expect(await lastEvent(id)).toMatchObject({
+    ...{ sub_event_type: 'pod-reboot.failed', reason: 'image_pull_failed' },
+  });
+
+  // A program that ends at once: the old container answers again, with its files.
+  const image = { docker_image: 'podwright.local/base', docker_image_tag: '1' };
+  await call('PUT', `/pods/${id}`, { ...image, entrypoint: "/bin/sh -c 'exit 3'" });
+  const back = await untilRunning(id);
+  expect(back).toMatchObject({ reason_code: 'start_failed', ports_mapping: first.ports_mapping });
+  expect(back.message).toContain('ended with exit code 3');
+  expect((await containerOf(id)).id).toBe(after.id);
+  expect(logIn(back, 'echo "$COLOUR"; ls /root/kept')).toBe('green\n/root/kept\n');
+  expect(await pageOf(back)).toBe(200);
+  expect(await lastEvent(id)).toMatchObject({
+    ...{ sub_event_type: 'pod-reboot.failed', reason: 'start_failed', to_status: 'RUNNING' },
+  });
+
+  // The way back to the template that it was rented with.
+  await call('PUT', `/pods/${id}/switch-template`, { template_id: body.template_id });
+  const switched = await untilRunning(id);
+  expect(switched).toMatchObject({
+    ...{ template_id: body.template_id, reason_code: null, ports_mapping: first.ports_mapping },
+  });
+  expect(logIn(switched, 'echo "[$COLOUR]"')).toBe('[]\n');
+
+  await call('DELETE', `/pods/${id}`);
+  const gone = async () => (await containersOf(id)).length === 0;
+  await eventually('containers gone', gone, WITHIN_MS);
+}, 180_000);

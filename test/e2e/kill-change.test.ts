@@ -1,0 +1,53 @@
+/** kill -9 of the agent before and after every change that an edit makes in the engine, whether it succeeds or rolls back. */
+import { afterAll, beforeAll, inject, it } from 'vitest';
+import type { PodSpecInput } from '#shared/agent-api/pod.ts';
+import { type Operation, startKillMatrix } from '../fakes/kill-matrix.ts';
+import { podSpec } from '../fakes/test-agent.ts';
+
+const spec = podSpec({ environment: { TEST_RUN: inject('testRun') }, stop_grace_seconds: 1 });
+let matrix: Awaited<ReturnType<typeof startKillMatrix>>;
+
+beforeAll(async () => {
+  matrix = await startKillMatrix(spec, 28_000 + (process.pid % 40) * 100);
+});
+afterAll(() => matrix.close());
+
+/** The new container's settling time comes on top of what other operations take. */
+const common = { onRunning: true, containers: 1, withinMs: 20_000 };
+
+const put = (change: Partial<PodSpecInput>): Operation['ask'] => {
+  const environment = { ...spec.environment, NEW: '1' };
+  return (client, id) => client.putPod(id, { ...spec, generation: 2, environment, ...change });
+};
+
+const isRolledBack: Operation['isDone'] = (view, before) =>
+  view.phase === 'running' &&
+  view.change?.stage === 'failed' &&
+  view.observed_generation === 1 &&
+  view.container_id === before?.container_id;
+
+const OPERATIONS: [string, Operation][] = [
+  [
+    'an edit',
+    {
+      ...common,
+      ask: put({}),
+      isDone: (view) =>
+        view.phase === 'running' && view.observed_generation === 2 && view.change === null,
+    },
+  ],
+  [
+    'the roll-back from a container that ends at once',
+    { ...common, ask: put({ entrypoint: ['/bin/sh', '-c', 'exit 3'] }), isDone: isRolledBack },
+  ],
+  [
+    'the roll-back from a container that cannot be started',
+    { ...common, ask: put({ entrypoint: ['/no/such/program'] }), isDone: isRolledBack },
+  ],
+];
+
+it.each(OPERATIONS)(
+  '%s survives kill -9 at each of its changes',
+  (name, operation) => matrix.run(name, operation),
+  420_000,
+);

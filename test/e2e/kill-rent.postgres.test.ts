@@ -1,0 +1,192 @@
+/** kill -9 of the central API at six points of a rental: money, GPUs, claims and containers agree afterwards. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import type { Database } from '../../validator/central/db/tables.ts';
+import { createPostgresDatabase } from '../fakes/central-database.ts';
+import type { TestAccount } from '../fakes/central-fixture.ts';
+import { type CentralProcess, startCentralProcess } from '../fakes/central-process.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
+import { createManualClock } from '../fakes/manual-clock.ts';
+import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
+import { type Moment, type PostgresProxy, startPostgresProxy } from '../fakes/postgres-proxy.ts';
+
+/** The claim of a dead process is free after ten seconds. */
+const ANSWERED_WITHIN_MS = 30_000;
+const BALANCE_UUSD = 1_000_000_000;
+
+/** What a connection says on the way to the point, in this order; the process dies at the last. */
+type Point = { name: string; messages: readonly string[]; at: Moment };
+const POINTS: readonly Point[] = [
+  { name: 'before the claim', messages: ['insert into "idempotency"'], at: 'sent' },
+  { name: 'after the claim', messages: ['insert into "idempotency"', 'commit'], at: 'done' },
+  { name: 'after the reservation', messages: ['update "gpu_slots"'], at: 'done' },
+  { name: 'after the hold', messages: ['insert into "pods"'], at: 'done' },
+  { name: 'after the commit', messages: ['insert into "pods"', 'commit'], at: 'done' },
+];
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-kill-rent-'));
+let gateway: FakeGateway;
+let proxy: PostgresProxy;
+let environment: Record<string, string>;
+let db: Database;
+let account: TestAccount;
+let nodes: AddedNode[];
+let central: CentralProcess;
+
+beforeAll(async () => {
+  gateway = await startFakeGateway();
+  proxy = await startPostgresProxy(inject('centralDatabase'));
+  const url = await createPostgresDatabase();
+  const clock = createManualClock(systemClock.now() - 60_000);
+  const market = await createTestMarket({ db: await openCentralDatabase(url), clock });
+  nodes = [];
+  for (let index = 0; index <= POINTS.length; index += 1) {
+    nodes.push(await market.verifiedNode({ gpus: 1 }));
+  }
+  account = await market.renter();
+  await market.ports.db.updateTable('accounts').set({ balance_uusd: BALANCE_UUSD }).execute();
+  await market.close();
+  db = await openCentralDatabase(url);
+  environment = {
+    CENTRAL_DATABASE: proxy.urlOf(url),
+    CENTRAL_HOME: folder,
+    CENTRAL_GATEWAY_URL: gateway.url,
+    CENTRAL_GATEWAY_HOTKEY: market.validator.hotkey,
+  };
+  central = await startCentralProcess(environment);
+});
+
+afterAll(async () => {
+  await central?.end('SIGKILL');
+  await db?.destroy();
+  await gateway?.close();
+  await proxy?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const bodyOf = () => ({ pod_name: 'mine', template_id: DEFAULT_TEMPLATE });
+
+function rent(node: AddedNode, key: string) {
+  const headers = { ...account.key, 'idempotency-key': key };
+  return central.call('POST', `/executors/${node.id}/rent`, { headers, body: bodyOf() });
+}
+
+/** Resolves when the process is dead; the answer never comes. */
+async function killAt({ messages, at }: Point, node: AddedNode, key: string): Promise<void> {
+  const progress = new Map<object, number>();
+  const dead = new Promise<void>((resolve) => {
+    proxy.watch(async (sql, moment, connection) => {
+      const reached = progress.get(connection) ?? 0;
+      const expected = messages[reached];
+      if (expected === undefined || !sql.includes(expected)) return;
+      const isLast = reached === messages.length - 1;
+      if (moment !== (isLast ? at : 'done')) return;
+      progress.set(connection, reached + 1);
+      if (!isLast) return;
+      await central.end('SIGKILL');
+      resolve();
+    });
+  });
+  const [answer] = await Promise.all([rent(node, key).catch(() => null), dead]);
+  expect(answer).toBe(null);
+  proxy.watch(async () => undefined);
+}
+
+/** Sends a rental by hand and kills the process when the first bytes of the answer are there. */
+async function killAtFirstBytes(node: AddedNode, key: string): Promise<void> {
+  const { hostname, port } = new URL(central.origin);
+  const body = JSON.stringify(bodyOf());
+  const head = [
+    `POST /api/executors/${node.id}/rent HTTP/1.1`,
+    'Host: test',
+    `X-API-Key: ${account.apiKey}`,
+    'Content-Type: application/json',
+    `Idempotency-Key: ${key}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  const socket = createConnection({ host: hostname, port: Number(port) });
+  socket.on('error', () => undefined);
+  await new Promise<void>((resolve) => {
+    socket.once('readable', resolve);
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  });
+  await central.end('SIGKILL');
+  expect(String(socket.read(15))).toBe('HTTP/1.1 200 OK');
+  socket.destroy();
+}
+
+/** One pod, one hold, its one GPU, one container, nothing claimed and unfinished. */
+async function expectOnePod(node: AddedNode, key: string, podId: string): Promise<void> {
+  const pods = await db
+    .selectFrom('pods')
+    .select(['id', 'hold_uusd', 'account_id'])
+    .where('executor_id', '=', node.id)
+    .execute();
+  expect(pods).toEqual([{ id: podId, hold_uusd: expect.any(Number), account_id: account.id }]);
+  expect(pods[0]?.hold_uusd).toBeGreaterThan(0);
+  const slots = await db
+    .selectFrom('gpu_slots')
+    .select('pod_id')
+    .where('executor_id', '=', node.id)
+    .execute();
+  expect(slots).toEqual([{ pod_id: podId }]);
+  const claims = await db
+    .selectFrom('idempotency')
+    .select(['state', 'status'])
+    .where('key', '=', key)
+    .execute();
+  expect(claims).toEqual([{ state: 'finished', status: 200 }]);
+  await eventually('the container', () => gateway.agents.host(node.id).pods.size > 0);
+  const host = gateway.agents.host(node.id);
+  expect([...host.pods.keys()]).toEqual([podId]);
+  expect(host.calls.filter((call) => call.startsWith('put'))).toEqual([`put ${podId}`]);
+  const { body } = await central.call('GET', '/users/me', { headers: account.key });
+  const all = await db.selectFrom('pods').select('hold_uusd').execute();
+  const held = all.reduce((sum, pod) => sum + pod.hold_uusd, 0);
+  expect(body['held']).toBeCloseTo(held / 1e6, 6);
+  expect(body['balance']).toBe(BALANCE_UUSD / 1e6);
+}
+
+async function restartAndRetry(node: AddedNode, key: string): Promise<boolean> {
+  central = await startCentralProcess(environment);
+  const answer = await eventually(
+    'an answer under the same key',
+    async () => {
+      const again = await rent(node, key);
+      if (again.status === 200) return again;
+      expect((again.body['error'] as { code: string }).code).toBe('idempotency_in_progress');
+      return null;
+    },
+    ANSWERED_WITHIN_MS,
+  );
+  await expectOnePod(node, key, String(answer.body['id']));
+  return answer.headers.get('idempotent-replayed') === 'true';
+}
+
+it.each(POINTS.map((point, index) => [point.name, point, index] as const))(
+  'killed %s',
+  async (_, point, index) => {
+    const node = nodes[index] ?? { id: '', port: 0 };
+    await killAt(point, node, `point-${index}`);
+    const hadCommitted = point.name === 'after the commit';
+    const before = await db
+      .selectFrom('pods')
+      .select('id')
+      .where('executor_id', '=', node.id)
+      .execute();
+    expect(before).toHaveLength(hadCommitted ? 1 : 0);
+    expect(await restartAndRetry(node, `point-${index}`)).toBe(hadCommitted);
+  },
+);
+
+it('killed with half of the answer sent', async () => {
+  const node = nodes.at(-1) ?? { id: '', port: 0 };
+  await killAtFirstBytes(node, 'half');
+  expect(await restartAndRetry(node, 'half')).toBe(true);
+});

@@ -1,0 +1,18 @@
+/** Two hundred random operations and faults on a real engine; RANDOM_SEED sets another seed, `npm run soak` goes on for long. */
+import { expect, it } from 'vitest';
+import { runAtRandom } from '../soak/random-run.ts';
+
+const SEED = Number(process.env['RANDOM_SEED'] ?? 20_261_121);
+const OPERATIONS = 200;
+const TEST_MS = 300_000;
+
+it(
+  `whatever is asked and whatever dies, nothing is doubled or leaked and all settles, seed ${SEED}`,
+  async () => {
+    const counts = await runAtRandom(SEED, (done) => done < OPERATIONS);
+    for (const name of ['put', 'change', 'reboot', 'remove', 'kill agent', 'kill container']) {
+      expect(counts[name], name).toBeGreaterThan(0);
+    }
+  },
+  TEST_MS,
+);

@@ -1,0 +1,196 @@
+/** Two real processes of the central API on one real PostgreSQL database: they share the work and survive each other. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import type { Database } from '../../validator/central/db/tables.ts';
+import { createPostgresDatabase } from '../fakes/central-database.ts';
+import type { TestAccount } from '../fakes/central-fixture.ts';
+import {
+  type CentralAnswer,
+  type CentralProcess,
+  startCentralProcess,
+} from '../fakes/central-process.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
+import { createManualClock } from '../fakes/manual-clock.ts';
+import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
+
+const GPUS = 20;
+/** Enough for the holds of all of them. */
+const BALANCE_UUSD = 1_000_000_000;
+/** A process that was killed counts as dead after ten seconds. */
+const TAKEN_OVER_WITHIN_MS = 30_000;
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-centrals-'));
+let gateway: FakeGateway;
+let environment: Record<string, string>;
+let db: Database;
+let one: CentralProcess;
+let other: CentralProcess;
+let account: TestAccount;
+let single: AddedNode;
+let large: AddedNode;
+
+beforeAll(async () => {
+  gateway = await startFakeGateway();
+  const url = await createPostgresDatabase();
+  const clock = createManualClock(systemClock.now() - 60_000);
+  const market = await createTestMarket({ db: await openCentralDatabase(url), clock });
+  single = await market.verifiedNode({ gpus: 1 });
+  large = await market.verifiedNode({ gpus: GPUS, minimum: 1 });
+  account = await market.renter();
+  await market.ports.db.updateTable('accounts').set({ balance_uusd: BALANCE_UUSD }).execute();
+  await market.close();
+  db = await openCentralDatabase(url);
+  environment = {
+    CENTRAL_DATABASE: url,
+    CENTRAL_HOME: folder,
+    CENTRAL_GATEWAY_URL: gateway.url,
+    CENTRAL_GATEWAY_HOTKEY: market.validator.hotkey,
+  };
+  one = await startCentralProcess(environment);
+  other = await startCentralProcess(environment);
+});
+
+afterAll(async () => {
+  await Promise.all([one?.end(), other?.end()]);
+  await db?.destroy();
+  await gateway?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function rent(at: CentralProcess, node: AddedNode, key?: string): Promise<CentralAnswer> {
+  return at.call('POST', `/executors/${node.id}/rent`, {
+    headers: { ...account.key, ...(key === undefined ? {} : { 'idempotency-key': key }) },
+    body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE, gpu_count: 1 },
+  });
+}
+
+async function untilRunning(at: CentralProcess, id: unknown): Promise<void> {
+  await eventually(
+    `pod ${id} running`,
+    async () =>
+      (await at.call('GET', `/pods/${id}`, { headers: account.key })).body['status'] === 'RUNNING',
+    TAKEN_OVER_WITHIN_MS,
+  );
+}
+
+async function remove(at: CentralProcess, ids: readonly unknown[]): Promise<void> {
+  for (const id of ids) await at.call('DELETE', `/pods/${id}`, { headers: account.key });
+  await eventually('every GPU free', async () => {
+    const held = db.selectFrom('gpu_slots').select('idx').where('pod_id', 'is not', null);
+    return (await held.execute()).length === 0;
+  });
+}
+
+async function podsOf(node: AddedNode): Promise<string[]> {
+  const rows = await db
+    .selectFrom('pods')
+    .select('id')
+    .where('executor_id', '=', node.id)
+    .where('ended_at', 'is', null)
+    .execute();
+  return rows.map((row) => row.id);
+}
+
+const launches = (node: AddedNode, id: unknown) =>
+  gateway.agents.host(node.id).calls.filter((call) => call === `put ${id}`).length;
+
+it('gives the last GPU to one of 50 who ask both processes at once', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => rent(index % 2 === 0 ? one : other, single)),
+  );
+  const served = answers.filter(({ status }) => status === 200);
+  expect(served).toHaveLength(1);
+  for (const { status, body } of answers.filter((answer) => answer !== served[0])) {
+    expect([status, (body['error'] as { code: string }).code]).toEqual([400, 'node_unavailable']);
+  }
+  const id = served[0]?.body['id'];
+  await untilRunning(other, id);
+  expect(await podsOf(single)).toEqual([id]);
+  expect(launches(single, id)).toBe(1);
+  await remove(one, [id]);
+});
+
+it('rents once for 50 requests with one key at both processes', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => rent(index % 2 === 0 ? one : other, single, 'same')),
+  );
+  const served = answers.filter(({ status }) => status === 200);
+  expect(new Set(served.map(({ body }) => body['id'])).size).toBe(1);
+  for (const { status, body } of answers.filter((answer) => answer.status !== 200)) {
+    const { code } = body['error'] as { code: string };
+    expect([status, code]).toEqual([409, 'idempotency_in_progress']);
+  }
+  const again = await rent(other, single, 'same');
+  expect(again.body).toEqual(served[0]?.body);
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+  expect(await podsOf(single)).toHaveLength(1);
+  await remove(one, await podsOf(single));
+});
+
+it('launches every pod once, whichever process took the request', async () => {
+  const rented = await Promise.all(
+    Array.from({ length: 12 }, (_, index) => rent(index % 2 === 0 ? one : other, large)),
+  );
+  const ids = rented.map(({ body }) => body['id']);
+  for (const id of ids) await untilRunning(one, id);
+  expect(ids.map((id) => launches(large, id))).toEqual(ids.map(() => 1));
+  await remove(other, ids);
+});
+
+it('finishes in one process what was begun in another that is killed', async () => {
+  // Asleep, so that it is the first process that launches; the launch takes effect, its answer never comes.
+  other.child.kill('SIGSTOP');
+  let launched: (id: string) => void = () => undefined;
+  const launching = new Promise<string>((resolve) => {
+    launched = resolve;
+  });
+  const never = new AbortController();
+  gateway.beforePutAnswer = async (podId) => {
+    launched(podId);
+    await systemClock.sleep(60_000, never.signal).catch(() => undefined);
+  };
+  const { body: first } = await rent(one, single, 'first');
+  expect(await launching).toBe(first['id']);
+
+  // And requests that are under way when it dies: some have their pod, some have only claimed their key.
+  const keys = Array.from({ length: GPUS }, (_, index) => `killed-${index}`);
+  const asked = keys.map((key) => rent(one, large, key).catch(() => null));
+  await Promise.race(asked);
+  expect(await one.end('SIGKILL')).toBe(null);
+  await Promise.all(asked);
+  never.abort();
+  gateway.beforePutAnswer = async () => undefined;
+  other.child.kill('SIGCONT');
+
+  await untilRunning(other, first['id']);
+  expect(launches(single, first['id'])).toBe(1);
+  for (const key of keys) {
+    await eventually(
+      `an answer under ${key}`,
+      async () => (await rent(other, large, key)).status === 200,
+      TAKEN_OVER_WITHIN_MS,
+    );
+  }
+  const pods = await podsOf(large);
+  expect(pods).toHaveLength(GPUS);
+  for (const id of pods) await untilRunning(other, id);
+  expect(pods.map((id) => launches(large, id))).toEqual(pods.map(() => 1));
+
+  one = await startCentralProcess(environment);
+  await remove(one, [first['id'], ...pods]);
+});
+
+it('hands its work over at once when it ends in order', async () => {
+  const { body } = await rent(one, single);
+  await untilRunning(one, body['id']);
+  expect(await one.end('SIGTERM')).toBe(0);
+  const living = await db.selectFrom('central_processes').select('boot_id').execute();
+  expect(living).toHaveLength(1);
+  await remove(other, [body['id']]);
+  one = await startCentralProcess(environment);
+});

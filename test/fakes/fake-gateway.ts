@@ -1,0 +1,75 @@
+/** A validator's gateway over HTTP with agents in memory behind it, for central APIs that are real processes. */
+import { z } from 'zod';
+import { PodSpec } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { createHttpServer } from '#shared/http/server.ts';
+import { dataFrame, sendSse } from '#shared/http/sse.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { clientGone } from '#shared/websocket/upgrade.ts';
+import { createFakeAgents, type FakeAgents } from './fake-agents.ts';
+
+export type FakeGateway = {
+  url: string;
+  agents: FakeAgents;
+  /** Runs after a launch took effect and before it is answered. */
+  beforePutAnswer(podId: string): Promise<void>;
+  close(): Promise<void>;
+};
+
+const Executor = z.object({ executorId: z.uuid() });
+const Pod = Executor.extend({ id: z.uuid() });
+const LogQuery = z.object({ tail: z.coerce.number(), follow: z.stringbool().default(false) });
+const BODY_LIMIT_BYTES = 1024 * 1024;
+
+/** Listens on a free port of the loopback address. Signatures are not looked at. */
+export async function startFakeGateway(): Promise<FakeGateway> {
+  const agents = createFakeAgents();
+  agents.useClock(systemClock);
+  const log = createLog({ name: 'gateway', level: 'silent' });
+  const server = createHttpServer({
+    log,
+    clock: systemClock,
+    random: systemRandom,
+    bodyLimitBytes: BODY_LIMIT_BYTES,
+  });
+  const base = '/v1/executors/:executorId/v1/pods';
+  server.get(base, { schema: { params: Executor } }, async ({ params }) => ({
+    pods: await agents.clientOf(params.executorId).listPods(),
+  }));
+  server.get(`${base}/:id`, { schema: { params: Pod } }, ({ params }) =>
+    agents.clientOf(params.executorId).getPod(params.id),
+  );
+  server.put(`${base}/:id`, { schema: { params: Pod, body: PodSpec } }, async (request) => {
+    const { executorId, id } = request.params;
+    const view = await agents.clientOf(executorId).putPod(id, request.body);
+    await gateway.beforePutAnswer(id);
+    return view;
+  });
+  server.delete(`${base}/:id`, { schema: { params: Pod } }, ({ params }) =>
+    agents.clientOf(params.executorId).deletePod(params.id),
+  );
+  const querystring = LogQuery;
+  server.get(
+    `${base}/:id/logs`,
+    { schema: { params: Pod, querystring } },
+    async (request, reply) => {
+      const { log: source } = agents.host(request.params.executorId);
+      const { tail, follow } = request.query;
+      const frames = source.open({ tail, follow }, clientGone(request, reply));
+      await sendSse(reply, eachAsData(frames));
+    },
+  );
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
+  const gateway: FakeGateway = {
+    url,
+    agents,
+    beforePutAnswer: async () => undefined,
+    close: () => server.close(),
+  };
+  return gateway;
+}
+
+async function* eachAsData(frames: AsyncIterable<unknown>): AsyncGenerator<string> {
+  for await (const frame of frames) yield dataFrame(frame);
+}

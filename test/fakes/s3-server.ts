@@ -1,0 +1,129 @@
+/** A bucket on loopback that takes what is signed by AWS Signature Version 4, and works the signature out itself. */
+import { createHash, createHmac } from 'node:crypto';
+import { createServer, type IncomingMessage } from 'node:http';
+import { parseIsoTime } from '#shared/clock.ts';
+
+export const S3_CREDENTIALS = { accessKeyId: 'AKIAEXAMPLE', secretAccessKey: 'secret/key+EXAMPLE' };
+const REGION = 'eu-test-1';
+
+type Signed = { names: string[]; scope: string; time: string; signature: string; payload: string };
+
+export type S3Server = Awaited<ReturnType<typeof startS3Server>>;
+
+/** `nowMs` judges expiry; end it with `close()`. */
+export async function startS3Server(nowMs: () => number) {
+  const objects = new Map<string, { body: Buffer; type: string }>();
+
+  function refusal(request: IncomingMessage, url: URL): string | null {
+    const byQuery = url.searchParams.has('X-Amz-Signature');
+    const signed = byQuery ? fromQuery(url) : fromHeader(request);
+    if (signed === null) return 'AccessDenied';
+    if (byQuery) {
+      const seconds = Number(url.searchParams.get('X-Amz-Expires'));
+      if (timeOf(signed.time) + seconds * 1_000 <= nowMs()) return 'AccessDenied: expired';
+    }
+    return signatureOf(request, url, signed) === signed.signature ? null : 'SignatureDoesNotMatch';
+  }
+
+  const server = createServer(async (request, response) => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const url = new URL(request.url ?? '/', 'http://bucket');
+    const refused = refusal(request, url);
+    if (refused !== null) return void response.writeHead(403).end(`<Error>${refused}</Error>`);
+    if (request.method === 'DELETE') {
+      objects.delete(url.pathname);
+      return void response.writeHead(204).end();
+    }
+    const type = request.headers['content-type'] ?? '';
+    objects.set(url.pathname, { body: Buffer.concat(chunks), type });
+    response.writeHead(200).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return {
+    options: {
+      bucket: 'uploads',
+      region: REGION,
+      endpoint: `http://127.0.0.1:${address.port}`,
+      credentials: S3_CREDENTIALS,
+      publicUrl: 'https://cdn.example/',
+    },
+    /** By path, bucket included. */
+    objects,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  };
+}
+
+function fromQuery({ searchParams: query }: URL): Signed | null {
+  const [id, ...scope] = (query.get('X-Amz-Credential') ?? '').split('/');
+  if (id !== S3_CREDENTIALS.accessKeyId) return null;
+  return {
+    names: (query.get('X-Amz-SignedHeaders') ?? '').split(';'),
+    scope: scope.join('/'),
+    time: query.get('X-Amz-Date') ?? '',
+    signature: query.get('X-Amz-Signature') ?? '',
+    payload: 'UNSIGNED-PAYLOAD',
+  };
+}
+
+function fromHeader({ headers }: IncomingMessage): Signed | null {
+  const [, id, scope = '', names = '', signature = ''] =
+    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\S+), SignedHeaders=(\S+), Signature=(\w+)$/.exec(
+      headers.authorization ?? '',
+    ) ?? [];
+  if (id !== S3_CREDENTIALS.accessKeyId) return null;
+  return {
+    names: names.split(';'),
+    scope,
+    time: String(headers['x-amz-date']),
+    signature,
+    payload: String(headers['x-amz-content-sha256']),
+  };
+}
+
+/** The steps of AWS's "Create a signed request", on what arrived. */
+function signatureOf(request: IncomingMessage, url: URL, signed: Signed): string {
+  const query = [...url.searchParams]
+    .filter(([name]) => name !== 'X-Amz-Signature')
+    .map((pair) => pair.map(uriEncode).join('='))
+    .toSorted()
+    .join('&');
+  const headers = signed.names.map((name) => `${name}:${String(request.headers[name]).trim()}\n`);
+  const canonical = [
+    request.method,
+    url.pathname,
+    query,
+    headers.join(''),
+    signed.names.join(';'),
+    signed.payload,
+  ].join('\n');
+  const hashed = createHash('sha256').update(canonical).digest('hex');
+  const text = ['AWS4-HMAC-SHA256', signed.time, signed.scope, hashed].join('\n');
+  const [date = ''] = signed.scope.split('/');
+  const steps = [date, REGION, 's3', 'aws4_request'];
+  const key = steps.reduce<Buffer>(hmac, Buffer.from(`AWS4${S3_CREDENTIALS.secretAccessKey}`));
+  return hmac(key, text).toString('hex');
+}
+
+function hmac(key: Buffer, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest();
+}
+
+function uriEncode(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** `20270115T080000Z` in milliseconds. */
+function timeOf(text: string): number {
+  const iso = text.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z');
+  return parseIsoTime(iso) ?? Number.NaN;
+}

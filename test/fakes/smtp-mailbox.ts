@@ -1,0 +1,76 @@
+/** A real SMTP server on loopback that keeps what it is sent, and refuses what a test tells it to. */
+import { createServer, type Server } from 'node:net';
+import { SMTPServer } from 'smtp-server';
+
+export type ReceivedMail = { from: string; to: string[]; raw: string };
+
+export type SmtpMailbox = Awaited<ReturnType<typeof startSmtpMailbox>>;
+
+type Login = { user: string; password: string } | null;
+type Refusal = { code: number; text: string } | null;
+
+/** Takes mails without TLS, and without log-in unless `login` asks for one; end it with `close()`. */
+export async function startSmtpMailbox(login: Login = null) {
+  const received: ReceivedMail[] = [];
+  let refusal: Refusal = null;
+  const server = new SMTPServer({
+    disabledCommands: login === null ? ['AUTH', 'STARTTLS'] : ['STARTTLS'],
+    authOptional: login === null,
+    allowInsecureAuth: true,
+    onAuth({ username, password }, _session, done) {
+      const isKnown = login !== null && username === login.user && password === login.password;
+      done(isKnown ? null : refusedWith({ code: 535, text: 'who are you' }), { user: username });
+    },
+    logger: false,
+    onRcptTo(_address, _session, done) {
+      done(refusal === null ? null : refusedWith(refusal));
+    },
+    onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = session.envelope;
+        received.push({
+          from: mailFrom === false ? '' : mailFrom.address,
+          to: rcptTo.map(({ address }) => address),
+          raw: Buffer.concat(chunks).toString('utf8'),
+        });
+        done();
+      });
+    },
+  });
+  const port = await listening(server.server as unknown as Server, () =>
+    server.listen(0, '127.0.0.1'),
+  );
+  return {
+    url: `smtp://127.0.0.1:${port}`,
+    port,
+    received,
+    /** From now on; null takes mails again. */
+    refuse(next: Refusal): void {
+      refusal = next;
+    },
+    close: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  };
+}
+
+/** The address of a server that accepts connections and never says a word. */
+export async function startSilentServer() {
+  const server = createServer(() => undefined);
+  const port = await listening(server, () => server.listen(0, '127.0.0.1'));
+  return { url: `smtp://127.0.0.1:${port}`, close: () => void server.close() };
+}
+
+async function listening(server: Server, listen: () => unknown): Promise<number> {
+  await new Promise<void>((resolve) => {
+    server.once('listening', resolve);
+    listen();
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+function refusedWith({ code, text }: NonNullable<Refusal>): Error {
+  return Object.assign(new Error(text), { responseCode: code });
+}

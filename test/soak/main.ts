@@ -1,0 +1,85 @@
+/** `npm run soak`: long runs on the real engine; prints a table and writes var/soak.json. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { systemRandom } from '#shared/random.ts';
+import { createAgentHome } from '../fakes/agent-process.ts';
+import { badRequests } from './bad-requests.soak.ts';
+import { logFollowers } from './log-followers.soak.ts';
+import { randomOperations } from './random-operations.soak.ts';
+import type { SoakRow } from './row.ts';
+
+const RESULT_FILE = 'var/soak.json';
+const POD_PORTS = '28100-28199';
+const DEFAULT_MINUTES = 10;
+const MAX_SEED = 2 ** 31;
+
+const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz] [--seed N]
+
+Each part but the last lasts N minutes (${DEFAULT_MINUTES}):
+  logs    8 pods write, 16 readers follow: the agent's memory and descriptors
+  random  random operations and faults on an engine of its own (needs root), from --seed or a fresh one
+  fuzz    10,000 bad requests to a central API, from the same seed: its answers and its memory
+Prints a table and writes ${RESULT_FILE}. A missed bar does not fail the run; what does not settle does.
+`;
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function options() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        minutes: { type: 'string', default: String(DEFAULT_MINUTES) },
+        only: { type: 'string' },
+        seed: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    const minutes = Number(values.minutes);
+    const seed = values.seed === undefined ? systemRandom.int(MAX_SEED) : Number(values.seed);
+    const known = values.only === undefined || ['logs', 'random', 'fuzz'].includes(values.only);
+    const valid = minutes > 0 && Number.isInteger(seed) && known && !values.help;
+    return valid ? { minutes, seed, only: values.only } : { help: values.help };
+  } catch {
+    return { help: false };
+  }
+}
+
+const asked = options();
+if ('help' in asked) {
+  process.stdout.write(HELP);
+  process.exit(asked.help ? 0 : 2);
+}
+const { minutes, seed, only } = asked;
+
+async function logs(): Promise<SoakRow[]> {
+  const home = createAgentHome({ AGENT_PORT_RANGE: POD_PORTS });
+  // The folder must not outlive a run that is broken off; the agent ends with this process by itself.
+  process.once('exit', () => home.remove());
+  const agent = await home.start();
+  try {
+    return await logFollowers(agent, minutes, print);
+  } finally {
+    await agent.stop();
+  }
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+const rows: SoakRow[] = [];
+print('name | value | bar | holds');
+for (const [name, part] of [
+  ['logs', logs],
+  ['random', () => randomOperations({ seed, minutes, print })],
+  ['fuzz', () => badRequests({ seed, print })],
+] as const) {
+  if (only !== undefined && only !== name) continue;
+  const done = await part();
+  rows.push(...done);
+  for (const { name: what, value, unit, bar, holds } of done) {
+    print(`${what} | ${value.toFixed(1)} ${unit} | ${bar} | ${holds ? 'holds' : 'MISSED'}`);
+  }
+}
+mkdirSync('var', { recursive: true });
+writeFileSync(RESULT_FILE, `${JSON.stringify(rows, null, 2)}\n`);
+print(`written to ${RESULT_FILE}`);

@@ -1,0 +1,130 @@
+/** What must be true after every random operation, and what must become true soon. */
+import assert from 'node:assert/strict';
+import type { PodView } from '#shared/agent-api/pod.ts';
+import { eventually } from '../fakes/eventually.ts';
+import type { EngineObject, World } from './random-world.ts';
+
+/** Several operations may be waiting for one pod, each with a stop of a second. */
+const SETTLES_WITHIN_MS = 20_000;
+
+/** Objects of another owner: whatever happens, they stay as they are. */
+export async function plantForeign(world: World): Promise<EngineObject[]> {
+  const create = ['create', '--label', 'io.podwright.managed=1'];
+  const label = ['--label', 'io.podwright.executor=somebody-else'];
+  await world.docker(...create, ...label, 'podwright.local/base:1', 'true');
+  await world.docker('create', 'podwright.local/base:1', 'true');
+  await world.docker('network', ...create, ...label, 'neighbour');
+  return foreignOf(world, [
+    ...(await world.objects('container')),
+    ...(await world.objects('network')),
+  ]);
+}
+
+function foreignOf({ executorId }: World, objects: readonly EngineObject[]): EngineObject[] {
+  return objects.filter(({ executor }) => executor !== executorId);
+}
+
+/** Throws when a pod runs twice, a lease is held twice, or somebody else's object was touched. */
+export async function assertAlways(world: World, foreign: readonly EngineObject[]): Promise<void> {
+  const [views, containers, networks] = await Promise.all([
+    world.views(),
+    world.objects('container'),
+    world.objects('network'),
+  ]);
+  assert.deepEqual(foreignOf(world, [...containers, ...networks]), foreign);
+  const running = containers.filter(({ state, pod }) => state === 'running' && pod !== '');
+  assertUnique(
+    'pods that run',
+    running.map(({ pod }) => pod),
+  );
+  assertUnique(
+    'ports',
+    views.flatMap(({ ports }) => Object.values(ports)),
+  );
+  assertUnique(
+    'GPUs',
+    views.flatMap(({ gpu_uuids }) => gpu_uuids),
+  );
+}
+
+function assertUnique(what: string, values: readonly unknown[]): void {
+  assert.equal(new Set(values).size, values.length, `${what}: ${values.join(', ')}`);
+}
+
+/** Waits until every pod is as it was asked for, and of the others nothing is left. */
+export async function assertSettles(world: World): Promise<void> {
+  let problem = '';
+  const settled = async () => {
+    problem = (await unsettled(world)) ?? '';
+    return problem === '';
+  };
+  await eventually('settled', settled, SETTLES_WITHIN_MS).catch(() => {
+    throw new Error(`does not settle: ${problem}`);
+  });
+}
+
+async function unsettled(world: World): Promise<string | null> {
+  const views = await world.views();
+  const odd = views.find((view) => !isSettled(view));
+  if (odd !== undefined) return JSON.stringify(odd);
+  for (const id of world.ids) {
+    const known = views.some((view) => view.id === id);
+    if (known !== world.slots.includes(id)) return `${id} is ${known ? 'still there' : 'gone'}`;
+  }
+  const wanted = (kind: 'container' | 'network') =>
+    views
+      .filter((view) => kind === 'network' || view.container_id !== null)
+      .map(({ id }) => id)
+      .toSorted();
+  for (const kind of ['container', 'network'] as const) {
+    const objects = (await world.objects(kind)).filter(
+      ({ executor }) => executor === world.executorId,
+    );
+    const there = objects.map(({ pod }) => pod).toSorted();
+    // A pod in backoff may have lost its network to somebody else; its next start makes it anew.
+    const isMissing = (id: string) => !there.includes(id) && !isWaiting(views, id);
+    if (new Set(there).size !== there.length || wanted(kind).some(isMissing)) {
+      return `${kind}s of ${there}, wanted ${wanted(kind)}`;
+    }
+    if (there.some((id) => !views.some((view) => view.id === id))) return `${kind}s left: ${there}`;
+  }
+  return null;
+}
+
+/** It runs, or says when it will be tried again after somebody ended it time and again. */
+function isSettled(view: PodView): boolean {
+  if (view.desired !== 'running') return false;
+  if (view.reboots_done !== view.reboots_requested) return false;
+  if (view.phase === 'backoff') return view.next_retry_ms !== null;
+  // A change that failed has brought the old generation back.
+  const isChanged = view.change === null && view.observed_generation === view.generation;
+  const isRolledBack = view.change?.stage === 'failed';
+  return view.phase === 'running' && view.reason === null && (isChanged || isRolledBack);
+}
+
+function isWaiting(views: readonly PodView[], id: string): boolean {
+  return views.some((view) => view.id === id && view.phase === 'backoff');
+}
+
+/** Every pod runs in the end, at once when it is rebooted out of its backoff; removed, nothing is left of any. */
+export async function assertEnds(world: World): Promise<void> {
+  const { client } = world.agent();
+  for (const view of await world.views()) {
+    if (view.phase === 'backoff') await client.rebootPod(view.id, view.reboots_requested + 1);
+  }
+  await eventually(
+    'every pod runs',
+    async () => (await world.views()).every(({ phase, reason }) => phase === 'running' && !reason),
+    SETTLES_WITHIN_MS,
+  );
+  await assertSettles(world);
+  for (const { id } of await world.views()) await client.deletePod(id);
+  world.slots.splice(0);
+  await assertSettles(world);
+  const { gpu, orphans } = await client.inventory();
+  assert.deepEqual(
+    gpu.devices.filter(({ leased_by }) => leased_by !== null),
+    [],
+  );
+  assert.deepEqual(orphans, []);
+}

@@ -1,0 +1,23 @@
+/** Random operations and faults from a fresh seed for a long time. */
+import { systemClock } from '#shared/clock.ts';
+import { runAtRandom } from './random-run.ts';
+import type { SoakRow } from './row.ts';
+
+const MS_PER_MINUTE = 60_000;
+
+/** Rejects, naming the seed, when anything does not hold or settle. */
+export async function randomOperations(options: {
+  seed: number;
+  minutes: number;
+  print(line: string): void;
+}): Promise<SoakRow[]> {
+  const { seed, minutes, print } = options;
+  print(`random operations, seed ${seed}`);
+  const untilMs = systemClock.monotonicMs() + minutes * MS_PER_MINUTE;
+  const counts = await runAtRandom(seed, () => systemClock.monotonicMs() < untilMs);
+  print(JSON.stringify(counts));
+  const value = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return [
+    { name: `random operations, seed ${seed}`, value, unit: '', bar: 'all settle', holds: true },
+  ];
+}

@@ -1,0 +1,155 @@
+/** What a run of random operations does to an agent and its engine, one at a time. */
+import { ApiError } from '#shared/errors.ts';
+import { createSshKeyPair } from '#shared/openssh-key.ts';
+import { podSpec } from '../fakes/test-agent.ts';
+import type { World } from './random-world.ts';
+
+type Operation = (world: World) => Promise<unknown>;
+
+/** Refusals are answers; whatever else is said is a bug. */
+const REFUSALS = new Set(['conflict', 'gpu_unavailable', 'pod_state_conflict', 'pod_not_found']);
+
+const pick = <T>({ random }: World, all: readonly T[]): T | undefined =>
+  all[random.int(Math.max(all.length, 1))];
+const some = <T>({ random }: World, all: readonly T[]): T[] =>
+  all.filter(() => random.int(3) === 0);
+
+function specOf(world: World, generation: number) {
+  const environment = { GENERATION: `${generation}` };
+  const internal_ports = some(world, [22, 8000, 8888]);
+  const gpu_uuids = some(world, world.gpus);
+  return podSpec({ generation, environment, internal_ports, gpu_uuids, stop_grace_seconds: 1 });
+}
+
+function slotOf(world: World): string {
+  return pick(world, world.slots) ?? '';
+}
+
+async function put(world: World): Promise<void> {
+  const id = slotOf(world);
+  const spec = specOf(world, 1);
+  await world.agent().client.putPod(id, spec);
+  world.ids.add(id);
+}
+
+async function change(world: World): Promise<void> {
+  const { client } = world.agent();
+  const id = slotOf(world);
+  const { generation } = await client.getPod(id);
+  await client.putPod(id, specOf(world, generation + 1));
+}
+
+async function reboot(world: World): Promise<void> {
+  const { client } = world.agent();
+  const id = slotOf(world);
+  await client.rebootPod(id, (await client.getPod(id)).reboots_requested + 1);
+}
+
+async function remove(world: World): Promise<void> {
+  const slot = world.random.int(world.slots.length);
+  const id = world.slots[slot] ?? '';
+  await world.agent().client.deletePod(id);
+  world.slots[slot] = world.random.uuid();
+}
+
+async function sshKeys(world: World): Promise<void> {
+  const { publicKey } = createSshKeyPair(world.random, 'random');
+  await world.agent().client.putSshKeys(slotOf(world), [publicKey]);
+}
+
+/** A container of ours, in whatever state. */
+async function anyContainer(world: World): Promise<{ id: string; pod: string } | undefined> {
+  const all = await world.objects('container');
+  return pick(
+    world,
+    all.filter(({ executor }) => executor === world.executorId),
+  );
+}
+
+async function killContainer(world: World): Promise<void> {
+  const found = await anyContainer(world);
+  if (found !== undefined) await world.docker('kill', found.id);
+}
+
+async function removeContainer(world: World): Promise<void> {
+  const found = await anyContainer(world);
+  if (found !== undefined) await world.docker('rm', '--force', found.id);
+}
+
+/** The engine refuses it while a container runs in it, so that one is ended first. */
+async function removeNetwork(world: World): Promise<void> {
+  const found = await anyContainer(world);
+  if (found === undefined) return;
+  const networks = await world.objects('network');
+  await world.docker('kill', found.id);
+  for (const { id, pod } of networks) {
+    if (pod !== found.pod) continue;
+    await world.docker('network', 'disconnect', '--force', id, found.id);
+    await world.docker('network', 'rm', id);
+  }
+}
+
+/** In the middle of what was asked for last, and of one thing more. */
+async function killAgent(world: World): Promise<void> {
+  const asked = pick(world, [put, change, reboot, remove])?.(world);
+  const answered = asked?.catch((error: unknown) => {
+    const lost = error instanceof ApiError && error.code === 'upstream_unavailable';
+    if (!lost && !isRefusal(error)) throw error;
+  });
+  await world.restartAgent('kill');
+  await answered;
+}
+
+async function killEngine(world: World): Promise<void> {
+  await world.own.kill();
+  // Requests are taken while it is away.
+  await refusable(() => put(world));
+  await world.own.start();
+}
+
+async function killBoth(world: World): Promise<void> {
+  await world.own.kill();
+  await world.restartAgent('kill');
+  await world.own.start();
+}
+
+/** How often each comes, in relation to the others. */
+const WEIGHTS: readonly (readonly [string, number, Operation])[] = [
+  ['put', 26, put],
+  ['change', 14, change],
+  ['reboot', 14, reboot],
+  ['remove', 12, remove],
+  ['ssh keys', 10, sshKeys],
+  ['kill container', 7, killContainer],
+  ['remove container', 6, removeContainer],
+  ['remove network', 3, removeNetwork],
+  ['kill agent', 4, killAgent],
+  ['restart agent', 2, (world) => world.restartAgent('stop')],
+  ['kill engine', 1, killEngine],
+  ['kill both', 1, killBoth],
+];
+
+/** One entry per unit of weight. */
+const DRAW = WEIGHTS.flatMap(([name, weight, operation]) =>
+  Array.from({ length: weight }, () => ({ name, operation })),
+);
+
+/** Does one of them and tells which; refusals count as done. */
+export async function actAtRandom(world: World): Promise<string> {
+  const drawn = pick(world, DRAW);
+  if (drawn === undefined) throw new Error('there is nothing to draw from');
+  await refusable(() => drawn.operation(world));
+  return drawn.name;
+}
+
+async function refusable(work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && REFUSALS.has(error.code);
+}

@@ -1,0 +1,82 @@
+/** An agent on an engine of its own, with what a run of random operations knows of its pods. */
+import { PodList, type PodView } from '#shared/agent-api/pod.ts';
+import type { Random } from '#shared/random.ts';
+import { type CommandResult, runCommand } from '#shared/run-command.ts';
+import { LABELS } from '../../agent/docker/engine.ts';
+import { type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { freePorts } from '../fakes/free-ports.ts';
+import { startOwnEngine } from '../fakes/own-engine.ts';
+
+const PODS = 4;
+const GPUS = 3;
+const PORTS = 60;
+const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
+
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
+/** Needs root. `close` leaves nothing behind. */
+export async function createWorld(random: Random) {
+  const own = await startOwnEngine();
+  const { first, last } = await freePorts(PORTS);
+  const home = createAgentHome({
+    AGENT_DOCKER_SOCKET: own.socketPath,
+    AGENT_PORT_RANGE: `${first}-${last}`,
+    AGENT_GPU: 'simulated',
+    AGENT_SIMULATED_GPUS: `NVIDIA L40S*${GPUS}`,
+  });
+  let agent: AgentProcess = await home.start();
+  const gpus = await eventually('the inventory', async () => {
+    const { gpu } = await agent.client.inventory().catch(() => ({ gpu: null }));
+    return gpu?.devices.map(({ uuid }) => uuid);
+  });
+
+  return {
+    own,
+    random,
+    executorId: home.executorId,
+    gpus,
+    /** The pod of each slot now; a removed one leaves its slot to a new id. */
+    slots: Array.from({ length: PODS }, () => random.uuid()),
+    /** All that were ever asked for. */
+    ids: new Set<string>(),
+    agent: () => agent,
+    async restartAgent(how: 'kill' | 'stop'): Promise<void> {
+      await agent[how]();
+      agent = await home.start();
+    },
+    /** Of pods that are not removed. */
+    async views(): Promise<PodView[]> {
+      const response = await agent.send({ method: 'GET', path: '/v1/pods' });
+      return PodList.parse(await response.json()).pods;
+    },
+    /** Containers and networks of every owner, as the engine's own client lists them. */
+    async objects(kind: 'container' | 'network'): Promise<EngineObject[]> {
+      const state = kind === 'container' ? '{{.State}}' : 'there';
+      const format = `{{.ID}} ${state} {{.Label "${LABELS.executor}"}} {{.Label "${LABELS.pod}"}}`;
+      const which = kind === 'container' ? ['--all'] : ['--filter', 'type=custom'];
+      const list = [kind, 'ls', ...which, '--no-trunc', '--format', format];
+      const { exitCode, stdout, stderr } = await docker(...list);
+      if (exitCode !== 0) throw new Error(`docker ${kind} ls: ${stderr}`);
+      return stdout.split('\n').filter(Boolean).map(parseObject);
+    },
+    docker,
+    async close(): Promise<void> {
+      await agent.stop();
+      await own.remove();
+      home.remove();
+    },
+  };
+
+  /** The engine's client, as another tool on the host would use it; its failures are answers too. */
+  function docker(...args: string[]): Promise<CommandResult> {
+    return runCommand('docker', ['-H', `unix://${own.socketPath}`, ...args], COMMAND_BOUNDS);
+  }
+}
+
+export type EngineObject = { id: string; state: string; executor: string; pod: string };
+
+function parseObject(line: string): EngineObject {
+  const [id = '', state = '', executor = '', pod = ''] = line.split(' ');
+  return { id, state, executor, pod };
+}

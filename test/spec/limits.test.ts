@@ -1,0 +1,102 @@
+/** The limits of the specification, each at its edges. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { TestAccount } from '../fakes/central-fixture.ts';
+import { createTestMarket, type TestMarket } from '../fakes/market-fixture.ts';
+import { Description } from './described.ts';
+
+const NOWHERE = '00000000-0000-4000-8000-000000000000';
+const DAY_MS = 86_400_000;
+
+let market: TestMarket;
+let account: TestAccount;
+beforeAll(async () => {
+  market = await createTestMarket();
+  account = await market.renter();
+});
+afterAll(() => market.close());
+
+/** The code of the refusal, or `node_not_found` for what passed every check before the node is looked up. */
+async function rentCode(body: Record<string, unknown>, headers: Record<string, string> = {}) {
+  return (await market.rent(account, NOWHERE, body, headers)).body.error.code;
+}
+
+it.each([
+  ['', 'idempotency_key_invalid'],
+  ['a', 'node_not_found'],
+  ['a'.repeat(255), 'node_not_found'],
+  ['a'.repeat(256), 'idempotency_key_invalid'],
+  ['-_.:aZ09', 'node_not_found'],
+  ['a/b', 'idempotency_key_invalid'],
+])('takes keys of 1 to 255 of its characters: %#', async (key, code) => {
+  expect(await rentCode({ pod_name: key.slice(0, 20) || 'x' }, { 'idempotency-key': key })).toBe(
+    code,
+  );
+});
+
+it('replays for 24 hours and not a millisecond longer', async () => {
+  const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
+  const key = { 'idempotency-key': 'window' };
+  const rent = () => market.rent(account, node.id, { gpu_count: 1 }, key);
+  const first = await rent();
+  await market.clock.advance(DAY_MS - 1);
+  expect((await rent()).headers['idempotent-replayed']).toBe('true');
+  await market.clock.advance(1);
+  const fresh = await rent();
+  expect([fresh.headers['idempotent-replayed'], fresh.body.id === first.body.id]).toEqual([
+    undefined,
+    false,
+  ]);
+});
+
+it.each([
+  [0.99, 'ttl_invalid'],
+  [1, 200],
+  [720, 200],
+  [720.01, 'ttl_invalid'],
+])('rents for 1 to 720 hours: %d', async (hours, expected) => {
+  const node = await market.verifiedNode({ gpus: 1 });
+  const { status, body } = await market.rent(account, node.id, { termination_hours: hours });
+  expect(status === 200 ? status : body.error.code).toBe(expected);
+});
+
+it('rents to whoever can pay 15 minutes, to the micro-dollar', async () => {
+  const node = await market.verifiedNode({ gpus: 1, price: 2 });
+  const renter = await market.renter();
+  const have = (balance_uusd: number) =>
+    market.ports.db
+      .updateTable('accounts')
+      .set({ balance_uusd })
+      .where('id', '=', renter.id)
+      .execute();
+  await have(499_999);
+  expect((await market.rent(renter, node.id)).body.error.code).toBe('insufficient_balance');
+  await have(500_000);
+  expect((await market.rent(renter, node.id)).status).toBe(200);
+});
+
+it.each([
+  ['a'.repeat(7), false],
+  ['a'.repeat(8), true],
+  ['A0._:-'.repeat(10), true],
+  ['a'.repeat(64), true],
+  ['a'.repeat(65), false],
+  [`${'a'.repeat(20)} `, false],
+])('keeps request ids of 8 to 64 of their characters: %#', async (id, kept) => {
+  const { headers } = await market.call('GET', '/machines', { headers: { 'x-request-id': id } });
+  expect(headers['x-request-id'] === id).toBe(kept);
+});
+
+it('keeps back 100 lines of a log unless asked for more, and takes up to 1000 nodes a page', async () => {
+  const { body } = await market.call('GET', '/openapi.json');
+  const { paths } = Description.parse(body);
+  const parameter = (path: string, name: string) =>
+    paths[path]?.['get']?.parameters.find((entry) => entry.name === name)?.schema;
+  expect(parameter('/pods/{pod_id}/logs', 'tail')).toMatchObject({ default: 100, minimum: 0 });
+  expect(parameter('/executors', 'size')).toMatchObject({ maximum: 1000 });
+  expect((await market.call('GET', '/executors?size=1000')).status).toBe(200);
+  expect((await market.call('GET', '/executors?size=1001')).status).toBe(422);
+});
+
+it.each(['-1', '30.1', 'x'])('sleeps 0 to 30 seconds, not %s', async (seconds) => {
+  expect((await market.call('GET', `/sleep/${seconds}`)).status).toBe(422);
+});

@@ -1,0 +1,196 @@
+/** Every route of the interface specification: method, path, security, request model, response. */
+
+/** `JWT` or `-` as the specification has it; models by name, `X[]` for a list of X, `-` for none or an unnamed one. */
+type Row = readonly [
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+  path: string,
+  security: 'JWT' | '-',
+  request: string,
+  response: string,
+  status?: 201,
+];
+
+const GENERAL: readonly Row[] = [
+  ['GET', '/', '-', '-', '-'],
+  ['GET', '/sleep/{seconds}', '-', '-', '-'],
+  ['GET', '/version', '-', '-', '-'],
+  ['POST', '/users', '-', 'CreateUserDto', '-'],
+  ['GET', '/users/get-ip', '-', '-', '-'],
+  ['GET', '/users/search', '-', '-', '-'],
+  ['POST', '/users/login', '-', 'LoginUserDto', '-'],
+  ['GET', '/users/me', 'JWT', '-', '-'],
+  ['PUT', '/users/me', 'JWT', 'UpdateUserDto', '-'],
+  ['DELETE', '/users/me', 'JWT', '-', '-'],
+  ['GET', '/users/me/chat/oauth-url', 'JWT', '-', 'ChatOAuthAuthorizationUrlResponse'],
+  ['GET', '/users/me/chat/callback', 'JWT', '-', 'ChatOAuthCallbackResponse'],
+  ['DELETE', '/users/me/chat', 'JWT', '-', '-'],
+  ['GET', '/users/me/preference', 'JWT', '-', '-'],
+  ['DELETE', '/users/me/preference/default-template', 'JWT', '-', '-'],
+  ['POST', '/users/request-reset-password', '-', 'RequestResetPasswordDto', '-'],
+  ['POST', '/users/reset-password', '-', 'ResetPasswordDto', '-'],
+  ['POST', '/users/presigned-url', 'JWT', 'FileInput', '-', 201],
+  ['GET', '/users/me/auto-top-up', 'JWT', '-', 'AutoTopUp'],
+  ['PUT', '/users/me/auto-top-up', 'JWT', 'AutoTopUpUpdateDto', 'AutoTopUp'],
+  ['GET', '/users/me/notification', 'JWT', '-', 'EffectiveNotificationSettingDto'],
+  ['PUT', '/users/me/notification', 'JWT', 'NotificationSettingUpdateDto', 'NotificationSetting'],
+  ['GET', '/users/me/low-balance-threshold', 'JWT', '-', 'EffectiveLowBalanceConfigDto'],
+  [
+    'PUT',
+    '/users/me/low-balance-threshold',
+    'JWT',
+    'LowBalanceThresholdUpdateDto',
+    'LowBalanceThreshold',
+  ],
+  ['POST', '/users/me/transfer-credits', 'JWT', 'TransferCreditsDto', '-'],
+  ['GET', '/users/me/events', 'JWT', '-', '-'],
+  ['GET', '/users/me/transfer-history', 'JWT', '-', 'TransferHistoryDto[]'],
+  ['GET', '/users/me/transfer-credit-history', 'JWT', '-', 'TransferHistoryDto[]'],
+  ['PUT', '/users/me/referral-payout-method', 'JWT', 'ReferralPayoutMethodUpdateDto', 'User'],
+  ['GET', '/ssh-keys', 'JWT', '-', 'SshKey[]'],
+  ['POST', '/ssh-keys', 'JWT', 'CreateSshKey', 'SshKey'],
+  ['GET', '/ssh-keys/{id}', 'JWT', '-', 'SshKey'],
+  ['PUT', '/ssh-keys/{id}', 'JWT', 'CreateSshKey', 'SshKey'],
+  ['DELETE', '/ssh-keys/{id}', 'JWT', '-', 'SshKey'],
+];
+
+const VALIDATORS: readonly Row[] = [
+  ['POST', '/validator/{validator_hotkey}/executors', '-', '-', '-'],
+  ['POST', '/validator/{validator_hotkey}/latest-set-weights', '-', 'LatestSetWeightsRequest', '-'],
+  ['GET', '/validator/{validator_hotkey}/latest-set-weights', '-', '-', '-'],
+  [
+    'POST',
+    '/validator/{validator_hotkey}/executor-health-check',
+    'JWT',
+    'ExecutorHealthCheckRequest',
+    'ExecutorHealthCheckResponse',
+  ],
+  ['GET', '/updater/digest', '-', '-', '-'],
+];
+
+const NODES: readonly Row[] = [
+  ['GET', '/executors', 'JWT', '-', 'ExecutorDetailResponse[]'],
+  ['POST', '/executors/{executor_uuid}/rent', 'JWT', 'RentExecutorRequest', '-'],
+  ['POST', '/executors/rent-by-spec', 'JWT', '-', '-'],
+  ['GET', '/executors/count', '-', '-', '-'],
+  ['GET', '/executors/total-count', '-', '-', 'TotalCountExecutorResponse'],
+  ['GET', '/executors/stats', '-', '-', 'ExecutorStatsResponse[]'],
+  ['GET', '/executors/default-docker-image', '-', '-', 'DefaultDockerImage[]'],
+  ['GET', '/executors/deployment-estimate', 'JWT', '-', 'DeploymentEstimateResponse'],
+  ['GET', '/executors/{executor_uuid}/hardware-utilization', '-', '-', '-'],
+];
+
+const PODS: readonly Row[] = [
+  ['GET', '/pods', 'JWT', '-', 'PodListItemResponse[]'],
+  ['GET', '/pods/{id}', 'JWT', '-', 'PodDetailResponse'],
+  ['PATCH', '/pods/{id}', 'JWT', 'PodUpdateRequest', 'Pod'],
+  ['PUT', '/pods/{id}', 'JWT', 'CustomTemplateRequest', 'TemplateResponse'],
+  ['DELETE', '/pods/{id}', 'JWT', '-', '-'],
+  ['POST', '/pods/{id}/chat-channel', 'JWT', 'PodChatChannelRequest', 'PodChatChannelResponse'],
+  ['POST', '/pods/{id}/like', 'JWT', '-', 'Pod'],
+  ['POST', '/pods/{id}/schedule-removal', 'JWT', 'ScheduleRemovalRequest', '-'],
+  ['DELETE', '/pods/{id}/schedule-removal', 'JWT', '-', '-'],
+  ['POST', '/pods/{id}/multiple-ssh-keys', 'JWT', 'AddMultipleSshKeysToPodRequest', '-'],
+  ['POST', '/pods/{id}/reboot', 'JWT', 'RebootPodRequest', '-'],
+  ['PUT', '/pods/{id}/switch-template', 'JWT', 'SwitchTemplatePodRequest', 'Pod'],
+  ['POST', '/pods/{id}/install-jupyter', 'JWT', 'InstallJupyterRequest', 'Pod'],
+  ['GET', '/pods/{id}/events', 'JWT', '-', '-'],
+  ['POST', '/pods/{pod_id}/backup', 'JWT', 'ManualBackupTriggerRequest', '-'],
+  ['GET', '/pods/{pod_uuid}/restore-logs', 'JWT', '-', '-'],
+  ['POST', '/pods/{pod_uuid}/restore', 'JWT', 'RestoreRequest', '-'],
+  ['POST', '/pods/{pod_id}/feedback', 'JWT', 'FeedbackRequest', 'FeedbackResponse', 201],
+  ['GET', '/pods/{pod_id}/gpu-utilization', '-', '-', '-'],
+  ['GET', '/pods/{pod_id}/logs', 'JWT', '-', '-'],
+];
+
+/** Where the specification states no security: `-`. The groups without methods are what contract 8 and 9 give them. */
+const OTHERS: readonly Row[] = [
+  ['GET', '/templates', '-', '-', '-'],
+  ['GET', '/keys', 'JWT', '-', '-'],
+  ['POST', '/keys', 'JWT', '-', '-'],
+  ['GET', '/keys/scopes', '-', '-', '-'],
+  ['GET', '/keys/{id}/refusals', 'JWT', '-', '-'],
+  ['GET', '/balance/convert/alpha', '-', '-', '-'],
+  ['GET', '/balance/alpha/subnets', '-', '-', '-'],
+  ['GET', '/volumes', 'JWT', '-', '-'],
+  ['POST', '/volumes', 'JWT', '-', '-'],
+  ['GET', '/volumes/{volume_id}/current-stats', 'JWT', '-', '-'],
+  ['GET', '/bookmark', 'JWT', '-', '-'],
+  ['POST', '/bookmark', 'JWT', '-', '-'],
+  ['GET', '/machine-requests', 'JWT', '-', '-'],
+  ['POST', '/machine-requests', 'JWT', '-', '-'],
+  ['GET', '/backup-configs', 'JWT', '-', '-'],
+  ['POST', '/backup-configs', 'JWT', '-', '-'],
+  ['GET', '/backup-logs', 'JWT', '-', '-'],
+  ['GET', '/openapi.json', '-', '-', '-'],
+  ['GET', '/v1/shared-config', '-', '-', '-'],
+];
+
+export type SpecifiedRoute = {
+  method: string;
+  path: string;
+  security: 'JWT' | '-';
+  request: string;
+  response: string;
+  status: number;
+};
+
+export const ROUTES: readonly SpecifiedRoute[] = [
+  ...GENERAL,
+  ...VALIDATORS,
+  ...NODES,
+  ...PODS,
+  ...OTHERS,
+].map(([method, path, security, request, response, status = 200]) => ({
+  method,
+  path,
+  security,
+  request,
+  response,
+  status,
+}));
+
+/** Below /portal: what the specification names by method and path. */
+export const PORTAL_ROUTES: readonly (readonly [method: string, path: string])[] = [
+  ['GET', '/auth/me'],
+  ['POST', '/executors'],
+  ['POST', '/machine-added'],
+];
+
+/** Parameters of queries: name, then type; `!` marks required ones. */
+export const QUERIES: Readonly<Record<string, readonly string[]>> = {
+  'GET /users/search': ['email! string'],
+  'GET /users/me/chat/callback': ['code string', 'state string', 'error string'],
+  'GET /executors': [
+    'page integer',
+    'size integer',
+    'machine_names string',
+    'price_lte number',
+    'price_gte number',
+    'gpu_count_lte integer',
+    'gpu_count_gte integer',
+    'lat number',
+    'lon number',
+    'max_distance_mile number',
+    'bookmarked boolean',
+    'machine_request_id string',
+    'collateral_deposited boolean',
+  ],
+  'GET /executors/default-docker-image': ['gpu_model! string', 'driver_version! string'],
+  'GET /executors/deployment-estimate': ['template_id! string', 'executor_id! string'],
+  'GET /pods': [
+    'machine_names string',
+    'price_lte number',
+    'price_gte number',
+    'gpu_count_lte integer',
+    'gpu_count_gte integer',
+    'lat number',
+    'lon number',
+    'max_distance_mile number',
+    'bookmarked boolean',
+    'machine_request_id string',
+    'collateral_deposited boolean',
+    'only_favorites boolean',
+  ],
+  'GET /pods/{pod_uuid}/restore-logs': ['page integer', 'limit integer'],
+  'GET /pods/{pod_id}/logs': ['tail integer', 'follow boolean'],
+};
