@@ -1,5 +1,5 @@
 /** A market of many nodes in a database file, for measuring how fast it is listed. */
-import type { Database, Executor, GpuSlot } from '../../validator/central/db/tables.ts';
+import type { Database, GpuSlot, NewExecutor } from '../../validator/central/db/tables.ts';
 import { figuresOf } from '../../validator/central/executors/measured-figures.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 
@@ -47,7 +47,7 @@ function nodeOf(index: number) {
   const gpus = GPU_COUNTS[Math.floor(index / MACHINES.length) % GPU_COUNTS.length] ?? 1;
   const isRented = index % RENTED_EVERY === 0;
   const inventory = testInventory(id, { gpus, name });
-  const node: Executor = {
+  const node: NewExecutor = {
     ...figuresOf(inventory),
     id,
     provider_id: PROVIDER,

@@ -8,6 +8,7 @@ import { registerExecutorRoutes } from './executors/executor.routes.ts';
 import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
+import { createMarketView } from './executors/market-view.ts';
 import { createNotebookTokens } from './pods/notebook-token.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
@@ -53,12 +54,13 @@ export function createMarket(deps: CentralDeps) {
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({ db, clock, random, wake, notebookToken });
   const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
+  const view = createMarketView({ db });
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
-      const executors = createExecutors({ db, clock });
+      const executors = createExecutors({ db, clock, view });
       const templates = createTemplates({ db, clock, random });
       const overview = createMarketOverview({
         db,
@@ -69,7 +71,7 @@ export function createMarket(deps: CentralDeps) {
       const estimates = createDeploymentEstimates({ db, launchTimes: pods.launchTimes });
       registerExecutorRoutes(api, { executors, overview, utilization, estimates });
       registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
-      registerRentBySpec(api, { clock, random, idempotency, wake });
+      registerRentBySpec(api, { clock, random, idempotency, view, wake });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
       registerStreams(api, deps);

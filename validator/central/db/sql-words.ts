@@ -13,7 +13,15 @@ export type SqlWords = {
   jsonInt(column: string, path: JsonPath): string;
   /** The same of a boolean, as 0 or 1. */
   jsonFlag(column: string, path: JsonPath): string;
+  /**
+   * Triggers that write a higher `revision` into a row of `table` when it comes, when one of `columns` changes, or
+   * when one of the columns changes of the row of another table that it refers to. Rows whose change is committed
+   * after some `horizon` was read have that revision or a higher one (executors/market.store.ts).
+   */
+  stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
 };
+
+type Parent = { table: string; columns: readonly string[]; reference: string };
 
 type JsonPath = readonly (string | number)[];
 
@@ -26,6 +34,18 @@ export const SQLITE_WORDS: SqlWords = {
   jsonInt: sqliteJson,
   // Booleans are 0 and 1 there already.
   jsonFlag: sqliteJson,
+  // One writer at a time: the highest number so far and one more.
+  stampRevisions: (table, columns, parent) => {
+    const stamp = `update ${table} set revision = (select max(revision) from ${table}) + 1`;
+    return [
+      `create trigger ${table}_come after insert on ${table}
+        begin ${stamp} where id = new.id; end`,
+      `create trigger ${table}_change after update of ${columns.join(', ')} on ${table}
+        begin ${stamp} where id = new.id; end`,
+      `create trigger ${parent.table}_change_${table} after update of ${parent.columns.join(', ')}
+        on ${parent.table} begin ${stamp} where ${parent.reference} = new.id; end`,
+    ];
+  },
 };
 
 export const POSTGRES_WORDS: SqlWords = {
@@ -35,6 +55,21 @@ export const POSTGRES_WORDS: SqlWords = {
   tableEnd: '',
   jsonInt: (column, path) => `(${postgresJson(column, path)})::bigint`,
   jsonFlag: (column, path) => `(${postgresJson(column, path)})::boolean::int`,
+  // The transaction's number: of two at work at once, either may be the first to commit.
+  stampRevisions: (table, columns, parent) => [
+    `create function ${table}_stamp() returns trigger language plpgsql as $$
+      begin new.revision = pg_current_xact_id()::text::bigint; return new; end $$`,
+    `create trigger ${table}_change before insert or update of ${columns.join(', ')} on ${table}
+      for each row execute function ${table}_stamp()`,
+    `create function ${parent.table}_stamp_${table}() returns trigger language plpgsql as $$
+      begin
+        update ${table} set revision = pg_current_xact_id()::text::bigint
+          where ${parent.reference} = new.id;
+        return null;
+      end $$`,
+    `create trigger ${parent.table}_change_${table} after update of ${parent.columns.join(', ')}
+      on ${parent.table} for each row execute function ${parent.table}_stamp_${table}()`,
+  ],
 };
 
 function sqliteJson(column: string, path: JsonPath): string {

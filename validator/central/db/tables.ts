@@ -213,6 +213,8 @@ export type ExecutorsTable = Stamped &
     /** Its GPU slots, and those that no pod holds; counted in gpu-slot.store.ts. */
     slots_total: number;
     slots_free: number;
+    /** Higher with every change that the market shows; written by the database (0008-market-revisions.ts). */
+    revision: Generated<number>;
   };
 
 /** Out of `inventory_json`, for searches; null where nothing was measured (executors/measured-figures.ts). */
@@ -382,6 +384,7 @@ export type DockerCredential = Selectable<DockerCredentialsTable>;
 export type Template = Selectable<TemplatesTable>;
 export type Provider = Selectable<ProvidersTable>;
 export type Executor = Selectable<ExecutorsTable>;
+export type NewExecutor = Insertable<ExecutorsTable>;
 export type GpuSlot = Selectable<GpuSlotsTable>;
 export type Pod = Selectable<PodsTable>;
 export type EventRow = Selectable<EventsTable>;

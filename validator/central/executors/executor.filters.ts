@@ -5,6 +5,7 @@ import { distanceMiles } from './distance.ts';
 import { machineNameOf } from './executor.row.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './executor.schemas.ts';
 import type { MarketNode } from './market.store.ts';
+import type { Listed } from './market-view.ts';
 
 /** What a node filter looks at: a free node, or the node under a pod. */
 export type FilterSubject = {
@@ -42,13 +43,13 @@ export function filterNodes<T>(
   subjectOf: (item: T) => FilterSubject,
   query: NodeFilterQuery,
   more: readonly Predicate<T>[] = [],
-): { items: T[]; funnel: Funnel } {
+): { items: readonly T[]; funnel: Funnel } {
   const funnel: Funnel = [{ name: 'offered', remaining: items.length }];
   const named = namedPredicates(query).map(({ name, keep }) => ({
     name,
     keep: (item: T) => keep(subjectOf(item)),
   }));
-  let left = [...items];
+  let left = items;
   for (const predicate of [...named, ...more]) {
     left = left.filter(predicate.keep);
     funnel.push({ name: predicate.name, remaining: left.length });
@@ -62,14 +63,14 @@ export function funnelText(funnel: Funnel): string {
 }
 
 /** The filters that only a free node has. */
-export function marketPredicates(query: ExecutorListQuery): Predicate<MarketNode>[] {
-  const predicates: Predicate<MarketNode>[] = [];
+export function marketPredicates(query: ExecutorListQuery): Predicate<Listed>[] {
+  const predicates: Predicate<Listed>[] = [];
   // No node reports its speed yet, and a figure that is not reported fails its floor.
   const { min_download_mbps: floor } = query;
   if (floor !== undefined) predicates.push({ name: 'min_download_mbps', keep: () => floor === 0 });
   const { nvlink } = query;
   if (nvlink !== undefined) {
-    predicates.push({ name: 'nvlink', keep: (node) => (node.nvlink === 1) === nvlink });
+    predicates.push({ name: 'nvlink', keep: ({ node }) => (node.nvlink === 1) === nvlink });
   }
   return predicates;
 }
@@ -95,9 +96,8 @@ function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
   ) => {
     if (value !== undefined) predicates.push({ name, keep: (node) => keep(node, value) });
   };
-  add('machine_names', query.machine_names, (node, names) =>
-    listOf(names).includes(node.machineName),
-  );
+  const names = new Set(query.machine_names?.split(',').map((name) => name.trim()));
+  add('machine_names', query.machine_names, (node) => names.has(node.machineName));
   add('price_lte', query.price_lte, (node, limit) => node.pricePerGpu <= limit);
   add('price_gte', query.price_gte, (node, limit) => node.pricePerGpu >= limit);
   add('gpu_count_lte', query.gpu_count_lte, (node, limit) => node.gpuCount <= limit);
@@ -112,11 +112,6 @@ function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
     (node, wanted) => node.collateralDeposited === wanted,
   );
   return predicates;
-}
-
-/** The names of a comma list. */
-export function listOf(text: string): string[] {
-  return text.split(',').map((name) => name.trim());
 }
 
 /** A node that tells no place is near nothing. */

@@ -43,7 +43,10 @@ export function machineNameOf(executor: Pick<ExecutorEntry, 'machine_name' | 'gp
 }
 
 /** Whole minutes since it first passed its checks; null before that. */
-export function uptimeMinutesOf(executor: ExecutorEntry, nowMs: number): number | null {
+export function uptimeMinutesOf(
+  executor: Pick<ExecutorEntry, 'first_verified_at'>,
+  nowMs: number,
+): number | null {
   const { first_verified_at: sinceMs } = executor;
   return sinceMs === null ? null : Math.max(0, Math.floor((nowMs - sinceMs) / MINUTE_MS));
 }
@@ -69,16 +72,40 @@ export function locationOf(
   };
 }
 
-export type RowOptions = {
-  nowMs: number;
+export type RowOptions = PassingOptions & {
   /** Without `specs`, for `view=summary`. */
   summary: boolean;
+};
+
+type PassingOptions = {
+  nowMs: number;
   /** Whether the caller is known: only then is `is_bookmarked` told. */
   personal: boolean;
 };
 
 /** The full row. */
 export function executorRow(executor: ExecutorEntry, options: RowOptions): ExecutorDetailResponse {
+  return { ...lastingMembers(executor, options.summary), ...passingMembers(executor, options) };
+}
+
+type PassingMember = 'uptime_in_minutes' | 'is_bookmarked' | 'machine_request_id';
+
+/** What depends on who asks and when. */
+export function passingMembers(
+  executor: Pick<ExecutorEntry, 'first_verified_at'>,
+  { nowMs, personal }: PassingOptions,
+): Pick<ExecutorDetailResponse, PassingMember> {
+  return {
+    uptime_in_minutes: uptimeMinutesOf(executor, nowMs),
+    ...(personal ? { is_bookmarked: false, machine_request_id: null } : {}),
+  };
+}
+
+/** What is the same for everybody until the executor's revision moves. */
+export function lastingMembers(
+  executor: ExecutorEntry,
+  isSummary: boolean,
+): Omit<ExecutorDetailResponse, PassingMember> {
   const inventory = inventoryOf(executor);
   const total = gpuTotalOf(executor);
   const price = executor.price_uusd_per_gpu_hour;
@@ -102,9 +129,8 @@ export function executorRow(executor: ExecutorEntry, options: RowOptions): Execu
     effective_upload_speed_mbps: null,
     effective_download_speed_mbps: null,
     location: locationOf(executor),
-    ...(options.summary ? {} : { specs: inventory === null ? null : specsOf(inventory) }),
+    ...(isSummary ? {} : { specs: inventory === null ? null : specsOf(inventory) }),
     reliability_score: null,
-    uptime_in_minutes: uptimeMinutesOf(executor, options.nowMs),
     miner_hotkey: executor.miner_hotkey,
     validator_hotkey: executor.validator_hotkey,
     provider_id: executor.provider_id,
@@ -112,7 +138,6 @@ export function executorRow(executor: ExecutorEntry, options: RowOptions): Execu
     ncu_profiling_enabled: null,
     pending_price_per_hour: null,
     price_change_effective_date: null,
-    ...(options.personal ? { is_bookmarked: false, machine_request_id: null } : {}),
     notice_period: null,
     nvlink: executor.nvlink === null ? null : executor.nvlink === 1,
     interconnect: interconnectName(interconnectOf(inventory?.gpu.topology ?? null)),

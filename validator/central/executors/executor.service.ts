@@ -1,21 +1,16 @@
 /** What other concepts may ask of executors, and the public list of them. */
+import type { Readable } from 'node:stream';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Database, Db } from '../db/tables.ts';
 import type { Funnel } from './executor.filters.ts';
-import { executorRow, gpuTotalOf, hasRoom, inventoryOf, minimumGpusOf } from './executor.row.ts';
-import {
-  type ExecutorDetailResponse,
-  type ExecutorListQuery,
-  MAX_PAGE_SIZE,
-  type RentabilityResponse,
-} from './executor.schemas.ts';
+import { gpuTotalOf, hasRoom, inventoryOf, minimumGpusOf } from './executor.row.ts';
+import type { ExecutorListQuery, RentabilityResponse } from './executor.schemas.ts';
 import {
   countPresent,
   type ExecutorEntry,
   findExecutor,
-  findExecutors,
   updateExecutor,
 } from './executor.store.ts';
 import { chooseGpus } from './gpu-selection.ts';
@@ -28,7 +23,9 @@ import {
   takeSlots,
 } from './gpu-slot.store.ts';
 import { freeSlotsFor } from './gpu-slots.ts';
-import { countRentable, searchMarket } from './market-search.ts';
+import { searchMarket } from './market-search.ts';
+import type { MarketView } from './market-view.ts';
+import { createRowTexts } from './row-texts.ts';
 
 export { hasRoom } from './executor.row.ts';
 export type { ExecutorEntry } from './executor.store.ts';
@@ -43,7 +40,8 @@ export {
   pageOfProvider,
   updateExecutor,
 } from './executor.store.ts';
-export { findOnMarket, listMarket, type MarketNode } from './market.store.ts';
+export { findOnMarket, type MarketNode } from './market.store.ts';
+export type { MarketView } from './market-view.ts';
 
 /** `last_seen_at` is written at most this often. */
 const SEEN_RESOLUTION_MS = 10_000;
@@ -146,22 +144,24 @@ export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['r
 
 export type Executors = ReturnType<typeof createExecutors>;
 
+export type ExecutorsDeps = { db: Database; clock: Clock; view: MarketView };
+
 /** The public list and what explains it. */
-export function createExecutors({ db, clock }: { db: Database; clock: Clock }) {
+export function createExecutors({ db, clock, view }: ExecutorsDeps) {
+  const texts = createRowTexts(db);
+
   return {
-    /** Sorted by price, then id. Without `page` and `size` the list is whole. */
+    /** As JSON. Sorted by price, then id. Without `page` and `size` the list is whole. */
     async list(
       query: ExecutorListQuery,
       personal: boolean,
-    ): Promise<{ rows: ExecutorDetailResponse[]; funnel: Funnel }> {
-      const { ids, funnel } = await searchMarket(db, query);
+    ): Promise<{ json: string | Readable; funnel: Funnel }> {
+      const { nodes, funnel } = searchMarket(await view.listed(), query);
       const options = { nowMs: clock.now(), summary: query.view === 'summary', personal };
-      const entries = new Map((await findAll(db, ids)).map((entry) => [entry.id, entry]));
-      const rows = ids.flatMap((id) => entries.get(id) ?? []);
-      return { rows: rows.map((entry) => executorRow(entry, options)), funnel };
+      return { json: await texts.listOf(nodes, options), funnel };
     },
 
-    count: () => countRentable(db),
+    count: async () => (await view.listed()).length,
     totalCount: () => countPresent(db),
 
     async rentability(id: string): Promise<RentabilityResponse> {
@@ -175,13 +175,4 @@ export function createExecutors({ db, clock }: { db: Database; clock: Clock }) {
       };
     },
   };
-}
-
-/** Statements take a limited number of parameters. */
-async function findAll(db: Db, ids: readonly string[]): Promise<ExecutorEntry[]> {
-  const found: ExecutorEntry[] = [];
-  for (let from = 0; from < ids.length; from += MAX_PAGE_SIZE) {
-    found.push(...(await findExecutors(db, ids.slice(from, from + MAX_PAGE_SIZE))));
-  }
-  return found;
 }

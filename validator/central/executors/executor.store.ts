@@ -1,6 +1,6 @@
 /** All queries on executors. A listing joins the provider. */
 import type { Updateable } from 'kysely';
-import type { Db, Executor, ExecutorsTable } from '../db/tables.ts';
+import type { Db, Executor, ExecutorsTable, NewExecutor } from '../db/tables.ts';
 
 /** An executor with what decides whether it is on the market. */
 export type ExecutorEntry = Executor & {
@@ -99,7 +99,7 @@ export async function countPresent(db: Db): Promise<number> {
 }
 
 /** Adds a row; false when the address is taken by a present executor. */
-export async function insertExecutor(db: Db, row: Executor): Promise<boolean> {
+export async function insertExecutor(db: Db, row: NewExecutor): Promise<boolean> {
   const done = await db
     .insertInto('executors')
     .values(row)

@@ -1,59 +1,31 @@
-/** Looks for nodes on offer: in the database where it can, else one by one (contract 3.1). */
-import type { Db } from '../db/tables.ts';
-import {
-  assertPlace,
-  type Funnel,
-  filterNodes,
-  marketPredicates,
-  marketSubject,
-} from './executor.filters.ts';
-import { hasRoom } from './executor.row.ts';
+/** Looks for nodes on offer by the filters of the list (contract 3.1). Pure. */
+import { assertPlace, type Funnel, filterNodes, marketPredicates } from './executor.filters.ts';
 import type { ExecutorListQuery } from './executor.schemas.ts';
-import { countAfterEach, idsWhere, listMarket } from './market.store.ts';
-import { conditionsOf, ROOM } from './market-conditions.store.ts';
+import type { MarketNode } from './market.store.ts';
+import type { Listed } from './market-view.ts';
 
 /** For a `page` without `size`. */
 const DEFAULT_PAGE_SIZE = 100;
-/** What a list without a page is cut off at. */
-const MAX_LIST = 1_000_000;
-export type MarketPage = { ids: string[]; funnel: Funnel };
 
-/** Throws 422 for a distance without a place. */
-export async function searchMarket(db: Db, query: ExecutorListQuery): Promise<MarketPage> {
+export type MarketPage = { nodes: MarketNode[]; funnel: Funnel };
+
+/** The page asked for, in the order of `listed`. Throws 422 for a distance without a place. */
+export function searchMarket(listed: readonly Listed[], query: ExecutorListQuery): MarketPage {
   assertPlace(query);
-  return needsLook(query) ? lookThrough(db, query) : select(db, query);
-}
-
-/** How many nodes somebody could rent. */
-export async function countRentable(db: Db): Promise<number> {
-  const [count] = await countAfterEach(db, [ROOM]);
-  return count?.remaining ?? 0;
-}
-
-/** What is judged outside the database. */
-function needsLook(query: ExecutorListQuery): boolean {
-  const { max_distance_mile, bookmarked, machine_request_id, min_download_mbps } = query;
-  return [max_distance_mile, bookmarked, machine_request_id, min_download_mbps].some(
-    (value) => value !== undefined,
+  const { items, funnel } = filterNodes(
+    listed,
+    ({ subject }) => subject,
+    query,
+    marketPredicates(query),
   );
+  const { from, to } = pageOf(query);
+  return { nodes: items.slice(from, to).map(({ node }) => node), funnel };
 }
 
-/** One by one. */
-export async function lookThrough(db: Db, query: ExecutorListQuery): Promise<MarketPage> {
-  const offered = (await listMarket(db)).filter(hasRoom);
-  const { items, funnel } = filterNodes(offered, marketSubject, query, marketPredicates(query));
-  const { offset, limit } = pageOf(query);
-  return { ids: items.slice(offset, offset + limit).map(({ id }) => id), funnel };
-}
-
-async function select(db: Db, query: ExecutorListQuery): Promise<MarketPage> {
-  const conditions = [ROOM, ...conditionsOf(query)];
-  const funnel = await countAfterEach(db, conditions);
-  return { ids: await idsWhere(db, conditions, pageOf(query)), funnel };
-}
-
-function pageOf({ page, size }: ExecutorListQuery): { offset: number; limit: number } {
-  if (page === undefined && size === undefined) return { offset: 0, limit: MAX_LIST };
+/** Without `page` and `size` everything. */
+function pageOf({ page, size }: ExecutorListQuery): { from: number; to?: number } {
+  if (page === undefined && size === undefined) return { from: 0 };
   const limit = size ?? DEFAULT_PAGE_SIZE;
-  return { offset: Math.min(((page ?? 1) - 1) * limit, Number.MAX_SAFE_INTEGER), limit };
+  const from = ((page ?? 1) - 1) * limit;
+  return { from, to: from + limit };
 }

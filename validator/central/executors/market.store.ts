@@ -1,8 +1,9 @@
 /** The nodes on offer, with what they are looked for by: no inventory is read for it. */
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
+import { isPostgres } from '../db/engine.ts';
 import type { Db, Executor, MeasuredFigures } from '../db/tables.ts';
 
-/** One node on offer. */
+/** What a node is looked for by, sorted by and shown with, but for what its inventory says. */
 export type MarketNode = MeasuredFigures &
   Pick<
     Executor,
@@ -18,71 +19,73 @@ export type MarketNode = MeasuredFigures &
     | 'location_json'
     | 'slots_total'
     | 'slots_free'
+    | 'first_verified_at'
+    | 'revision'
   >;
 
-function offered(db: Db) {
+/** A node that came or changed, on offer or not. */
+export type MarketChange = MarketNode &
+  Pick<Executor, 'state' | 'paused'> & { opted_in: 0 | 1; banned_at: number | null };
+
+function market(db: Db) {
   return db
     .selectFrom('executors')
     .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .select([
+      ...(['executors.id', 'gpu_type', 'gpu_count', 'machine_name', 'min_gpu_count'] as const),
+      ...(['price_uusd_per_gpu_hour', 'collateral_deposited'] as const),
+      ...(['lat', 'lon', 'location_json', 'first_verified_at', 'revision'] as const),
+      ...(['gpu_memory_mib', 'cpu_cores', 'memory_kib', 'disk_free_kib', 'ports_free'] as const),
+      ...(['sysbox_runtime', 'can_split', 'nvlink'] as const),
+      ...(['slots_total', 'slots_free'] as const),
+      ...(['state', 'paused', 'opted_in', 'banned_at'] as const),
+    ]);
+}
+
+/** One node, unless it is not on offer: verified, not paused, of a provider that takes part. */
+export async function findOnMarket(db: Db, id: string): Promise<MarketNode | undefined> {
+  return market(db)
+    .where('executors.id', '=', id)
     .where('state', '=', 'verified')
     .where('paused', '=', 0)
     .where('providers.opted_in', '=', 1)
-    .where('providers.banned_at', 'is', null);
+    .where('providers.banned_at', 'is', null)
+    .executeTakeFirst();
 }
 
-function market(db: Db) {
-  return offered(db).select([
-    ...(['executors.id', 'gpu_type', 'gpu_count', 'machine_name', 'min_gpu_count'] as const),
-    ...(['price_uusd_per_gpu_hour', 'collateral_deposited'] as const),
-    ...(['lat', 'lon', 'location_json'] as const),
-    ...(['gpu_memory_mib', 'cpu_cores', 'memory_kib', 'disk_free_kib', 'ports_free'] as const),
-    ...(['sysbox_runtime', 'can_split', 'nvlink'] as const),
-    ...(['slots_total', 'slots_free'] as const),
-  ]);
+/**
+ * Every change that is committed after this answer has this `revision` or a higher one. On PostgreSQL that is the
+ * oldest transaction under way, for later ones may commit before it: some changes are then read twice.
+ */
+export async function changeHorizon(db: Db): Promise<number> {
+  const { rows } = isPostgres(db)
+    ? await sql<{
+        n: number;
+      }>`select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as n`.execute(db)
+    : await sql<{ n: number }>`select coalesce(max(revision), -1) + 1 as n from executors`.execute(
+        db,
+      );
+  return rows[0]?.n ?? 0;
 }
 
-/** Verified, not paused, of a provider that takes part; cheapest first, then by id. */
-export async function listMarket(db: Db): Promise<MarketNode[]> {
-  return market(db).orderBy('price_uusd_per_gpu_hour').orderBy('executors.id').execute();
-}
+/** Where in the order of changes a page ended. */
+export type ChangeCursor = { revision: number; id: string };
 
-/** One of them. */
-export async function findOnMarket(db: Db, id: string): Promise<MarketNode | undefined> {
-  return market(db).where('executors.id', '=', id).executeTakeFirst();
-}
-
-/** A condition on the columns of a node on offer. */
-export type MarketCondition = { name: string; holds: RawBuilder<boolean> };
-
-/** How many nodes are left after each of the conditions, in order. */
-export async function countAfterEach(
+/** Nodes changed at or after the cursor, in the order of change; at most `limit`. */
+export async function listChanges(
   db: Db,
-  conditions: readonly MarketCondition[],
-): Promise<{ name: string; remaining: number }[]> {
-  const counts = conditions.map((_, index) => {
-    const sofar = sql.join(
-      conditions.slice(0, index + 1).map(({ holds }) => sql`(${holds})`),
-      sql` and `,
-    );
-    return sql<number>`coalesce(sum(case when ${sofar} then 1 else 0 end), 0)`.as(`n${index}`);
-  });
-  const row: Record<string, number> = await offered(db).select(counts).executeTakeFirstOrThrow();
-  return conditions.map(({ name }, index) => ({ name, remaining: row[`n${index}`] ?? 0 }));
-}
-
-/** A page of those that meet all of them, cheapest first, then by id. */
-export async function idsWhere(
-  db: Db,
-  conditions: readonly MarketCondition[],
-  page: { offset: number; limit: number },
-): Promise<string[]> {
-  let query = offered(db).select('executors.id');
-  for (const { holds } of conditions) query = query.where(holds);
-  const rows = await query
-    .orderBy('price_uusd_per_gpu_hour')
+  after: ChangeCursor,
+  limit: number,
+): Promise<MarketChange[]> {
+  return market(db)
+    .where((eb) =>
+      eb.or([
+        eb('revision', '>', after.revision),
+        eb.and([eb('revision', '=', after.revision), eb('executors.id', '>', after.id)]),
+      ]),
+    )
+    .orderBy('revision')
     .orderBy('executors.id')
-    .limit(page.limit)
-    .offset(page.offset)
+    .limit(limit)
     .execute();
-  return rows.map(({ id }) => id);
 }

@@ -4,7 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Database, Db, Executor } from '../db/tables.ts';
+import type { Database, Db, NewExecutor } from '../db/tables.ts';
 import {
   type ExecutorEntry,
   insertExecutor,
@@ -41,7 +41,7 @@ export function createNodes({ db, clock, random }: NodesDeps) {
       const address = nodeAddress(body.ipAddress);
       const entry = requireKnownType(body.gpuType);
       const price = nodePriceUusd(entry, body.pricePerGpu);
-      const row: Executor = {
+      const row: NewExecutor = {
         ...unchecked(clock.now()),
         id: random.uuid(),
         provider_id: caller.providerId,

@@ -1,12 +1,14 @@
 /** Renting by a specification (contract 4.2). */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { MarketView } from '../executors/executor.service.ts';
 import { callerOf } from '../pods/caller.ts';
 import { answerOnce, type OnceDeps } from './once.ts';
 import { RentBySpecRequest, RentBySpecResponse } from './rent-by-spec.schemas.ts';
 import { rentBySpecIn } from './rent-by-spec.service.ts';
 import type { RentDeps } from './rental.service.ts';
 
-export type RentBySpecRoutesDeps = RentDeps & OnceDeps & { wake(executorId: string): void };
+export type RentBySpecRoutesDeps = RentDeps &
+  OnceDeps & { view: MarketView; wake(executorId: string): void };
 
 /** Registers it. */
 export function registerRentBySpec(api: HttpServer, deps: RentBySpecRoutesDeps): void {
@@ -22,6 +24,8 @@ export function registerRentBySpec(api: HttpServer, deps: RentBySpecRoutesDeps):
     },
     async (request, reply) => {
       const caller = callerOf(request);
+      // Read before the transaction: whatever is taken away meanwhile is seen when it is tried.
+      const market = (await deps.view.listed()).map(({ node }) => node);
       let rentedNode: string | null = null;
       const isRented = await answerOnce(
         deps,
@@ -29,7 +33,8 @@ export function registerRentBySpec(api: HttpServer, deps: RentBySpecRoutesDeps):
         {
           schema: RentBySpecResponse,
           effects: async (tx) => {
-            const rented = await rentBySpecIn(tx, deps, { ...caller, body: request.body });
+            const asked = { ...caller, body: request.body };
+            const rented = await rentBySpecIn(tx, deps, asked, market);
             rentedNode = rented.pod === null ? null : rented.selected_executor.id;
             return rented;
           },

@@ -7,8 +7,6 @@ import { executorRow, gpuTotalOf, locationOf, machineNameOf } from '../executors
 import {
   countPresent,
   findOnMarket,
-  hasRoom,
-  listMarket,
   type MarketNode,
   requireExecutor,
 } from '../executors/executor.service.ts';
@@ -42,16 +40,20 @@ const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
 
 export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & { body: RentBySpecRequest };
 
-/** Rents in `tx`; a dry run only says what would be rented. Throws 409 `no_executor_matches_spec`. */
+/**
+ * Rents in `tx` one of the nodes that had room just now, given cheapest first; a dry run only says what would be
+ * rented. Throws 409 `no_executor_matches_spec`.
+ */
 export async function rentBySpecIn(
   tx: Db,
   deps: RentDeps,
   request: RentBySpec,
+  market: readonly MarketNode[],
 ): Promise<RentBySpecResponse> {
   const { body } = request;
   refuseUnavailable(body);
   requireOneImage(body);
-  const survivors = await candidatesFor(tx, body);
+  const survivors = await candidatesFor(tx, market, body);
   const isDry = body.dry_run === true;
   const { node, pod, attempts } = isDry
     ? { node: firstOf(survivors), pod: null, attempts: 0 }
@@ -75,10 +77,13 @@ export async function rentBySpecIn(
 }
 
 /** The nodes that meet the specification, best first. Throws the 409 that says what left none. */
-export async function candidatesFor(db: Db, spec: NodeSpec): Promise<MarketNode[]> {
-  const rentable = (await listMarket(db)).filter(hasRoom);
-  const present = rentable.length === 0 ? await countPresent(db) : rentable.length;
-  const match = matchSpec(present, rentable, constraintsOf(spec));
+export async function candidatesFor(
+  db: Db,
+  market: readonly MarketNode[],
+  spec: NodeSpec,
+): Promise<MarketNode[]> {
+  const present = market.length === 0 ? await countPresent(db) : market.length;
+  const match = matchSpec(present, market, constraintsOf(spec));
   if ('survivors' in match) return match.survivors;
   throw noExecutorMatches(match);
 }

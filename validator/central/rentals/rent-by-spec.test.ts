@@ -6,6 +6,7 @@ import {
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
 import type { Db } from '../db/tables.ts';
+import { createMarketView } from '../executors/market-view.ts';
 import { candidatesFor, rentFirstOf } from './rent-by-spec.service.ts';
 
 const L40S = { gpuType: 'NVIDIA L40S', name: 'NVIDIA L40S' };
@@ -127,7 +128,9 @@ describe('nodes that were taken after they were chosen', () => {
       .select('id')
       .executeTakeFirstOrThrow();
     const wish = request();
-    const survivors = await candidatesFor(db, wish.body);
+    const listed = await createMarketView({ db }).listed();
+    const nodes = listed.map(({ node }) => node);
+    const survivors = await candidatesFor(db, nodes, wish.body);
     await between(survivors.map(({ id }) => id));
     const asked = { ...wish, identity: { ...wish.identity, accountId } } as Parameters<
       typeof rentFirstOf

@@ -24,6 +24,8 @@ function node(change: Partial<MarketNode> = {}): MarketNode {
     can_split: 1,
     slots_total: 4,
     slots_free: 4,
+    first_verified_at: 1,
+    revision: 1,
     ...change,
   };
 }
