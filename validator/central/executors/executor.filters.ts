@@ -1,10 +1,10 @@
 /** The filters of GET /executors and how many nodes each one leaves (contract 3.1). Pure. */
 import { ApiError } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
+import type { Executor } from '../db/tables.ts';
 import { distanceMiles } from './distance.ts';
 import { machineNameOf } from './executor.row.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './executor.schemas.ts';
-import type { MarketNode } from './market.store.ts';
 import type { Listed } from './market-view.ts';
 
 /** What a node filter looks at: a free node, or the node under a pod. */
@@ -18,6 +18,20 @@ export type FilterSubject = {
 };
 
 type Predicate<T> = { name: string; keep(item: T): boolean };
+
+type Place = Pick<Executor, 'machine_name' | 'gpu_type' | 'lat' | 'lon' | 'collateral_deposited'>;
+
+/** A node as filters see it, with what is asked for a GPU of it and how many there are to have. */
+export function subjectOf(node: Place, priceUusd: number, gpuCount: number): FilterSubject {
+  return {
+    machineName: machineNameOf(node),
+    pricePerGpu: microToUsd(priceUusd),
+    gpuCount,
+    lat: node.lat,
+    lon: node.lon,
+    collateralDeposited: node.collateral_deposited === 1,
+  };
+}
 
 /** Survivors after each filter that the query names, in order. */
 export type Funnel = { name: string; remaining: number }[];
@@ -38,19 +52,14 @@ export function assertPlace(query: NodeFilterQuery): void {
 }
 
 /** Keeps what passes every filter given, and counts what each one left. */
-export function filterNodes<T>(
+export function filterNodes<T extends FilterSubject>(
   items: readonly T[],
-  subjectOf: (item: T) => FilterSubject,
   query: NodeFilterQuery,
   more: readonly Predicate<T>[] = [],
 ): { items: readonly T[]; funnel: Funnel } {
   const funnel: Funnel = [{ name: 'offered', remaining: items.length }];
-  const named = namedPredicates(query).map(({ name, keep }) => ({
-    name,
-    keep: (item: T) => keep(subjectOf(item)),
-  }));
   let left = items;
-  for (const predicate of [...named, ...more]) {
+  for (const predicate of [...namedPredicates(query), ...more]) {
     left = left.filter(predicate.keep);
     funnel.push({ name: predicate.name, remaining: left.length });
   }
@@ -73,18 +82,6 @@ export function marketPredicates(query: ExecutorListQuery): Predicate<Listed>[] 
     predicates.push({ name: 'nvlink', keep: ({ node }) => (node.nvlink === 1) === nvlink });
   }
   return predicates;
-}
-
-/** A free node as filters see it: counts are of free GPUs. */
-export function marketSubject(executor: MarketNode): FilterSubject {
-  return {
-    machineName: machineNameOf(executor),
-    pricePerGpu: microToUsd(executor.price_uusd_per_gpu_hour),
-    gpuCount: executor.slots_free,
-    lat: executor.lat,
-    lon: executor.lon,
-    collateralDeposited: executor.collateral_deposited === 1,
-  };
 }
 
 function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {

@@ -23,7 +23,7 @@ import {
   takeSlots,
 } from './gpu-slot.store.ts';
 import { freeSlotsFor } from './gpu-slots.ts';
-import { searchMarket } from './market-search.ts';
+import { createMarketSearch } from './market-search.ts';
 import type { MarketView } from './market-view.ts';
 import { createRowTexts } from './row-texts.ts';
 
@@ -149,6 +149,7 @@ export type ExecutorsDeps = { db: Database; clock: Clock; view: MarketView };
 /** The public list and what explains it. */
 export function createExecutors({ db, clock, view }: ExecutorsDeps) {
   const texts = createRowTexts(db);
+  const search = createMarketSearch();
 
   return {
     /** As JSON. Sorted by price, then id. Without `page` and `size` the list is whole. */
@@ -156,7 +157,7 @@ export function createExecutors({ db, clock, view }: ExecutorsDeps) {
       query: ExecutorListQuery,
       personal: boolean,
     ): Promise<{ json: string | Readable; funnel: Funnel }> {
-      const { nodes, funnel } = searchMarket(await view.listed(), query);
+      const { nodes, funnel } = search(await view.listed(), query);
       const options = { nowMs: clock.now(), summary: query.view === 'summary', personal };
       return { json: await texts.listOf(nodes, options), funnel };
     },

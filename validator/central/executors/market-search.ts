@@ -1,23 +1,38 @@
-/** Looks for nodes on offer by the filters of the list (contract 3.1). Pure. */
+/** Looks for nodes on offer by the filters of the list (contract 3.1). */
 import { assertPlace, type Funnel, filterNodes, marketPredicates } from './executor.filters.ts';
-import type { ExecutorListQuery } from './executor.schemas.ts';
+import { type ExecutorListQuery, MAX_PAGE_SIZE } from './executor.schemas.ts';
 import type { MarketNode } from './market.store.ts';
 import type { Listed } from './market-view.ts';
 
 /** For a `page` without `size`. */
 const DEFAULT_PAGE_SIZE = 100;
+/** Answers that are kept of one market. */
+const MOST_KEPT = 200;
 
-export type MarketPage = { nodes: MarketNode[]; funnel: Funnel };
+export type MarketPage = { nodes: readonly MarketNode[]; funnel: Funnel };
+export type MarketSearch = (listed: readonly Listed[], query: ExecutorListQuery) => MarketPage;
+
+/** Clients ask the same again and again: a page is kept until the market it was found on has changed. */
+export function createMarketSearch(): MarketSearch {
+  let market: readonly Listed[] = [];
+  const kept = new Map<string, MarketPage>();
+
+  return (listed, query) => {
+    if (listed !== market || kept.size >= MOST_KEPT) kept.clear();
+    market = listed;
+    const key = JSON.stringify(query);
+    const known = kept.get(key);
+    if (known !== undefined) return known;
+    const page = searchMarket(listed, query);
+    if (page.nodes.length <= MAX_PAGE_SIZE) kept.set(key, page);
+    return page;
+  };
+}
 
 /** The page asked for, in the order of `listed`. Throws 422 for a distance without a place. */
 export function searchMarket(listed: readonly Listed[], query: ExecutorListQuery): MarketPage {
   assertPlace(query);
-  const { items, funnel } = filterNodes(
-    listed,
-    ({ subject }) => subject,
-    query,
-    marketPredicates(query),
-  );
+  const { items, funnel } = filterNodes(listed, query, marketPredicates(query));
   const { from, to } = pageOf(query);
   return { nodes: items.slice(from, to).map(({ node }) => node), funnel };
 }

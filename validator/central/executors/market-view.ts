@@ -4,15 +4,19 @@
  * leaves takes tens of them.
  */
 import type { Database } from '../db/tables.ts';
-import { type FilterSubject, marketSubject } from './executor.filters.ts';
+import { type FilterSubject, subjectOf } from './executor.filters.ts';
 import { hasRoom } from './executor.row.ts';
 import { changeHorizon, listChanges, type MarketChange, type MarketNode } from './market.store.ts';
 
 /** Rows that are read at a time, so that the first look at a large market holds up nobody. */
 const PAGE = 2_000;
 
-/** A node with room, ready to be looked at by filters. */
-export type Listed = { node: MarketNode; subject: FilterSubject; isPast: boolean };
+/** A node with room, ready to be looked at by filters: counts are of free GPUs. */
+export type Listed = FilterSubject & {
+  node: MarketNode;
+  /** Another one stands for it now. */
+  isPast: boolean;
+};
 
 export type MarketView = {
   /** Nodes with room, cheapest first, then by id: with everything that was committed before the call. */
@@ -21,6 +25,8 @@ export type MarketView = {
 
 export function createMarketView({ db }: { db: Database }): MarketView {
   const byId = new Map<string, Listed>();
+  // Each name once: the database gives every row a copy, and filters would compare them letter by letter.
+  const names = new Map<string, string>();
   let listed: Listed[] = [];
   let horizon = 0;
   let running: Promise<void> | null = null;
@@ -33,7 +39,7 @@ export function createMarketView({ db }: { db: Database }): MarketView {
     const changed = new Map<string, Listed | null>();
     for (;;) {
       const page = await listChanges(db, cursor, PAGE);
-      for (const change of page) changed.set(change.id, listedOf(change));
+      for (const change of page) changed.set(change.id, listedOf(change, names));
       const last = page.at(-1);
       if (last === undefined || page.length < PAGE) break;
       cursor = { revision: last.revision, id: last.id };
@@ -83,11 +89,14 @@ export function createMarketView({ db }: { db: Database }): MarketView {
   };
 }
 
-function listedOf(change: MarketChange): Listed | null {
+function listedOf(change: MarketChange, names: Map<string, string>): Listed | null {
   const { state, paused, opted_in, banned_at, ...node } = change;
   const isOffered = state === 'verified' && paused === 0 && opted_in === 1 && banned_at === null;
   if (!isOffered || !hasRoom(node)) return null;
-  return { node, subject: marketSubject(node), isPast: false };
+  const subject = subjectOf(node, node.price_uusd_per_gpu_hour, node.slots_free);
+  const machineName = names.get(subject.machineName) ?? subject.machineName;
+  names.set(machineName, machineName);
+  return { ...subject, machineName, node, isPast: false };
 }
 
 function byPrice({ node: a }: Listed, { node: b }: Listed): number {

@@ -78,12 +78,7 @@ export async function listChanges(
   limit: number,
 ): Promise<MarketChange[]> {
   return market(db)
-    .where((eb) =>
-      eb.or([
-        eb('revision', '>', after.revision),
-        eb.and([eb('revision', '=', after.revision), eb('executors.id', '>', after.id)]),
-      ]),
-    )
+    .where(sql<boolean>`(revision, executors.id) > (${after.revision}, ${after.id})`)
     .orderBy('revision')
     .orderBy('executors.id')
     .limit(limit)

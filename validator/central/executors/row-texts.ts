@@ -46,7 +46,8 @@ export function createRowTexts(db: Database) {
     }
     for (const executor of await findExecutors(db, missing)) {
       const { id, revision } = executor;
-      const text = JSON.stringify(lastingMembers(executor, isSummary));
+      // Left open: what passes follows.
+      const text = JSON.stringify(lastingMembers(executor, isSummary)).slice(0, -1);
       texts.set(id, text);
       keep(cache, id, { revision, text });
     }
@@ -81,5 +82,5 @@ export function createRowTexts(db: Database) {
 
 /** One object of the members of both. */
 function joined(lasting: string, passing: object): string {
-  return `${lasting.slice(0, -1)},${JSON.stringify(passing).slice(1)}`;
+  return `${lasting},${JSON.stringify(passing).slice(1)}`;
 }

@@ -1,14 +1,17 @@
 /** What renters do with their pods. Effects on nodes are left to the sync: a row says what is wanted. */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
-import { microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import type { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
 import { listPodEvents } from '../events/event.service.ts';
-import { assertPlace, type FilterSubject, filterNodes } from '../executors/executor.filters.ts';
-import { machineNameOf } from '../executors/executor.row.ts';
+import {
+  assertPlace,
+  type FilterSubject,
+  filterNodes,
+  subjectOf,
+} from '../executors/executor.filters.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
 import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
@@ -80,13 +83,15 @@ export function createPods(deps: PodsDeps) {
       const pods = await listVisible(db, caller.accountId, clock.now() - FAILED_LISTED_MS);
       const executors = await findExecutors(db, [...new Set(pods.map((pod) => pod.executor_id))]);
       const byId = new Map(executors.map((executor) => [executor.id, executor]));
-      const pairs = pods.flatMap((pod) => {
+      const pairs = pods.flatMap((pod): PodOnNode[] => {
         const executor = byId.get(pod.executor_id);
-        return executor === undefined ? [] : [{ pod, executor }];
+        if (executor === undefined) return [];
+        const subject = subjectOf(executor, pod.price_uusd_per_gpu_hour, pod.gpu_count);
+        return [{ ...subject, pod, executor }];
       });
       const wanted = query.only_favorites === true;
       const favorites = { name: 'only_favorites', keep: isFavorite };
-      const { items } = filterNodes(pairs, subjectOf, query, wanted ? [favorites] : []);
+      const { items } = filterNodes(pairs, query, wanted ? [favorites] : []);
       return items.map(({ pod, executor }) =>
         podRow(pod, executor, clock.now(), notebookToken(pod)),
       );
@@ -199,19 +204,8 @@ async function executorUnder(db: Db, pod: Pod): Promise<ExecutorEntry> {
   return executor;
 }
 
-type PodOnNode = { pod: Pod; executor: ExecutorEntry };
+type PodOnNode = FilterSubject & { pod: Pod; executor: ExecutorEntry };
 
 function isFavorite({ pod }: PodOnNode): boolean {
   return pod.is_favorite === 1;
-}
-
-function subjectOf({ pod, executor }: PodOnNode): FilterSubject {
-  return {
-    machineName: machineNameOf(executor),
-    pricePerGpu: microToUsd(pod.price_uusd_per_gpu_hour),
-    gpuCount: pod.gpu_count,
-    lat: executor.lat,
-    lon: executor.lon,
-    collateralDeposited: executor.collateral_deposited === 1,
-  };
 }
