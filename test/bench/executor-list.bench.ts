@@ -1,6 +1,5 @@
 /** GET /executors over 100,000 nodes: a page of a thousand beside a bare route, a filtered page beside its bare statement. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Fastify from 'fastify';
@@ -12,6 +11,7 @@ import { createCentral } from '../../validator/central/app.ts';
 import { openCentralDatabase } from '../../validator/central/db/database.ts';
 import type { Agents } from '../../validator/central/ports.ts';
 import { seedMarket } from './market-seed.ts';
+import { originOf } from './origin.ts';
 import { type BenchRow, median, ratioRow } from './row.ts';
 
 const NODES = 100_000;
@@ -54,13 +54,13 @@ export async function executorList(): Promise<BenchRow[]> {
   const bare = Fastify();
   try {
     await central.server.listen({ host: '127.0.0.1', port: 0 });
-    const ours = addressOf(central.server.server.address());
+    const ours = originOf(central.server);
     const rows: unknown = await (await fetch(`${ours}${PAGE}`)).json();
     bare.get('/rows', async () => rows);
     await bare.listen({ host: '127.0.0.1', port: 0 });
     const page = await sideBySide(
       () => read(`${ours}${PAGE}`),
-      () => read(`${addressOf(bare.server.address())}/rows`),
+      () => read(`${originOf(bare)}/rows`),
     );
     const raw = openSqlite(file);
     raw.exec(INDEX);
@@ -112,11 +112,6 @@ async function timed(work: () => Promise<void>): Promise<number> {
   const beganMs = systemClock.monotonicMs();
   await work();
   return systemClock.monotonicMs() - beganMs;
-}
-
-function addressOf(address: AddressInfo | string | null): string {
-  if (address === null || typeof address === 'string') throw new Error('not listening');
-  return `http://127.0.0.1:${address.port}`;
 }
 
 function unreachable(): never {

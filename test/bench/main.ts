@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createAgentHome } from '../fakes/agent-process.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
+import { centralRequests } from './central-requests.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import { executorList } from './executor-list.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
@@ -62,7 +63,7 @@ try {
 } finally {
   await agent.stop();
 }
-for (const row of await executorList()) {
+for (const row of [...(await executorList()), ...(await centralRequests())]) {
   rows.push(row);
   print(show(row));
 }

@@ -47,3 +47,29 @@ export function ceilingRow(
   const bar = `at most ${ceiling} ${unit}`;
   return { name, unit, against, ...measured, ratio, bar, holds: measured.ours <= ceiling };
 }
+
+/** A row whose bar is a smallest ratio to the reference: a rate, of which more is better. */
+export function shareRow(
+  name: string,
+  unit: string,
+  against: string,
+  measured: { ours: number; reference: number },
+  minRatio: number,
+): BenchRow {
+  const ratio = measured.ours / measured.reference;
+  const bar = `at least ${minRatio.toFixed(2)}x`;
+  return { name, unit, against, ...measured, ratio, bar, holds: ratio >= minRatio };
+}
+
+/** A row whose bar is a smallest rate, whatever the reference says. */
+export function floorRow(
+  name: string,
+  unit: string,
+  against: string,
+  measured: { ours: number; reference: number },
+  floor: number,
+): BenchRow {
+  const ratio = measured.ours / measured.reference;
+  const bar = `at least ${floor} ${unit}`;
+  return { name, unit, against, ...measured, ratio, bar, holds: measured.ours >= floor };
+}

@@ -1,0 +1,117 @@
+/** What the central API's own work costs: a small authenticated read over HTTP, and the transaction of a rental. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import Fastify from 'fastify';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import { openSqlite } from '#shared/sqlite.ts';
+import type { UserIdentity } from '../../validator/central/auth/identity.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import type { Database } from '../../validator/central/db/tables.ts';
+import { rentIn } from '../../validator/central/rentals/rental.service.ts';
+import { createTestCentral, type TestCentral } from '../fakes/central-fixture.ts';
+import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../fakes/market-fixture.ts';
+import type { Load } from './http-load.ts';
+import { seedMarket } from './market-seed.ts';
+import { originOf } from './origin.ts';
+import { type BenchRow, floorRow, median, shareRow } from './row.ts';
+
+const ROUNDS = 3;
+const CONNECTIONS = 16;
+const SECONDS = 2;
+const RENTAL = { pod_name: 'pod', template_id: DEFAULT_TEMPLATE, gpu_count: 1 };
+const SMALL = '/api/ssh-keys';
+const RENTALS = 2_000;
+const LEAST_RENTALS = 1_000;
+const MS_PER_SECOND = 1_000;
+/** Enough to rent every node for a while. */
+const BALANCE_UUSD = 1_000_000_000_000;
+
+export async function centralRequests(): Promise<BenchRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
+  try {
+    const db = await openCentralDatabase(join(folder, 'central.db'));
+    const central = await createTestCentral({ db, signupCreditUusd: BALANCE_UUSD });
+    try {
+      return [await smallRead(central), await rentals(central, db, folder)];
+    } finally {
+      await central.close();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Answers a second, turn by turn, each server asked by a thread of its own. */
+async function smallRead({ server, signUp, call }: TestCentral): Promise<BenchRow> {
+  const renter = await signUp();
+  const headers = renter.key;
+  await server.listen({ host: '127.0.0.1', port: 0 });
+  const rows: unknown = (await call('GET', '/ssh-keys', { headers })).body;
+  const bare = Fastify();
+  bare.get(SMALL, async () => rows);
+  await bare.listen({ host: '127.0.0.1', port: 0 });
+  const load = (origin: string) =>
+    answersPerSecond({
+      url: `${origin}${SMALL}`,
+      headers,
+      connections: CONNECTIONS,
+      seconds: SECONDS,
+    });
+  const ours: number[] = [];
+  const reference: number[] = [];
+  try {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      reference.push(await load(originOf(bare)));
+      ours.push(await load(originOf(server)));
+    }
+  } finally {
+    await bare.close();
+  }
+  const rates = { ours: median(ours), reference: median(reference) };
+  return shareRow('small authenticated GET', '/s', 'bare fastify, same answer', rates, 0.5);
+}
+
+function answersPerSecond(load: Load): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./http-load.ts', import.meta.url), { workerData: load });
+    worker.once('message', resolve);
+    worker.once('error', reject);
+  });
+}
+
+/** One after the other, each committed with synchronous FULL; beside transactions of one small row on the same disk. */
+async function rentals(central: TestCentral, db: Database, folder: string): Promise<BenchRow> {
+  const renter = await central.signUp();
+  const body = { name: 'mine', public_key: PUBLIC_KEY };
+  await central.call('POST', '/ssh-keys', { headers: renter.key, body });
+  await seedMarket(db, RENTALS);
+  const nodes = await db.selectFrom('executors').select('id').where('slots_free', '>', 0).execute();
+  const deps = { clock: systemClock, random: systemRandom };
+  const identity: UserIdentity = {
+    kind: 'user',
+    accountId: renter.id,
+    credential: { type: 'session', sessionId: '' },
+    source: 'sdk',
+    clientVersion: null,
+  };
+  const actor = { auth: 'session' as const, apiKeyId: null, requestId: 'bench-request' };
+  const ours = await perSecond(nodes, async ({ id: executorId }) => {
+    const request = { executorId, identity, actor, body: RENTAL };
+    await db.transaction().execute((tx) => rentIn(tx, deps, request));
+  });
+  const raw = openSqlite(join(folder, 'reference.db'));
+  raw.exec('create table pods (id text primary key)');
+  const insert = raw.prepare('insert into pods values (?)');
+  const reference = await perSecond(nodes, async ({ id }) => void insert.run(id));
+  raw.close();
+  return floorRow('rentals', '/s', 'one-row commits', { ours, reference }, LEAST_RENTALS);
+}
+
+async function perSecond<T>(items: readonly T[], work: (item: T) => Promise<void>) {
+  const beganMs = systemClock.monotonicMs();
+  for (const item of items) await work(item);
+  return (items.length * MS_PER_SECOND) / (systemClock.monotonicMs() - beganMs);
+}
