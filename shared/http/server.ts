@@ -76,6 +76,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const server: HttpServer = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
+    // One of its own for each request would cost more than most requests do: whoever logs names the request.
+    childLoggerFactory: (logger) => logger,
     bodyLimit: options.bodyLimitBytes,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     requestTimeout: REQUEST_TIMEOUT_MS,

@@ -35,7 +35,8 @@ export async function sendSse(reply: FastifyReply, source: SseSource): Promise<v
       if (!response.write(next.value)) await once(response, 'drain', { signal: gone.signal });
     }
   } catch (error) {
-    if (!gone.signal.aborted) reply.log.warn({ err: error }, 'event stream ended early');
+    if (!gone.signal.aborted)
+      reply.log.warn({ err: error, request_id: reply.request.id }, 'event stream ended early');
   } finally {
     await frames.return?.();
     response.end();

@@ -18,5 +18,8 @@ export async function sendStream(
     await source[Symbol.asyncIterator]().return?.();
     throw error;
   });
-  await sendFrames(socket, source, { connection: request.raw.socket, log: request.log });
+  await sendFrames(socket, source, {
+    connection: request.raw.socket,
+    log: request.log.child({ request_id: request.id }),
+  });
 }

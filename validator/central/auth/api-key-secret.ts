@@ -1,5 +1,5 @@
 /** API keys: making, recognising by hash, keeping sealed so that the owner can read them again (contract 12.8). */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Random, randomToken } from '#shared/random.ts';
 import { createSealing } from '#shared/sealing.ts';
 import { deriveKey } from './derived-key.ts';
@@ -49,5 +49,5 @@ export function createApiKeySecrets(deps: { random: Random; secret: Uint8Array }
  * no timing that would help to guess a key.
  */
 export function apiKeyHash(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return hash('sha256', key);
 }

@@ -1,6 +1,6 @@
 /** Kysely's SQLite dialect over node:sqlite (marketplace reference 5.3). */
-import { SqliteDialect } from 'kysely';
-import { type DatabaseSync, openSqlite, type StatementSync } from '#shared/sqlite.ts';
+import { SqliteDialect, type SqliteStatement } from 'kysely';
+import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
 
 /** Distinct statements of the product are some hundreds; beyond this the oldest is prepared anew. */
 const STATEMENT_CACHE_SIZE = 1_000;
@@ -10,37 +10,39 @@ type Parameters = readonly (string | number | bigint | null | Uint8Array)[];
 /** Opens `path` (or `:memory:`). Transactions begin IMMEDIATE, so none fails half-way for want of the lock. */
 export function nodeSqliteDialect(path: string): SqliteDialect {
   const database = openSqlite(path);
-  const cache = new Map<string, StatementSync>();
+  const cache = new Map<string, SqliteStatement>();
   return new SqliteDialect({
     database: {
       close: () => database.close(),
-      prepare(sql) {
-        const statement = cachedStatement(database, cache, sql);
-        return {
-          reader: statement.columns().length > 0,
-          all: (parameters) => statement.all(...(parameters as Parameters)),
-          run: (parameters) => {
-            const { changes, lastInsertRowid } = statement.run(...(parameters as Parameters));
-            return { changes, lastInsertRowid };
-          },
-          iterate: (parameters) => statement.iterate(...(parameters as Parameters)),
-        };
-      },
+      prepare: (sql) => preparedOnce(database, cache, sql),
     },
   });
 }
 
-function cachedStatement(
+function prepare(database: DatabaseSync, sql: string): SqliteStatement {
+  const statement = database.prepare(sql);
+  return {
+    reader: statement.columns().length > 0,
+    all: (parameters) => statement.all(...(parameters as Parameters)),
+    run: (parameters) => {
+      const { changes, lastInsertRowid } = statement.run(...(parameters as Parameters));
+      return { changes, lastInsertRowid };
+    },
+    iterate: (parameters) => statement.iterate(...(parameters as Parameters)),
+  };
+}
+
+function preparedOnce(
   database: DatabaseSync,
-  cache: Map<string, StatementSync>,
+  cache: Map<string, SqliteStatement>,
   sql: string,
-): StatementSync {
+): SqliteStatement {
   const text = sql === 'begin' ? 'begin immediate' : sql;
   const known = cache.get(text);
   if (known !== undefined) return known;
   const oldest = cache.keys().next();
   if (cache.size >= STATEMENT_CACHE_SIZE && oldest.done !== true) cache.delete(oldest.value);
-  const statement = database.prepare(text);
+  const statement = prepare(database, text);
   cache.set(text, statement);
   return statement;
 }
