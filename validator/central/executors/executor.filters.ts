@@ -5,14 +5,20 @@ import { distanceMiles } from './distance.ts';
 import { machineNameOf } from './executor.row.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './executor.schemas.ts';
 import type { MarketNode } from './market.store.ts';
+import type { NodeNotes } from './node-notes.ts';
 
 /** What a node filter looks at: a free node, or the node under a pod. */
 export type FilterSubject = {
+  id: string;
   machineName: string;
   pricePerGpu: number;
   gpuCount: number;
   lat: number | null;
   lon: number | null;
+  /** As stored; null when nobody told. */
+  locationJson: string | null;
+  /** Of the card that has least; null where nothing was measured. */
+  gpuMemoryMib: number | null;
   collateralDeposited: boolean;
 };
 
@@ -41,10 +47,11 @@ export function filterNodes<T>(
   items: readonly T[],
   subjectOf: (item: T) => FilterSubject,
   query: NodeFilterQuery,
+  notes: NodeNotes,
   more: readonly Predicate<T>[] = [],
 ): { items: T[]; funnel: Funnel } {
   const funnel: Funnel = [{ name: 'offered', remaining: items.length }];
-  const named = namedPredicates(query).map(({ name, keep }) => ({
+  const named = namedPredicates(query, notes).map(({ name, keep }) => ({
     name,
     keep: (item: T) => keep(subjectOf(item)),
   }));
@@ -77,16 +84,22 @@ export function marketPredicates(query: ExecutorListQuery): Predicate<MarketNode
 /** A free node as filters see it: counts are of free GPUs. */
 export function marketSubject(executor: MarketNode): FilterSubject {
   return {
+    id: executor.id,
     machineName: machineNameOf(executor),
     pricePerGpu: microToUsd(executor.price_uusd_per_gpu_hour),
     gpuCount: executor.slots_free,
     lat: executor.lat,
     lon: executor.lon,
+    locationJson: executor.location_json,
+    gpuMemoryMib: executor.gpu_memory_mib,
     collateralDeposited: executor.collateral_deposited === 1,
   };
 }
 
-function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
+function namedPredicates(
+  query: NodeFilterQuery,
+  { bookmarked, asked }: NodeNotes,
+): Predicate<FilterSubject>[] {
   const predicates: Predicate<FilterSubject>[] = [];
   const add = <V>(
     name: string,
@@ -103,9 +116,9 @@ function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
   add('gpu_count_lte', query.gpu_count_lte, (node, limit) => node.gpuCount <= limit);
   add('gpu_count_gte', query.gpu_count_gte, (node, limit) => node.gpuCount >= limit);
   add('max_distance_mile', query.max_distance_mile, (node, miles) => isNear(node, query, miles));
-  // Nothing can be bookmarked or requested yet, so no node is.
-  add('bookmarked', query.bookmarked, (_, wanted) => !wanted);
-  add('machine_request_id', query.machine_request_id, () => false);
+  add('bookmarked', query.bookmarked, (node, wanted) => bookmarked.has(node.id) === wanted);
+  // Nothing answers a request that is not the caller's.
+  add('machine_request_id', query.machine_request_id, (node) => asked?.isAnsweredBy(node) ?? false);
   add(
     'collateral_deposited',
     query.collateral_deposited,

@@ -49,7 +49,10 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       },
     },
     async (request, reply) => {
-      const { rows, funnel } = await executors.list(request.query, userIfAny(request) !== null);
+      const { rows, funnel } = await executors.list(
+        request.query,
+        userIfAny(request)?.accountId ?? null,
+      );
       void reply.header('X-Filter-Funnel', funnelText(funnel));
       // The rows are ours and typed: a second pass over a thousand of them would only take time.
       return reply.serializer(JSON.stringify).send(rows);

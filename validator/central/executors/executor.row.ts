@@ -6,6 +6,7 @@ import type { ExecutorDetailResponse, ExecutorLocation } from './executor.schema
 import type { ExecutorEntry } from './executor.store.ts';
 import { huidOf } from './huid.ts';
 import { interconnectName, interconnectOf } from './interconnect.ts';
+import type { PersonalMembers } from './node-notes.ts';
 import { cudaVersionNumber, specsOf } from './specs.ts';
 
 const MINUTE_MS = 60_000;
@@ -73,8 +74,8 @@ export type RowOptions = {
   nowMs: number;
   /** Without `specs`, for `view=summary`. */
   summary: boolean;
-  /** Whether the caller is known: only then is `is_bookmarked` told. */
-  personal: boolean;
+  /** What a known caller sees besides, by the node's id; null for anybody else. */
+  personal: ((nodeId: string) => PersonalMembers) | null;
 };
 
 /** The full row. */
@@ -112,7 +113,7 @@ export function executorRow(executor: ExecutorEntry, options: RowOptions): Execu
     ncu_profiling_enabled: null,
     pending_price_per_hour: null,
     price_change_effective_date: null,
-    ...(options.personal ? { is_bookmarked: false, machine_request_id: null } : {}),
+    ...options.personal?.(executor.id),
     notice_period: null,
     nvlink: executor.nvlink === null ? null : executor.nvlink === 1,
     interconnect: interconnectName(interconnectOf(inventory?.gpu.topology ?? null)),

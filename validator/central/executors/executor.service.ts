@@ -29,6 +29,7 @@ import {
 } from './gpu-slot.store.ts';
 import { freeSlotsFor } from './gpu-slots.ts';
 import { countRentable, searchMarket } from './market-search.ts';
+import { type NotesOf, personalMembers } from './node-notes.ts';
 
 export { hasRoom } from './executor.row.ts';
 export type { ExecutorEntry } from './executor.store.ts';
@@ -146,16 +147,23 @@ export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['r
 
 export type Executors = ReturnType<typeof createExecutors>;
 
+export type ExecutorsDeps = { db: Database; clock: Clock; notesOf: NotesOf };
+
 /** The public list and what explains it. */
-export function createExecutors({ db, clock }: { db: Database; clock: Clock }) {
+export function createExecutors({ db, clock, notesOf }: ExecutorsDeps) {
   return {
-    /** Sorted by price, then id. Without `page` and `size` the list is whole. */
+    /** Sorted by price, then id; `accountId` is null for nobody. Without `page` and `size` the list is whole. */
     async list(
       query: ExecutorListQuery,
-      personal: boolean,
+      accountId: string | null,
     ): Promise<{ rows: ExecutorDetailResponse[]; funnel: Funnel }> {
-      const { ids, funnel } = await searchMarket(db, query);
-      const options = { nowMs: clock.now(), summary: query.view === 'summary', personal };
+      const notes = await notesOf(db, accountId, query.machine_request_id);
+      const { ids, funnel } = await searchMarket(db, query, notes);
+      const options = {
+        nowMs: clock.now(),
+        summary: query.view === 'summary',
+        personal: accountId === null ? null : (id: string) => personalMembers(notes, id),
+      };
       const entries = new Map((await findAll(db, ids)).map((entry) => [entry.id, entry]));
       const rows = ids.flatMap((id) => entries.get(id) ?? []);
       return { rows: rows.map((entry) => executorRow(entry, options)), funnel };

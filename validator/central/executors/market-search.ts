@@ -11,6 +11,7 @@ import { hasRoom } from './executor.row.ts';
 import type { ExecutorListQuery } from './executor.schemas.ts';
 import { countAfterEach, idsWhere, listMarket } from './market.store.ts';
 import { conditionsOf, ROOM } from './market-conditions.store.ts';
+import type { NodeNotes } from './node-notes.ts';
 
 /** For a `page` without `size`. */
 const DEFAULT_PAGE_SIZE = 100;
@@ -19,9 +20,13 @@ const MAX_LIST = 1_000_000;
 export type MarketPage = { ids: string[]; funnel: Funnel };
 
 /** Throws 422 for a distance without a place. */
-export async function searchMarket(db: Db, query: ExecutorListQuery): Promise<MarketPage> {
+export async function searchMarket(
+  db: Db,
+  query: ExecutorListQuery,
+  notes: NodeNotes,
+): Promise<MarketPage> {
   assertPlace(query);
-  return needsLook(query) ? lookThrough(db, query) : select(db, query);
+  return needsLook(query, notes) ? lookThrough(db, query, notes) : select(db, query, notes);
 }
 
 /** How many nodes somebody could rent. */
@@ -31,23 +36,26 @@ export async function countRentable(db: Db): Promise<number> {
 }
 
 /** What is judged outside the database. */
-function needsLook(query: ExecutorListQuery): boolean {
-  const { max_distance_mile, bookmarked, machine_request_id, min_download_mbps } = query;
-  return [max_distance_mile, bookmarked, machine_request_id, min_download_mbps].some(
-    (value) => value !== undefined,
-  );
+function needsLook(query: ExecutorListQuery, { asked }: NodeNotes): boolean {
+  const { max_distance_mile, min_download_mbps } = query;
+  return asked !== null || max_distance_mile !== undefined || min_download_mbps !== undefined;
 }
 
 /** One by one. */
-export async function lookThrough(db: Db, query: ExecutorListQuery): Promise<MarketPage> {
+export async function lookThrough(
+  db: Db,
+  query: ExecutorListQuery,
+  notes: NodeNotes,
+): Promise<MarketPage> {
   const offered = (await listMarket(db)).filter(hasRoom);
-  const { items, funnel } = filterNodes(offered, marketSubject, query, marketPredicates(query));
+  const more = marketPredicates(query);
+  const { items, funnel } = filterNodes(offered, marketSubject, query, notes, more);
   const { offset, limit } = pageOf(query);
   return { ids: items.slice(offset, offset + limit).map(({ id }) => id), funnel };
 }
 
-async function select(db: Db, query: ExecutorListQuery): Promise<MarketPage> {
-  const conditions = [ROOM, ...conditionsOf(query)];
+async function select(db: Db, query: ExecutorListQuery, notes: NodeNotes): Promise<MarketPage> {
+  const conditions = [ROOM, ...conditionsOf(query, notes)];
   const funnel = await countAfterEach(db, conditions);
   return { ids: await idsWhere(db, conditions, pageOf(query)), funnel };
 }

@@ -10,6 +10,7 @@ import { listPodEvents } from '../events/event.service.ts';
 import { assertPlace, type FilterSubject, filterNodes } from '../executors/executor.filters.ts';
 import { machineNameOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
+import { NO_NOTES, type NotesOf } from '../executors/node-notes.ts';
 import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { podRow, statusOf } from './pod.row.ts';
@@ -41,6 +42,7 @@ export type PodsDeps = {
   /** Has the sync look at this executor at once. */
   wake(executorId: string): void;
   notebookToken: NotebookTokenOf;
+  notesOf: NotesOf;
 };
 
 export type Pods = ReturnType<typeof createPods>;
@@ -86,7 +88,11 @@ export function createPods(deps: PodsDeps) {
       });
       const wanted = query.only_favorites === true;
       const favorites = { name: 'only_favorites', keep: isFavorite };
-      const { items } = filterNodes(pairs, subjectOf, query, wanted ? [favorites] : []);
+      const { bookmarked, machine_request_id: requestId } = query;
+      // Lists are polled, seldom by what was noted about nodes.
+      const byNotes = bookmarked !== undefined || requestId !== undefined;
+      const notes = byNotes ? await deps.notesOf(db, caller.accountId, requestId) : NO_NOTES;
+      const { items } = filterNodes(pairs, subjectOf, query, notes, wanted ? [favorites] : []);
       return items.map(({ pod, executor }) =>
         podRow(pod, executor, clock.now(), notebookToken(pod)),
       );
@@ -207,11 +213,14 @@ function isFavorite({ pod }: PodOnNode): boolean {
 
 function subjectOf({ pod, executor }: PodOnNode): FilterSubject {
   return {
+    id: executor.id,
     machineName: machineNameOf(executor),
     pricePerGpu: microToUsd(pod.price_uusd_per_gpu_hour),
     gpuCount: pod.gpu_count,
     lat: executor.lat,
     lon: executor.lon,
+    locationJson: executor.location_json,
+    gpuMemoryMib: executor.gpu_memory_mib,
     collateralDeposited: executor.collateral_deposited === 1,
   };
 }

@@ -3,10 +3,9 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { callerOf } from '../pods/caller.ts';
 import { answerOnce, type OnceDeps } from './once.ts';
 import { RentBySpecRequest, RentBySpecResponse } from './rent-by-spec.schemas.ts';
-import { rentBySpecIn } from './rent-by-spec.service.ts';
-import type { RentDeps } from './rental.service.ts';
+import { type RentBySpecDeps, rentBySpecIn } from './rent-by-spec.service.ts';
 
-export type RentBySpecRoutesDeps = RentDeps & OnceDeps & { wake(executorId: string): void };
+export type RentBySpecRoutesDeps = RentBySpecDeps & OnceDeps & { wake(executorId: string): void };
 
 /** Registers it. */
 export function registerRentBySpec(api: HttpServer, deps: RentBySpecRoutesDeps): void {
