@@ -45,7 +45,6 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
 
 /** Codes of the error table that no request can reach yet. */
 export const CODES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
-  market: ['node_rent_in_progress'],
   pods: ['POD_NOT_FOUND'],
   'backups and volumes': ['BACKUP_STORAGE_BUSY', 'volume_not_found'],
 };
