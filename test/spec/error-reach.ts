@@ -1,5 +1,8 @@
 /** For each code of the error table, a request that is answered with it. */
+import type { Database } from '../../validator/central/db/tables.ts';
+import { type RentRequest, rentIn } from '../../validator/central/rentals/rental.service.ts';
 import type { TestAccount } from '../fakes/central-fixture.ts';
+import { eventually } from '../fakes/eventually.ts';
 import { DEFAULT_TEMPLATE, type TestMarket } from '../fakes/market-fixture.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 
@@ -36,6 +39,53 @@ async function template({ market, account }: Scene, body: Record<string, unknown
   const sent = { name: 't', docker_image: 'ubuntu', ...body };
   return market.call('POST', '/templates', { headers: account.key, body: sent });
 }
+
+/** A rental by whoever is logged in. */
+function rentalOf(account: TestAccount, executorId: string): RentRequest {
+  const credential = { type: 'session', sessionId: 'any' } as const;
+  return {
+    executorId,
+    body: { pod_name: 'other', template_id: DEFAULT_TEMPLATE },
+    identity: {
+      ...{ kind: 'user', accountId: account.id, credential },
+      ...{ source: 'sdk', clientVersion: null },
+    },
+    actor: { auth: 'session', apiKeyId: null, requestId: null },
+  };
+}
+
+/** Whether a statement on this PostgreSQL database waits for a lock. */
+async function somebodyWaits(db: Database): Promise<boolean> {
+  const waiting = await db
+    .withTables<{ pg_stat_activity: { datname: string; wait_event_type: string | null } }>()
+    .selectFrom('pg_stat_activity')
+    .select('datname')
+    .where('wait_event_type', '=', 'Lock')
+    .where((eb) => eb('datname', '=', eb.fn<string>('current_database', [])))
+    .execute();
+  return waiting.length > 0;
+}
+
+/** Reached by one transaction beside another: where they run one after the other, as on SQLite, nothing can lose a race. */
+export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
+  node_rent_in_progress: async ({ market, account }) => {
+    const { db, clock, random } = market.ports;
+    const node = await market.verifiedNode();
+    const rival = await market.renter();
+    let bySpec: Promise<Answer> | undefined;
+    await db.transaction().execute(async (tx) => {
+      await rentIn(tx, { clock, random }, rentalOf(rival, node.id));
+      // It chooses the node, which is free for all that it can see, and waits behind the other rental for it.
+      bySpec = market.call('POST', '/executors/rent-by-spec', {
+        headers: account.key,
+        body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE },
+      });
+      await eventually('a rental that waits for the node', () => somebodyWaits(db));
+    });
+    if (bySpec === undefined) throw new Error('nobody rented by a specification');
+    return bySpec;
+  },
+};
 
 export const REACH: Readonly<Record<string, Reach>> = {
   unauthorized: ({ market }) => market.call('GET', '/users/me'),

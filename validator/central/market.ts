@@ -1,6 +1,8 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/loop.ts';
+import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
+import { createBookmarks } from './bookmarks/bookmark.service.ts';
 import { isPostgres } from './db/engine.ts';
 import { createDockerLogins } from './docker-credentials/docker-credential.service.ts';
 import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
@@ -9,6 +11,9 @@ import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
 import { createMarketView } from './executors/market-view.ts';
+import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
+import { createMachineRequests } from './machine-requests/machine-request.service.ts';
+import { notesOf } from './node-notes.ts';
 import { createNotebookTokens } from './pods/notebook-token.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
@@ -52,7 +57,7 @@ export function createMarket(deps: CentralDeps) {
   });
   const { wake } = sync;
   const idempotency = createIdempotency({ db, clock, processes });
-  const pods = createPods({ db, clock, random, wake, notebookToken });
+  const pods = createPods({ db, clock, random, wake, notebookToken, notesOf });
   const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
   const view = createMarketView({ db });
   const clearance = createPodClearance({ db, clock, random, wake });
@@ -60,7 +65,7 @@ export function createMarket(deps: CentralDeps) {
   return {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
-      const executors = createExecutors({ db, clock, view });
+      const executors = createExecutors({ db, clock, view, notesOf });
       const templates = createTemplates({ db, clock, random });
       const overview = createMarketOverview({
         db,
@@ -71,7 +76,11 @@ export function createMarket(deps: CentralDeps) {
       const estimates = createDeploymentEstimates({ db, launchTimes: pods.launchTimes });
       registerExecutorRoutes(api, { executors, overview, utilization, estimates });
       registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
-      registerRentBySpec(api, { clock, random, idempotency, view, wake });
+      registerRentBySpec(api, { clock, random, idempotency, view, wake, notesOf });
+      const bookmarks = createBookmarks({ db, clock, random, notesOf });
+      registerBookmarkRoutes(api, { clock, idempotency, bookmarks });
+      const requests = createMachineRequests({ db, clock, random });
+      registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
       registerStreams(api, deps);

@@ -12,10 +12,12 @@ import { createPasswordReset } from './accounts/password-reset.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { createPasswords } from './auth/password.ts';
+import { forgetBookmarks } from './bookmarks/bookmark.service.ts';
 import { registerChatRoutes } from './chat/chat.routes.ts';
 import { createChatLinks } from './chat/chat.service.ts';
 import type { Db } from './db/tables.ts';
 import { forgetDockerCredentials } from './docker-credentials/docker-credential.service.ts';
+import { forgetMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
 import { createMails } from './mail/mail.service.ts';
@@ -58,7 +60,9 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         links.forget,
         forgetSshKeys,
         forgetDockerCredentials,
+        forgetBookmarks,
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
+        (tx: Db, accountId: string) => forgetMachineRequests(tx, accountId, clock.now()),
       ];
       registerAccountRoutes(api, {
         accounts: createAccounts(account),

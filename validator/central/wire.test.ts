@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { displayName } from './wire.ts';
+import { displayName, displayText } from './wire.ts';
 
 const Name = displayName(20);
 
@@ -18,4 +18,13 @@ it.each([
   ['a byte order mark', 'a\ufeffb'],
 ])('refuses %s', (_, text) => {
   expect(Name.safeParse(text).success).toBe(false);
+});
+
+it('takes line breaks and tabs in texts of several lines, and nothing else that names refuse', () => {
+  const Text = displayText(20);
+  expect(Text.parse('two\r\n\tlines\n')).toBe('two\r\n\tlines\n');
+  expect(Text.parse('')).toBe('');
+  for (const text of ['x'.repeat(21), 'a\u0000b', '\u001b[31mred', 'a\u202eb', '\ud800']) {
+    expect([text, Text.safeParse(text).success]).toEqual([text, false]);
+  }
 });

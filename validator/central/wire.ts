@@ -31,6 +31,17 @@ export function displayName(maxLength: number) {
     .refine((text) => !UNPRINTABLE.test(text), 'Contains characters that cannot be shown');
 }
 
+/** Lines that people read: up to `maxLength` characters, printable but for line breaks and tabs. */
+export function displayText(maxLength: number) {
+  return z
+    .string()
+    .max(maxLength)
+    .refine(
+      (text) => !UNPRINTABLE.test(text.replaceAll(/[\n\r\t]/g, ' ')),
+      'Contains characters that cannot be shown',
+    );
+}
+
 /** A time going out: naive UTC with microseconds; made by `naiveUtc`. */
 export const NaiveTime = z.string().meta({
   description: 'UTC without offset, e.g. 2026-11-20T23:50:00.123456',

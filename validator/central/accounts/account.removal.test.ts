@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import { moveMachineRequest } from '../machine-requests/machine-request.store.ts';
 
 let market: TestMarket;
 let account: TestAccount;
@@ -61,6 +62,31 @@ it('ends every credential, clears the person and keeps the events', async () => 
   const events = await db.selectFrom('events').select('event_type').execute();
   expect(events.map(({ event_type: type }) => type)).toEqual(
     expect.arrayContaining(['pod-rent', 'pod-delete', 'account']),
+  );
+});
+
+it('clears what was noted about nodes, and closes machine requests', async () => {
+  const node = await market.verifiedNode();
+  const ask = (path: string, body: object) =>
+    market.call('POST', path, { headers: account.key, body });
+  await ask('/bookmark', { executor_id: node.id });
+  const wish = { gpu_class: 'H100', notes: 'call Ada' };
+  const open = (await ask('/machine-requests', wish)).body.id;
+  const done = (await ask('/machine-requests', wish)).body.id;
+  const { db } = market.ports;
+  await moveMachineRequest(db, done, 'fulfilled', { fulfilled_executor_id: node.id });
+  expect((await remove()).status).toBe(200);
+  expect(await db.selectFrom('bookmarks').selectAll().execute()).toEqual([]);
+  const left = await db
+    .selectFrom('machine_requests')
+    .select(['id', 'state', 'notes', 'notify'])
+    .execute();
+  expect(left).toHaveLength(2);
+  expect(left).toEqual(
+    expect.arrayContaining([
+      { id: open, state: 'cancelled', notes: null, notify: 0 },
+      { id: done, state: 'fulfilled', notes: null, notify: 0 },
+    ]),
   );
 });
 

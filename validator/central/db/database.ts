@@ -9,7 +9,8 @@ import { dockerCredentials } from './migrations/0004-docker-credentials.ts';
 import { processes } from './migrations/0005-processes.ts';
 import { accountsWhole } from './migrations/0006-accounts.ts';
 import { marketFigures } from './migrations/0007-market-figures.ts';
-import { marketRevisions } from './migrations/0008-market-revisions.ts';
+import { nodeNotes } from './migrations/0008-node-notes.ts';
+import { marketRevisions } from './migrations/0009-market-revisions.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -23,6 +24,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   processes,
   accountsWhole,
   marketFigures,
+  nodeNotes,
   marketRevisions,
 ];
 

@@ -3,6 +3,7 @@
  * milliseconds UTC, money as integer micro-dollars, flags as 0/1, JSON as text (style reference B.5).
  */
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely';
+import type { MachineRequestState } from '../machine-requests/machine-request.state.ts';
 
 type Flag = 0 | 1;
 
@@ -213,7 +214,7 @@ export type ExecutorsTable = Stamped &
     /** Its GPU slots, and those that no pod holds; counted in gpu-slot.store.ts. */
     slots_total: number;
     slots_free: number;
-    /** Higher with every change that the market shows; written by the database (0008-market-revisions.ts). */
+    /** Higher with every change that the market shows; written by the database (0009-market-revisions.ts). */
     revision: Generated<number>;
   };
 
@@ -347,6 +348,34 @@ export type SyncTurnsTable = {
   boot_id: string | null;
 };
 
+export type BookmarksTable = {
+  account_id: string;
+  executor_id: string;
+  id: string;
+  created_at: number;
+};
+
+/** What a renter looks for and nobody offers yet (machine-requests/). */
+export type MachineRequestsTable = Stamped & {
+  id: string;
+  account_id: string;
+  /** Short GPU type or full name. */
+  gpu_class: string;
+  gpu_count: number | null;
+  /** For all of its GPUs together. */
+  budget_uusd_per_hour: number | null;
+  /** Code or name. */
+  country: string | null;
+  /** Of each GPU. */
+  min_vram_gb: number | null;
+  notes: string | null;
+  /** Whether its renter wants to hear when it is fulfilled. */
+  notify: Flag;
+  state: MachineRequestState;
+  /** The node that was added for it; set exactly while it is fulfilled. */
+  fulfilled_executor_id: string | null;
+};
+
 export type MetaTable = { name: string; value: string };
 
 export type Tables = {
@@ -371,6 +400,8 @@ export type Tables = {
   chat_link_states: ChatLinkStatesTable;
   central_processes: CentralProcessesTable;
   sync_turns: SyncTurnsTable;
+  bookmarks: BookmarksTable;
+  machine_requests: MachineRequestsTable;
 };
 
 /** What every store function takes first: the database, or the transaction it runs in. */
@@ -390,4 +421,6 @@ export type Pod = Selectable<PodsTable>;
 export type EventRow = Selectable<EventsTable>;
 export type MailRow = Selectable<MailsTable>;
 export type Upload = Selectable<UploadsTable>;
+export type Bookmark = Selectable<BookmarksTable>;
+export type MachineRequest = Selectable<MachineRequestsTable>;
 export type NewEvent = Insertable<EventsTable>;

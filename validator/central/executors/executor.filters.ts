@@ -6,29 +6,50 @@ import { distanceMiles } from './distance.ts';
 import { machineNameOf } from './executor.row.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './executor.schemas.ts';
 import type { Listed } from './market-view.ts';
+import type { NodeNotes } from './node-notes.ts';
 
 /** What a node filter looks at: a free node, or the node under a pod. */
 export type FilterSubject = {
+  id: string;
   machineName: string;
   pricePerGpu: number;
   gpuCount: number;
   lat: number | null;
   lon: number | null;
+  /** As stored; null when nobody told. */
+  locationJson: string | null;
+  /** Of the card that has least; null where nothing was measured. */
+  gpuMemoryMib: number | null;
   collateralDeposited: boolean;
 };
 
 type Predicate<T> = { name: string; keep(item: T): boolean };
 
-type Place = Pick<Executor, 'machine_name' | 'gpu_type' | 'lat' | 'lon' | 'collateral_deposited'>;
+type SeenColumn =
+  | 'id'
+  | 'machine_name'
+  | 'gpu_type'
+  | 'lat'
+  | 'lon'
+  | 'location_json'
+  | 'gpu_memory_mib'
+  | 'collateral_deposited';
 
 /** A node as filters see it, with what is asked for a GPU of it and how many there are to have. */
-export function subjectOf(node: Place, priceUusd: number, gpuCount: number): FilterSubject {
+export function subjectOf(
+  node: Pick<Executor, SeenColumn>,
+  priceUusd: number,
+  gpuCount: number,
+): FilterSubject {
   return {
+    id: node.id,
     machineName: machineNameOf(node),
     pricePerGpu: microToUsd(priceUusd),
     gpuCount,
     lat: node.lat,
     lon: node.lon,
+    locationJson: node.location_json,
+    gpuMemoryMib: node.gpu_memory_mib,
     collateralDeposited: node.collateral_deposited === 1,
   };
 }
@@ -55,11 +76,12 @@ export function assertPlace(query: NodeFilterQuery): void {
 export function filterNodes<T extends FilterSubject>(
   items: readonly T[],
   query: NodeFilterQuery,
+  notes: NodeNotes,
   more: readonly Predicate<T>[] = [],
 ): { items: readonly T[]; funnel: Funnel } {
   const funnel: Funnel = [{ name: 'offered', remaining: items.length }];
   let left = items;
-  for (const predicate of [...namedPredicates(query), ...more]) {
+  for (const predicate of [...namedPredicates(query, notes), ...more]) {
     left = left.filter(predicate.keep);
     funnel.push({ name: predicate.name, remaining: left.length });
   }
@@ -84,7 +106,10 @@ export function marketPredicates(query: ExecutorListQuery): Predicate<Listed>[] 
   return predicates;
 }
 
-function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
+function namedPredicates(
+  query: NodeFilterQuery,
+  { bookmarked, asked }: NodeNotes,
+): Predicate<FilterSubject>[] {
   const predicates: Predicate<FilterSubject>[] = [];
   const add = <V>(
     name: string,
@@ -100,9 +125,9 @@ function namedPredicates(query: NodeFilterQuery): Predicate<FilterSubject>[] {
   add('gpu_count_lte', query.gpu_count_lte, (node, limit) => node.gpuCount <= limit);
   add('gpu_count_gte', query.gpu_count_gte, (node, limit) => node.gpuCount >= limit);
   add('max_distance_mile', query.max_distance_mile, (node, miles) => isNear(node, query, miles));
-  // Nothing can be bookmarked or requested yet, so no node is.
-  add('bookmarked', query.bookmarked, (_, wanted) => !wanted);
-  add('machine_request_id', query.machine_request_id, () => false);
+  add('bookmarked', query.bookmarked, (node, wanted) => bookmarked.has(node.id) === wanted);
+  // Nothing answers a request that is not the caller's.
+  add('machine_request_id', query.machine_request_id, (node) => asked?.isAnsweredBy(node) ?? false);
   add(
     'collateral_deposited',
     query.collateral_deposited,

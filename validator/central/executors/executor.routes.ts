@@ -51,7 +51,10 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       },
     },
     async (request, reply) => {
-      const { json, funnel } = await executors.list(request.query, userIfAny(request) !== null);
+      const { json, funnel } = await executors.list(
+        request.query,
+        userIfAny(request)?.accountId ?? null,
+      );
       void reply.header('X-Filter-Funnel', funnelText(funnel));
       return sendJson(reply, json);
     },

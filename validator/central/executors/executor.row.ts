@@ -6,6 +6,7 @@ import type { ExecutorDetailResponse, ExecutorLocation } from './executor.schema
 import type { ExecutorEntry } from './executor.store.ts';
 import { huidOf } from './huid.ts';
 import { interconnectName, interconnectOf } from './interconnect.ts';
+import type { PersonalMembers } from './node-notes.ts';
 import { cudaVersionNumber, specsOf } from './specs.ts';
 
 const MINUTE_MS = 60_000;
@@ -79,8 +80,8 @@ export type RowOptions = PassingOptions & {
 
 type PassingOptions = {
   nowMs: number;
-  /** Whether the caller is known: only then is `is_bookmarked` told. */
-  personal: boolean;
+  /** What a known caller sees besides, by the node's id; null for anybody else. */
+  personal: ((nodeId: string) => PersonalMembers) | null;
 };
 
 /** The full row. */
@@ -92,13 +93,10 @@ type PassingMember = 'uptime_in_minutes' | 'is_bookmarked' | 'machine_request_id
 
 /** What depends on who asks and when. */
 export function passingMembers(
-  executor: Pick<ExecutorEntry, 'first_verified_at'>,
+  executor: Pick<ExecutorEntry, 'id' | 'first_verified_at'>,
   { nowMs, personal }: PassingOptions,
 ): Pick<ExecutorDetailResponse, PassingMember> {
-  return {
-    uptime_in_minutes: uptimeMinutesOf(executor, nowMs),
-    ...(personal ? { is_bookmarked: false, machine_request_id: null } : {}),
-  };
+  return { uptime_in_minutes: uptimeMinutesOf(executor, nowMs), ...personal?.(executor.id) };
 }
 
 /** What is the same for everybody until the executor's revision moves. */

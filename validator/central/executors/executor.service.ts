@@ -25,6 +25,7 @@ import {
 import { freeSlotsFor } from './gpu-slots.ts';
 import { createMarketSearch } from './market-search.ts';
 import type { MarketView } from './market-view.ts';
+import { type NotesOf, personalMembers } from './node-notes.ts';
 import { createRowTexts } from './row-texts.ts';
 
 export { hasRoom } from './executor.row.ts';
@@ -144,21 +145,29 @@ export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['r
 
 export type Executors = ReturnType<typeof createExecutors>;
 
-export type ExecutorsDeps = { db: Database; clock: Clock; view: MarketView };
+export type ExecutorsDeps = { db: Database; clock: Clock; view: MarketView; notesOf: NotesOf };
 
 /** The public list and what explains it. */
-export function createExecutors({ db, clock, view }: ExecutorsDeps) {
+export function createExecutors({ db, clock, view, notesOf }: ExecutorsDeps) {
   const texts = createRowTexts(db);
   const search = createMarketSearch();
 
   return {
-    /** As JSON. Sorted by price, then id. Without `page` and `size` the list is whole. */
+    /**
+     * As JSON, sorted by price, then id; `accountId` is null for nobody. Without `page` and `size` the list is
+     * whole.
+     */
     async list(
       query: ExecutorListQuery,
-      personal: boolean,
+      accountId: string | null,
     ): Promise<{ json: string | Readable; funnel: Funnel }> {
-      const { nodes, funnel } = search(await view.listed(), query);
-      const options = { nowMs: clock.now(), summary: query.view === 'summary', personal };
+      const notes = await notesOf(db, accountId, query.machine_request_id);
+      const { nodes, funnel } = search(await view.listed(), query, notes);
+      const options = {
+        nowMs: clock.now(),
+        summary: query.view === 'summary',
+        personal: accountId === null ? null : (id: string) => personalMembers(notes, id),
+      };
       return { json: await texts.listOf(nodes, options), funnel };
     },
 

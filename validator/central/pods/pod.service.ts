@@ -13,6 +13,7 @@ import {
   subjectOf,
 } from '../executors/executor.filters.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
+import { NO_NOTES, type NotesOf } from '../executors/node-notes.ts';
 import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { podRow, statusOf } from './pod.row.ts';
@@ -44,6 +45,7 @@ export type PodsDeps = {
   /** Has the sync look at this executor at once. */
   wake(executorId: string): void;
   notebookToken: NotebookTokenOf;
+  notesOf: NotesOf;
 };
 
 export type Pods = ReturnType<typeof createPods>;
@@ -91,7 +93,11 @@ export function createPods(deps: PodsDeps) {
       });
       const wanted = query.only_favorites === true;
       const favorites = { name: 'only_favorites', keep: isFavorite };
-      const { items } = filterNodes(pairs, query, wanted ? [favorites] : []);
+      const { bookmarked, machine_request_id: requestId } = query;
+      // Lists are polled, seldom by what was noted about nodes.
+      const byNotes = bookmarked !== undefined || requestId !== undefined;
+      const notes = byNotes ? await deps.notesOf(db, caller.accountId, requestId) : NO_NOTES;
+      const { items } = filterNodes(pairs, query, notes, wanted ? [favorites] : []);
       return items.map(({ pod, executor }) =>
         podRow(pod, executor, clock.now(), notebookToken(pod)),
       );

@@ -6,6 +6,7 @@ import type { ApiError } from '#shared/errors.ts';
 import { errorBody } from '#shared/http/error-body.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../db/tables.ts';
+import { errorProfileOf } from '../edge/error-profiles.ts';
 import { fingerprintOf, idempotencyKeyOf } from './fingerprint.ts';
 import type { Answer, Idempotency, Outcome } from './idempotency.ts';
 
@@ -53,7 +54,7 @@ export async function answerOnce<Schema extends z.ZodType>(
       status,
       body: JSON.stringify(schema.encode(await effects(tx))),
     }),
-    refusal: (error) => refusalAnswer(error, request.id, clock.now()),
+    refusal: (error) => refusalAnswer(error, request, clock.now()),
   });
   void sendStored(reply, outcome);
   return outcome.status === status;
@@ -66,8 +67,9 @@ function ownerOf({ identity }: FastifyRequest): string {
   throw new Error('nobody whose key it could be');
 }
 
-function refusalAnswer(error: ApiError, requestId: string, nowMs: number): Answer {
-  const body = errorBody(error, { requestId, nowMs, profile: 'envelope' });
+function refusalAnswer(error: ApiError, request: FastifyRequest, nowMs: number): Answer {
+  const profile = errorProfileOf(request.routeOptions.url ?? '', error.status);
+  const body = errorBody(error, { requestId: request.id, nowMs, profile });
   return { status: error.status, body: JSON.stringify(body) };
 }
 

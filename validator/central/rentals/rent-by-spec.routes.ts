@@ -4,10 +4,9 @@ import type { MarketView } from '../executors/executor.service.ts';
 import { callerOf } from '../pods/caller.ts';
 import { answerOnce, type OnceDeps } from './once.ts';
 import { RentBySpecRequest, RentBySpecResponse } from './rent-by-spec.schemas.ts';
-import { rentBySpecIn } from './rent-by-spec.service.ts';
-import type { RentDeps } from './rental.service.ts';
+import { type RentBySpecDeps, rentBySpecIn } from './rent-by-spec.service.ts';
 
-export type RentBySpecRoutesDeps = RentDeps &
+export type RentBySpecRoutesDeps = RentBySpecDeps &
   OnceDeps & { view: MarketView; wake(executorId: string): void };
 
 /** Registers it. */

@@ -10,6 +10,7 @@ import {
   type MarketNode,
   requireExecutor,
 } from '../executors/executor.service.ts';
+import { type NotesOf, personalMembers } from '../executors/node-notes.ts';
 import type {
   NodeSpec,
   RentBySpecRequest,
@@ -40,13 +41,15 @@ const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
 
 export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & { body: RentBySpecRequest };
 
+export type RentBySpecDeps = RentDeps & { notesOf: NotesOf };
+
 /**
  * Rents in `tx` one of the nodes that had room just now, given cheapest first; a dry run only says what would be
  * rented. Throws 409 `no_executor_matches_spec`.
  */
 export async function rentBySpecIn(
   tx: Db,
-  deps: RentDeps,
+  deps: RentBySpecDeps,
   request: RentBySpec,
   market: readonly MarketNode[],
 ): Promise<RentBySpecResponse> {
@@ -61,6 +64,8 @@ export async function rentBySpecIn(
   const others = survivors.filter(({ id }) => id !== node.id).slice(0, MAX_ALTERNATIVES);
   const nowMs = deps.clock.now();
   const selected = await requireExecutor(tx, node.id);
+  const notes = await deps.notesOf(tx, request.identity.accountId);
+  const personal = (id: string) => personalMembers(notes, id);
   return {
     success: true,
     dry_run: isDry,
@@ -69,7 +74,7 @@ export async function rentBySpecIn(
     pod,
     template_id: pod?.template_id ?? null,
     price_per_hour: pod?.price ?? hourlyPrice(node, body),
-    selected_executor: executorRow(selected, { nowMs, summary: false, personal: true }),
+    selected_executor: executorRow(selected, { nowMs, summary: false, personal }),
     candidates: survivors.length,
     alternatives_considered: others.map((other) => alternative(other, body)),
     attempts,

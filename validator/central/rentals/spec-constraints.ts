@@ -4,8 +4,9 @@
  */
 import { matchesGpuType, shortGpuType } from '#shared/gpu-type.ts';
 import { microToUsd } from '#shared/money.ts';
-import { gpuTotalOf, locationOf, machineNameOf } from '../executors/executor.row.ts';
+import { gpuTotalOf, machineNameOf } from '../executors/executor.row.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
+import { countryNamesOf, isInCountry, memoryGbOf, storageGbOf } from '../executors/node-figures.ts';
 import { refusalOf } from './gpu-choice.ts';
 import type { NodeSpec } from './rent-by-spec.schemas.ts';
 
@@ -24,22 +25,24 @@ export type Constraint = {
   remedy(best: SpecValue): string;
 };
 
-const BYTES_PER_GB = 1_000_000_000;
-const BYTES_PER_MIB = 1_048_576;
-const BYTES_PER_KIB = 1_024;
-
 /** In their fixed order; those that the request leaves out are left out, but for the GPU count: absent means whole. */
 export function constraintsOf(spec: NodeSpec): Constraint[] {
   const wantsDocker = spec.docker_in_docker === true;
   return [
     ...given(spec.gpu_type, gpuType),
     gpuCount(spec.gpu_count ?? null),
-    ...given(spec.min_vram_gb, (least) => floor('min_vram_gb', least, memoryGbOf)),
+    ...given(spec.min_vram_gb, (least) =>
+      floor('min_vram_gb', least, (node) => memoryGbOf(node.gpu_memory_mib)),
+    ),
     ...(wantsDocker ? [dockerInDocker] : []),
     ...given(spec.country, country),
     ...given(spec.min_cpus, (least) => floor('min_cpus', least, (node) => node.cpu_cores)),
-    ...given(spec.min_ram_gb, (least) => floor('min_ram_gb', least, ramGbOf)),
-    ...given(spec.min_disk_gb, (least) => floor('min_disk_gb', least, diskGbOf)),
+    ...given(spec.min_ram_gb, (least) =>
+      floor('min_ram_gb', least, (node) => storageGbOf(node.memory_kib)),
+    ),
+    ...given(spec.min_disk_gb, (least) =>
+      floor('min_disk_gb', least, (node) => storageGbOf(node.disk_free_kib)),
+    ),
     ...given(spec.min_download_mbps, (least) => floor('min_download_mbps', least, downloadMbpsOf)),
     ...given(spec.min_ports, (least) => floor('min_ports', least, (node) => node.ports_free)),
     ...given(spec.max_price_per_gpu_hour, priceCeiling),
@@ -104,15 +107,11 @@ const dockerInDocker: Constraint = {
 };
 
 function country(wanted: string): Constraint {
-  const name = wanted.trim().toLowerCase();
-  const namesOf = (node: MarketNode) => {
-    const { country_code: code, country: full } = locationOf(node);
-    return [code, full].filter((text) => text !== null);
-  };
+  const namesOf = (node: MarketNode) => countryNamesOf(node.location_json);
   return {
     name: 'country',
     requested: wanted,
-    keep: (node) => namesOf(node).some((text) => text.toLowerCase() === name),
+    keep: (node) => isInCountry(node.location_json, wanted),
     best: (nodes) => mostCommon(nodes.flatMap((node) => namesOf(node).slice(0, 1))),
     distance: (node) => (namesOf(node).length === 0 ? 1 : 0),
     remedy: (best) => `Ask for another country, ${best} for example.`,
@@ -175,15 +174,6 @@ function nearestCount(wanted: number, node: MarketNode): number | null {
     .filter((count) => refusalOf(count, offer) === null)
     .toSorted((a, b) => Math.abs(a - wanted) - Math.abs(b - wanted));
   return nearest ?? null;
-}
-
-const memoryGbOf = (node: MarketNode) => gigabytes(node.gpu_memory_mib, BYTES_PER_MIB);
-const ramGbOf = (node: MarketNode) => gigabytes(node.memory_kib, BYTES_PER_KIB);
-const diskGbOf = (node: MarketNode) => gigabytes(node.disk_free_kib, BYTES_PER_KIB);
-
-/** Rounded down, so that a node has at least what is said of it. */
-function gigabytes(amount: number | null, unitBytes: number): number | null {
-  return amount === null ? null : Math.floor((amount * unitBytes * 100) / BYTES_PER_GB) / 100;
 }
 
 /** Of equally common ones the first by name. */

@@ -1,0 +1,104 @@
+/** Queries of the machine_requests table. */
+import type { Updateable } from 'kysely';
+import type { Db, MachineRequest, MachineRequestsTable } from '../db/tables.ts';
+import { type MachineRequestState, sourcesOf } from './machine-request.state.ts';
+
+/** Stores a new one. */
+export async function insertMachineRequest(db: Db, row: MachineRequest): Promise<void> {
+  await db.insertInto('machine_requests').values(row).execute();
+}
+
+/** By id, of whatever account. */
+export function findMachineRequest(db: Db, id: string): Promise<MachineRequest | undefined> {
+  return db.selectFrom('machine_requests').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** In every state, oldest first. */
+export function listMachineRequests(db: Db, accountId: string): Promise<MachineRequest[]> {
+  return db
+    .selectFrom('machine_requests')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
+/** How many of an account are still open. */
+export async function countPending(db: Db, accountId: string): Promise<number> {
+  const row = await db
+    .selectFrom('machine_requests')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('account_id', '=', accountId)
+    .where('state', '=', 'pending')
+    .executeTakeFirstOrThrow();
+  return row.n;
+}
+
+/** Makes a move of the state table; false when the request is in no state to make it from. */
+export async function moveMachineRequest(
+  db: Db,
+  id: string,
+  to: MachineRequestState,
+  change: Omit<Updateable<MachineRequestsTable>, 'state'>,
+): Promise<boolean> {
+  const done = await db
+    .updateTable('machine_requests')
+    .set({ ...change, state: to })
+    .where('id', '=', id)
+    .where('state', 'in', sourcesOf(to))
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Removes an account's closed ones but for the `kept` that were changed last. */
+export async function dropOldClosed(db: Db, accountId: string, kept: number): Promise<void> {
+  const latest = db
+    .selectFrom('machine_requests')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .where('state', '<>', 'pending')
+    .orderBy('updated_at', 'desc')
+    .orderBy('id')
+    .limit(kept);
+  await db
+    .deleteFrom('machine_requests')
+    .where('account_id', '=', accountId)
+    .where('state', '<>', 'pending')
+    .where('id', 'not in', latest)
+    .execute();
+}
+
+/** Closes what is open of an account that ends, and clears what its people wrote. */
+export async function clearMachineRequestsOf(
+  db: Db,
+  accountId: string,
+  nowMs: number,
+): Promise<void> {
+  await db
+    .updateTable('machine_requests')
+    .set({ state: 'cancelled', updated_at: nowMs })
+    .where('account_id', '=', accountId)
+    .where('state', 'in', sourcesOf('cancelled'))
+    .execute();
+  await db
+    .updateTable('machine_requests')
+    .set({ notes: null, notify: 0 })
+    .where('account_id', '=', accountId)
+    .execute();
+}
+
+/** Pairs of node and request of an account, oldest first. */
+export function listFulfilled(
+  db: Db,
+  accountId: string,
+): Promise<{ id: string; fulfilled_executor_id: string | null }[]> {
+  return db
+    .selectFrom('machine_requests')
+    .select(['id', 'fulfilled_executor_id'])
+    .where('account_id', '=', accountId)
+    .where('state', '=', 'fulfilled')
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
