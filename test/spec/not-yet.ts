@@ -68,6 +68,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /keys/{id}',
   'GET /machines',
   'GET /machines/capacity',
+  'GET /pods/history',
   'GET /pods/{id}/terminal',
   'GET /templates/{id}',
   'PATCH /keys/{id}',

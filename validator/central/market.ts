@@ -14,6 +14,8 @@ import { createPods } from './pods/pod.service.ts';
 import { createPodClearance } from './pods/pod-clearance.ts';
 import { registerPodEditRoutes } from './pods/pod-edit.routes.ts';
 import { createPodEdits } from './pods/pod-edit.service.ts';
+import { registerPodHistoryRoutes } from './pods/pod-history.routes.ts';
+import { createPodHistory } from './pods/pod-history.service.ts';
 import { createPodSyncJob } from './pods/pod-sync.job.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
@@ -72,6 +74,7 @@ export function createMarket(deps: CentralDeps) {
       registerRentBySpec(api, { clock, random, idempotency, wake });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
+      registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSharedConfig(api);

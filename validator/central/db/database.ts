@@ -9,6 +9,7 @@ import { dockerCredentials } from './migrations/0004-docker-credentials.ts';
 import { processes } from './migrations/0005-processes.ts';
 import { accountsWhole } from './migrations/0006-accounts.ts';
 import { marketFigures } from './migrations/0007-market-figures.ts';
+import { podStory } from './migrations/0009-pod-story.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -22,6 +23,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   processes,
   accountsWhole,
   marketFigures,
+  podStory,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */
