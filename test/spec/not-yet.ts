@@ -8,11 +8,7 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
     'POST /bookmark: missing',
     'POST /machine-requests: missing',
   ],
-  pods: [
-    'GET /pods/{pod_id}/gpu-utilization: missing',
-    'POST /pods/{id}/chat-channel: missing',
-    'POST /pods/{pod_id}/feedback: missing',
-  ],
+  pods: ['GET /pods/{pod_id}/gpu-utilization: missing'],
   'money and portal': [
     'GET /balance/alpha/subnets: missing',
     'GET /balance/convert/alpha: missing',
@@ -52,7 +48,6 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
 /** Codes of the error table that no request can reach yet. */
 export const CODES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
   market: ['node_rent_in_progress'],
-  pods: ['POD_NOT_FOUND'],
   'backups and volumes': ['BACKUP_STORAGE_BUSY', 'volume_not_found'],
 };
 

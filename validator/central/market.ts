@@ -8,6 +8,7 @@ import { registerExecutorRoutes } from './executors/executor.routes.ts';
 import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
+import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { createNotebookTokens } from './pods/notebook-token.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
@@ -28,6 +29,9 @@ import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
 import { registerStreams } from './streams/streams.ts';
+import { createLocalChannels } from './support-channels/local-channels.ts';
+import { registerSupportChannelRoutes } from './support-channels/support-channel.routes.ts';
+import { createPodChannels } from './support-channels/support-channel.service.ts';
 import { createTemplates } from './templates/template.service.ts';
 import { registerValidatorRoutes } from './validators/validator.routes.ts';
 import { createValidators } from './validators/validator.service.ts';
@@ -39,6 +43,7 @@ const SWEEP_INTERVAL_MS = 600_000;
 export function createMarket(deps: CentralDeps) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
+  const baseUrl = deps.options.channelUrl ?? null;
   const loginOf = createDockerLogins(deps.ports);
   const shared = isPostgres(db);
   const processes = createProcesses({ db, clock, log, bootId: random.uuid(), shared });
@@ -55,6 +60,9 @@ export function createMarket(deps: CentralDeps) {
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({ db, clock, random, wake, notebookToken });
   const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
+  const { objects = null } = deps.ports;
+  const knowsArrivals = objects !== null && 'folder' in objects;
+  const channels = deps.ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
@@ -75,6 +83,8 @@ export function createMarket(deps: CentralDeps) {
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
+      registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
+      registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSharedConfig(api);
