@@ -1,4 +1,6 @@
 /** A renter and a verified node of two GPUs, and what tests of pods do with them. */
+import type { PodChange, PodView } from '#shared/agent-api/pod.ts';
+import type { FakeHost } from './fake-agents.ts';
 import { createTestMarket, type TestMarketOverrides } from './market-fixture.ts';
 
 export type PodScene = Awaited<ReturnType<typeof createPodScene>>;
@@ -39,6 +41,15 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
     /** The pod's row, or what is said in its place. */
     pod: async (id: string) => (await call('GET', `/pods/${id}`)).body,
     events: async (id: string) => (await call('GET', `/pods/${id}/events`)).body,
+    post: (id: string, action: string, body?: object) =>
+      call('POST', `/pods/${id}/${action}`, body),
+    /** A template of the renter's. */
+    async template(body: object = {}) {
+      const sent = { name: 'own', docker_image: 'own/image', ...body };
+      const made = await call('POST', '/templates', sent);
+      if (made.status !== 200) throw new Error(JSON.stringify(made.body));
+      return made.body;
+    },
     remove: (id: string) => call('DELETE', `/pods/${id}`),
     /** Lets `ms` go by and does what is then due. */
     async later(ms = 1_000): Promise<void> {
@@ -53,4 +64,19 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
     held: async () => (await call('GET', '/users/me')).body.held,
     close: market.close,
   };
+}
+
+/** The container that a change is to replace. */
+const OLD = 'a'.repeat(64);
+
+/** What a host says of a change to the newest generation that it was sent of a pod. */
+export function changing(
+  host: FakeHost,
+  podId: string,
+  stage: PodChange['stage'],
+  cause: Partial<PodChange> = {},
+): Partial<PodView> {
+  const generation = host.specs.get(podId)?.generation ?? 0;
+  const change = { generation, stage, reason: null, message: '', ...cause };
+  return { generation, observed_generation: generation - 1, container_id: OLD, change };
 }
