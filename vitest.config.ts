@@ -3,7 +3,9 @@ import { defineConfig } from 'vitest/config';
 
 /** Tests of the central API that have a database: they run a second time, on PostgreSQL. */
 const databaseTests = globSync('{validator,test}/**/*.test.ts').filter((path) =>
-  /(?:central-fixture|market-fixture|central-database)\.ts'/.test(readFileSync(path, 'utf8')),
+  /(?:central-fixture|market-fixture|pod-scene|central-database)\.ts'/.test(
+    readFileSync(path, 'utf8'),
+  ),
 );
 
 export default defineConfig({

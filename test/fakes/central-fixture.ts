@@ -8,7 +8,9 @@ import { createTestDatabase } from './central-database.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 
 /** What lies outside the central API, where a test has it; a database of its own when absent. */
-type Outside = Partial<Pick<CentralPorts, 'agents' | 'log' | 'mailer' | 'objects' | 'chat' | 'db'>>;
+type Outside = Partial<
+  Pick<CentralPorts, 'agents' | 'log' | 'mailer' | 'objects' | 'chat' | 'channels' | 'db'>
+>;
 
 export type TestCentralOverrides = Partial<CentralOptions> & Outside & { clock?: ManualClock };
 
@@ -47,7 +49,7 @@ export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
 /** Close it with `close()`, which ends the database too. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
-  const { agents = noAgents, log, mailer, objects, chat, ...rest } = overrides;
+  const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = rest;
   const ports: CentralPorts = {
     db,
@@ -57,6 +59,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     secret: new Uint8Array(32).fill(7),
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
+    channels: channels ?? null,
   };
   const central = await createCentral(ports, {
     validators: [],

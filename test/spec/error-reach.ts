@@ -108,6 +108,8 @@ export const REACH: Readonly<Record<string, Reach>> = {
   forbidden: ({ market, account }) =>
     market.call('POST', '/keys', { headers: account.key, body: { name: 'more' } }),
   pod_not_found: get(`/pods/${NOWHERE}`),
+  POD_NOT_FOUND: ({ market, account }) =>
+    market.call('POST', `/pods/${NOWHERE}/chat-channel`, { headers: account.key, body: {} }),
   node_not_found: get(`/executors/${NOWHERE}/hardware-utilization`),
   template_not_found: get(`/templates/${NOWHERE}`),
   not_found: get('/nothing'),

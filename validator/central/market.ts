@@ -11,6 +11,7 @@ import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
 import { createMarketView } from './executors/market-view.ts';
+import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { notesOf } from './node-notes.ts';
@@ -20,6 +21,8 @@ import { createPods } from './pods/pod.service.ts';
 import { createPodClearance } from './pods/pod-clearance.ts';
 import { registerPodEditRoutes } from './pods/pod-edit.routes.ts';
 import { createPodEdits } from './pods/pod-edit.service.ts';
+import { registerPodHistoryRoutes } from './pods/pod-history.routes.ts';
+import { createPodHistory } from './pods/pod-history.service.ts';
 import { createPodSyncJob } from './pods/pod-sync.job.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
@@ -32,6 +35,9 @@ import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
 import { registerStreams } from './streams/streams.ts';
+import { createLocalChannels } from './support-channels/local-channels.ts';
+import { registerSupportChannelRoutes } from './support-channels/support-channel.routes.ts';
+import { createPodChannels } from './support-channels/support-channel.service.ts';
 import { createTemplates } from './templates/template.service.ts';
 import { registerValidatorRoutes } from './validators/validator.routes.ts';
 import { createValidators } from './validators/validator.service.ts';
@@ -43,6 +49,7 @@ const SWEEP_INTERVAL_MS = 600_000;
 export function createMarket(deps: CentralDeps) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
+  const baseUrl = deps.options.channelUrl ?? null;
   const loginOf = createDockerLogins(deps.ports);
   const shared = isPostgres(db);
   const processes = createProcesses({ db, clock, log, bootId: random.uuid(), shared });
@@ -60,6 +67,9 @@ export function createMarket(deps: CentralDeps) {
   const pods = createPods({ db, clock, random, wake, notebookToken, notesOf });
   const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
   const view = createMarketView({ db });
+  const { objects = null } = deps.ports;
+  const knowsArrivals = objects !== null && 'folder' in objects;
+  const channels = deps.ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
@@ -83,6 +93,9 @@ export function createMarket(deps: CentralDeps) {
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
+      registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
+      registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
+      registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSharedConfig(api);

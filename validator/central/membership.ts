@@ -17,6 +17,7 @@ import { registerChatRoutes } from './chat/chat.routes.ts';
 import { createChatLinks } from './chat/chat.service.ts';
 import type { Db } from './db/tables.ts';
 import { forgetDockerCredentials } from './docker-credentials/docker-credential.service.ts';
+import { forgetFeedback } from './feedback/feedback.service.ts';
 import { forgetMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
@@ -25,6 +26,7 @@ import { registerObjectRoutes, registerUploadRoute } from './objects/object.rout
 import { createObjects } from './objects/object.service.ts';
 import type { CentralDeps } from './ports.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
+import { forgetChannels } from './support-channels/support-channel.service.ts';
 import { forgetTemplates } from './templates/template.service.ts';
 
 /** How often what ran out is removed: mails, tokens, uploads. */
@@ -61,6 +63,8 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         forgetSshKeys,
         forgetDockerCredentials,
         forgetBookmarks,
+        forgetFeedback,
+        forgetChannels,
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetMachineRequests(tx, accountId, clock.now()),
       ];

@@ -71,6 +71,32 @@ export type ChatPlatform = {
   identify(proof: { code: string; verifier: string }): Promise<ChatUser>;
 };
 
+/** A pod's support channel; `name` is the same whenever it is asked for. */
+export type ChannelWish = {
+  podId: string;
+  accountId: string;
+  name: string;
+  /** The renter on the chat platform, who is to be let in. */
+  chatUserId: string;
+  topic: string | null;
+  message: string | null;
+};
+export type SupportChannel = {
+  id: string;
+  name: string;
+  /** Where people open it; null where nothing shows it. */
+  url: string | null;
+  /** It was not there before. */
+  created: boolean;
+  createdAtMs: number;
+};
+
+/** Where renters talk with support. */
+export type SupportChannels = {
+  /** Opens the pod's channel, or returns the one that is there, as it was opened; also when asked twice at once. */
+  open(wish: ChannelWish): Promise<SupportChannel>;
+};
+
 export type CentralPorts = {
   db: Database;
   clock: Clock;
@@ -85,6 +111,8 @@ export type CentralPorts = {
   objects?: ObjectStore | null;
   /** The chat platform that accounts can be linked to; null or absent: none. */
   chat?: ChatPlatform | null;
+  /** Support channels; null or absent: they are kept in the database alone. */
+  channels?: SupportChannels | null;
   /** Words to other processes on the same database; absent where there are none. */
   signals?: Signals | null;
 };
@@ -108,6 +136,8 @@ export type CentralOptions = {
   apiKeysRetrievable?: boolean;
   /** Where people verify addresses and reset passwords; without it mails hold the bare token. */
   consoleUrl?: string | null;
+  /** Below which the support channels that the database keeps are shown; null or absent: nowhere. */
+  channelUrl?: string | null;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
   publicOrigin?: string | null;
 };

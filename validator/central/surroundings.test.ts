@@ -15,6 +15,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       trustedProxies: [],
       apiKeysRetrievable: true,
       consoleUrl: null,
+      channelUrl: null,
       publicOrigin: null,
     },
   });
@@ -28,6 +29,7 @@ it('reads what is set', () => {
     CENTRAL_API_KEYS_RETRIEVABLE: 'false',
     CENTRAL_PUBLIC_ORIGIN: 'https://api.example/',
     CENTRAL_CONSOLE_URL: 'https://console.example',
+    CENTRAL_CHAT_CHANNEL_URL: 'https://chat.example/c',
   });
   expect(ports.mailer).not.toBeNull();
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
@@ -35,6 +37,7 @@ it('reads what is set', () => {
     trustedProxies: ['10.0.0.0/8', '2001:db8::/32', '127.0.0.1'],
     apiKeysRetrievable: false,
     consoleUrl: 'https://console.example',
+    channelUrl: 'https://chat.example/c',
     publicOrigin: 'https://api.example',
   });
 });

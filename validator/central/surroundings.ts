@@ -48,6 +48,8 @@ export const SURROUNDINGS = {
   /** The console's page that people come back to. */
   CENTRAL_CHAT_REDIRECT_URL: HttpUrl.optional(),
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
+  /** Below which support shows the channels of pods, each by its name. */
+  CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
 };
 
 const Schema = z.object(SURROUNDINGS);
@@ -57,7 +59,7 @@ export type Surroundings = {
   ports: Pick<CentralPorts, 'mailer' | 'objects' | 'chat'>;
   options: Pick<
     CentralOptions,
-    'trustedProxies' | 'apiKeysRetrievable' | 'consoleUrl' | 'publicOrigin'
+    'trustedProxies' | 'apiKeysRetrievable' | 'consoleUrl' | 'publicOrigin' | 'channelUrl'
   >;
 };
 
@@ -84,6 +86,7 @@ export function openSurroundings(
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
       apiKeysRetrievable: config.CENTRAL_API_KEYS_RETRIEVABLE,
       consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
+      channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
       publicOrigin:
         config.CENTRAL_PUBLIC_ORIGIN === undefined
           ? null

@@ -278,6 +278,8 @@ export type PodsTable = Stamped & {
   docker_credential_id: string | null;
   is_favorite: Flag;
   removal_at: number | null;
+  /** When the next warning of that removal is due; null: none is left (pods/removal-warnings.ts). */
+  removal_warning_at: number | null;
   termination_hours: number | null;
   /** Kept for the renter; nothing is metered yet. */
   max_spend_uusd: number | null;
@@ -317,6 +319,35 @@ export type EventsTable = {
   reason: string | null;
   /** `{pod_name, node, error?}` and more. */
   payload_json: string;
+};
+
+/** What renters say of their pods, ended ones included. */
+export type FeedbackTable = {
+  id: string;
+  account_id: string;
+  pod_id: string;
+  /** 1 to 5. */
+  rating: number;
+  category: string | null;
+  comment: string | null;
+  contact_ok: Flag;
+  /** Keys of uploads with the purpose feedback. */
+  attachment_keys_json: string;
+  created_at: number;
+};
+
+/** One row per pod whose renter asked for support. */
+export type SupportChannelsTable = {
+  pod_id: string;
+  id: string;
+  account_id: string;
+  /** The renter on the chat platform, who is let in; null once the account is gone. */
+  chat_user_id: string | null;
+  name: string;
+  topic: string | null;
+  /** What the renter began with. */
+  message: string | null;
+  created_at: number;
 };
 
 /** One claim per (account, route, key); see rentals/idempotency.ts. */
@@ -392,6 +423,8 @@ export type Tables = {
   gpu_slots: GpuSlotsTable;
   pods: PodsTable;
   events: EventsTable;
+  feedback: FeedbackTable;
+  support_channels: SupportChannelsTable;
   idempotency: IdempotencyTable;
   signup_credits: SignupCreditsTable;
   account_tokens: AccountTokensTable;
@@ -418,6 +451,8 @@ export type Executor = Selectable<ExecutorsTable>;
 export type NewExecutor = Insertable<ExecutorsTable>;
 export type GpuSlot = Selectable<GpuSlotsTable>;
 export type Pod = Selectable<PodsTable>;
+export type Feedback = Selectable<FeedbackTable>;
+export type SupportChannelRow = Selectable<SupportChannelsTable>;
 export type EventRow = Selectable<EventsTable>;
 export type MailRow = Selectable<MailsTable>;
 export type Upload = Selectable<UploadsTable>;

@@ -75,6 +75,22 @@ export async function listPodEvents(
   return (await listEventsOfPod(db, podId, filter)).map(toAccountEvent);
 }
 
+/** The newest event of a pod. */
+export async function lastPodEvent(db: Db, podId: string): Promise<AccountEvent | null> {
+  const [newest] = await listEventsOfPod(db, podId, { limit: 1 });
+  return newest === undefined ? null : toAccountEvent(newest);
+}
+
+/** The id of the request that last made a pod's event of this kind; null where none did. */
+export async function lastRequestId(
+  db: Db,
+  podId: string,
+  subEventType: SubEventType,
+): Promise<string | null> {
+  const [newest] = await listEventsOfPod(db, podId, { limit: 1, subEventType });
+  return newest?.request_id ?? null;
+}
+
 function filterOf({ limit, since, pod_id, api_key_id }: EventsQuery) {
   return { limit, sinceMs: since, podId: pod_id, apiKeyId: api_key_id };
 }

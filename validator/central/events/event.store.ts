@@ -9,6 +9,7 @@ export type EventFilter = {
   sinceMs?: number | undefined;
   podId?: string | undefined;
   apiKeyId?: string | undefined;
+  subEventType?: string | undefined;
 };
 
 /** Appends an event. */
@@ -49,10 +50,14 @@ function withKeyName(db: Db) {
 
 type Query = ReturnType<typeof withKeyName>;
 
-function filtered(query: Query, { limit, sinceMs, podId, apiKeyId }: EventFilter): Query {
+function filtered(query: Query, filter: EventFilter): Query {
+  const { limit, sinceMs, podId, apiKeyId, subEventType } = filter;
   let narrowed = query.limit(limit);
   if (sinceMs !== undefined) narrowed = narrowed.where('events.created_at', '>=', sinceMs);
   if (podId !== undefined) narrowed = narrowed.where('events.pod_id', '=', podId);
   if (apiKeyId !== undefined) narrowed = narrowed.where('events.actor_api_key_id', '=', apiKeyId);
+  if (subEventType !== undefined) {
+    narrowed = narrowed.where('events.sub_event_type', '=', subEventType);
+  }
   return narrowed;
 }

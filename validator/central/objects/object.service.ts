@@ -4,15 +4,17 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError, refusedField } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Database, Upload } from '../db/tables.ts';
+import type { Database, Db, Upload } from '../db/tables.ts';
 import type { ObjectStore, RemoteObjects } from '../ports.ts';
 import { type FileInput, type PresignedUpload, UPLOAD_TYPES } from './object.schemas.ts';
 import {
+  countUploads,
   deleteUpload,
   findUpload,
   insertUpload,
   listLeftoverUploads,
   markStored,
+  type UploadQuery,
   uploadedBy,
 } from './object.store.ts';
 import { createObjectAddresses } from './object-address.ts';
@@ -161,6 +163,14 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       }
     },
   };
+}
+
+/** Whether all of these are uploads of the account for this purpose; `arrived`: and have arrived. */
+export async function hasUploads(
+  tx: Db,
+  { keys, ...wish }: UploadQuery & { keys: readonly string[] },
+): Promise<boolean> {
+  return keys.length === 0 || (await countUploads(tx, keys, wish)) === keys.length;
 }
 
 /** What may stand at the end of a key: enough to tell a download's name. */

@@ -25,6 +25,25 @@ export async function uploadedBy(db: Db, accountId: string) {
   return { bytes: Number(row.bytes), count: Number(row.count) };
 }
 
+export type UploadQuery = { accountId: string; purpose: Upload['purpose']; arrived: boolean };
+
+/** How many of these keys, each named once, are uploads as described. */
+export async function countUploads(
+  db: Db,
+  keys: readonly string[],
+  { accountId, purpose, arrived }: UploadQuery,
+): Promise<number> {
+  const row = await db
+    .selectFrom('uploads')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('object_key', 'in', keys)
+    .where('account_id', '=', accountId)
+    .where('purpose', '=', purpose)
+    .$if(arrived, (query) => query.where('stored_at', 'is not', null))
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
 /** Notes that an object arrived. */
 export async function markStored(db: Db, key: string, nowMs: number): Promise<void> {
   await db

@@ -16,12 +16,18 @@ export async function requireOwnPod(
 ): Promise<Pod> {
   if (db.isTransaction) await lockRow(db, 'pods', id);
   const pod = await requireAnyOwnPod(db, accountId, id);
-  const goneAt = pod.ended_at ?? failureShownUntil(pod);
-  if (goneAt === null || goneAt > nowMs) return pod;
+  const goneAt = goneAtOf(pod, nowMs);
+  if (goneAt === null) return pod;
   throw podNotFound(`Pod ${id} was deleted`, {
     deleted_at: naiveUtc(goneAt),
     reason_code: pod.reason_code,
   });
+}
+
+/** When the pod ended, or its failure was shown long enough; null while there still is a pod to see. */
+export function goneAtOf(pod: Pod, nowMs: number): number | null {
+  const goneAt = pod.ended_at ?? failureShownUntil(pod);
+  return goneAt === null || goneAt > nowMs ? null : goneAt;
 }
 
 function failureShownUntil(pod: Pod): number | null {

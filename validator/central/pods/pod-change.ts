@@ -22,8 +22,8 @@ import {
 } from '../templates/template.service.ts';
 import { statusOf } from './pod.row.ts';
 import type { PodTemplate } from './pod.schemas.ts';
-import { sourcesOf, wirePhase } from './pod.state.ts';
-import { changePod } from './pod.store.ts';
+import { POD_STATES, wirePhase } from './pod.state.ts';
+import { movePod } from './pod.store.ts';
 import { podKeysOf } from './pod-keys.ts';
 import { changedSpecFor } from './pod-spec.ts';
 
@@ -96,15 +96,14 @@ export async function beginRestart(
 ): Promise<Pod> {
   const { actor, kind, template } = request;
   const change = {
-    state: 'rebooting',
     phase: wirePhase('rebooting') ?? '',
     updated_at: deps.clock.now(),
     ...(template === null
       ? { reboots_requested: pod.reboots_requested + 1 }
       : changeTo(pod, template, kind)),
   };
-  const states = sourcesOf('rebooting').filter((state) => state !== 'unknown');
-  if (!(await changePod(tx, pod.id, states, change))) {
+  const states = POD_STATES.filter((state) => state !== 'unknown');
+  if (!(await movePod(tx, pod.id, 'rebooting', change, states))) {
     const what = kind === 'reboot' ? 'rebooted' : 'changed';
     throw new ApiError('pod_state_conflict', `A pod that is ${statusOf(pod)} cannot be ${what}`);
   }
@@ -123,7 +122,7 @@ export async function beginRestart(
       ...(template === null ? {} : { detail: kind, template_id: template.id }),
     },
   });
-  return { ...pod, ...change };
+  return { ...pod, ...change, state: 'rebooting' };
 }
 
 function changeTo(pod: Pod, template: Template, kind: ChangeKind) {
@@ -172,8 +171,8 @@ export function changeEndPatch(pod: Pod, end: ChangeEnd) {
 
 /** The same where the node has never taken the generation. */
 export function refusalPatch(previous: Previous) {
-  const { generation, state, spec_json } = previous;
-  return { ...contentOf(previous), generation, state, spec_json };
+  const { generation, spec_json } = previous;
+  return { ...contentOf(previous), generation, spec_json };
 }
 
 function contentOf({ template_id, template_json, docker_credential_id }: Previous) {

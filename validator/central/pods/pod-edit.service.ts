@@ -20,7 +20,9 @@ import { POD_STATES, REMOVAL_STATES } from './pod.state.ts';
 import { changePod } from './pod.store.ts';
 import { requireOwnPod } from './pod-access.ts';
 import { beginRestart, templateOf } from './pod-change.ts';
+import { recordSchedule } from './pod-removal.ts';
 import { removalAfter } from './removal-time.ts';
+import { removalChange } from './removal-warnings.ts';
 
 export type PodEdits = ReturnType<typeof createPodEdits>;
 
@@ -66,6 +68,8 @@ export function createPodEdits(deps: {
         if (!(await changePod(tx, id, states, change))) {
           throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
         }
+        const { removal_at: removalAt = pod.removal_at } = change;
+        await recordSchedule(tx, deps, pod, { actor: caller.actor, removalAt });
         return rowOf(tx, { ...pod, ...change });
       }),
 
@@ -103,7 +107,10 @@ function patchOf(pod: Pod, request: PodUpdateRequest, nowMs: number) {
     ...(idle_shutdown_minutes === undefined ? {} : { idle_shutdown_minutes }),
     ...(termination_hours === undefined
       ? {}
-      : { termination_hours, removal_at: removalAtOf(pod, termination_hours, nowMs) }),
+      : {
+          termination_hours,
+          ...removalChange(pod, removalAtOf(pod, termination_hours, nowMs)),
+        }),
   };
 }
 

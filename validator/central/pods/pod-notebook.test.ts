@@ -1,45 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { NotebookView } from '#shared/agent-api/notebook.ts';
 import { ApiError } from '#shared/errors.ts';
-import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
-import type { FakeHost } from '../../../test/fakes/fake-agents.ts';
-import {
-  type AddedNode,
-  createTestMarket,
-  type TestMarket,
-} from '../../../test/fakes/market-fixture.ts';
+import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
 
-let market: TestMarket;
-let node: AddedNode;
-let account: TestAccount;
-let host: FakeHost;
-
+let scene: PodScene;
+let market: PodScene['market'];
+let account: PodScene['account'];
+let host: PodScene['host'];
 beforeEach(async () => {
-  market = await createTestMarket();
-  node = await market.verifiedNode({ gpus: 2, minimum: 1 });
-  account = await market.renter();
-  host = market.agents.host(node.id);
+  scene = await createPodScene();
+  ({ market, account, host } = scene);
 });
-afterEach(() => market.close());
-
-async function rentOne(body: Record<string, unknown> = {}): Promise<string> {
-  const { id } = (await market.rent(account, node.id, { gpu_count: 1, ...body })).body;
-  await market.sync();
-  return id;
-}
-
-async function pod(id: string) {
-  return (await market.call('GET', `/pods/${id}`, { headers: account.key })).body;
-}
+afterEach(() => scene.close());
 
 function install(id: string, jupyter_internal_port: number, headers = account.key) {
   const body = { jupyter_internal_port };
   return market.call('POST', `/pods/${id}/install-jupyter`, { headers, body });
-}
-
-async function later(ms = 1_000): Promise<void> {
-  await market.clock.advance(ms);
-  await market.sync();
 }
 
 /** The node tells of its notebook server. */
@@ -47,22 +23,25 @@ async function tells(id: string, change: Partial<NotebookView>): Promise<void> {
   const notebook = host.pods.get(id)?.notebook;
   if (notebook === null || notebook === undefined) throw new Error('the node was not asked');
   host.change(id, { notebook: { ...notebook, ...change } });
-  await later();
+  await scene.later();
 }
 
 const asked = () => host.calls.filter((call) => call.startsWith('notebook'));
 
 describe('install-jupyter', () => {
   it('ends in an address that opens with its token', async () => {
-    const id = await rentOne();
+    const id = await scene.running();
     const { status, body } = await install(id, 8000);
     expect(status).toBe(200);
     expect(body).toMatchObject({ jupyter_installation_status: null, jupyter_url: null });
-    await later();
+    await scene.later();
     expect(asked()).toEqual([`notebook ${id} 8000 1`]);
-    expect(await pod(id)).toMatchObject({ jupyter_installation_status: null, jupyter_url: null });
+    expect(await scene.pod(id)).toMatchObject({
+      jupyter_installation_status: null,
+      jupyter_url: null,
+    });
     await tells(id, { status: 'running', path: '/lab' });
-    const done = await pod(id);
+    const done = await scene.pod(id);
     expect(done).toMatchObject({ jupyter_installation_status: 'SUCCESS', jupyter_error: null });
     const external = done.ports_mapping['8000'];
     expect(done.jupyter_url).toMatch(
@@ -70,51 +49,51 @@ describe('install-jupyter', () => {
     );
     expect(done.jupyter_url).toContain(host.notebookTokens.get(id));
     await tells(id, { status: 'restarting' });
-    expect((await pod(id)).jupyter_url).toBe(done.jupyter_url);
+    expect((await scene.pod(id)).jupyter_url).toBe(done.jupyter_url);
   });
 
   it('that is repeated asks the node once; after a failure it asks anew, with another token', async () => {
-    const id = await rentOne();
+    const id = await scene.running();
     await install(id, 8000);
     await install(id, 8000);
-    await later();
+    await scene.later();
     expect(asked()).toHaveLength(1);
     const first = host.notebookTokens.get(id);
     await tells(id, { status: 'failed', reason: 'NotebookNoPython', message: 'no Python' });
-    expect(await pod(id)).toMatchObject({
+    expect(await scene.pod(id)).toMatchObject({
       jupyter_installation_status: 'FAILED',
       jupyter_error: 'NotebookNoPython: no Python',
       jupyter_url: null,
       status: 'RUNNING',
     });
     expect((await install(id, 8000)).body.jupyter_installation_status).toBeNull();
-    await later();
+    await scene.later();
     expect(asked()).toEqual([`notebook ${id} 8000 1`, `notebook ${id} 8000 2`]);
     expect(host.notebookTokens.get(id)).not.toBe(first);
   });
 
   it('reaches a node whose answer was lost, and one that has lost the pod', async () => {
-    const id = await rentOne();
+    const id = await scene.running();
     host.up = false;
     await install(id, 8000);
-    await later();
+    await scene.later();
     host.up = true;
-    await later(60_000);
+    await scene.later(60_000);
     expect(asked()).toEqual([`notebook ${id} 8000 1`]);
     await tells(id, { status: 'running', path: '/lab' });
     host.pods.delete(id);
-    await later(60_000);
-    await later(60_000);
+    await scene.later(60_000);
+    await scene.later(60_000);
     expect(asked()).toHaveLength(2);
-    expect((await pod(id)).jupyter_installation_status).toBeNull();
+    expect((await scene.pod(id)).jupyter_installation_status).toBeNull();
   });
 
   it('says what the node refused', async () => {
-    const id = await rentOne();
+    const id = await scene.running();
     host.notebookRefusal = new ApiError('bad_request', 'that port is not open');
     await install(id, 8000);
-    await later();
-    expect(await pod(id)).toMatchObject({
+    await scene.later();
+    expect(await scene.pod(id)).toMatchObject({
       jupyter_installation_status: 'FAILED',
       jupyter_error: 'that port is not open',
       status: 'RUNNING',
@@ -127,17 +106,17 @@ describe('install-jupyter', () => {
     [0, 422],
     [70_000, 422],
   ])('of port %i is %i', async (port, status) => {
-    const id = await rentOne();
+    const id = await scene.running();
     const { body, ...answer } = await install(id, port);
     expect(answer.status).toBe(status);
     expect(body.error.code).toBe(status === 400 ? 'bad_request' : 'validation_error');
-    await later();
+    await scene.later();
     expect(asked()).toEqual([]);
   });
 
   it('wants a running pod of the caller', async () => {
     host.arrives = 'pulling';
-    const id = await rentOne();
+    const id = await scene.running();
     const early = await install(id, 8000);
     expect(early.status).toBe(400);
     expect(early.body.error.code).toBe('pod_state_conflict');
@@ -150,16 +129,16 @@ describe('install-jupyter', () => {
 describe('enable_jupyter', () => {
   it('gives the pod a port for it, and asks once it runs', async () => {
     host.arrives = 'pulling';
-    const id = await rentOne({ enable_jupyter: true });
-    expect(await pod(id)).toMatchObject({ enable_jupyter: true, jupyter_url: null });
+    const id = await scene.running({ enable_jupyter: true });
+    expect(await scene.pod(id)).toMatchObject({ enable_jupyter: true, jupyter_url: null });
     expect(host.specs.get(id)?.internal_ports).toContain(8888);
-    await later();
+    await scene.later();
     expect(asked()).toEqual([]);
     host.change(id, { phase: 'running' });
-    await later();
-    await later();
+    await scene.later();
+    await scene.later();
     expect(asked()).toEqual([`notebook ${id} 8888 1`]);
     await tells(id, { status: 'running', path: '/tree' });
-    expect((await pod(id)).jupyter_url).toContain('/tree?token=');
+    expect((await scene.pod(id)).jupyter_url).toContain('/tree?token=');
   });
 });

@@ -1,33 +1,35 @@
-/** How a removal begins, whoever wants it; the sync finishes it on the node. */
-import type { Clock } from '#shared/clock.ts';
+/** How a removal is scheduled and begins, whoever wants it; the sync finishes it on the node. */
+import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
-import { sourcesOf, wirePhase } from './pod.state.ts';
-import { changePod } from './pod.store.ts';
+import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
+import { changePod, movePod } from './pod.store.ts';
+import { removalChange } from './removal-warnings.ts';
+
+type Deps = { clock: Clock; random: Random };
 
 export type RemovalReason = 'user_initiated' | 'scheduled_termination';
 
 /** The row as it is now. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
 export async function beginRemoval(
   tx: Db,
-  deps: { clock: Clock; random: Random },
+  deps: Deps,
   pod: Pod,
   { actor, reason }: { actor: Actor; reason: RemovalReason },
 ): Promise<Pod> {
   const nowMs = deps.clock.now();
   const change = {
-    state: 'deleting',
     phase: wirePhase('deleting') ?? '',
     reason_code: reason,
     hold_uusd: 0,
     delete_requested_at: nowMs,
     updated_at: nowMs,
   };
-  if (!(await changePod(tx, pod.id, sourcesOf('deleting'), change))) {
+  if (!(await movePod(tx, pod.id, 'deleting', change))) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
   await recordEvent(tx, deps, {
@@ -41,5 +43,47 @@ export async function beginRemoval(
     reason,
     payload: { pod_name: pod.pod_name, node: pod.executor_id },
   });
+  return { ...pod, ...change, state: 'deleting' };
+}
+
+/** Schedules the removal for `removalAt`, or for never. Throws `pod_state_conflict` for a pod that is going already. */
+export async function scheduleRemoval(
+  tx: Db,
+  deps: Deps,
+  pod: Pod,
+  { actor, removalAt }: { actor: Actor; removalAt: number | null },
+): Promise<Pod> {
+  const change = { ...removalChange(pod, removalAt), updated_at: deps.clock.now() };
+  const states = POD_STATES.filter((state) => !REMOVAL_STATES.includes(state));
+  if (!(await changePod(tx, pod.id, states, change))) {
+    throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
+  }
+  await recordSchedule(tx, deps, pod, { actor, removalAt });
   return { ...pod, ...change };
+}
+
+/** Tells who set the time at which the pod is to end; nothing where that is what it was. */
+export async function recordSchedule(
+  tx: Db,
+  deps: Deps,
+  pod: Pod,
+  { actor, removalAt }: { actor: Actor; removalAt: number | null },
+): Promise<void> {
+  if (removalAt === pod.removal_at) return;
+  await recordEvent(tx, deps, {
+    accountId: pod.account_id,
+    podId: pod.id,
+    eventType: 'pod-lifecycle',
+    subEventType: 'pod-lifecycle.requested',
+    actor,
+    fromStatus: statusOf(pod),
+    toStatus: statusOf(pod),
+    reason: 'user_initiated',
+    payload: {
+      pod_name: pod.pod_name,
+      node: pod.executor_id,
+      detail: removalAt === null ? 'removal_cancelled' : 'removal_scheduled',
+      removal_scheduled_at: removalAt === null ? null : naiveUtc(removalAt),
+    },
+  });
 }

@@ -1,5 +1,10 @@
 /** Which event a move of the sync makes (contract 5.2, event row). Pure. */
-import { EVENT_REASONS, type EventReason, type EventType } from '../events/event.schemas.ts';
+import {
+  EVENT_REASONS,
+  type EventReason,
+  type EventType,
+  type SubEventType,
+} from '../events/event.schemas.ts';
 import { CREATION_STATES, type PodState } from './pod.state.ts';
 
 export type EventName = { type: EventType; outcome: 'success' | 'failed' | 'status' };
@@ -26,6 +31,13 @@ export function eventOf(from: PodState, to: PodState): EventName {
     default:
       return { type: 'pod-lifecycle', outcome: 'status' };
   }
+}
+
+/** The event of the request behind one of `type`, whose request id it carries; null where a node moved by itself. */
+export function causeOf(from: PodState, type: EventType): SubEventType | null {
+  if (type === 'pod-delete') return 'pod-delete.requested';
+  if (type === 'pod-reboot') return 'pod-reboot.requested';
+  return CREATION_STATES.some((state) => state === from) ? 'pod-rent.success' : null;
 }
 
 /** The stored reason of a removal, which one of ours wrote. */

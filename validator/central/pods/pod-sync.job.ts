@@ -2,7 +2,7 @@
 import { messageOf } from '#shared/errors.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
-import { endOldFailures, removeDuePods } from './pod-upkeep.ts';
+import { endOldFailures, removeDuePods, warnOfRemovals } from './pod-upkeep.ts';
 import type { SyncTurns, Turn } from './sync-turns.ts';
 
 /** Pause between looks at what is due. */
@@ -69,6 +69,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   async function tick(): Promise<void> {
     const nowMs = clock.now();
     for (const id of await removeDuePods(deps, nowMs)) woken.add(id);
+    await warnOfRemovals(deps, nowMs);
     await endOldFailures(deps, nowMs);
     await passOnWakes();
     await startDue();

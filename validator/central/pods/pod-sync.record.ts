@@ -6,11 +6,11 @@ import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
-import { recordEvent } from '../events/event.service.ts';
+import { lastRequestId, recordEvent } from '../events/event.service.ts';
 import { releaseGpus } from '../executors/executor.service.ts';
 import { retireTemplate } from '../templates/template.service.ts';
 import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
-import { acknowledgeGeneration, changePod, endPod, isBeingCreated } from './pod.store.ts';
+import { acknowledgeGeneration, changePod, endPod, isBeingCreated, movePod } from './pod.store.ts';
 import {
   changeEndOf,
   changeEndPatch,
@@ -20,7 +20,7 @@ import {
   settleTemplates,
 } from './pod-change.ts';
 import { notebookFailure, notebookNews } from './pod-notebook.ts';
-import { eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
+import { causeOf, eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
 import { GONE_PHASE, type Observed, observedOf, REMOVAL_PHASE } from './pod-sync.plan.ts';
 
 /** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
@@ -45,8 +45,7 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
     const nowMs = clock.now();
     const end = seen.state === 'rebooting' ? null : changeEndOf(pod, view);
     const first = seen.state === 'running' && pod.first_running_at === null;
-    const moved = await changePod(tx, pod.id, [from], {
-      state: seen.state,
+    const change = {
       phase: seen.phase,
       reason_code: seen.reason,
       message: seen.message,
@@ -55,8 +54,8 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
       updated_at: nowMs,
       ...(first ? { first_running_at: nowMs } : {}),
       ...(end === null ? {} : changeEndPatch(pod, end)),
-    });
-    if (!moved) return;
+    };
+    if (!(await movePod(tx, pod.id, seen.state, change, [from]))) return;
     if (end !== null) await settleTemplates(tx, pod, end, nowMs);
     const { reason, message } = seen;
     await tell(tx, pod, seen.state, { reason, message, isUndone: end === 'undone' });
@@ -67,12 +66,14 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
     const from = podStateOf(pod.state);
     const { reason, message } = told;
     const { type, outcome } = told.isUndone === true ? UNDONE : eventOf(from, to);
+    const cause = causeOf(from, type);
+    const requestId = cause === null ? null : await lastRequestId(tx, pod.id, cause);
     await recordEvent(tx, deps, {
       accountId: pod.account_id,
       podId: pod.id,
       eventType: type,
       subEventType: `${type}.${outcome}`,
-      actor: SYSTEM_ACTOR,
+      actor: { ...SYSTEM_ACTOR, requestId },
       fromStatus: wireStatus(from),
       toStatus: wireStatus(to),
       reason,
@@ -99,7 +100,7 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
         message,
         updated_at: nowMs,
       };
-      if (!(await changePod(tx, pod.id, [from], change))) return;
+      if (!(await movePod(tx, pod.id, previous.state, change, [from]))) return;
       await settleTemplates(tx, pod, 'undone', nowMs);
       await tell(tx, pod, previous.state, { reason, message, isUndone: true });
     });
@@ -110,16 +111,16 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
     const nowMs = clock.now();
     await db.transaction().execute(async (tx) => {
       await lockRow(tx, 'executors', pod.executor_id);
-      const failed = await changePod(tx, pod.id, [podStateOf(pod.state)], {
-        state: 'creation_failed',
+      const change = {
         phase: REMOVAL_PHASE,
         reason_code: reason,
         message,
         hold_uusd: 0,
         delete_requested_at: nowMs,
         updated_at: nowMs,
-      });
-      if (!failed) return;
+      };
+      const from = podStateOf(pod.state);
+      if (!(await movePod(tx, pod.id, 'creation_failed', change, [from]))) return;
       if (gpusFree) await releaseGpus(tx, pod.id);
       await tell(tx, pod, 'creation_failed', { reason, message });
     });
@@ -139,7 +140,6 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
         const reason = seen.reason ?? 'start_failed';
         await failCreation(pod, { reason, message: seen.message, gpusFree: true });
       } else if (seen.state !== from) {
-        if (!mayMove(from, seen.state)) return;
         await db.transaction().execute((tx) => move(tx, pod, seen, view));
       } else if (isNews(pod, seen, view, clock.now())) {
         await changePod(db, pod.id, [from], {
@@ -166,16 +166,14 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
       const from = podStateOf(pod.state);
       const previous = previousOf(pod);
       if (previous !== null) return undo(pod, previous, message);
-      if (!mayMove(from, 'failed')) return;
       await db.transaction().execute(async (tx) => {
         const change = {
-          state: 'failed',
           phase: '',
           reason_code: 'start_failed',
           message,
           updated_at: clock.now(),
         };
-        if (!(await changePod(tx, pod.id, [from], change))) return;
+        if (!(await movePod(tx, pod.id, 'failed', change, [from]))) return;
         await tell(tx, pod, 'failed', { reason: 'start_failed', message });
       });
     },
@@ -223,8 +221,8 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
         if (from === 'rebooting') await changePod(db, pod.id, [from], { phase });
         if (!mayMove(from, 'unknown')) continue;
         await db.transaction().execute(async (tx) => {
-          const change = { state: 'unknown', phase, updated_at: nowMs };
-          if (!(await changePod(tx, pod.id, [from], change))) return;
+          const change = { phase, updated_at: nowMs };
+          if (!(await movePod(tx, pod.id, 'unknown', change, [from]))) return;
           await tell(tx, pod, 'unknown', { reason: 'provider_fault', message: '' });
         });
       }

@@ -1,11 +1,23 @@
-/** What falls due by time alone: scheduled removals, and failed creations that were shown long enough. */
-import type { Clock } from '#shared/clock.ts';
+/** What falls due by time alone: scheduled removals, warnings of them, and failed creations that were shown long enough. */
+import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import type { Database } from '../db/tables.ts';
-import { endPod, listDueRemovals, listSettledFailures, takeDueRemovals } from './pod.store.ts';
+import type { Database, Db, Pod } from '../db/tables.ts';
+import { recordEvent } from '../events/event.service.ts';
+import { statusOf } from './pod.row.ts';
+import { POD_STATES } from './pod.state.ts';
+import {
+  changePod,
+  endPod,
+  listDueRemovals,
+  listDueWarnings,
+  listSettledFailures,
+  takeDueRemovals,
+  takeDueWarnings,
+} from './pod.store.ts';
 import { beginRemoval } from './pod-removal.ts';
+import { dueWarning, minutesLeft, nextWarningAt } from './removal-warnings.ts';
 
 /** How long a failed creation stays in the list (contract 5.1). */
 export const FAILED_LISTED_MS = 180_000;
@@ -35,6 +47,39 @@ export async function removeDuePods(deps: UpkeepDeps, nowMs: number): Promise<st
     }
   });
   return executorIds;
+}
+
+/** Warns of every removal that came near, once for each step; those that another process is just taking are left to it. */
+export async function warnOfRemovals(deps: UpkeepDeps, nowMs: number): Promise<void> {
+  if ((await listDueWarnings(deps.db, nowMs, 1)).length === 0) return;
+  await deps.db.transaction().execute(async (tx) => {
+    for (const pod of await takeDueWarnings(tx, nowMs, BATCH)) await warn(tx, deps, pod, nowMs);
+  });
+}
+
+/** The event and the next warning's time are stored together: neither is without the other. */
+async function warn(tx: Db, deps: UpkeepDeps, pod: Pod, nowMs: number): Promise<void> {
+  const { removal_at: removalAt } = pod;
+  const next = removalAt === null ? null : nextWarningAt(removalAt, nowMs);
+  if (!(await changePod(tx, pod.id, POD_STATES, { removal_warning_at: next }))) return;
+  if (removalAt === null || dueWarning(removalAt, nowMs) === null) return;
+  await recordEvent(tx, deps, {
+    accountId: pod.account_id,
+    podId: pod.id,
+    eventType: 'pod-lifecycle',
+    subEventType: 'pod-lifecycle.status',
+    actor: SYSTEM_ACTOR,
+    fromStatus: statusOf(pod),
+    toStatus: statusOf(pod),
+    reason: 'scheduled_termination',
+    payload: {
+      pod_name: pod.pod_name,
+      node: pod.executor_id,
+      detail: 'removal_warning',
+      minutes_left: minutesLeft(removalAt, nowMs),
+      removal_scheduled_at: naiveUtc(removalAt),
+    },
+  });
 }
 
 /** Ends failed creations of which nothing is left on the node. */

@@ -24,14 +24,16 @@ const ROUTES = [
   ['PUT', '/switch-template'],
   ['POST', '/reboot'],
   ['POST', '/like'],
+  ['POST', '/feedback'],
   ['POST', '/schedule-removal'],
   ['DELETE', '/schedule-removal'],
   ['GET', '/events'],
 ] as const;
 
-const BODIES: Record<string, Record<string, string>> = {
+const BODIES: Record<string, Record<string, string | number>> = {
   '/schedule-removal': { removal_scheduled_at: '2030-01-01' },
   '/switch-template': { template_id: NOWHERE },
+  '/feedback': { rating: 5 },
 };
 
 describe.each(ROUTES)('%s /pods/{id}%s', (method, action) => {
@@ -95,6 +97,22 @@ it('toggles a like', async () => {
   const like = () => market.call('POST', `/pods/${podId}/like`, { headers: account.key });
   expect((await like()).body.is_favorite).toBe(true);
   expect((await like()).body.is_favorite).toBe(false);
+});
+
+it('counts every like of several at once, and takes none for a pod that has ended', async () => {
+  const headers = account.key;
+  const like = () => market.call('POST', `/pods/${podId}/like`, { headers });
+  const favorites = async () =>
+    (await market.call('GET', '/pods?only_favorites=true', { headers })).body.length;
+  const answers = await Promise.all(Array.from({ length: 21 }, like));
+  expect(answers.filter(({ body }) => body.is_favorite)).toHaveLength(11);
+  expect(await favorites()).toBe(1);
+  await Promise.all(Array.from({ length: 21 }, like));
+  expect(await favorites()).toBe(0);
+  await market.call('DELETE', `/pods/${podId}`, { headers });
+  await market.sync();
+  const late = await like();
+  expect([late.status, late.body.error.code]).toEqual([404, 'pod_not_found']);
 });
 
 it('shows one pod in full', async () => {

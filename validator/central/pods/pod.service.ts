@@ -5,7 +5,7 @@ import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import type { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
-import { listPodEvents } from '../events/event.service.ts';
+import { lastPodEvent, listPodEvents } from '../events/event.service.ts';
 import {
   assertPlace,
   type FilterSubject,
@@ -16,7 +16,7 @@ import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/ex
 import { NO_NOTES, type NotesOf } from '../executors/node-notes.ts';
 import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
-import { podRow, statusOf } from './pod.row.ts';
+import { podRow } from './pod.row.ts';
 import type {
   AddSshKeysRequest,
   PodDetailResponse,
@@ -25,15 +25,15 @@ import type {
 } from './pod.schemas.ts';
 import { POD_STATES } from './pod.state.ts';
 import { changePod, listLaunchTimes, listLiveOn, listVisible } from './pod.store.ts';
-import { podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
+import { goneAtOf, podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
 import { beginRestart, changedTemplateOf } from './pod-change.ts';
 import { addKeys } from './pod-keys.ts';
 import { askForNotebook } from './pod-notebook.ts';
-import { beginRemoval } from './pod-removal.ts';
+import { beginRemoval, scheduleRemoval } from './pod-removal.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
 
-export { insertPod, listLiveOf } from './pod.store.ts';
+export { insertPod, listLiveOf, type NewPod } from './pod.store.ts';
 
 /** Launches that an estimate rests on. */
 const LAUNCHES_LOOKED_AT = 5;
@@ -70,15 +70,6 @@ export function createPods(deps: PodsDeps) {
     });
   }
 
-  async function setRemoval(tx: Db, pod: Pod, removalAt: number | null): Promise<Pod> {
-    const change = { removal_at: removalAt, updated_at: clock.now() };
-    const states = POD_STATES.filter(
-      (state) => state !== 'deleting' && state !== 'creation_failed',
-    );
-    if (await changePod(tx, pod.id, states, change)) return { ...pod, ...change };
-    throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
-  }
-
   return {
     async list(caller: UserIdentity, query: PodListQuery): Promise<PodListItemResponse[]> {
       assertPlace(query);
@@ -111,14 +102,13 @@ export function createPods(deps: PodsDeps) {
       const pod = includeDeleted
         ? await requireAnyOwnPod(db, caller.accountId, id)
         : await requireOwnPod(db, caller.accountId, id, clock.now());
-      const events = await listPodEvents(db, id);
-      const deletedAt = pod.ended_at;
+      const goneAt = goneAtOf(pod, clock.now());
       return {
         ...(await rowOf(db, pod)),
         executor_status: { logs: [] },
-        last_event: events.at(-1) ?? null,
+        last_event: await lastPodEvent(db, id),
         backup_config: null,
-        ...(deletedAt === null ? {} : { deleted_at: naiveUtc(deletedAt) }),
+        ...(goneAt === null ? {} : { status: 'DELETED', deleted_at: naiveUtc(goneAt) }),
       };
     },
 
@@ -182,14 +172,17 @@ export function createPods(deps: PodsDeps) {
       }),
 
     scheduleRemoval: (caller: Caller, id: string, time: string) =>
-      changeOwn(caller, id, (tx, pod) => setRemoval(tx, pod, removalTimeOf(time, clock.now()))),
+      changeOwn(caller, id, (tx, pod) => {
+        const removalAt = removalTimeOf(time, clock.now());
+        return scheduleRemoval(tx, deps, pod, { actor: caller.actor, removalAt });
+      }),
 
     cancelRemoval: (caller: Caller, id: string) =>
       changeOwn(caller, id, (tx, pod) => {
         if (pod.removal_at === null) {
           throw new ApiError('pod_state_conflict', 'No removal is scheduled for this pod');
         }
-        return setRemoval(tx, pod, null);
+        return scheduleRemoval(tx, deps, pod, { actor: caller.actor, removalAt: null });
       }),
 
     /** Milliseconds from rent to running of anybody's latest pods of the template on the node. */

@@ -2,10 +2,16 @@
 import type { Updateable } from 'kysely';
 import { isPostgres } from '../db/engine.ts';
 import type { Db, Pod, PodsTable } from '../db/tables.ts';
-import { CREATION_STATES, type PodState } from './pod.state.ts';
+import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
+
+/** Columns of a pod but its state, which `movePod` alone writes. */
+type PodChange = Omit<Updateable<PodsTable>, 'state'> & { state?: never };
+
+/** Where every pod begins. */
+export type NewPod = Pod & { state: 'pending' };
 
 /** Stores a new pod. */
-export async function insertPod(db: Db, pod: Pod): Promise<void> {
+export async function insertPod(db: Db, pod: NewPod): Promise<void> {
   await db.insertInto('pods').values(pod).execute();
 }
 
@@ -92,6 +98,29 @@ function dueRemovals(db: Db, nowMs: number, limit: number) {
     .limit(limit);
 }
 
+/** Pods that their renter is to be warned of by now: their removal is near, or was when nobody looked. */
+export async function listDueWarnings(db: Db, nowMs: number, limit: number): Promise<Pod[]> {
+  return dueWarnings(db, nowMs, limit).execute();
+}
+
+/** The same, held until the transaction ends; those that another one holds are passed over. */
+export async function takeDueWarnings(tx: Db, nowMs: number, limit: number): Promise<Pod[]> {
+  return dueWarnings(tx, nowMs, limit)
+    .$if(isPostgres(tx), (query) => query.forUpdate().skipLocked())
+    .execute();
+}
+
+function dueWarnings(db: Db, nowMs: number, limit: number) {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('removal_warning_at', '<=', nowMs)
+    .where('ended_at', 'is', null)
+    .where('delete_requested_at', 'is', null)
+    .orderBy('removal_warning_at')
+    .limit(limit);
+}
+
 /** Failed creations that failed at or before `failedUntilMs` and of which nothing is left on the node. */
 export async function listSettledFailures(
   db: Db,
@@ -109,13 +138,38 @@ export async function listSettledFailures(
     .execute();
 }
 
-/** Changes a pod that is in one of `states` and has not ended; false when it is not. */
+/** Changes a pod that is in one of `states`, stays there, and has not ended; false when it is not. */
 export async function changePod(
+  db: Db,
+  id: string,
+  states: readonly PodState[],
+  change: PodChange,
+): Promise<boolean> {
+  return updateIn(db, id, states, change);
+}
+
+/**
+ * Moves a pod that has not ended to `to`: from where the table of pod.state.ts lets it, and of those from
+ * `from` alone where that is given. False when the pod is elsewhere.
+ */
+export async function movePod(
+  db: Db,
+  id: string,
+  to: PodState,
+  change: PodChange,
+  from: readonly PodState[] = POD_STATES,
+): Promise<boolean> {
+  const states = sourcesOf(to).filter((state) => from.includes(state));
+  return updateIn(db, id, states, { ...change, state: to });
+}
+
+async function updateIn(
   db: Db,
   id: string,
   states: readonly PodState[],
   change: Updateable<PodsTable>,
 ): Promise<boolean> {
+  if (states.length === 0) return false;
   const done = await db
     .updateTable('pods')
     .set(change)
@@ -132,12 +186,7 @@ export async function endPod(
   id: string,
   change: Pick<Pod, 'ended_at' | 'updated_at'>,
 ): Promise<boolean> {
-  return changePod(db, id, ['deleting', 'creation_failed'], {
-    ...change,
-    state: 'deleted',
-    phase: '',
-    hold_uusd: 0,
-  });
+  return movePod(db, id, 'deleted', { ...change, phase: '', hold_uusd: 0 });
 }
 
 /** Milliseconds from rent to running of the latest pods of a template on a node. */
@@ -196,4 +245,33 @@ export async function listLiveOf(db: Db, accountId: string): Promise<Pod[]> {
     .where('delete_requested_at', 'is', null)
     .orderBy('created_at')
     .execute();
+}
+
+/** An account's pods that have ended, the latest end first. */
+export async function listEnded(
+  db: Db,
+  accountId: string,
+  { offset, limit }: { offset: number; limit: number },
+): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is not', null)
+    .orderBy('ended_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+}
+
+/** How many those are. */
+export async function countEnded(db: Db, accountId: string): Promise<number> {
+  const row = await db
+    .selectFrom('pods')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
 }

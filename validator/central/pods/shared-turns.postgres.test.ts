@@ -93,6 +93,23 @@ it('begins a scheduled removal once', async () => {
   expect(types.filter((type: string) => type === 'pod-delete.requested')).toHaveLength(1);
 });
 
+it('warns of a scheduled removal once', async () => {
+  const rented = await one.rent(account, nodes[0]?.id ?? '', { termination_hours: 2 });
+  const path = `/pods/${rented.body.id}/events`;
+  const warnings = async () => {
+    const { body } = await one.call('GET', path, { headers: account.key });
+    return body.filter((event: { detail: string }) => event.detail === 'removal_warning');
+  };
+  for (const [minutes, count] of [
+    [60, 1],
+    [50, 2],
+  ] as const) {
+    await one.clock.advance(minutes * 60_000);
+    await Promise.all([one.sync(), other.sync(), one.sync(), other.sync()]);
+    expect(await warnings()).toHaveLength(count);
+  }
+});
+
 it('gives no GPU to two pods and no money to two rentals, asked for in both at once', async () => {
   const rich = await one.renter();
   const node = await one.verifiedNode({ gpus: 4, minimum: 1, price: 1.2 });

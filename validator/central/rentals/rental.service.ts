@@ -6,17 +6,18 @@ import { accountOf, defaultTerminationHours } from '../accounts/account.service.
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { requireFloor } from '../balance/balance.service.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Account, Db, Pod, Template } from '../db/tables.ts';
+import type { Account, Db, Template } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
-import { insertPod } from '../pods/pod.service.ts';
+import { insertPod, type NewPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
 import { NOTEBOOK_PORT, newNotebook } from '../pods/pod-notebook.ts';
 import { podSpecFor } from '../pods/pod-spec.ts';
 import { removalAfter } from '../pods/removal-time.ts';
+import { removalColumns } from '../pods/removal-warnings.ts';
 import { listForAccount } from '../ssh-keys/ssh-key.service.ts';
 import {
   markTemplateRented,
@@ -91,7 +92,7 @@ export async function rentIn(
     sshPublicKeys: keys.map((key) => key.public_key),
     dockerfile,
   });
-  const pod: Pod = {
+  const pod: NewPod = {
     ...newPod(executor, template, keys, nowMs),
     ...newNotebook(notebookPort),
     id: podId,
@@ -101,7 +102,7 @@ export async function rentIn(
     gpu_count: gpus,
     hold_uusd: hold,
     spec_json: JSON.stringify(spec),
-    removal_at: removalAt,
+    ...removalColumns(removalAt),
     termination_hours: hours,
     source: identity.source,
     client_version: identity.clientVersion,
@@ -116,6 +117,7 @@ export async function rentIn(
     subEventType: 'pod-rent.success',
     actor,
     toStatus: 'PENDING',
+    reason: 'user_initiated',
     payload: { pod_name: pod.pod_name, node: executor.id },
   });
   const taken = { ...executor, slots_free: executor.slots_free - gpus };
@@ -175,7 +177,7 @@ function newPod(
     max_spend_uusd: null,
     idle_shutdown_minutes: null,
     price_uusd_per_gpu_hour: executor.price_uusd_per_gpu_hour,
-    state: 'pending',
+    state: 'pending' as const,
     phase: wirePhase('pending') ?? '',
     reason_code: null,
     message: '',
