@@ -9,8 +9,7 @@ import {
   addToBalance,
   claimAddressCredit,
   claimSignupCredit,
-  heldBy,
-  hourlyBurnOf,
+  pledgedBy,
   postedOf,
 } from './balance.store.ts';
 
@@ -24,8 +23,7 @@ export type Balance = { posted: number; held: number; burnPerHour: number };
 /** 403 `account_balance_invalid` when the figures are no usable numbers. */
 export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
   const posted = await readable(postedOf(db, accountId));
-  const held = await readable(heldBy(db, accountId));
-  const burnPerHour = await readable(hourlyBurnOf(db, accountId));
+  const { held, burn: burnPerHour } = await readable(pledgedBy(db, accountId));
   if (posted === undefined || ![posted, held, burnPerHour].every(Number.isSafeInteger)) {
     throw unreadable();
   }

@@ -13,26 +13,25 @@ export async function postedOf(db: Db, accountId: string): Promise<number | unde
   return row?.balance_uusd;
 }
 
-/** Sum of the holds of pods that have not ended. */
-export async function heldBy(db: Db, accountId: string): Promise<number> {
-  const row = await db
+export type Pledges = {
+  /** Sum of the holds of pods that have not ended. */
+  held: number;
+  /** What the account's billable pods cost together per hour. */
+  burn: number;
+};
+
+/** What the account's pods ask of its balance. */
+export function pledgedBy(db: Db, accountId: string): Promise<Pledges> {
+  return db
     .selectFrom('pods')
-    .select(sql<number>`coalesce(sum(hold_uusd), 0)`.as('held'))
+    .select((eb) => [
+      sql<number>`coalesce(sum(hold_uusd), 0)`.as('held'),
+      sql<number>`coalesce(sum(case when ${eb('state', 'in', BILLABLE_STATES)}
+        then price_uusd_per_gpu_hour * gpu_count else 0 end), 0)`.as('burn'),
+    ])
     .where('account_id', '=', accountId)
     .where('ended_at', 'is', null)
     .executeTakeFirstOrThrow();
-  return row.held;
-}
-
-/** What the account's billable pods cost together per hour. */
-export async function hourlyBurnOf(db: Db, accountId: string): Promise<number> {
-  const row = await db
-    .selectFrom('pods')
-    .select(sql<number>`coalesce(sum(price_uusd_per_gpu_hour * gpu_count), 0)`.as('burn'))
-    .where('account_id', '=', accountId)
-    .where('state', 'in', BILLABLE_STATES)
-    .executeTakeFirstOrThrow();
-  return row.burn;
 }
 
 /** Notes that the account's sign-up credit is granted; false when it was before. */
