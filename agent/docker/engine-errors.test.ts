@@ -60,4 +60,8 @@ it.each<[string, EngineErrorKind]>([
 it('passes on the engine’s own words, shortened', () => {
   expect(toEngineError(refusal(500, 'x'.repeat(5_000))).message).toHaveLength(500);
   expect(toEngineError(refusal(404, 'No such image')).message).toBe('No such image');
+  const plain = Object.assign(new Error('(HTTP code 500) server error - no (HTTP code 1) x'), {
+    statusCode: 500,
+  });
+  expect(toEngineError(plain).message).toBe('no (HTTP code 1) x');
 });

@@ -12,6 +12,9 @@ const Refusal = z.object({
 /** Longest engine text that is passed on; some carry whole stack traces. */
 const MAX_MESSAGE_CHARS = 500;
 
+/** What the client puts before the engine's words where it could not read them as JSON. */
+const CLIENTS_OWN = /^\(HTTP code \d+\) [a-z ]+ - /;
+
 const UNREACHABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -60,7 +63,9 @@ export function toEngineError(cause: unknown): EngineError {
   const parsed = Refusal.safeParse(fieldsOf(cause));
   if (!parsed.success) return new EngineError('unavailable', 'no usable answer', { cause });
   const { statusCode, json, message } = parsed.data;
-  const text = (json?.message ?? message).trim().slice(0, MAX_MESSAGE_CHARS);
+  const text = (json?.message ?? message.replace(CLIENTS_OWN, ''))
+    .trim()
+    .slice(0, MAX_MESSAGE_CHARS);
   return new EngineError(kindOf(statusCode, parsed.data.code, text), text, { cause });
 }
 
