@@ -25,9 +25,10 @@ export function createBuildOutput({ sources }: BuildText) {
   return {
     /** A line as the renter is to see it; null: not at all. Call it for each line in order. */
     edit(line: string): string | null {
-      const [head, number] = STEP.exec(line) ?? [];
+      const [head = '', number, total] = STEP.exec(line) ?? [];
       // A step's own output may look like it.
-      if (head === undefined || Number(number) !== step + 1 || step >= sources.length) return line;
+      const isNext = Number(number) === step + 1 && Number(total) === sources.length;
+      if (!isNext || step === sources.length) return line;
       const isOurs = sources[step] === null;
       step += 1;
       if (isOurs) return null;
