@@ -51,9 +51,17 @@ const HELP = `Usage: agent/main.ts [doctor | remove-all | --help | --version | -
 
 The Podwright agent. Without an argument it runs; doctor looks over this host and says what to mend
 (doctor --help); remove-all removes every pod of this executor from the Docker engine, while the agent
-is stopped. It is configured by environment variables:
+is stopped (remove-all --help). It is configured by environment variables:
 
 ${CONFIG_HELP}
+`;
+
+const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
+
+Removes every pod of this executor from the Docker engine, with its networks and the images built here,
+for a host that leaves the market or a fresh start. Images from registries stay. It is refused while the
+agent runs, and asks nothing first. It takes the variables of the agent: AGENT_EXECUTOR_ID says whose pods,
+AGENT_HOME where the agent keeps its state.
 `;
 
 function configOrExit(): AgentConfig {
@@ -177,6 +185,14 @@ async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null>
   return ready ? folder : null;
 }
 
+/** Anything that is not understood removes nothing. */
+async function readRemoveAll(args: readonly string[]): Promise<void> {
+  if (args.length === 0) return removeEverything(configOrExit());
+  const isHelp = args.length === 1 && args[0] === '--help';
+  (isHelp ? process.stdout : process.stderr).write(REMOVE_ALL_HELP);
+  process.exitCode = isHelp ? 0 : 2;
+}
+
 /** Refused while the agent runs: it would start its pods again. */
 async function removeEverything(config: AgentConfig): Promise<void> {
   const home = openHome(config.AGENT_HOME);
@@ -249,7 +265,7 @@ switch (process.argv[2]) {
     await run(configOrExit());
     break;
   case 'remove-all':
-    await removeEverything(configOrExit());
+    await readRemoveAll(process.argv.slice(3));
     break;
   case 'doctor':
     await examineHost(process.argv.slice(3));

@@ -42,6 +42,17 @@ it.each<[string, EngineErrorKind]>([
   ['Get "https://x/v2/": dial tcp: lookup x: no such host', 'image_unreachable'],
   ['net/http: TLS handshake timeout', 'image_unreachable'],
   ['something new', 'image_unreachable'],
+  ['name unknown: repository not known to registry', 'image_not_found'],
+  ['name invalid: invalid repository name', 'image_not_found'],
+  ['manifest invalid', 'image_not_found'],
+  ['unsupported: unsupported', 'image_not_found'],
+  ['missing signature key', 'image_not_found'],
+  ['error parsing HTTP 404 response body: unexpected end of JSON input: ""', 'image_not_found'],
+  ['error parsing HTTP 410 response body: invalid character', 'image_not_found'],
+  ['error parsing HTTP 403 response body: invalid character', 'image_auth'],
+  ['error parsing HTTP 408 response body: invalid character', 'image_unreachable'],
+  ['error parsing HTTP 429 response body: invalid character', 'image_rate_limited'],
+  ['received unexpected HTTP status: 503 Service Unavailable', 'image_unreachable'],
 ])('pull: %s', (text, kind) => {
   expect(toPullError(text).kind).toBe(kind);
 });
@@ -49,4 +60,8 @@ it.each<[string, EngineErrorKind]>([
 it('passes on the engine’s own words, shortened', () => {
   expect(toEngineError(refusal(500, 'x'.repeat(5_000))).message).toHaveLength(500);
   expect(toEngineError(refusal(404, 'No such image')).message).toBe('No such image');
+  const plain = Object.assign(new Error('(HTTP code 500) server error - no (HTTP code 1) x'), {
+    statusCode: 500,
+  });
+  expect(toEngineError(plain).message).toBe('no (HTTP code 1) x');
 });

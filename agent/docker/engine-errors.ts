@@ -12,6 +12,9 @@ const Refusal = z.object({
 /** Longest engine text that is passed on; some carry whole stack traces. */
 const MAX_MESSAGE_CHARS = 500;
 
+/** What the client puts before the engine's words where it could not read them as JSON. */
+const CLIENTS_OWN = /^\(HTTP code \d+\) [a-z ]+ - /;
+
 const UNREACHABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -34,13 +37,20 @@ const TEXTS: readonly [RegExp, EngineErrorKind][] = [
   ],
 ];
 
+/** `HTTP 404 response body` is what the engine says of an answer that is no registry's, such as a web page. */
 const PULL_TEXTS: readonly [RegExp, EngineErrorKind][] = [
   [/verification failed for digest|unexpected (?:commit )?digest/i, 'image_digest_mismatch'],
-  [/toomanyrequests|too many requests|rate limit/i, 'image_rate_limited'],
+  [/toomanyrequests|too many requests|rate limit|HTTP 429 response/i, 'image_rate_limited'],
   [/no space left on device|disk quota exceeded/i, 'image_no_space'],
-  [/unauthorized|authentication required|denied|forbidden|no basic auth/i, 'image_auth'],
+  [/HTTP 408 response/i, 'image_unreachable'],
+  [
+    /unauthorized|authentication required|denied|forbidden|no basic auth|HTTP 40[13] response/i,
+    'image_auth',
+  ],
   [/manifest unknown|not found|does not exist|no such image|invalid reference/i, 'image_not_found'],
-  [/no matching manifest/i, 'image_not_found'],
+  [/name unknown|name invalid|manifest invalid|HTTP 4\d\d response/i, 'image_not_found'],
+  // Manifests of a kind that this engine cannot read, and registries that cannot be asked for them.
+  [/no matching manifest|missing signature key|^unsupported\b/i, 'image_not_found'],
   [
     /dial tcp|lookup |connection refused|i\/o timeout|no such host|TLS|certificate|EOF|timeout|network|server gave HTTP/i,
     'image_unreachable',
@@ -53,7 +63,9 @@ export function toEngineError(cause: unknown): EngineError {
   const parsed = Refusal.safeParse(fieldsOf(cause));
   if (!parsed.success) return new EngineError('unavailable', 'no usable answer', { cause });
   const { statusCode, json, message } = parsed.data;
-  const text = (json?.message ?? message).trim().slice(0, MAX_MESSAGE_CHARS);
+  const text = (json?.message ?? message.replace(CLIENTS_OWN, ''))
+    .trim()
+    .slice(0, MAX_MESSAGE_CHARS);
   return new EngineError(kindOf(statusCode, parsed.data.code, text), text, { cause });
 }
 

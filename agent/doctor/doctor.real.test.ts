@@ -68,6 +68,16 @@ async function findings(environment: Record<string, string>, ...args: string[]) 
   };
 }
 
+/** Ids of what is left of an executor in the engine, a line each. */
+const containersOf = (executorId: string) =>
+  mustRun('docker', 'ps', '-aq', '--filter', `label=io.podwright.executor=${executorId}`);
+
+/** Variables of an agent at these ports, whose last one is for the agent itself. */
+const agentAt = (range: { first: number; last: number }) => ({
+  AGENT_PORT: String(range.last),
+  AGENT_PORT_RANGE: `${range.first}-${range.last - 1}`,
+});
+
 it('finds this host fit, having started a container that is gone again', async () => {
   const range = await freePorts(20);
   const executorId = systemRandom.uuid();
@@ -92,8 +102,7 @@ it('finds this host fit, having started a container that is gone again', async (
   const version = (await mustRun('docker', 'version', '-f', '{{.Server.Version}}')).trim();
   expect(find('docker').finding).toContain(version);
   expect(['ok', 'warn']).toContain(find('docker-storage').status);
-  const left = ['ps', '-aq', '--filter', `label=io.podwright.executor=${executorId}`];
-  expect(await mustRun('docker', ...left)).toBe('');
+  expect(await containersOf(executorId)).toBe('');
 });
 
 it('checks the host without a configuration, an engine or a program that answers', async () => {
@@ -149,8 +158,7 @@ it('finds by trying that GPUs do not reach containers', async () => {
     finding: expect.stringContaining('GPU_RUNTIME_DEVICE_FAULT at step start'),
     remedy: expect.stringContaining('nvidia-container-toolkit'),
   });
-  const left = ['ps', '-aq', '--filter', `label=io.podwright.executor=${executorId}`];
-  expect(await mustRun('docker', ...left)).toBe('');
+  expect(await containersOf(executorId)).toBe('');
 });
 
 it('does not wait for an engine that accepts and never answers', async () => {
@@ -206,10 +214,7 @@ it('names a broken policy, taken ports and a clock that is wrong', async () => {
 
 it('sees an agent at work and leaves it alone', async () => {
   const range = await freePorts(21);
-  const home = createAgentHome({
-    AGENT_PORT: String(range.last),
-    AGENT_PORT_RANGE: `${range.first}-${range.last - 1}`,
-  });
+  const home = createAgentHome(agentAt(range));
   const agent = await home.start();
   const find = await findings(
     {
@@ -218,8 +223,7 @@ it('sees an agent at work and leaves it alone', async () => {
       AGENT_GPU: 'none',
       AGENT_HOST: '0.0.0.0',
       AGENT_HOME: agent.home,
-      AGENT_PORT: String(range.last),
-      AGENT_PORT_RANGE: `${range.first}-${range.last - 1}`,
+      ...agentAt(range),
     },
     ...['--address', '127.0.0.1'],
   );

@@ -10,6 +10,9 @@ const MAX_LINE_CHARS = 16 * 1024;
 
 export type BuildLines = ReturnType<typeof createBuildLines>;
 
+/** How a whole line is to be shown; null: not at all. */
+export type EditLine = (line: string) => string | null;
+
 /** `nowMs` stamps each line. */
 export function createBuildLines(nowMs: () => number) {
   const head: BuildLine[] = [];
@@ -18,8 +21,11 @@ export function createBuildLines(nowMs: () => number) {
   let tailChars = 0;
   let seq = 0;
   let open = '';
+  let edit: EditLine = (line) => line;
 
-  function add(log: string): void {
+  function add(text: string): void {
+    const log = edit(text);
+    if (log === null) return;
     const line = { seq, ms: nowMs(), log };
     seq += 1;
     if (tail.length === 0 && headChars + log.length <= MAX_PART_CHARS) {
@@ -33,6 +39,10 @@ export function createBuildLines(nowMs: () => number) {
   }
 
   return {
+    /** Every later line passes through it. */
+    useEdit(next: EditLine): void {
+      edit = next;
+    },
     /** Output as it comes: several lines, or part of one. */
     write(text: string): void {
       open += text;

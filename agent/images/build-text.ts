@@ -33,6 +33,9 @@ export function imageName({ reference, digest }: BaseImage): string {
   return digest === undefined ? reference : `${reference}@${digest}`;
 }
 
+/** `sources`: for each line of the text the line of the renter's that it stands for; null: it is ours. */
+export type BuildText = { text: string; sources: readonly (number | null)[] };
+
 /**
  * Images by their ids, so that the engine asks no registry. The labels come right after each FROM: every
  * container and image of the build carries them, and none that its base had in our name.
@@ -41,15 +44,20 @@ export function buildText(
   { instructions }: Dockerfile,
   idOf: (image: BaseImage) => string,
   labels: Record<string, string>,
-): string {
+): BuildText {
   const nobodys = { [LABELS.pod]: '', [LABELS.generation]: '', [LABELS.specHash]: '' };
   const label = Object.entries({ ...nobodys, ...labels }).map(
     ([name, value]) => `${name}="${value}"`,
   );
-  const lines = instructions.flatMap(({ name, rest, image, around }) => {
+  const ours = { text: `LABEL ${label.join(' ')}`, source: null };
+  const lines = instructions.flatMap(({ name, line, rest, image, around }) => {
     const known = image !== null && around !== null;
-    const line = known ? `${around.before}${idOf(image)}${around.after}` : `${name} ${rest}`;
-    return name === 'FROM' ? [line, `LABEL ${label.join(' ')}`] : [line];
+    const text = known ? `${around.before}${idOf(image)}${around.after}` : `${name} ${rest}`;
+    const theirs = { text, source: line };
+    return name === 'FROM' ? [theirs, ours] : [theirs];
   });
-  return `${lines.join('\n')}\n`;
+  return {
+    text: lines.map(({ text }) => `${text}\n`).join(''),
+    sources: lines.map(({ source }) => source),
+  };
 }

@@ -102,14 +102,28 @@ it('builds in stages, and copies between them', async () => {
 });
 
 it('fails with the last lines of a step that failed', async () => {
-  const text = `${BASE}\nRUN echo before; echo "no such thing" >&2; exit 3`;
+  const text = `${BASE}\nRUN echo "no such thing" >&2; exit 3`;
   const outcome = build(text);
   await expect(outcome).rejects.toMatchObject({
     name: 'BuildFailure',
-    message: expect.stringMatching(/returned a non-zero code: 3\n[\s\S]*no such thing/),
+    message: expect.stringMatching(/^Line 2: .*returned a non-zero code: 3\nno such thing$/),
   });
-  expect(await outputOf(text)).toContain('no such thing');
+  const output = await outputOf(text);
+  expect(output).toMatch(/^Step 2\/2 : RUN echo "no such thing"/m);
+  expect(output).toMatch(/no such thing[\s\S]*\nThe build ended: Line 2: /);
+  expect(output).not.toContain('io.podwright');
   expect(await leftOvers()).toEqual(NOTHING);
+});
+
+it.each([
+  [`# mine\n${BASE}\n\nENV\nRUN true`, /^Line 4: dockerfile parse error: ENV requires/],
+  [`${BASE}\nRUN true\nSTOPSIGNAL NONE`, /^Line 3: Invalid signal: NONE$/],
+  ['FROM scratch\nCMD ["x"]', /^Line 1: scratch is empty: start from/],
+  [`${BASE}\nCOPY . /app`, /^Line 2: COPY without --from/],
+])('names the renter’s own line in %j', async (text, message) => {
+  await expect(build(text)).rejects.toMatchObject({
+    ...{ name: 'BuildFailure', message: expect.stringMatching(message) },
+  });
 });
 
 it('ends a build that nobody wants any more, and leaves nothing of it', async () => {

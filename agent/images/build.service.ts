@@ -15,6 +15,7 @@ import { BuildFailure } from './build-failure.ts';
 import { guardBuild } from './build-guard.ts';
 import type { BuildLines } from './build-lines.ts';
 import type { BuildLogs } from './build-log.ts';
+import { type BuildOutput, createBuildOutput } from './build-output.ts';
 import { sweepBuild } from './build-sweep.ts';
 import { buildKey, buildLabels, buildText, builtReference, imageName } from './build-text.ts';
 import type { ImageReady, ImageService } from './image.service.ts';
@@ -25,9 +26,6 @@ export const MAX_PARALLEL_BUILDS = 2;
 export const BUILD_TIMEOUT_MS = 3_600_000;
 /** What a build may write where the pod's spec sets no limit. */
 const DEFAULT_DISK_BYTES = 64 * 1024 ** 3;
-/** Lines of the log that a failure's message ends with, and how long they may be together. */
-const LAST_LINES = 20;
-const LAST_CHARS = 2_000;
 
 export type BuildWanted = {
   podId: string;
@@ -132,17 +130,21 @@ export function createBuildService(ports: {
     if ('problem' in parsed) throw new BuildFailure(parsed.problem);
     await sweeping.catch(() => undefined);
     const lines = logs.begin(key);
+    let output: BuildOutput | null = null;
     try {
       const ids = await fetchBases(ports, parsed.images, wanted.auth, onProgress, signal);
       for (const [name, id] of ids) lines.write(`${name} is ${id}\n`);
       onProgress('building');
       const idOf = (image: BaseImage) => ids.get(imageName(image)) ?? '';
-      const text = buildText(parsed, idOf, buildLabels(executorId, key));
-      await run(key, text, wanted, lines, signal);
+      const built = buildText(parsed, idOf, buildLabels(executorId, key));
+      output = createBuildOutput(built);
+      lines.useEdit(output.edit);
+      await run(key, built.text, wanted, lines, signal);
     } catch (error) {
       lines.end();
-      lines.write(`The build ended: ${messageOf(error)}\n`);
-      throw failureOf(error, lines);
+      const failure = failureOf(error, output, lines);
+      lines.write(`The build ended: ${messageOf(failure).split('\n', 1)[0]}\n`);
+      throw failure;
     } finally {
       await logs.end(key);
       await sweepBuild(engine, buildLabels(executorId, key), clock).catch((error: unknown) =>
@@ -187,12 +189,11 @@ export function createBuildService(ports: {
 }
 
 /** A failed step is the Dockerfile's fault; anything else has a reason of its own. */
-function failureOf(error: unknown, lines: BuildLines): unknown {
+function failureOf(error: unknown, output: BuildOutput | null, lines: BuildLines): unknown {
   const isOwn = error instanceof BuildFailure;
   if (!isOwn && !(error instanceof EngineError && error.kind === 'build')) return error;
-  const last = lines.list().slice(-LAST_LINES - 1, -1);
-  const output = last.map(({ log }) => log).join('');
-  return new BuildFailure(`${messageOf(error)}\n${output.slice(-LAST_CHARS)}`.trim());
+  if (output === null) return error;
+  return new BuildFailure(output.failureOf(messageOf(error), lines.list()));
 }
 
 function tooLong(): string {

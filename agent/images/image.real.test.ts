@@ -108,6 +108,8 @@ it.each([
   [403, 'DENIED', 'image_auth'],
   [429, 'TOOMANYREQUESTS', 'image_rate_limited'],
   [404, 'MANIFEST_UNKNOWN', 'image_not_found'],
+  [404, 'NAME_UNKNOWN', 'image_not_found'],
+  [503, 'UNAVAILABLE', 'image_unreachable'],
 ])('tells a registry that answers %i %s as %s', async (status, code, kind) => {
   registry.refuseWith(status, code);
   await expect(ensure('1')).rejects.toMatchObject({ kind });

@@ -114,6 +114,7 @@ export function createPodCore(ports: PodCorePorts) {
     link: ports.gatewayLink,
     sftp: ports.sftpFolder !== null,
     random,
+    clock,
     log,
   });
   const gpu = createGpuCore({ ...ports, leases, records });

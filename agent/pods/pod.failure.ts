@@ -6,6 +6,7 @@ import { BuildFailure } from '../images/build-failure.ts';
 import { ImageDigestMismatch } from '../images/image.service.ts';
 import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import { PortPoolExhausted } from '../ports/port.service.ts';
+import { PortNotLeft } from '../ssh/ssh.service.ts';
 import type { Step } from './pod.plan.ts';
 
 export type StepKind = Step['kind'];
@@ -52,6 +53,7 @@ export function failureOf(step: StepKind, error: unknown): Failure {
   if (error instanceof ImageDigestMismatch) return permanent('ImageDigestMismatch', message);
   if (error instanceof BuildFailure) return permanent('BuildFailed', message);
   if (error instanceof PortPoolExhausted) return passing('PortPoolExhausted', message);
+  if (error instanceof PortNotLeft) return passing('PortConflict', message);
   if (error instanceof NameTaken) return { kind: 'name_taken', message };
   if (error instanceof NetworkUnavailable) return passing('StartFailed', message);
   if (error instanceof EngineError) return engineFailure(step, error);

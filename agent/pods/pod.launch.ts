@@ -50,6 +50,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     const spec = specOf(row);
     const isPublished = (internal: number) =>
       spec.internal_ports.includes(internal) && !isGatewayPort(spec, internal);
+    await deps.ssh.portLeft(row);
     await ports.settle(row.id, isPublished);
     if (row.image_id === null) return LOOK;
     const request = podContainer({
@@ -126,6 +127,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     if (again && !isOwnDoing) commit(row, () => ({ phase: 'starting', boot_id: bootId }));
     // The rules may be gone since the network was made, as after a reboot of the host.
     await networks.guarded();
+    await deps.ssh.portLeft(row);
     try {
       await starts.run(() => engine.startContainer(container.id));
     } catch (error) {

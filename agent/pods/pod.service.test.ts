@@ -1,11 +1,12 @@
 import { beforeEach, expect, it } from 'vitest';
 import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
 import { systemRandom } from '#shared/random.ts';
+import { breakEngine, holdEngine } from '../../test/fakes/engine-faults.ts';
 import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
-import { EngineError } from '../docker/engine.ts';
+import type { EngineError } from '../docker/engine.ts';
 import { TOMBSTONE_MS } from './reconcile.job.ts';
 
 const IMAGE = 'registry.example/one:1';
@@ -61,29 +62,6 @@ async function putAndSettle(change: Partial<PodSpecInput> = {}, id = ID) {
   await agent.pods.put(id, spec(change));
   await settle();
   return agent.pods.get(id);
-}
-
-/** Fails every call of `method` with `kind` until it is mended. */
-function breakEngine(method: string, kind: EngineError['kind']): () => void {
-  engine.hook = async (moment, called) => {
-    if (moment === 'before' && called === method) throw new EngineError(kind, `broken ${method}`);
-  };
-  return () => {
-    engine.hook = async () => undefined;
-  };
-}
-
-/** Holds every call of `method` back; what is returned lets them go. */
-function holdEngine(method: string): () => void {
-  const held: (() => void)[] = [];
-  engine.hook = (moment, called) =>
-    moment === 'before' && called === method
-      ? new Promise<void>((resolve) => held.push(resolve))
-      : Promise.resolve();
-  return () => {
-    engine.hook = async () => undefined;
-    for (const release of held) release();
-  };
 }
 
 const onlyContainer = () => [...engine.containers.values()][0];
@@ -165,7 +143,7 @@ it('never asks the engine for simulated GPUs, and hides all others', async () =>
 });
 
 it('drops what an old generation was waiting for when a new one comes', async () => {
-  const release = holdEngine('inspectImage');
+  const release = holdEngine(engine, 'inspectImage');
   await agent.pods.put(ID, spec());
   await settle();
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'pulling' });
@@ -177,7 +155,7 @@ it('drops what an old generation was waiting for when a new one comes', async ()
 });
 
 it('gives up a pull when the pod is removed', async () => {
-  const release = holdEngine('pullImage');
+  const release = holdEngine(engine, 'pullImage');
   await agent.pods.put(ID, spec());
   await settle();
   await agent.pods.remove(ID);
@@ -216,7 +194,7 @@ it.each<[string, EngineError['kind'], string]>([
   ['startContainer', 'device', 'RuntimeMissing'],
   ['startContainer', 'refused', 'StartFailed'],
 ])('%s failing with %s ends in failed', async (method, kind, reason) => {
-  const mend = breakEngine(method, kind);
+  const mend = breakEngine(engine, method, kind);
   await putAndSettle();
   await pass(LONGEST_BACKOFF_MS);
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'failed', reason, next_retry_ms: null });
@@ -234,7 +212,7 @@ it.each<[string, EngineError['kind'], string]>([
   const random = { ...systemRandom, int: (maxExclusive: number) => maxExclusive - 1 };
   agent = createTestAgent({ engine, clock, random, executorId: systemRandom.uuid() });
   agent.start();
-  const mend = breakEngine(method, kind);
+  const mend = breakEngine(engine, method, kind);
   expect(await putAndSettle()).toMatchObject({ phase: 'backoff', reason, last_exit: null });
   mend();
   await pass(LONGEST_BACKOFF_MS);

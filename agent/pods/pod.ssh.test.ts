@@ -2,11 +2,13 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PodSpec } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import { systemRandom } from '#shared/random.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
-import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import type { GatewayPodStatus, GatewaySnapshot } from '../ssh/gateway-files.ts';
+import { LEAVE_WITHIN_MS } from '../ssh/ssh.service.ts';
 
 const ID = systemRandom.uuid();
 const SPEC = PodSpec.parse(podSpec({ internal_ports: [22], ssh_public_keys: ['ssh-ed25519 one'] }));
@@ -14,11 +16,12 @@ const SPEC = PodSpec.parse(podSpec({ internal_ports: [22], ssh_public_keys: ['ss
 let agent: Agent;
 let told: GatewaySnapshot;
 let status: GatewayPodStatus | null;
+let clock: ManualClock;
 
 beforeEach(() => {
   status = null;
   told = { pods: [] };
-  const clock = createManualClock();
+  clock = createManualClock();
   const gatewayLink = {
     ...NO_GATEWAY,
     publish: (snapshot: GatewaySnapshot) => {
@@ -26,7 +29,13 @@ beforeEach(() => {
     },
     statusOf: () => status,
   };
-  agent = createTestAgent({ engine: createFakeEngine(clock), clock, gatewayLink });
+  agent = createTestAgent({
+    engine: createFakeEngine(clock),
+    clock,
+    gatewayLink,
+    // Taken as long as the gateway says that it has a port.
+    probePort: async () => status === null,
+  });
 });
 afterEach(() => agent.stop());
 
@@ -79,4 +88,27 @@ it('leaves a pod with a server of its own alone', async () => {
   expect(view.ssh).toBeNull();
   expect(view.conditions.find(({ type }) => type === 'SshReady')).toMatchObject({ status: false });
   expect(told.pods).toEqual([]);
+});
+
+it('waits for the gateway to leave a port that the pod’s own server is to have', async () => {
+  const { ports } = await agent.pods.put(ID, { ...SPEC, publish_own_sshd: true });
+  const port = ports['22'] ?? 0;
+  status = {
+    ...{ port, container_id: null, ready: false, message: '', since_ms: 0 },
+    port_taken: false,
+  };
+  agent.start();
+  await clock.advance(LEAVE_WITHIN_MS + 1_000);
+  const waiting = { phase: 'backoff', reason: 'PortConflict', ports };
+  await eventually('the wait', async () => {
+    await clock.advance(100);
+    return agent.pods.get(ID).phase === 'backoff';
+  });
+  expect(agent.pods.get(ID)).toMatchObject(waiting);
+  status = null;
+  await eventually('the start', async () => {
+    await clock.advance(100);
+    return agent.pods.get(ID).phase === 'running';
+  });
+  expect(agent.pods.get(ID).ports).toEqual(ports);
 });

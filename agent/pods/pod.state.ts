@@ -1,78 +1,25 @@
 /** Phases of a pod and the moves between them, as data (agent reference 4). Pure. */
 import type { PodPhase } from '#shared/agent-api/pod.ts';
 
+const GIVEN_UP = ['failed', 'quarantined', 'removing'] as const;
+/** Where whatever is under way may come to. */
+const ENDS = ['backoff', ...GIVEN_UP] as const;
+/** With the image at hand. */
+const LAUNCH = ['creating', 'starting', 'running'] as const;
+
 /**
  * Every move there is. `pending` is entered again by a new generation, and by a pod whose image or
  * container has vanished.
  */
 export const MOVES: Record<PodPhase, readonly PodPhase[]> = {
-  pending: [
-    'pulling',
-    'building',
-    'creating',
-    'starting',
-    'running',
-    'backoff',
-    'failed',
-    'quarantined',
-    'removing',
-  ],
-  pulling: [
-    'pending',
-    'building',
-    'creating',
-    'starting',
-    'running',
-    'backoff',
-    'failed',
-    'quarantined',
-    'removing',
-  ],
-  building: [
-    'pending',
-    'pulling',
-    'creating',
-    'starting',
-    'running',
-    'backoff',
-    'failed',
-    'quarantined',
-    'removing',
-  ],
-  creating: ['pending', 'starting', 'running', 'backoff', 'failed', 'quarantined', 'removing'],
-  starting: [
-    'pending',
-    'creating',
-    'running',
-    'rebooting',
-    'backoff',
-    'failed',
-    'quarantined',
-    'removing',
-  ],
-  running: ['pending', 'rebooting', 'backoff', 'failed', 'quarantined', 'removing'],
-  rebooting: [
-    'pending',
-    'creating',
-    'starting',
-    'running',
-    'backoff',
-    'failed',
-    'quarantined',
-    'removing',
-  ],
-  backoff: [
-    'pending',
-    'pulling',
-    'building',
-    'creating',
-    'starting',
-    'rebooting',
-    'running',
-    'failed',
-    'quarantined',
-    'removing',
-  ],
+  pending: ['pulling', 'building', ...LAUNCH, ...ENDS],
+  pulling: ['pending', 'building', ...LAUNCH, ...ENDS],
+  building: ['pending', 'pulling', ...LAUNCH, ...ENDS],
+  creating: ['pending', 'starting', 'running', ...ENDS],
+  starting: ['pending', 'creating', 'running', 'rebooting', ...ENDS],
+  running: ['pending', 'rebooting', ...ENDS],
+  rebooting: ['pending', ...LAUNCH, ...ENDS],
+  backoff: ['pending', 'pulling', 'building', ...LAUNCH, 'rebooting', ...GIVEN_UP],
   removing: ['removed'],
   removed: [],
   failed: ['pending', 'removing'],

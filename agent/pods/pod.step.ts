@@ -25,7 +25,7 @@ export type StepPorts = {
   gpuMode(): GpuMode;
   placeOf: PlaceOf;
   networks: PodNetworks;
-  ssh: Pick<SshService, 'carryKeys' | 'loginOf'>;
+  ssh: Pick<SshService, 'carryKeys' | 'loginOf' | 'portLeft'>;
   diskQuota: DiskQuotaProbe;
   /** Folders of the agent's own that every pod can read. */
   readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;

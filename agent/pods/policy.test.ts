@@ -20,6 +20,10 @@ it.each([
     'all that the host may give',
     { limits: { ...limits, memory_bytes: 7 * 2 ** 30, cpu_cores: 4 } },
   ],
+  [
+    'variables that templates name',
+    { environment: { PODWRIGHT_OWN_SSHD: '1', NVIDIA_VISIBLE_DEVICES: 'all' } },
+  ],
 ])('lets %s pass', (_, change) => {
   expect(() => checkPolicy(PodSpec.parse(podSpec(change)), HOST)).not.toThrow();
 });
@@ -32,6 +36,7 @@ it.each([
   ['limits.shm_bytes', { limits: { ...limits, shm_bytes: limits.memory_bytes + 1 } }],
   ['limits.pids', { limits: { ...limits, pids: 65_537 } }],
   ['internal_ports', { internal_ports: [80, 80] }],
+  ['environment', { environment: { A: 'b', PODWRIGHT_SESSION: 'x' } }],
   ['environment', { environment: { BIG: 'x'.repeat(30_000), ...manyVariables() } }],
 ])('refuses by %s', (field, change) => {
   expect(() => checkPolicy(PodSpec.parse(podSpec(change)), HOST)).toThrow(

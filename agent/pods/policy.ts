@@ -2,6 +2,7 @@
 import { parseDockerfile } from '#shared/agent-api/dockerfile.ts';
 import { isPlainKey, type PodSpec } from '#shared/agent-api/pod.ts';
 import { type RegistryAuth, registryAddressOf } from '#shared/agent-api/registry-auth.ts';
+import { reservedVariable } from '#shared/agent-api/reserved-variables.ts';
 import { ApiError } from '#shared/errors.ts';
 import { BUILTIN_HOST } from '../images/builtin-image.ts';
 import { referencesOf } from '../images/image-references.ts';
@@ -85,6 +86,13 @@ const RULES: readonly Rule[] = [
       const chars = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
       const tooMuch = entries.length > MAX_VARIABLES || chars > MAX_ENVIRONMENT_CHARS;
       return tooMuch && `at most ${MAX_VARIABLES} variables of ${MAX_ENVIRONMENT_CHARS} characters`;
+    },
+  },
+  {
+    field: 'environment',
+    broken: ({ environment }) => {
+      const reserved = reservedVariable(environment);
+      return reserved !== null && `the name ${reserved} is reserved`;
     },
   },
 ];

@@ -42,6 +42,8 @@ export function createPortService(ports: {
   }
 
   return {
+    /** Whether nothing on the host listens on it just now. */
+    isFree: (port: number): Promise<boolean> => probe(port),
     /** Internal port -> host port of what the pod holds. */
     portsOf(podId: string): { internal: number; host: number }[] {
       return held(podId).map(({ slot, key }) => ({ internal: Number(slot), host: Number(key) }));

@@ -1,12 +1,13 @@
 /** Logging in to pods, on the agent's side: host keys, keys in force, and what the gateway is to serve. */
 import type { PodSpec, PodView } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
+import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import { createSshKeyPair, sshFingerprint } from '#shared/openssh-key.ts';
 import type { Random } from '#shared/random.ts';
 import type { LoginState } from '../pods/pod.containers.ts';
-import { isGatewayPort, servedPorts, specOf } from '../pods/pod.record.ts';
+import { isGatewayPort, SSH_PORT, servedPorts, specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
 import type { PortService } from '../ports/port.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
@@ -26,6 +27,14 @@ export type SshView = Pick<PodView, 'ssh' | 'ssh_keys_hash'> & {
 
 /** Whom shells in pods run as: templates name no user yet. */
 export const POD_USER = 'root';
+/** How long a gateway that lives may take to leave a port; it follows its file within moments. */
+export const LEAVE_WITHIN_MS = 10_000;
+const LEAVE_POLL_MS = 50;
+
+/** The gateway has not left the port that the pod's own server is to have. */
+export class PortNotLeft extends Error {
+  override name = 'PortNotLeft';
+}
 
 /** `publishSoon` after every change of a pod or its keys. */
 export function createSshService(deps: {
@@ -35,12 +44,13 @@ export function createSshService(deps: {
   link: GatewayLink;
   keyFolders: KeyFolders;
   ownSshd: OwnSshd;
+  clock: Clock;
   /** Every pod has the sftp-server mounted. */
   sftp: boolean;
   random: Random;
   log: Log;
 }) {
-  const { records, ports, store, link, keyFolders, random, log } = deps;
+  const { records, ports, store, link, keyFolders, random, clock, log } = deps;
   let publishing = false;
   let closed = false;
 
@@ -164,12 +174,29 @@ export function createSshService(deps: {
       if (!spec.publish_own_sshd) return [];
       return [{ source: keyFolders.write(row.id, keysOf(row, spec)), target: KEYS_MOUNT_POINT }];
     },
-    /** Leases other ports in place of those that something else on this host has. */
+    /**
+     * Before a container is made or started that publishes the pod's SSH port itself: waits until the gateway
+     * has left it, since a port that is taken would be exchanged for another. Throws PortNotLeft.
+     */
+    async portLeft(row: PodRow): Promise<void> {
+      const lease = ports.portsOf(row.id).find(({ internal }) => internal === SSH_PORT);
+      if (lease === undefined || !specOf(row).publish_own_sshd) return;
+      const untilMs = clock.now() + LEAVE_WITHIN_MS;
+      const isServed = () => link.statusOf(row.id)?.port === lease.host;
+      while (isServed() && !(await ports.isFree(lease.host))) {
+        if (clock.now() >= untilMs) throw new PortNotLeft('The SSH gateway still has the port');
+        await clock.sleep(LEAVE_POLL_MS);
+      }
+    },
+    /**
+     * Leases other ports in place of those that something else on this host has. While a container is being
+     * replaced that may be the old one, which had the port for a server of its own and is about to leave it.
+     */
     exchangeTakenPorts(): void {
       for (const row of records.list()) {
         const port = portOf(row, specOf(row));
-        const status = link.statusOf(row.id);
-        if (port === null || status?.port !== port || !status.port_taken) continue;
+        if (port === null || (row.observed_generation > 0 && row.phase !== 'running')) continue;
+        if (statusOf(row, port)?.port_taken !== true) continue;
         log.warn({ pod_id: row.id, port }, 'the SSH port is taken; leasing another');
         records.transaction(() => ports.replace(row.id, `:${port}`));
         publish();

@@ -1,9 +1,5 @@
 /** Variables in a Dockerfile's FROM lines, expanded as the builder does. Pure. */
-
-/** What a renter has to change about a Dockerfile. */
-export class DockerfileProblem extends Error {
-  override name = 'DockerfileProblem';
-}
+import { DockerfileProblem } from './dockerfile-problem.ts';
 
 const VARIABLE = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:[-+])([^${}\\]*))?\})/g;
 

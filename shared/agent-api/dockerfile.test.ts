@@ -27,6 +27,8 @@ it.each([
   ['FROM a AS b\nCOPY --from=b /a /b', ['a', 'b']],
   ['# syntax=docker/dockerfile:1\n# escape=\\\nFROM a', ['a']],
   ['FROM a\r\nRUN true\r\n', ['a']],
+  ['FROM scratch AS none\nFROM scratch-like\nRUN cat <<< x && echo $((1<<N))', ['scratch-like']],
+  ['FROM scratch\nCOPY --from=busybox /bin /bin\nRUN true', ['busybox']],
 ])('knows every image of %j', (text, images) => {
   expect(imagesOf(text)).toEqual(images);
 });
@@ -55,7 +57,15 @@ it.each([
   ['FROM a\nLABEL io.podwright.pod=x', /LABEL io.podwright/],
   ['FROM a\nLABEL io."podw"right.pod=x', /LABEL io.podwright/],
   [`FROM a\nENV P=io.podwright\nLABEL \${P}.pod=x`, /LABEL with variables/],
-  ['FROM a\nFORM b', /Not an instruction: FORM b/],
+  ['FROM a\nFORM b', /^Line 2: Not an instruction: FORM b$/],
+  ['# c\n\nFROM a\nRUN x \\\n  y\nCOPY . /x', /^Line 6: COPY without --from=.* no build context/],
+  ['FROM a\nCOPY --chown=1 a b /x/', /^Line 2: COPY without --from/],
+  ['FROM a\nCOPY <<EOF /x\nhello\nEOF', /^Line 3: Not an instruction: hello \(here-documents/],
+  ['FROM a\nCOPY <<EOF /x', /^Line 2: Here-documents need BuildKit/],
+  ['FROM a\nRUN <<EOF\necho x\nEOF', /^Line 3: Not an instruction: echo x \(here-documents/],
+  ['FROM scratch', /^Line 1: scratch is empty: start from an image such as/],
+  ['FROM a\nFROM scratch AS x\nCMD ["y"]', /^Line 2: scratch is empty/],
+  ['FROM scratch\nRUN true', /^Line 2: scratch is empty/],
   [`FROM a\n${'FROM a\n'.repeat(40)}`, /More than 32/],
 ])('refuses %j', (text, problem) => {
   expect(imagesOf(text)).toMatch(problem);

@@ -2,7 +2,15 @@
  * Reads a Dockerfile as strictly as it takes to know every image that it starts from. What cannot be known
  * for certain is refused: a build must not make its host knock at addresses of the renter's choice. Pure.
  */
-import { DockerfileProblem, expandVariables } from './dockerfile-variables.ts';
+import {
+  atLine,
+  type DockerfileLine,
+  dockerfileLines,
+  HEREDOC,
+  NO_CONTEXT,
+} from './dockerfile-lines.ts';
+import { DockerfileProblem } from './dockerfile-problem.ts';
+import { expandVariables } from './dockerfile-variables.ts';
 import { ImageDigest, ImageReference } from './pod.ts';
 
 export type BaseImage = { reference: string; digest?: string };
@@ -10,6 +18,8 @@ export type BaseImage = { reference: string; digest?: string };
 /** One instruction on one line, as the builder is to read it. */
 export type Instruction = {
   name: string;
+  /** Where it begins in the text, from 1. */
+  line: number;
   /** What follows the name. */
   rest: string;
   /** The image that it takes from a registry, if it does. */
@@ -18,18 +28,13 @@ export type Instruction = {
   around: { before: string; after: string } | null;
 };
 
+type Unplaced = Omit<Instruction, 'line'>;
+
 export type Dockerfile = { instructions: Instruction[]; images: BaseImage[] };
 
-const NAMES = new Set([
-  ...['ARG', 'CMD', 'COPY', 'ENTRYPOINT', 'ENV', 'EXPOSE', 'FROM', 'HEALTHCHECK', 'LABEL'],
-  ...['MAINTAINER', 'RUN', 'SHELL', 'STOPSIGNAL', 'USER', 'VOLUME', 'WORKDIR'],
-]);
-/** Those in which an image may be named. */
-const READ_CLOSELY = new Set(['ARG', 'COPY', 'FROM']);
-const STRANGE = /[^\P{Cc}\t]|[^\P{Z} ]|\uFEFF/u;
 const MAX_STAGES = 32;
-const DIRECTIVE = /^#\s*([a-z]+)\s*=\s*(\S.*?)\s*$/i;
-const CONTINUED = /\\[ \t]*$/;
+const EMPTY =
+  'scratch is empty: start from an image such as ubuntu:24.04, or fill it by COPY --from=<stage or image>';
 
 /** Never throws: the problem is one sentence for the renter. */
 export function parseDockerfile(text: string): Dockerfile | { problem: string } {
@@ -42,71 +47,33 @@ export function parseDockerfile(text: string): Dockerfile | { problem: string } 
 }
 
 function read(text: string): Dockerfile {
-  if (text.includes('\0')) throw new DockerfileProblem('It contains a NUL character');
-  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
-  checkDirectives(lines);
   const arguments_ = new Map<string, string>();
   const stages: string[] = [];
-  let begun = 0;
-  const instructions = joined(lines).map((line): Instruction => {
-    const { name, rest } = split(line);
+  /** The line of a stage that begins with nothing and has got nothing yet. */
+  let emptySince: number | null = null;
+
+  function readLine({ name, rest, line }: DockerfileLine): Instruction {
     if (name === 'FROM') {
-      begun += 1;
-      if (begun > MAX_STAGES) throw new DockerfileProblem(`More than ${MAX_STAGES} stages`);
-      return readFrom(rest, arguments_, stages);
+      if (stages.length === MAX_STAGES)
+        throw new DockerfileProblem(`More than ${MAX_STAGES} stages`);
+      const from = readFrom(rest, arguments_, stages);
+      emptySince = /^scratch(?: |$)/.test(from.rest) ? line : null;
+      return { ...from, line };
     }
-    if (begun === 0) {
+    if (stages.length === 0) {
       if (name !== 'ARG') throw new DockerfileProblem(`${name} before the first FROM`);
       noteArgument(rest, arguments_);
     }
-    return readInstruction(name, rest, stages);
-  });
-  if (begun === 0) throw new DockerfileProblem('It has no FROM');
+    if (name === 'RUN' && emptySince !== null) throw new DockerfileProblem(EMPTY);
+    if (name === 'COPY') emptySince = null;
+    return { ...readInstruction(name, rest, stages), line };
+  }
+
+  const instructions = dockerfileLines(text).map((each) => atLine(each.line, () => readLine(each)));
+  if (stages.length === 0) throw new DockerfileProblem('It has no FROM');
+  if (emptySince !== null) throw new DockerfileProblem(EMPTY, emptySince);
   const images = instructions.flatMap(({ image }) => (image === null ? [] : [image]));
   return { instructions, images: unique(images) };
-}
-
-/** `# escape` would change how every line is read, `# syntax` who reads it. */
-function checkDirectives(lines: readonly string[]): void {
-  for (const line of lines) {
-    const [, name = '', value = ''] = DIRECTIVE.exec(line.trim()) ?? [];
-    if (name === '') return;
-    if (name.toLowerCase() === 'escape' && value !== '\\') {
-      throw new DockerfileProblem('Another escape character is not supported');
-    }
-  }
-}
-
-/** Comments and blank lines gone, continued lines made one. */
-function joined(lines: readonly string[]): string[] {
-  const out: string[] = [];
-  let open: string | null = null;
-  for (const line of lines) {
-    if (/^\s*(?:#|$)/.test(line)) continue;
-    const whole: string = open === null ? line.trimStart() : open + line;
-    const isContinued = CONTINUED.test(whole);
-    open = isContinued ? whole.replace(CONTINUED, '') : null;
-    if (!isContinued) out.push(whole.trimEnd());
-  }
-  if (open !== null) throw new DockerfileProblem('Its last line ends in a backslash');
-  return out;
-}
-
-function split(line: string): { name: string; rest: string } {
-  const [, word = '', rest = ''] = /^([A-Za-z]+)(?:\s+([\s\S]*))?$/.exec(line.trim()) ?? [];
-  const name = word.toUpperCase();
-  if (name === 'ADD') {
-    throw new DockerfileProblem('ADD is refused: there is no build context; fetch files in RUN');
-  }
-  if (name === 'ONBUILD') throw new DockerfileProblem('ONBUILD is not supported');
-  if (!NAMES.has(name)) {
-    throw new DockerfileProblem(`Not an instruction: ${line.slice(0, 40)}`);
-  }
-  // The builder takes other characters for white space than we do.
-  if (READ_CLOSELY.has(name) && STRANGE.test(rest)) {
-    throw new DockerfileProblem(`${name} with control characters or unusual spaces`);
-  }
-  return { name, rest: rest.trim() };
 }
 
 function noteArgument(rest: string, known: Map<string, string>): void {
@@ -121,7 +88,7 @@ function unquoted(text: string): string {
   return /^(["'])(.*)\1$/.exec(text)?.[2] ?? text;
 }
 
-function readFrom(rest: string, known: Map<string, string>, stages: string[]): Instruction {
+function readFrom(rest: string, known: Map<string, string>, stages: string[]): Unplaced {
   const words = rest.split(/\s+/);
   const [word = '', as, stage] = words;
   if (word.startsWith('--')) {
@@ -142,7 +109,7 @@ function readFrom(rest: string, known: Map<string, string>, stages: string[]): I
   return { ...plain, image: imageOf(base), around: { before: 'FROM ', after } };
 }
 
-function readInstruction(name: string, rest: string, stages: readonly string[]): Instruction {
+function readInstruction(name: string, rest: string, stages: readonly string[]): Unplaced {
   const plain = { name, rest, image: null, around: null };
   if (name === 'LABEL') checkLabel(rest);
   return name === 'COPY' ? { ...plain, ...copiedFrom(rest, stages) } : plain;
@@ -163,12 +130,19 @@ function copiedFrom(
   const froms = flags.filter((flag) => flag.startsWith('--from='));
   if (froms.length > 1) throw new DockerfileProblem('COPY with more than one --from');
   const from = froms[0]?.slice('--from='.length);
+  if (from === undefined) throw new DockerfileProblem(withoutFrom(rest));
   // The stage that is being built is none to copy from.
-  const isStage = from !== undefined && stages.slice(0, -1).includes(from.toLowerCase());
-  if (from === undefined || isStage || /^\d{1,3}$/.test(from)) return null;
+  const isStage = stages.slice(0, -1).includes(from.toLowerCase());
+  if (isStage || /^\d{1,3}$/.test(from)) return null;
   const others = flags.filter((flag) => !flag.startsWith('--from='));
   const after = ` ${[...others, ...words.slice(flags.length)].join(' ')}`;
   return { image: imageOf(from), around: { before: 'COPY --from=', after } };
+}
+
+function withoutFrom(rest: string): string {
+  return HEREDOC.test(rest)
+    ? 'Here-documents need BuildKit, which is not supported: write the file in RUN, as by printf'
+    : `COPY without --from=<stage or image> is refused: ${NO_CONTEXT}`;
 }
 
 /** The agent knows its own objects by their labels. */

@@ -9,16 +9,20 @@ export const MAX_TERMINAL_MESSAGE_BYTES = 64 * 1024;
 
 const MAX_CELLS = 1_000;
 const Cells = z.coerce.number().int().min(1).max(MAX_CELLS);
+const LATER = `1 to ${MAX_CELLS}; the same holds for a resize message.`;
 
 /** How the terminal begins. */
 export const TerminalQuery = z.object({
-  cols: Cells.default(80),
-  rows: Cells.default(24),
+  cols: Cells.default(80).describe(`Columns at the beginning, ${LATER}`),
+  rows: Cells.default(24).describe(`Rows at the beginning, ${LATER}`),
   /** The terminal's type, for TERM. */
   term: z
     .string()
     .regex(/^[\w.+-]{1,64}$/, 'Not a terminal type')
-    .default('xterm-256color'),
+    .default('xterm-256color')
+    .describe(
+      `For TERM. A message of the terminal has at most ${MAX_TERMINAL_MESSAGE_BYTES} bytes.`,
+    ),
 });
 export type TerminalQuery = z.output<typeof TerminalQuery>;
 

@@ -139,6 +139,20 @@ it('lets a newcomer sign up, read the mail of this machine, confirm the address 
   expect(await me()).toMatchObject({ email_verified: true, balance: 1_000 });
 });
 
+it('leaves each agent’s variables where a shell finds them, for the doctor', () => {
+  const doctor = '"$0" agent/main.ts doctor --no-container --json || true';
+  const script = `set -a; . "${home}/agent-1.env"; set +a; ${doctor}`;
+  const report: { id: string; finding: string }[] = JSON.parse(
+    execFileSync('sh', ['-c', script, process.execPath], { encoding: 'utf8' }),
+  );
+  const found = (id: string) => report.find((each) => each.id === id)?.finding;
+  const pid = market.demo().executors[0]?.pid;
+  expect([found('agent'), found('executor-id')]).toEqual([
+    `runs as process ${pid}`,
+    expect.stringContaining(executorIds[0] ?? 'none'),
+  ]);
+});
+
 it('starts, rents, runs, streams, reboots and removes a real container', async () => {
   expect(market.readyAfterMs).toBeLessThan(60_000);
   const before = await listedExecutors();

@@ -156,41 +156,29 @@ export const PORTAL_ROUTES: readonly (readonly [method: string, path: string])[]
   ['POST', '/machine-added'],
 ];
 
+/** What nodes, and pods by their nodes, are filtered by. */
+const NODE_FILTERS = [
+  'machine_names string',
+  'price_lte number',
+  'price_gte number',
+  'gpu_count_lte integer',
+  'gpu_count_gte integer',
+  'lat number',
+  'lon number',
+  'max_distance_mile number',
+  'bookmarked boolean',
+  'machine_request_id string',
+  'collateral_deposited boolean',
+] as const;
+
 /** Parameters of queries: name, then type; `!` marks required ones. */
 export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   'GET /users/search': ['email! string'],
   'GET /users/me/chat/callback': ['code string', 'state string', 'error string'],
-  'GET /executors': [
-    'page integer',
-    'size integer',
-    'machine_names string',
-    'price_lte number',
-    'price_gte number',
-    'gpu_count_lte integer',
-    'gpu_count_gte integer',
-    'lat number',
-    'lon number',
-    'max_distance_mile number',
-    'bookmarked boolean',
-    'machine_request_id string',
-    'collateral_deposited boolean',
-  ],
+  'GET /executors': ['page integer', 'size integer', ...NODE_FILTERS],
   'GET /executors/default-docker-image': ['gpu_model! string', 'driver_version! string'],
   'GET /executors/deployment-estimate': ['template_id! string', 'executor_id! string'],
-  'GET /pods': [
-    'machine_names string',
-    'price_lte number',
-    'price_gte number',
-    'gpu_count_lte integer',
-    'gpu_count_gte integer',
-    'lat number',
-    'lon number',
-    'max_distance_mile number',
-    'bookmarked boolean',
-    'machine_request_id string',
-    'collateral_deposited boolean',
-    'only_favorites boolean',
-  ],
+  'GET /pods': [...NODE_FILTERS, 'only_favorites boolean'],
   'GET /pods/{pod_uuid}/restore-logs': ['page integer', 'limit integer'],
   'GET /pods/{pod_id}/logs': ['tail integer', 'follow boolean'],
 };

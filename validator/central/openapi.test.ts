@@ -134,3 +134,13 @@ function routesBelow(prefix: string): string[] {
     return named.map((method) => `${method} ${path}`);
   });
 }
+
+it('describes how large a terminal may be, at its beginning and later', () => {
+  const { parameters = [] } = document.paths['/pods/{id}/terminal']?.['get'] ?? {};
+  for (const name of ['cols', 'rows']) {
+    expect(parameters.find((parameter) => parameter.name === name)).toMatchObject({
+      description: expect.stringContaining('1 to 1000; the same holds for a resize message'),
+      schema: { type: 'integer', minimum: 1, maximum: 1_000 },
+    });
+  }
+});

@@ -7,7 +7,7 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createCappedFile } from './capped-file.ts';
 import { type SupervisedChild, superviseChild } from './child-process.ts';
 import type { DemoProvider } from './demo-provider.ts';
-import type { Home } from './home.ts';
+import { type Home, writePrivateFile } from './home.ts';
 import type { LocalGpus } from './local-gpus.ts';
 import type { StartOptions } from './options.ts';
 
@@ -78,6 +78,19 @@ function startAgent(
   const { options, home, clock, log, validatorHotkey } = parts;
   const name = `agent-${index + 1}`;
   const firstPodPort = options['pod-ports'] + index * POD_PORTS_PER_AGENT;
+  const variables = {
+    ...parts.gpus[index]?.environment,
+    AGENT_EXECUTOR_ID: executorId,
+    AGENT_HOME: home.agent(executorId),
+    AGENT_HOST: options.host,
+    AGENT_PORT: String(port),
+    AGENT_PORT_RANGE: `${firstPodPort}-${firstPodPort + POD_PORTS_PER_AGENT - 1}`,
+    AGENT_TRUSTED_KEYS: `${validatorHotkey}=validator-control+validator-read`,
+    // On one's own machine a registry beside it is a convenience, not a way in.
+    AGENT_ALLOW_LOCAL_REGISTRIES: 'true',
+  };
+  // For its other commands, such as the doctor.
+  writePrivateFile(home.variables(name), shellVariables(variables));
   return superviseChild({
     name,
     arguments: agentArguments(),
@@ -85,20 +98,16 @@ function startAgent(
     log,
     output: createCappedFile(home.log(name)),
     onReady: parts.onRestart,
-    environment: {
-      ...passedOn(parts),
-      ...parts.gpus[index]?.environment,
-      AGENT_EXECUTOR_ID: executorId,
-      AGENT_HOME: home.agent(executorId),
-      AGENT_HOST: options.host,
-      AGENT_PORT: String(port),
-      AGENT_PORT_RANGE: `${firstPodPort}-${firstPodPort + POD_PORTS_PER_AGENT - 1}`,
-      AGENT_TRUSTED_KEYS: `${validatorHotkey}=validator-control+validator-read`,
-      // On one's own machine a registry beside it is a convenience, not a way in.
-      AGENT_ALLOW_LOCAL_REGISTRIES: 'true',
-      AGENT_EXIT_WITH_PARENT: 'true',
-    },
+    environment: { ...passedOn(parts), ...variables, AGENT_EXIT_WITH_PARENT: 'true' },
   });
+}
+
+/** `NAME='value'` lines, to be read with `set -a`. */
+function shellVariables(variables: Readonly<Record<string, string>>): string {
+  const quoted = (value: string) => `'${value.replaceAll("'", "'\\''")}'`;
+  return Object.entries(variables)
+    .map(([name, value]) => `${name}=${quoted(value)}\n`)
+    .join('');
 }
 
 /** Listens on all addresses, as Docker does for the pods' other ports. */

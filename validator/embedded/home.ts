@@ -40,6 +40,8 @@ export function homeAt(folder: string) {
     sshPrivateKey: join(root, 'id_ed25519'),
     sshPublicKey: join(root, 'id_ed25519.pub'),
     log: (name: string) => join(root, 'logs', `${name}.log`),
+    /** The variables that a process was started with, as a shell reads them. */
+    variables: (name: string) => join(root, `${name}.env`),
     lock: join(root, 'marketplace.lock'),
     agents: join(root, 'agents'),
     agent: (executorId: string) => join(root, 'agents', executorId),

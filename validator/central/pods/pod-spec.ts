@@ -1,6 +1,7 @@
 /** The spec that the agent gets, from the template and the renter's share of the node. Pure. */
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
+import { OWN_SSHD } from '#shared/agent-api/reserved-variables.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Template } from '../db/tables.ts';
 import { commandWords } from '../templates/template.service.ts';
@@ -19,9 +20,6 @@ const CORE_STEPS = 100;
 const KIB = 1_024;
 /** Extra ports wanted beyond the template's get these numbers inside the pod. */
 const FIRST_EXTRA_PORT = 20_000;
-
-/** A template whose image brings its own SSH server says so with this variable set to 1. */
-const OWN_SSHD = 'PODWRIGHT_OWN_SSHD';
 
 export type SpecInput = {
   template: Template;

@@ -25,7 +25,6 @@ const Environment = z
     NoNul.max(32_768),
   )
   .refine((variables) => Object.keys(variables).length <= 256, 'More than 256 variables');
-const VolumePath = z.string().max(512).refine(isPlainAbsolutePath, 'Not an absolute path');
 
 /** Every member that its owner may set, each with its limits. */
 const fields = {
@@ -41,7 +40,7 @@ const fields = {
   environment: Environment,
   entrypoint: NoNul.max(4_096),
   startup_commands: NoNul.max(65_536),
-  volumes: z.array(VolumePath).max(16),
+  volumes: z.array(z.string().max(512)).max(16),
   readme: z.string().max(100_000),
   one_time_template: z.boolean(),
   is_temporary: z.boolean(),
@@ -127,8 +126,3 @@ export const TemplateResponse = z
   })
   .meta({ id: 'TemplateResponse' });
 export type TemplateResponse = z.output<typeof TemplateResponse>;
-
-/** Absolute, without `..` steps and control characters. */
-function isPlainAbsolutePath(path: string): boolean {
-  return path.startsWith('/') && !path.split('/').includes('..') && !/\p{Cc}/u.test(path);
-}

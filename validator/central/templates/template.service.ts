@@ -7,6 +7,7 @@ import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Template } from '../db/tables.ts';
 import { requireCredentialOf } from '../docker-credentials/docker-credential.service.ts';
 import { changedTemplate, templateContent, toTemplateRow } from './template.row.ts';
+import { checkTemplatePlaces } from './template.rules.ts';
 import { type CreateTemplate, type TemplateResponse, UpdateTemplate } from './template.schemas.ts';
 import {
   countTemplatesSince,
@@ -46,7 +47,8 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
       return rowFor(accountId, template);
     },
 
-    create(caller: UserIdentity, body: CreateTemplate): Promise<TemplateResponse> {
+    async create(caller: UserIdentity, body: CreateTemplate): Promise<TemplateResponse> {
+      checkTemplatePlaces(body);
       const nowMs = clock.now();
       const template: Template = {
         ...templateContent(body),
@@ -65,7 +67,12 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
     },
 
     /** The owner's pods made from it run the new content from their next reboot on; others' keep what they have. */
-    update(caller: UserIdentity, id: string, body: UpdateTemplate): Promise<TemplateResponse> {
+    async update(
+      caller: UserIdentity,
+      id: string,
+      body: UpdateTemplate,
+    ): Promise<TemplateResponse> {
+      checkTemplatePlaces(body);
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'templates', id);
         const stored = await ownTemplate(tx, caller, id);
@@ -152,6 +159,7 @@ export async function templateForEdit(
   changes: UpdateTemplate,
 ): Promise<Template> {
   const nowMs = deps.clock.now();
+  checkTemplatePlaces(changes);
   const stored = await holdOwn(tx, accountId, used.templateId);
   if (stored !== undefined) {
     const content = templateContent(changedTemplate(toTemplateRow(stored), changes));

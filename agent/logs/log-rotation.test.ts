@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import {
+  createLogFolder,
+  framesOf,
+  type LogFolder,
+  read,
+  readFrames,
+} from '../../test/fakes/log-folder.ts';
+import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
+import { startAtOldest } from './log-seek.ts';
+
+let logs: LogFolder;
+beforeEach(() => {
+  logs = createLogFolder();
+});
+afterEach(() => logs.remove());
+
+describe('rotation', () => {
+  it('hides nothing that was written just before it', async () => {
+    logs.write('one');
+    const log = await logs.openLog();
+    const start = startAtOldest(log);
+    expect(await read(log, start)).toEqual(['one']);
+    logs.write('two');
+    logs.writer().rotate();
+    logs.write('three');
+    expect(await read(log, start)).toEqual(['two', 'three']);
+  });
+
+  it('can be met between its two steps', async () => {
+    logs.write('one');
+    const log = await logs.openLog();
+    const start = startAtOldest(log);
+    expect(await read(log, start)).toEqual(['one']);
+    logs.write('two');
+    logs.writer().shift();
+    expect(await read(log, start)).toEqual(['two']);
+    logs.writer().create();
+    logs.write('three');
+    expect(await read(log, start)).toEqual(['three']);
+  });
+
+  it('can have begun when the log is opened', async () => {
+    logs.write('one');
+    logs.writer().rotate();
+    logs.write('two');
+    logs.writer().shift();
+    const opening = logs.openLog();
+    await systemClock.sleep(1);
+    logs.writer().create();
+    logs.write('three');
+    const log = await opening;
+    expect(await read(log, startAtOldest(log))).toEqual(['one', 'two', 'three']);
+  });
+
+  it('twice between two reads loses nothing, and a line may go over it', async () => {
+    const part = 'x'.repeat(16 * 1024);
+    logs.write('one');
+    const log = await logs.openLog();
+    const start = startAtOldest(log);
+    expect(await read(log, start)).toEqual(['one']);
+    logs.writer().write(part);
+    logs.writer().rotate();
+    logs.write('end', 'two');
+    logs.writer().rotate();
+    logs.write('three');
+    expect(await read(log, start)).toEqual([`${part}end`, 'two', 'three']);
+  });
+
+  it('loses nothing to a reader who stands in an older file', async () => {
+    logs.write('one');
+    logs.writer().rotate();
+    logs.write('two');
+    logs.writer().rotate();
+    logs.write('three');
+    const log = await logs.openLog();
+    const start = startAtOldest(log);
+    const reader = startAtOldest(log);
+    expect(await read(log, reader)).toEqual(['one', 'two', 'three']);
+    logs.writer().rotate();
+    logs.write('four');
+    expect(await read(log, reader)).toEqual(['four']);
+    expect(await read(log, start)).toEqual(['one', 'two', 'three', 'four']);
+  });
+
+  it('more often than files are kept is told, with about as many lines as are lost', async () => {
+    for (let n = 0; n < 1000; n += 1) logs.write(`line ${n}`);
+    const log = await logs.openLog();
+    const start = startAtOldest(log);
+    await read(log, start);
+    // In one go: nothing of it can be noticed before the end.
+    for (let rotation = 0; rotation < 5; rotation += 1) {
+      logs.writer().rotate();
+      for (let n = 0; n < 100; n += 1) logs.write(`later ${rotation} ${n}`);
+    }
+    const frames = await readFrames(log, start);
+    expect(frames[0]).toMatchObject({ meta: 'gap' });
+    const dropped = frames[0] !== undefined && 'dropped' in frames[0] ? frames[0].dropped : 0;
+    expect(dropped).toBeGreaterThan(150);
+    expect(dropped).toBeLessThan(250);
+    expect(frames[1]).toMatchObject({ log: 'later 2 0\n' });
+    expect(frames.length).toBe(301);
+  });
+
+  it('is told to a reader who was lapped, though others were not', async () => {
+    logs.write('one');
+    const log = await logs.openLog();
+    const slow = startAtOldest(log);
+    const quick = startAtOldest(log);
+    for (const line of ['two', 'three', 'four', 'five', 'six']) {
+      expect((await read(log, quick)).length).toBe(1);
+      logs.writer().rotate();
+      logs.write(line);
+    }
+    expect(await read(log, quick)).toEqual(['six']);
+    // The first is still in the ring.
+    expect(await read(log, slow)).toEqual(['one', '<gap>', 'three', 'four', 'five', 'six']);
+  });
+});
+
+it('loses and doubles nothing without saying so, whatever is written, rotated and read when', async () => {
+  const MAX_LINE = 40_000;
+  for (let seed = 1; seed <= 40; seed += 1) {
+    const random = createSeededRandom(seed);
+    await logs.renew();
+    const log = await logs.openLog();
+    const readers = Array.from({ length: 3 }, () => ({
+      start: startAtOldest(log),
+      last: 0,
+      explained: false,
+    }));
+    let written = 0;
+
+    const writeLine = (): void => {
+      written += 1;
+      const text = `${written} ${'x'.repeat(random.int(random.int(20) === 0 ? MAX_LINE : 50))}\n`;
+      for (let at = 0; at < text.length; at += 16_384)
+        logs.writer().write(text.slice(at, at + 16_384));
+    };
+    const readSome = async (reader: (typeof readers)[number], batches: number) => {
+      for (let n = 0; n < batches; n += 1) {
+        const { block, next, atEnd, gap } = await log.read(reader.start.cursor);
+        reader.start.cursor = next;
+        reader.explained ||= gap !== null;
+        for (const frame of framesOf(block.text)) {
+          const number = 'log' in frame ? Number(/^\d+(?= )/.exec(frame.log)?.[0] ?? 0) : 0;
+          // The rest of a line whose beginning was rotated away.
+          if (number === 0) continue;
+          if (!reader.explained) expect(number, `seed ${seed}`).toBe(reader.last + 1);
+          expect(number, `seed ${seed}`).toBeGreaterThan(reader.last);
+          reader.last = number;
+          reader.explained = false;
+        }
+        if (atEnd) return;
+      }
+    };
+
+    for (let step = 0; step < 60; step += 1) {
+      const what = random.int(10);
+      if (what < 5) for (let n = random.int(20); n >= 0; n -= 1) writeLine();
+      else if (what < 6) logs.writer().rotate();
+      else if (what < 7) {
+        logs.writer().shift();
+        await Promise.all(readers.slice(0, random.int(3)).map((reader) => readSome(reader, 2)));
+        logs.writer().create();
+      } else {
+        const chosen = readers[random.int(2)];
+        if (chosen !== undefined) await readSome(chosen, 1 + random.int(4));
+      }
+    }
+    writeLine();
+    for (const reader of readers) {
+      await readSome(reader, Number.POSITIVE_INFINITY);
+      expect(reader.last, `seed ${seed}`).toBe(written);
+    }
+  }
+});

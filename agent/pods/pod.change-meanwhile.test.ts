@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import {
+  A_MINUTE_MS,
+  type ChangingPod,
+  createChangingPod,
+  GPUS,
+  ID,
+  OTHER_IMAGE,
+  PROVEN_MS,
+} from '../../test/fakes/changing-pod.ts';
+
+let pod: ChangingPod;
+beforeEach(() => {
+  pod = createChangingPod();
+});
+afterEach(() => pod.agent().stop());
+
+it('takes a still newer generation instead of one whose image is being fetched', async () => {
+  const before = await pod.launched();
+  const release = pod.hold('pullImage');
+  await pod.put(2, { image: { reference: OTHER_IMAGE }, internal_ports: [99] });
+  await pod.settle();
+  await pod.put(3, { environment: { A: 'b' } });
+  release();
+  await pod.pass(PROVEN_MS);
+  expect(pod.view()).toMatchObject({ observed_generation: 3, change: null, ports: before.ports });
+  expect(pod.containers()).toMatchObject([{ spec: { environment: { A: 'b' } } }]);
+});
+
+it('returns to the last one that had settled when a newer one follows one on trial', async () => {
+  const before = await pod.launched();
+  await pod.put(2, { environment: { TWO: '2' } });
+  await pod.settle();
+  await pod.put(3, { environment: { THREE: '3' } });
+  await pod.settle();
+  expect(pod.running()).toMatchObject([{ spec: { environment: { THREE: '3' } } }]);
+  expect(pod.containers()).toHaveLength(2);
+  pod.engine.exit(pod.view().container_id ?? '', 1);
+  await pod.settle();
+  expect(pod.view()).toMatchObject({
+    container_id: before.container_id,
+    change: { generation: 3 },
+  });
+  expect(pod.running()).toHaveLength(1);
+});
+
+it('keeps a newer generation in mind while the one before it fails its trial', async () => {
+  await pod.launched();
+  await pod.put(2);
+  await pod.settle();
+  const release = pod.hold('pullImage');
+  await pod.put(3, { image: { reference: OTHER_IMAGE } });
+  await pod.settle();
+  pod.engine.exit(pod.view().container_id ?? '', 1);
+  await pod.settle();
+  expect(pod.view()).toMatchObject({ observed_generation: 1, change: { stage: 'preparing' } });
+  release();
+  await pod.pass(PROVEN_MS);
+  expect(pod.view()).toMatchObject({ observed_generation: 3, change: null });
+});
+
+it.each(['preparing', 'replacing', 'settling'] as const)(
+  'removes all of a pod while %s',
+  async (stage) => {
+    await pod.launched({ gpu_uuids: GPUS });
+    const release = pod.hold(stage === 'preparing' ? 'pullImage' : 'createContainer');
+    await pod.put(2, { image: { reference: OTHER_IMAGE }, internal_ports: [80, 81] });
+    await pod.settle();
+    if (stage === 'settling') release();
+    await pod.settle();
+    expect(pod.view().change).toMatchObject({ stage });
+    pod.agent().pods.remove(ID);
+    await pod.settle();
+    release();
+    await pod.pass(A_MINUTE_MS);
+    expect(pod.view()).toMatchObject({ phase: 'removed', change: null });
+    expect(pod.containers()).toEqual([]);
+    expect(pod.agent().core.leases.heldBy('port', ID)).toEqual([]);
+    expect(pod.agent().core.gpuLeases.uuidsOf(ID)).toEqual([]);
+  },
+);
+
+it('looks after the old container while the new image is fetched', async () => {
+  const before = await pod.launched();
+  const release = pod.hold('pullImage');
+  await pod.put(2, { image: { reference: OTHER_IMAGE } });
+  await pod.settle();
+  pod.engine.exit(before.container_id ?? '', 1);
+  await pod.pass(A_MINUTE_MS);
+  expect(pod.view()).toMatchObject({
+    phase: 'running',
+    restart_count: 1,
+    change: { generation: 2 },
+  });
+  pod.agent().pods.reboot(ID, 1);
+  await pod.settle();
+  expect(pod.view()).toMatchObject({ phase: 'running', reboots_done: 1, observed_generation: 1 });
+  release();
+  await pod.pass(PROVEN_MS);
+  expect(pod.view()).toMatchObject({ observed_generation: 2, change: null });
+});
+
+it('answers a reboot by the change under way', async () => {
+  await pod.launched();
+  await pod.put(2);
+  await pod.settle();
+  const startedMs = pod.running()[0]?.startedMs;
+  expect(pod.agent().pods.reboot(ID, 1)).toMatchObject({ reboots_requested: 1, reboots_done: 1 });
+  await pod.pass(PROVEN_MS);
+  expect(pod.running()).toMatchObject([{ startedMs }]);
+  expect(pod.view()).toMatchObject({ observed_generation: 2, reboots_done: 1 });
+});
+
+it('goes on after the engine was away during a change', async () => {
+  await pod.launched();
+  const release = pod.hold('pullImage');
+  await pod.put(2, { image: { reference: OTHER_IMAGE } });
+  await pod.settle();
+  pod.engine.setAway(true);
+  release();
+  await pod.pass(A_MINUTE_MS);
+  expect(pod.view()).toMatchObject({ phase: 'running', change: { stage: 'preparing' } });
+  pod.engine.setAway(false);
+  await pod.pass(A_MINUTE_MS);
+  expect(pod.view()).toMatchObject({ observed_generation: 2, change: null });
+});
+
+it('goes on with a change that a reboot of the host cut off', async () => {
+  await pod.launched();
+  await pod.put(2, { environment: { A: 'b' } });
+  await pod.settle();
+  expect(pod.view().change).toMatchObject({ stage: 'settling' });
+  await pod.agent().stop();
+  for (const { id } of pod.running()) pod.engine.exit(id, 137);
+  await pod.clock.advance(10 * A_MINUTE_MS);
+  pod.bootAgain('another boot');
+  await pod.pass(PROVEN_MS);
+  expect(pod.view()).toMatchObject({
+    ...{ phase: 'running', observed_generation: 2, change: null },
+    last_exit: { reason: 'HostReboot' },
+  });
+  expect(pod.containers()).toMatchObject([{ spec: { environment: { A: 'b' } } }]);
+});

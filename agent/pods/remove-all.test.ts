@@ -1,0 +1,22 @@
+import { spawnSync } from 'node:child_process';
+import { expect, it } from 'vitest';
+import { agentArguments } from '#shared/node-launch.ts';
+
+/** Without variables: had it begun to remove, it would have asked for them. */
+function removeAll(...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    agentArguments('remove-all', ...args),
+    { env: { PATH: process.env['PATH'] ?? '' }, encoding: 'utf8' },
+  );
+  return { status, stdout, stderr };
+}
+
+it('explains itself instead of removing anything', () => {
+  const usage = expect.stringMatching(/^Usage: .*remove-all\n[\s\S]*AGENT_EXECUTOR_ID/);
+  expect(removeAll('--help')).toEqual({ status: 0, stdout: usage, stderr: '' });
+  expect(removeAll('--force')).toEqual({ status: 2, stdout: '', stderr: usage });
+  const alone = removeAll();
+  expect(alone.status).toBe(2);
+  expect(alone.stderr).toMatch(/^podwright-agent: .*AGENT_EXECUTOR_ID/s);
+});

@@ -1,0 +1,88 @@
+/** The text of a Dockerfile as the lines that its builder reads. Pure. */
+import { DockerfileProblem } from './dockerfile-problem.ts';
+
+/** An instruction: its name, what follows on one line, and at which line of the text it begins, from 1. */
+export type DockerfileLine = { name: string; rest: string; line: number };
+type Joined = { text: string; line: number };
+
+const NAMES = new Set([
+  ...['ARG', 'CMD', 'COPY', 'ENTRYPOINT', 'ENV', 'EXPOSE', 'FROM', 'HEALTHCHECK', 'LABEL'],
+  ...['MAINTAINER', 'RUN', 'SHELL', 'STOPSIGNAL', 'USER', 'VOLUME', 'WORKDIR'],
+]);
+/** Those in which an image may be named. */
+const READ_CLOSELY = new Set(['ARG', 'COPY', 'FROM']);
+const STRANGE = /[^\P{Cc}\t]|[^\P{Z} ]|\uFEFF/u;
+/** Of messages. */
+export const NO_CONTEXT = 'there is no build context; fetch files in RUN';
+/** What looks like the beginning of a here-document. */
+export const HEREDOC = /<<-?["']?[A-Za-z_]/;
+
+const DIRECTIVE = /^#\s*([a-z]+)\s*=\s*(\S.*?)\s*$/i;
+const CONTINUED = /\\[ \t]*$/;
+
+/** Throws DockerfileProblem for a text that cannot be taken apart for certain. */
+export function dockerfileLines(text: string): DockerfileLine[] {
+  if (text.includes('\0')) throw new DockerfileProblem('It contains a NUL character');
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  checkDirectives(lines);
+  let before = '';
+  return joined(lines).map(({ text: whole, line }) => {
+    const read = atLine(line, () => split(whole, before));
+    before = whole;
+    return { ...read, line };
+  });
+}
+
+/** What `work` returns; names the line in what it throws. */
+export function atLine<T>(line: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof DockerfileProblem ? new DockerfileProblem(error.message, line) : error;
+  }
+}
+
+/** `# escape` would change how every line is read, `# syntax` who reads it. */
+function checkDirectives(lines: readonly string[]): void {
+  for (const [index, line] of lines.entries()) {
+    const [, name = '', value = ''] = DIRECTIVE.exec(line.trim()) ?? [];
+    if (name === '') return;
+    if (name.toLowerCase() === 'escape' && value !== '\\') {
+      throw new DockerfileProblem('Another escape character is not supported', index + 1);
+    }
+  }
+}
+
+/** Comments and blank lines gone, continued lines made one. */
+function joined(lines: readonly string[]): Joined[] {
+  const out: Joined[] = [];
+  let open: Joined | null = null;
+  for (const [index, line] of lines.entries()) {
+    if (/^\s*(?:#|$)/.test(line)) continue;
+    const begun: Joined = open ?? { text: '', line: index + 1 };
+    const whole: string = open === null ? line.trimStart() : begun.text + line;
+    const isContinued = CONTINUED.test(whole);
+    open = isContinued ? { ...begun, text: whole.replace(CONTINUED, '') } : null;
+    if (!isContinued) out.push({ ...begun, text: whole.trimEnd() });
+  }
+  if (open !== null) throw new DockerfileProblem('Its last line ends in a backslash', open.line);
+  return out;
+}
+
+function split(line: string, before: string): { name: string; rest: string } {
+  const [, word = '', rest = ''] = /^([A-Za-z]+)(?:\s+([\s\S]*))?$/.exec(line.trim()) ?? [];
+  const name = word.toUpperCase();
+  if (name === 'ADD') {
+    throw new DockerfileProblem(`ADD is refused: ${NO_CONTEXT}`);
+  }
+  if (name === 'ONBUILD') throw new DockerfileProblem('ONBUILD is not supported');
+  if (!NAMES.has(name)) {
+    const why = HEREDOC.test(before) ? ' (here-documents need BuildKit, not supported here)' : '';
+    throw new DockerfileProblem(`Not an instruction: ${line.slice(0, 40)}${why}`);
+  }
+  // The builder takes other characters for white space than we do.
+  if (READ_CLOSELY.has(name) && STRANGE.test(rest)) {
+    throw new DockerfileProblem(`${name} with control characters or unusual spaces`);
+  }
+  return { name, rest: rest.trim() };
+}
