@@ -21,6 +21,8 @@ export const PodLogsQuery = z.object({
   follow: z.stringbool().default(false),
   /** A frame id or an ISO time; wins over `tail`. */
   since: z.string().max(100).optional(),
+  /** Frames with ids, to be resumed; data lines only when absent. */
+  format: z.enum(['events']).optional(),
   ticket,
 });
 export type PodLogsQuery = z.output<typeof PodLogsQuery>;
