@@ -72,6 +72,7 @@ export const OWN_ROUTES: readonly string[] = [
   'POST /docker-credentials',
   'POST /pods/{id}/stream-ticket',
   'POST /templates',
+  'POST /users/me/stream-ticket',
   'PUT /docker-credentials/{id}',
   'PUT /templates/{id}',
 ];

@@ -76,7 +76,7 @@ export async function createCentral(
     retrievable: options.apiKeysRetrievable ?? true,
   });
   const users = createUserCredentials({ db, sessions, apiKeys });
-  const tickets = createStreamTickets({ clock, random });
+  const tickets = createStreamTickets({ db, clock, random, secret });
   const deps = {
     ...{ ports, options, sessions, users, balanceOf, tickets },
     stopping: stopping.signal,

@@ -6,6 +6,7 @@ import { requireOwnPod } from '../pods/pod-access.ts';
 import type { CentralDeps } from '../ports.ts';
 import { registerPodLogRoutes } from './pod-logs.routes.ts';
 import { createPodLogs } from './pod-logs.ts';
+import { registerStreamTicketRoutes } from './stream-ticket.routes.ts';
 import { registerTerminalRoutes } from './terminal.routes.ts';
 import { createTerminals } from './terminal.service.ts';
 
@@ -27,8 +28,10 @@ export function registerStreams(api: HttpServer, deps: CentralDeps): void {
   });
   registerTerminalRoutes(api, {
     terminals: createTerminals({ db, clock, log, agents, stopping }),
+    credentialStands,
+  });
+  registerStreamTicketRoutes(api, {
     tickets,
     requireOwnPod: (accountId, podId) => requireOwnPod(db, accountId, podId, clock.now()),
-    credentialStands,
   });
 }
