@@ -64,6 +64,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /pods/history',
   'GET /pods/{id}/terminal',
   'GET /templates/{id}',
+  'GET /users/me/events/stream',
   'PATCH /keys/{id}',
   'POST /auth/resend-verify-email',
   'POST /auth/signup',

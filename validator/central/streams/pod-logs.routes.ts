@@ -5,7 +5,7 @@ import { sendStream } from '#shared/websocket/stream.ts';
 import { clientGone } from '#shared/websocket/upgrade.ts';
 import { userOf } from '../auth/identity.ts';
 import type { PodLogs } from './pod-logs.ts';
-import { resumableLog, wantsResumable } from './resumable.ts';
+import { lastEventIdOf, resumableLog, wantsResumable } from './resumable.ts';
 import { PodLogParams, PodLogsQuery } from './stream.schemas.ts';
 
 export type PodLogRoutesDeps = {
@@ -35,13 +35,12 @@ export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): v
       },
     },
     async (request, reply) => {
-      const lastEventId = request.headers['last-event-id'];
       const frames = await deps.logs.open(
         {
           accountId: userOf(request).accountId,
           podId: request.params.pod_id,
           query: request.query,
-          lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
+          lastEventId: lastEventIdOf(request),
           stillAllowed: () => deps.credentialStands(request),
         },
         clientGone(request, reply),

@@ -12,7 +12,7 @@ import { type LogPosition, MAX_TAIL } from './log-page.ts';
 import type { PodLogsQuery } from './stream.schemas.ts';
 import { createStreamGuard } from './stream-guard.ts';
 import { createStreamSeats, LOG_LIMITS, type StreamLimits } from './stream-seats.ts';
-import { type WatchOptions, watched } from './watched.ts';
+import { leaving, type WatchOptions, watched } from './watched.ts';
 
 export type PodLogsDeps = {
   db: Database;
@@ -113,14 +113,6 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
       }
     },
   };
-}
-
-async function* leaving(frames: AsyncGenerator<string>, leave: () => void): AsyncGenerator<string> {
-  try {
-    yield* frames;
-  } finally {
-    leave();
-  }
 }
 
 /** The agent's end is not the stream's, and its keep-alives are not ours. */

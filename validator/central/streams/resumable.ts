@@ -2,6 +2,7 @@
  * The second form of an event stream (contract 7, resumable mode): the same JSON, with what an EventSource
  * needs to go on where it broke off.
  */
+import type { FastifyRequest } from 'fastify';
 import type { LogFrame } from '#shared/agent-api/pod.ts';
 import { dataFrame } from '#shared/http/sse.ts';
 
@@ -13,6 +14,7 @@ export const KEEP_ALIVE = ': ka\n\n';
 const SHUTDOWN = 'server_shutdown';
 /** Ids are written into lines of their own: one that could break out of its line is left out. */
 const PLAIN_ID = /^[\x21-\x7e]{1,100}$/;
+const MAX_ID_CHARS = 100;
 /** Between two frames: JSON holds no line break of its own. */
 const BLANK_LINE = '\n\n';
 
@@ -26,6 +28,12 @@ export function eventFrame(event: string, id: string | null, data: string): stri
 export function endFrame(reason: string): string {
   const end = eventFrame('end', null, dataFrame({ meta: 'end', reason }));
   return reason === SHUTDOWN ? `${RETRY}${end}` : end;
+}
+
+/** The header by which a client goes on; what is too long for an id of ours stays unknown. */
+export function lastEventIdOf({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+  const given = headers['last-event-id'];
+  return typeof given === 'string' && given !== '' ? given.slice(0, MAX_ID_CHARS) : undefined;
 }
 
 /** Whether this form is asked for, by `?format=events` or the Accept header. */

@@ -32,3 +32,15 @@ export async function* watched(
     yield keepAlive;
   }
 }
+
+/** `frames`; calls `leave` when they are over or given up. */
+export async function* leaving(
+  frames: AsyncGenerator<string>,
+  leave: () => void,
+): AsyncGenerator<string> {
+  try {
+    yield* frames;
+  } finally {
+    leave();
+  }
+}
