@@ -165,7 +165,7 @@ it('tells a stream at one process of what happens at the other, and ends it with
     await remove(one, [body['id']]);
   }
   // Without a word from the other process it takes up to five seconds.
-  expect(Math.min(...delaysMs)).toBeLessThan(1_000);
+  expect(delaysMs.toSorted((a, b) => a - b)[1]).toBeLessThan(1_000);
 
   expect(await other.end('SIGTERM')).toBe(0);
   const rest = await Array.fromAsync(frames);
