@@ -1,5 +1,6 @@
 /** A pod's log as one stream that outlives the agent's (contract 7, default mode; the other is made from it). */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { LogFrame } from '#shared/agent-api/pod.ts';
 import { type Clock, parseIsoTime } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { dataFrame } from '#shared/http/sse.ts';
@@ -8,7 +9,7 @@ import { findAnyPod } from '../pods/pod-access.ts';
 import type { Agents } from '../ports.ts';
 import { followHub } from './log-follower.ts';
 import { createLogHubs } from './log-hub.ts';
-import { type LogPosition, MAX_TAIL } from './log-page.ts';
+import { type LogPosition, MAX_TAIL, podLogsFrom } from './log-page.ts';
 import type { PodLogsQuery } from './stream.schemas.ts';
 import { createStreamGuard } from './stream-guard.ts';
 import { createStreamSeats, LOG_LIMITS, type StreamLimits } from './stream-seats.ts';
@@ -87,10 +88,12 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
   /** Throws 502 when the node does not answer; a pod that is not on its node yet has no log. */
   async function openOnce(client: AgentClient, request: LogRequest, gone: AbortSignal) {
     const wish = { ...positionOf(request), follow: false };
-    const upstream = await client.podLogs(request.podId, wish, gone).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status === 404) return null;
-      throw error;
-    });
+    const upstream = await podLogsFrom(client, request.podId, wish, gone).catch(
+      (error: unknown) => {
+        if (error instanceof ApiError && error.status === 404) return null;
+        throw error;
+      },
+    );
     return readOnce(textOf(upstream), request, gone);
   }
 
@@ -116,9 +119,7 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
 }
 
 /** The agent's end is not the stream's, and its keep-alives are not ours. */
-async function* textOf(
-  frames: Awaited<ReturnType<AgentClient['podLogs']>> | null,
-): AsyncGenerator<string> {
+async function* textOf(frames: AsyncIterable<LogFrame> | null): AsyncGenerator<string> {
   for await (const frame of frames ?? []) {
     const isLine = 'log' in frame;
     if (isLine || ('meta' in frame && frame.meta !== 'end')) yield dataFrame(frame);
