@@ -18,10 +18,11 @@ export async function sendSse(reply: FastifyReply, source: SseSource): Promise<v
   reply.hijack();
   const response = reply.raw;
   response.writeHead(200, {
+    // In small letters, as the reply's own are: one in each form would be sent twice.
     ...headersSet(reply),
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'Cache-Control': 'no-store',
-    'X-Accel-Buffering': 'no',
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
   });
   response.flushHeaders();
   const gone = new AbortController();

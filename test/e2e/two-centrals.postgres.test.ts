@@ -13,6 +13,7 @@ import {
   type CentralProcess,
   startCentralProcess,
 } from '../fakes/central-process.ts';
+import { framesOf } from '../fakes/event-follower.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
@@ -140,6 +141,43 @@ it('launches every pod once, whichever process took the request', async () => {
   for (const id of ids) await untilRunning(one, id);
   expect(ids.map((id) => launches(large, id))).toEqual(ids.map(() => 1));
   await remove(other, ids);
+});
+
+it('tells a stream at one process of what happens at the other, and ends it with a way to go on', async () => {
+  const path = '/api/users/me/events/stream';
+  const { body: issued } = await one.call('POST', '/users/me/stream-ticket', {
+    headers: account.key,
+  });
+  const response = await fetch(`${other.origin}${path}?ticket=${issued['ticket']}`);
+  const frames = framesOf(response);
+  const delaysMs: number[] = [];
+  const seen: (string | null)[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    const { body } = await rent(one, single);
+    const askedMs = systemClock.monotonicMs();
+    for (let isCreated = false; !isCreated; ) {
+      const { value } = await frames.next();
+      seen.push(value?.id ?? null);
+      const event = JSON.parse(value?.data ?? '{}');
+      isCreated = event.pod_id === body['id'];
+    }
+    delaysMs.push(systemClock.monotonicMs() - askedMs);
+    await remove(one, [body['id']]);
+  }
+  // Without a word from the other process it takes up to five seconds.
+  expect(delaysMs.toSorted((a, b) => a - b)[1]).toBeLessThan(1_000);
+
+  expect(await other.end('SIGTERM')).toBe(0);
+  const rest = await Array.fromAsync(frames);
+  expect(rest.at(-1)).toMatchObject({ event: 'end', data: expect.stringContaining('shutdown') });
+  const ids = [...seen, ...rest.slice(0, -1).map(({ id }) => id)];
+  const resumed = await fetch(`${one.origin}${path}`, {
+    headers: { ...account.key, 'last-event-id': ids.at(0) ?? '' },
+  });
+  const again: (string | null)[] = [];
+  for await (const { id } of framesOf(resumed)) if (again.push(id) >= ids.length - 1) break;
+  expect(again).toEqual(ids.slice(1));
+  other = await startCentralProcess(environment);
 });
 
 it('finishes in one process what was begun in another that is killed', async () => {

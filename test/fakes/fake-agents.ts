@@ -196,11 +196,17 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
       host.log.queries.push(query);
       if (!host.up) throw silent();
       known(id);
+      if (!isPlace(query.since)) throw new ApiError('validation_error', 'no place in a log');
       const fault = host.logFault;
       host.logFault = null;
       return fault === null ? host.log.open(query, signal) : fault();
     },
   };
+}
+
+/** A time or what looks like a frame's id. */
+function isPlace(since: string | undefined): boolean {
+  return since === undefined || /^(?:\d{1,15}|\w+\.\d+\.\d+)$/.test(since);
 }
 
 function silent(): ApiError {

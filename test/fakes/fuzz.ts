@@ -169,8 +169,9 @@ export const FUZZ_STATUSES: ReadonlySet<number> = new Set([
   200, 201, 400, 401, 403, 404, 405, 409, 413, 414, 415, 422, 426, 429, 431, 502,
 ]);
 
-/** A sleep and a followed log end only with time: no part of what is tried. */
+/** A sleep, a followed log and a stream of events end only with time: no part of what is tried. */
 export function isEndless(path: string): boolean {
   const seconds = Number(decodeURIComponent(/^\/sleep\/([^?]*)/.exec(path)?.[1] ?? 'x'));
-  return (seconds >= 0 && seconds <= 30) || /follow=(?:true|1)/.test(path);
+  const isStream = /follow=(?:true|1)|^\/users\/me\/events\/stream(?:\?|$)/.test(path);
+  return (seconds >= 0 && seconds <= 30) || isStream;
 }

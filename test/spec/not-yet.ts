@@ -64,6 +64,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /pods/history',
   'GET /pods/{id}/terminal',
   'GET /templates/{id}',
+  'GET /users/me/events/stream',
   'PATCH /keys/{id}',
   'POST /auth/resend-verify-email',
   'POST /auth/signup',
@@ -72,6 +73,7 @@ export const OWN_ROUTES: readonly string[] = [
   'POST /docker-credentials',
   'POST /pods/{id}/stream-ticket',
   'POST /templates',
+  'POST /users/me/stream-ticket',
   'PUT /docker-credentials/{id}',
   'PUT /templates/{id}',
 ];

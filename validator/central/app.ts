@@ -15,6 +15,7 @@ import { installCors } from './edge/cors.ts';
 import { errorProfileOf } from './edge/error-profiles.ts';
 import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
+import { createEventNews } from './events/event-news.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { describeInterface } from './openapi.ts';
@@ -56,10 +57,13 @@ export type Central = {
 
 /** Brings the official templates up to date and registers every route; nothing listens or runs yet. */
 export async function createCentral(
-  ports: CentralPorts,
+  given: CentralPorts,
   options: CentralOptions,
 ): Promise<Central> {
-  const { db, clock, random, log, secret } = ports;
+  const { clock, random, log, secret, signals = null } = given;
+  const news = createEventNews({ clock, signals });
+  const db = news.toldBy(given.db);
+  const ports = { ...given, db };
   const stopping = new AbortController();
   const sessions = createSessions({ clock, random, secret });
   const validators = createValidatorSignatures({
@@ -76,9 +80,9 @@ export async function createCentral(
     retrievable: options.apiKeysRetrievable ?? true,
   });
   const users = createUserCredentials({ db, sessions, apiKeys });
-  const tickets = createStreamTickets({ clock, random });
+  const tickets = createStreamTickets({ db, clock, random, secret });
   const deps = {
-    ...{ ports, options, sessions, users, balanceOf, tickets },
+    ...{ ports, options, sessions, users, balanceOf, tickets, news },
     stopping: stopping.signal,
   };
   const market = createMarket(deps);

@@ -44,6 +44,8 @@ import { createValidators } from './validators/validator.service.ts';
 
 /** How often idempotency keys older than their window, and turns on nodes without pods, are removed. */
 const SWEEP_INTERVAL_MS = 600_000;
+/** Has other processes look for executors that are due. */
+const SYNC_WORD = 'sync';
 
 /** Nothing runs and nothing is registered yet. */
 export function createMarket(deps: CentralDeps) {
@@ -56,7 +58,7 @@ export function createMarket(deps: CentralDeps) {
   const turns = shared
     ? createSharedTurns({ db, clock, processes })
     : createLocalTurns({ db, clock });
-  const wakeOthers = () => signals?.send();
+  const wakeOthers = () => signals?.send(SYNC_WORD);
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf },
     turns,
@@ -128,7 +130,10 @@ export function createMarket(deps: CentralDeps) {
     startJobs(): { stop(): Promise<void> } {
       processes.start();
       sync.start();
-      signals?.listen(() => sync.look());
+      signals?.listen((word) => {
+        if (word === null || word === SYNC_WORD) sync.look();
+        deps.news.hear(word);
+      });
       const sweep = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,

@@ -29,7 +29,7 @@ import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
 import { forgetTemplates } from './templates/template.service.ts';
 
-/** How often what ran out is removed: mails, tokens, uploads. */
+/** How often what ran out is removed: mails, tokens, uploads, tickets. */
 const SWEEP_INTERVAL_MS = 600_000;
 
 /** Nothing runs and nothing is registered yet. */
@@ -51,6 +51,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
     await mails.sweep();
     await tokens.sweep(db);
     await objects.sweep();
+    await deps.tickets.sweep();
   }
 
   return {

@@ -15,6 +15,7 @@ import type { UserCredentials } from './auth/user-credentials.ts';
 import type { Signals } from './db/signals.ts';
 import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
+import type { EventNews } from './events/event-news.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
 
 /** What a terminal is asked for with; `requestId` names it in the records of every hop. */
@@ -151,6 +152,8 @@ export type CentralDeps = {
   /** Looks again at the credentials of a request, for streams that outlast them. */
   users: UserCredentials;
   tickets: StreamTickets;
+  /** Tells streams of new events. */
+  news: EventNews;
   balanceOf: BalanceOf;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;

@@ -50,7 +50,7 @@ beforeEach(async () => {
   const users = createUserCredentials({ db, sessions, apiKeys });
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });
-  const tickets = createStreamTickets({ clock, random });
+  const tickets = createStreamTickets({ db, clock, random, secret });
   installAuthentication(server, { db, sessions, users, validators, tickets });
   server.get('/portal', { config: { auth: 'portal' } }, async (request) => ({
     hotkey: providerOf(request).hotkey,

@@ -58,8 +58,8 @@ function identify(
 }
 
 /** A ticket stands for the headers of the request that asked for it. */
-function byHeadersOrTicket(request: FastifyRequest, deps: AuthenticationDeps) {
-  const credential = deps.tickets.redeem(request) ?? request.headers;
+async function byHeadersOrTicket(request: FastifyRequest, deps: AuthenticationDeps) {
+  const credential = (await deps.tickets.redeem(request)) ?? request.headers;
   request.credential = credential;
   return deps.users.identify({ headers: credential });
 }

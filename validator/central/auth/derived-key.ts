@@ -10,7 +10,8 @@ export type KeyPurpose =
   | 'chat-link-sealing'
   | 'email-hash'
   | 'object-address'
-  | 'docker-credential-sealing';
+  | 'docker-credential-sealing'
+  | 'stream-ticket-sealing';
 
 const KEY_BYTES = 32;
 

@@ -13,6 +13,7 @@ import { nodeNotes } from './migrations/0008-node-notes.ts';
 import { marketRevisions } from './migrations/0009-market-revisions.ts';
 import { podStory } from './migrations/0010-pod-story.ts';
 import { pledges } from './migrations/0011-pledges.ts';
+import { streams } from './migrations/0012-streams.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -30,6 +31,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   marketRevisions,
   podStory,
   pledges,
+  streams,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

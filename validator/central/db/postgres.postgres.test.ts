@@ -78,26 +78,25 @@ it('survives the loss of its connections', async () => {
 it('carries signals to other processes, not back, and again after a break', async () => {
   const target = await createPostgresDatabase();
   const name = new URL(target).pathname.slice(1);
-  const heard = { one: 0, other: 0 };
+  const heard: Record<'one' | 'other', (string | null)[]> = { one: [], other: [] };
   const one = openSignals({ target, clock: systemClock, log });
   const other = openSignals({ target, clock: systemClock, log });
-  one?.listen(() => {
-    heard.one += 1;
-  });
-  other?.listen(() => {
-    heard.other += 1;
-  });
+  one?.listen((word) => heard.one.push(word));
+  other?.listen((word) => heard.other.push(word));
   // Each hears once that it is connected.
-  await eventually('both connected', () => heard.one === 1 && heard.other === 1);
-  one?.send();
-  await eventually('the word', () => heard.other === 2);
+  await eventually('both connected', () => heard.one.length === 1 && heard.other.length === 1);
+  one?.send('look here');
+  await eventually('the word', () => heard.other.length === 2);
   await onServer(
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
   );
-  await eventually('both connected again', () => heard.one === 2 && heard.other === 3);
-  other?.send();
-  await eventually('the word', () => heard.one === 3);
-  expect(heard.other).toBe(3);
+  await eventually(
+    'both connected again',
+    () => heard.one.length === 2 && heard.other.length === 3,
+  );
+  other?.send('look there');
+  await eventually('the word', () => heard.one.length === 3);
+  expect(heard).toEqual({ one: [null, null, 'look there'], other: [null, 'look here', null] });
   await Promise.all([one?.close(), other?.close()]);
 });
 

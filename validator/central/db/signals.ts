@@ -9,10 +9,10 @@ const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 
 export type Signals = {
-  /** Has every other process look; lost when the server cannot be reached, for their own pace finds it too. */
-  send(): void;
-  /** `onSignal` runs for every word of another process, and once after a break in the connection. */
-  listen(onSignal: () => void): void;
+  /** Has every other process look at what the word names; lost when the server cannot be reached, for their own pace finds it too. */
+  send(word: string): void;
+  /** `onSignal` runs for every word of another process, and with null once after a break in the connection. */
+  listen(onSignal: (word: string | null) => void): void;
   close(): Promise<void>;
 };
 
@@ -23,7 +23,7 @@ export function openSignals({ target, clock, log }: SignalsDeps): Signals | null
   if (!isPostgresAddress(target)) return null;
   const closing = new AbortController();
   let client: Client | null = null;
-  let hear: () => void = () => undefined;
+  let hear: (word: string | null) => void = () => undefined;
 
   /** Resolves when the connection is lost; rejects when there was none to be had. */
   async function hold(): Promise<void> {
@@ -38,12 +38,13 @@ export function openSignals({ target, clock, log }: SignalsDeps): Signals | null
         'select pg_backend_pid()::text as own',
       );
       const own = rows[0]?.own;
-      connected.on('notification', ({ payload }) => {
-        if (payload !== own) hear();
+      connected.on('notification', ({ payload = '' }) => {
+        const [sender, ...words] = payload.split(' ');
+        if (sender !== own) hear(words.join(' '));
       });
       await connected.query(`listen ${CHANNEL}`);
       client = connected;
-      hear();
+      hear(null);
       await lost;
     } finally {
       client = null;
@@ -67,11 +68,11 @@ export function openSignals({ target, clock, log }: SignalsDeps): Signals | null
 
   const ended = holdAlways();
   return {
-    send() {
+    send(word) {
       const sender = client;
       // The connection's own number, by which it knows its words when they come back.
       sender
-        ?.query('select pg_notify($1, pg_backend_pid()::text)', [CHANNEL])
+        ?.query("select pg_notify($1, pg_backend_pid()::text || ' ' || $2)", [CHANNEL, word])
         .catch((error: unknown) => log.warn({ err: error }, 'a signal was not sent'));
     },
     listen(onSignal) {

@@ -319,6 +319,19 @@ export type EventsTable = {
   reason: string | null;
   /** `{pod_name, node, error?}` and more. */
   payload_json: string;
+  /** Its place in its account's feed: 1, 2, …; null until somebody has read the feed (events/event-feed.store.ts). */
+  feed_no: number | null;
+};
+
+/** Unused tickets for streams; a used one is deleted. */
+export type StreamTicketsTable = {
+  ticket_hash: string;
+  account_id: string;
+  /** Null: for the account's own feed. */
+  pod_id: string | null;
+  /** The headers that proved who asked, as JSON, sealed for the place `ticket_hash`. */
+  credential_sealed: string;
+  expires_at: number;
 };
 
 /** What renters say of their pods, ended ones included. */
@@ -426,6 +439,7 @@ export type Tables = {
   feedback: FeedbackTable;
   support_channels: SupportChannelsTable;
   idempotency: IdempotencyTable;
+  stream_tickets: StreamTicketsTable;
   signup_credits: SignupCreditsTable;
   account_tokens: AccountTokensTable;
   mails: MailsTable;

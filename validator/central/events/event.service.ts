@@ -97,7 +97,8 @@ function filterOf({ limit, since, pod_id, api_key_id }: EventsQuery) {
 
 const Auth = AccountEvent.shape.actor.shape.auth;
 
-function toAccountEvent(row: StoredEvent): AccountEvent {
+/** A row as it goes out. */
+export function toAccountEvent(row: StoredEvent): AccountEvent {
   const event = EventPayload.parse(JSON.parse(row.payload_json));
   return {
     id: row.id,

@@ -1,4 +1,5 @@
-/** Queries of the events table, which only grows. */
+/** Queries of the events table, which only grows; its order as a feed is event-feed.store.ts's. */
+import { ringBell } from '../db/bell.ts';
 import type { Db, EventRow, NewEvent } from '../db/tables.ts';
 
 /** An event with the name of the key that caused it, deleted keys included. */
@@ -12,9 +13,10 @@ export type EventFilter = {
   subEventType?: string | undefined;
 };
 
-/** Appends an event. */
+/** Appends an event, and rings with its account's id (event-news.ts). */
 export async function insertEvent(db: Db, row: NewEvent): Promise<void> {
   await db.insertInto('events').values(row).execute();
+  ringBell(db, row.account_id);
 }
 
 /** An account's events, newest first. */
@@ -40,7 +42,8 @@ export async function listEventsOfPod(
   return newestFirst.reverse();
 }
 
-function withKeyName(db: Db) {
+/** Events with the names of their keys. */
+export function withKeyName(db: Db) {
   return db
     .selectFrom('events')
     .leftJoin('api_keys', 'api_keys.id', 'events.actor_api_key_id')

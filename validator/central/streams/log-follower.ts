@@ -6,7 +6,7 @@
  */
 import type { Clock } from '#shared/clock.ts';
 import type { LogHub } from './log-hub.ts';
-import { type LogPage, type LogPosition, MAX_TAIL } from './log-page.ts';
+import { BEGINNING, type LogPage, type LogPosition, MAX_TAIL } from './log-page.ts';
 import type { LogEntry } from './log-ring.ts';
 
 /** Characters handed on at a time. */
@@ -15,7 +15,6 @@ const FIRST_PAUSE_MS = 100;
 const LAST_PAUSE_MS = 5_000;
 /** How long a line that a page has shown may take to come by the shared stream. */
 const JOIN_TIMEOUT_MS = 5_000;
-const BEGINNING = '0';
 
 export type FollowOptions = { hub: LogHub; clock: Clock; from: LogPosition; signal: AbortSignal };
 

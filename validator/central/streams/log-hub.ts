@@ -5,7 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import { dataFrame } from '#shared/http/sse.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import { framesOrIdle, IDLE } from './idle-frames.ts';
-import { type LogPage, type LogPosition, MAX_TAIL, readLogPage } from './log-page.ts';
+import { BEGINNING, type LogPage, type LogPosition, MAX_TAIL, readLogPage } from './log-page.ts';
 import { createLogRing, type LogRing } from './log-ring.ts';
 
 export type LogHub = {
@@ -28,8 +28,6 @@ const SILENCE_MS = 45_000;
 const MAX_PAGES = 4;
 /** How long what comes right behind something else may wait for more. */
 const GATHER_MS = 5;
-/** Before every line there is. */
-const BEGINNING = '0';
 
 /** A hub lives as long as it has followers. */
 export function createLogHubs(clock: Clock) {

@@ -1,5 +1,6 @@
 /** What is in a pod's log already, read from its node a piece at a time, so that no reader holds a connection. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { LogFrame } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { dataFrame } from '#shared/http/sse.ts';
@@ -25,6 +26,33 @@ const PAGE_TIMEOUT_MS = 15_000;
 
 const NOTHING: LogPage = { text: '', lastId: null, gap: false, more: false };
 
+/** What nodes take for a place before every line. */
+export const BEGINNING = '0';
+
+/**
+ * The node's stream from a place that a client names. One that cannot be a place for the node is unknown like
+ * any other: a `gap`, then what is there. Rejects with ApiError.
+ */
+export async function podLogsFrom(
+  client: AgentClient,
+  podId: string,
+  from: LogPosition & { follow: boolean },
+  signal: AbortSignal,
+): Promise<AsyncIterable<LogFrame>> {
+  try {
+    return await client.podLogs(podId, from, signal);
+  } catch (error) {
+    const isRefused = error instanceof ApiError && error.status === 422;
+    if (!isRefused || from.since === undefined) throw error;
+    return afterGap(await client.podLogs(podId, { ...from, since: BEGINNING }, signal));
+  }
+}
+
+async function* afterGap(frames: AsyncIterable<LogFrame>): AsyncGenerator<LogFrame> {
+  yield { meta: 'gap', reason: 'unknown_id' };
+  yield* frames;
+}
+
 /** A pod that is not on its node (yet) has an empty log. Rejects with ApiError, or when the node breaks off. */
 export async function readLogPage(
   { client, clock }: { client: AgentClient; clock: Clock },
@@ -36,7 +64,8 @@ export async function readLogPage(
   const until = AbortSignal.any([clock.deadline(PAGE_TIMEOUT_MS, done.signal), signal]);
   const page = { ...NOTHING };
   try {
-    for await (const frame of await client.podLogs(podId, { ...from, follow: false }, until)) {
+    const wish = { ...from, follow: false };
+    for await (const frame of await podLogsFrom(client, podId, wish, until)) {
       if ('log' in frame) page.lastId = frame.id;
       else if (!('meta' in frame) || frame.meta === 'end') continue;
       else if (frame.meta === 'gap') page.gap = true;

@@ -5,6 +5,7 @@ import { sendStream } from '#shared/websocket/stream.ts';
 import { clientGone } from '#shared/websocket/upgrade.ts';
 import { userOf } from '../auth/identity.ts';
 import type { PodLogs } from './pod-logs.ts';
+import { lastEventIdOf, resumableLog, wantsResumable } from './resumable.ts';
 import { PodLogParams, PodLogsQuery } from './stream.schemas.ts';
 
 export type PodLogRoutesDeps = {
@@ -14,7 +15,9 @@ export type PodLogRoutesDeps = {
 };
 
 const DESCRIPTION =
-  'Server-sent events. An addition of this service: asked for as a WebSocket, the same path sends the ' +
+  'Server-sent events: `data:` lines only, or, with `format=events` or the Accept header ' +
+  '`text/event-stream; profile=resumable`, with id, event and retry lines, to be resumed by Last-Event-ID. ' +
+  'An addition of this service: asked for as a WebSocket, the same path sends the ' +
   'JSON of each event as a text message. No cookie is a credential here, so that the Origin header ' +
   'does not matter.';
 
@@ -32,18 +35,19 @@ export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): v
       },
     },
     async (request, reply) => {
-      const lastEventId = request.headers['last-event-id'];
       const frames = await deps.logs.open(
         {
           accountId: userOf(request).accountId,
           podId: request.params.pod_id,
           query: request.query,
-          lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
+          lastEventId: lastEventIdOf(request),
           stillAllowed: () => deps.credentialStands(request),
         },
         clientGone(request, reply),
       );
-      await sendStream(request, reply, frames);
+      const isResumable =
+        request.upgrade === null && wantsResumable(request.query.format, request.headers.accept);
+      await sendStream(request, reply, isResumable ? resumableLog(frames) : frames);
     },
   );
 }

@@ -185,6 +185,21 @@ describe('a log that is followed', () => {
     expect(await endOf(response)).toEqual([gap, line(3), end]);
   });
 
+  it('tells of what is no place in any log, too', async () => {
+    host.log.write(line(1), line(2));
+    const response = open('follow=true&since=nonsense');
+    await until(isFollowed);
+    const gap = { meta: 'gap', reason: 'unknown_id' };
+    const { body } = await open('', { ...account.key, 'last-event-id': 'x'.repeat(5_000) });
+    expect(await framesOf(body)).toEqual([
+      gap,
+      line(1),
+      line(2),
+      { meta: 'end', reason: 'complete' },
+    ]);
+    expect(await endOf(response)).toEqual([gap, line(1), line(2), end]);
+  });
+
   it('is kept alive every 15 s and ends within 5 s of a revoked key', async () => {
     const response = open('follow=true');
     for (let step = 0; step < 8; step += 1) {

@@ -1,20 +1,19 @@
-/** A pod's log as one stream that outlives the agent's (contract 7, default mode). */
+/** A pod's log as one stream that outlives the agent's (contract 7, default mode; the other is made from it). */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { LogFrame } from '#shared/agent-api/pod.ts';
 import { type Clock, parseIsoTime } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { dataFrame } from '#shared/http/sse.ts';
 import type { Database, Pod } from '../db/tables.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import type { Agents } from '../ports.ts';
-import { framesOrIdle, IDLE } from './idle-frames.ts';
 import { followHub } from './log-follower.ts';
 import { createLogHubs } from './log-hub.ts';
-import { type LogPosition, MAX_TAIL } from './log-page.ts';
+import { type LogPosition, MAX_TAIL, podLogsFrom } from './log-page.ts';
 import type { PodLogsQuery } from './stream.schemas.ts';
-import { CHECK_INTERVAL_MS, createStreamGuard } from './stream-guard.ts';
+import { createStreamGuard } from './stream-guard.ts';
 import { createStreamSeats, LOG_LIMITS, type StreamLimits } from './stream-seats.ts';
-
-const KEEP_ALIVE_INTERVAL_MS = 15_000;
+import { leaving, type WatchOptions, watched } from './watched.ts';
 
 export type PodLogsDeps = {
   db: Database;
@@ -43,24 +42,11 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
   const seats = createStreamSeats(limits ?? LOG_LIMITS);
   const hubs = createLogHubs(clock);
 
-  /** `frames` with keep-alives in between; ends with them, or as soon as the stream is over. */
-  async function* watched(
-    frames: AsyncGenerator<string>,
-    request: LogRequest,
-    signal: AbortSignal,
-  ): AsyncGenerator<string> {
-    let checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
-    let keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
-    for await (const text of framesOrIdle(frames, { clock, idleMs: CHECK_INTERVAL_MS, signal })) {
-      if (text !== IDLE) yield text;
-      if (clock.monotonicMs() < checkAtMs) continue;
-      checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
-      if ((await guard.endReason(request)) !== null) return;
-      if (clock.monotonicMs() < keepAliveAtMs) continue;
-      keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
-      yield dataFrame({});
-    }
-  }
+  const watching = (request: LogRequest, signal: AbortSignal): WatchOptions => ({
+    ...{ clock, signal },
+    keepAlive: dataFrame({}),
+    endReason: () => guard.endReason(request),
+  });
 
   async function* follow(
     client: AgentClient,
@@ -73,7 +59,7 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
     try {
       const frames = followHub({ hub, clock, from: positionOf(request), signal });
       try {
-        yield* watched(frames, request, signal);
+        yield* watched(frames, watching(request, signal));
       } catch (error) {
         if (!signal.aborted) throw error;
       }
@@ -92,7 +78,7 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
   ): AsyncGenerator<string> {
     let reason = 'complete';
     try {
-      yield* watched(frames, request, gone);
+      yield* watched(frames, watching(request, gone));
     } catch {
       reason = 'node_lost';
     }
@@ -102,10 +88,12 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
   /** Throws 502 when the node does not answer; a pod that is not on its node yet has no log. */
   async function openOnce(client: AgentClient, request: LogRequest, gone: AbortSignal) {
     const wish = { ...positionOf(request), follow: false };
-    const upstream = await client.podLogs(request.podId, wish, gone).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status === 404) return null;
-      throw error;
-    });
+    const upstream = await podLogsFrom(client, request.podId, wish, gone).catch(
+      (error: unknown) => {
+        if (error instanceof ApiError && error.status === 404) return null;
+        throw error;
+      },
+    );
     return readOnce(textOf(upstream), request, gone);
   }
 
@@ -130,18 +118,8 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
   };
 }
 
-async function* leaving(frames: AsyncGenerator<string>, leave: () => void): AsyncGenerator<string> {
-  try {
-    yield* frames;
-  } finally {
-    leave();
-  }
-}
-
 /** The agent's end is not the stream's, and its keep-alives are not ours. */
-async function* textOf(
-  frames: Awaited<ReturnType<AgentClient['podLogs']>> | null,
-): AsyncGenerator<string> {
+async function* textOf(frames: AsyncIterable<LogFrame> | null): AsyncGenerator<string> {
   for await (const frame of frames ?? []) {
     const isLine = 'log' in frame;
     if (isLine || ('meta' in frame && frame.meta !== 'end')) yield dataFrame(frame);

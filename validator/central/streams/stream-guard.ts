@@ -7,7 +7,8 @@ import { findAnyPod } from '../pods/pod-access.ts';
 export const CHECK_INTERVAL_MS = 5_000;
 
 export type Guarded = {
-  podId: string;
+  /** Null: of the account alone. */
+  podId: string | null;
   /** Whether the credential that opened the stream still stands. */
   stillAllowed(): Promise<boolean>;
 };
@@ -15,14 +16,16 @@ export type Guarded = {
 export type StreamGuard = ReturnType<typeof createStreamGuard>;
 
 export function createStreamGuard({ db, stopping }: { db: Database; stopping: AbortSignal }) {
+  async function isGone(podId: string): Promise<boolean> {
+    const pod = await findAnyPod(db, podId);
+    return pod === undefined || pod.delete_requested_at !== null || pod.ended_at !== null;
+  }
+
   return {
     /** Why the stream is over; null while it is not. */
     async endReason({ podId, stillAllowed }: Guarded): Promise<string | null> {
       if (stopping.aborted) return 'server_shutdown';
-      const pod = await findAnyPod(db, podId);
-      if (pod === undefined || pod.delete_requested_at !== null || pod.ended_at !== null) {
-        return 'pod_deleted';
-      }
+      if (podId !== null && (await isGone(podId))) return 'pod_deleted';
       return (await stillAllowed()) ? null : 'credential_revoked';
     },
   };

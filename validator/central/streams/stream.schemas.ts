@@ -1,9 +1,31 @@
 /** What the streams of pods take and answer (contract 7; terminal and tickets are additions of ours). */
 import { z } from 'zod';
 import { TerminalQuery } from '#shared/agent-api/terminal.ts';
+import { parseIsoTime } from '#shared/clock.ts';
+import { optional } from '../wire.ts';
 
 export const PodLogParams = z.object({ pod_id: z.uuid() });
 export const PodStreamParams = z.object({ id: z.uuid() });
+
+/** Of an account's feed: an event's id or an ISO time. */
+const FeedPosition = z
+  .string()
+  .max(100)
+  .refine(
+    (text) => z.uuid().safeParse(text).success || parseIsoTime(text) !== null,
+    'Neither the id of an event nor an ISO 8601 time',
+  );
+
+export const EventStreamQuery = z.object({
+  since: optional(FeedPosition).describe('Only what comes after; from now on when absent.'),
+  pod_id: optional(z.uuid()),
+  ticket: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Instead of a credential: from POST /users/me/stream-ticket.'),
+});
+export type EventStreamQuery = z.output<typeof EventStreamQuery>;
 
 /** For WebSockets of browsers, which cannot send headers. */
 const ticket = z
@@ -21,6 +43,8 @@ export const PodLogsQuery = z.object({
   follow: z.stringbool().default(false),
   /** A frame id or an ISO time; wins over `tail`. */
   since: z.string().max(100).optional(),
+  /** Frames with ids, to be resumed; data lines only when absent. */
+  format: z.enum(['events']).optional(),
   ticket,
 });
 export type PodLogsQuery = z.output<typeof PodLogsQuery>;

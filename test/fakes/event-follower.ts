@@ -1,0 +1,32 @@
+/** Reads a stream in the resumable form frame by frame, and goes on after what it has. */
+export type Frame = { id: string | null; event: string | null; data: string | null };
+
+/** The frames of one piece of a stream; comments and bare `retry:` lines give none. */
+export function framesIn(text: string): Frame[] {
+  return text
+    .split('\n\n')
+    .map((frame) => ({
+      id: fieldOf(frame, 'id'),
+      event: fieldOf(frame, 'event'),
+      data: fieldOf(frame, 'data'),
+    }))
+    .filter(({ data }) => data !== null);
+}
+
+function fieldOf(frame: string, name: string): string | null {
+  const line = frame.split('\n').find((text) => text.startsWith(`${name}: `));
+  return line?.slice(name.length + 2) ?? null;
+}
+
+/** The frames of a response as they come. */
+export async function* framesOf(response: Response): AsyncGenerator<Frame> {
+  const decoder = new TextDecoder();
+  let pending = '';
+  for await (const chunk of response.body ?? []) {
+    pending += decoder.decode(chunk, { stream: true });
+    const end = pending.lastIndexOf('\n\n') + 2;
+    if (end < 2) continue;
+    yield* framesIn(pending.slice(0, end));
+    pending = pending.slice(end);
+  }
+}
