@@ -5,6 +5,7 @@ import {
   type ContainerEngine,
   type ContainerSpec,
   type ContainerState,
+  type ContainerUsage,
   EngineError,
   type EngineEvent,
   type ImageState,
@@ -30,6 +31,8 @@ export type FakeEngine = ContainerEngine & {
   readonly occupiedPorts: Set<number>;
   /** What containers have written, by id. */
   readonly diskBytes: Map<string, number>;
+  /** What running containers use, by id; nothing unless told. */
+  readonly usages: Map<string, ContainerUsage>;
   /** Runs around every call: throw to fail it, never settle to hang it. */
   hook: (moment: 'before' | 'after', method: string, detail: string) => Promise<void>;
   readonly containers: ReadonlyMap<string, ContainerState & { spec: ContainerSpec }>;
@@ -45,6 +48,7 @@ type FakeNetwork = {
 };
 type FakeContainer = ContainerState & { spec: ContainerSpec };
 
+const IDLE: ContainerUsage = { cpuNanos: 0, memoryBytes: 0 };
 const PLAIN = { sizeBytes: 1, onBuild: [] };
 /** Two starts never share a time stamp, as on a real engine. */
 const START_STEP_MS = 1;
@@ -61,6 +65,7 @@ function emptyWorld() {
     built: new Map<string, Record<string, string>>(),
     occupiedPorts: new Set<number>(),
     diskBytes: new Map<string, number>(),
+    usages: new Map<string, ContainerUsage>(),
     streams: new Set<(event: EngineEvent | null) => void>(),
     exits: new Map<string, (() => void)[]>(),
     away: false,
@@ -73,7 +78,7 @@ function emptyWorld() {
 /** Starts empty, unless it is given the world of another. */
 export function createFakeEngine(clock: Clock, world: World = emptyWorld()): FakeEngine {
   const { containers, networks, images, registry, occupiedPorts, diskBytes } = world;
-  const { streams, exits, built } = world;
+  const { streams, exits, built, usages } = world;
 
   function newId(): string {
     world.serial += 1;
@@ -172,6 +177,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     networks,
     occupiedPorts,
     diskBytes,
+    usages,
     hook: async () => undefined,
     reconnect: () => createFakeEngine(clock, world),
     addImage(reference, digest) {
@@ -367,6 +373,11 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
       call('containerDiskBytes', id, () => {
         const found = find(id);
         return found === undefined ? null : (diskBytes.get(found.id) ?? 0);
+      }),
+    containerUsage: (id) =>
+      call('containerUsage', id, () => {
+        const found = find(id);
+        return found?.status === 'running' ? (usages.get(found.id) ?? IDLE) : null;
       }),
     listContainers: (labels) =>
       call('listContainers', '', () =>

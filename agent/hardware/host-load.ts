@@ -1,0 +1,61 @@
+/** Load and traffic of the host out of the kernel's own tables. Pure but for what it remembers. */
+import type { HostMetrics } from '#shared/agent-api/metrics.ts';
+import type { Clock } from '#shared/clock.ts';
+
+export type HostTraffic = HostMetrics['network'];
+
+const MS_PER_SECOND = 1_000;
+/** Over less than this no speed can be told. */
+const SHORTEST_MS = 500;
+const UNKNOWN: HostTraffic = { rx_bytes_per_second: null, tx_bytes_per_second: null };
+
+/** The mean of the last minute, out of /proc/loadavg. */
+export function loadOf(loadavg: string): number | null {
+  const [, load] = /^(\d+(?:\.\d+)?) /.exec(loadavg) ?? [];
+  return load === undefined ? null : Number(load);
+}
+
+/** The interfaces of the default routes, out of /proc/net/route and /proc/net/ipv6_route. */
+export function uplinksOf(route: string, ipv6Route: string): Set<string> {
+  const ipv4 = [...route.matchAll(/^(\S+)\t00000000\t.*\t00000000\t/gm)].map((match) => match[1]);
+  const ipv6 = [...ipv6Route.matchAll(/^0{32} 00 .* (\S+)$/gm)].map((match) => match[1]);
+  const names = [...ipv4, ...ipv6].filter((name) => name !== undefined);
+  return new Set(names.filter((name) => name !== 'lo'));
+}
+
+/** Bytes received and sent by the interfaces so far, out of /proc/net/dev; null where none of them is listed. */
+export function bytesThrough(
+  dev: string,
+  interfaces: ReadonlySet<string>,
+): { rx: number; tx: number } | null {
+  const rows = dev.split('\n').flatMap((line) => {
+    const [name = '', figures = ''] = line.split(/:(.*)/);
+    if (!interfaces.has(name.trim())) return [];
+    const cells = figures.trim().split(/\s+/).map(Number);
+    return [{ rx: cells[0] ?? Number.NaN, tx: cells[8] ?? Number.NaN }];
+  });
+  if (rows.length === 0) return null;
+  const sum = { rx: 0, tx: 0 };
+  for (const { rx, tx } of rows) {
+    sum.rx += rx;
+    sum.tx += tx;
+  }
+  return Number.isFinite(sum.rx + sum.tx) ? sum : null;
+}
+
+/** Speeds since the call before; unknown at the first, and when counters began anew. */
+export function createTraffic(clock: Clock) {
+  let last: { atMs: number; rx: number; tx: number } | null = null;
+  return (bytes: { rx: number; tx: number } | null): HostTraffic => {
+    const before = last;
+    const atMs = clock.monotonicMs();
+    last = bytes === null ? null : { ...bytes, atMs };
+    if (bytes === null || before === null || atMs - before.atMs < SHORTEST_MS) return UNKNOWN;
+    if (bytes.rx < before.rx || bytes.tx < before.tx) return UNKNOWN;
+    const perSecond = (count: number) => Math.round((count * MS_PER_SECOND) / (atMs - before.atMs));
+    return {
+      rx_bytes_per_second: perSecond(bytes.rx - before.rx),
+      tx_bytes_per_second: perSecond(bytes.tx - before.tx),
+    };
+  };
+}
