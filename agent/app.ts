@@ -110,6 +110,7 @@ export function createAgent(ports: AgentPorts) {
     /** What the routes call, without HTTP: for tests. */
     pods: core.service,
     core,
+    samples,
     /** Starts the loops; never waits for the engine. Listening is the caller's. */
     start(): void {
       const probesLeft = (error: unknown) =>

@@ -42,7 +42,9 @@ it('tells speeds from the second look on, and none when the counters began anew'
     rx_bytes_per_second: 2_000,
     tx_bytes_per_second: 0,
   });
-  await clock.advance(10_000);
+  await clock.advance(100);
+  expect(traffic({ rx: 30_000, tx: 700 })).toMatchObject({ rx_bytes_per_second: 2_000 });
+  await clock.advance(9_900);
   expect(traffic({ rx: 10, tx: 600 })).toEqual(unknown);
   expect(traffic(null)).toEqual(unknown);
   expect(traffic({ rx: 10, tx: 600 })).toEqual(unknown);

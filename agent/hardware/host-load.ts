@@ -46,16 +46,24 @@ export function bytesThrough(
 /** Speeds since the call before; unknown at the first, and when counters began anew. */
 export function createTraffic(clock: Clock) {
   let last: { atMs: number; rx: number; tx: number } | null = null;
-  return (bytes: { rx: number; tx: number } | null): HostTraffic => {
-    const before = last;
-    const atMs = clock.monotonicMs();
-    last = bytes === null ? null : { ...bytes, atMs };
-    if (bytes === null || before === null || atMs - before.atMs < SHORTEST_MS) return UNKNOWN;
-    if (bytes.rx < before.rx || bytes.tx < before.tx) return UNKNOWN;
-    const perSecond = (count: number) => Math.round((count * MS_PER_SECOND) / (atMs - before.atMs));
+  let speeds = UNKNOWN;
+
+  function speedsOf(now: { atMs: number; rx: number; tx: number }): HostTraffic {
+    if (last === null || now.rx < last.rx || now.tx < last.tx) return UNKNOWN;
+    const seconds = (now.atMs - last.atMs) / MS_PER_SECOND;
     return {
-      rx_bytes_per_second: perSecond(bytes.rx - before.rx),
-      tx_bytes_per_second: perSecond(bytes.tx - before.tx),
+      rx_bytes_per_second: Math.round((now.rx - last.rx) / seconds),
+      tx_bytes_per_second: Math.round((now.tx - last.tx) / seconds),
     };
+  }
+
+  return (bytes: { rx: number; tx: number } | null): HostTraffic => {
+    const atMs = clock.monotonicMs();
+    const isSoon = last !== null && atMs - last.atMs < SHORTEST_MS;
+    if (bytes !== null && isSoon) return speeds;
+    const now = bytes === null ? null : { ...bytes, atMs };
+    speeds = now === null ? UNKNOWN : speedsOf(now);
+    last = now;
+    return speeds;
   };
 }
