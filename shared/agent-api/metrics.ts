@@ -52,7 +52,7 @@ export const PodMetrics = z.object({
   /** Null: no sample was taken of the pod so far; nothing below is known. */
   age_ms: Sampled.age_ms.nullable(),
   /** Between two points of the history. */
-  interval_seconds: z.number().positive(),
+  interval_seconds: z.int().positive(),
   /** Cores in use since the sample before, and those that it may use. */
   cpu: z.object({ used_cores: z.number().nullable(), limit_cores: z.number() }),
   /** Without what the kernel gives back when asked: cached files. */

@@ -15,6 +15,8 @@ import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { notesOf } from './node-notes.ts';
+import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
+import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { createNotebookTokens } from './pods/notebook-token.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
@@ -96,6 +98,7 @@ export function createMarket(deps: CentralDeps) {
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
+      registerGpuUtilization(api, createGpuUtilizations({ db, clock, agents }));
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSharedConfig(api);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { naiveUtc } from '#shared/clock.ts';
 import {
   createTestMarket,
   DEFAULT_TEMPLATE,
@@ -198,6 +199,42 @@ describe('hardware utilization', () => {
     host.up = false;
     await market.clock.advance(61_000);
     expect((await market.call('GET', path)).body).toMatchObject({ stale: true });
+  });
+
+  it('has everything of an agent that samples, and asks it once in five seconds', async () => {
+    const node = await market.verifiedNode({ gpus: 1 });
+    const path = `/executors/${node.id}/hardware-utilization`;
+    const host = market.agents.host(node.id);
+    const { cpu, memory, disk, gpu } = host.inventory;
+    const [device] = gpu.devices.map((found) => ({
+      ...found,
+      ...{ graphics_clock_mhz: 1_980, memory_clock_mhz: 2_619, pcie_link: 'PCIe 5 x16' },
+      ...{ ecc_errors: 2, processes: 3, memory_used_mib: 40_780 },
+    }));
+    host.metrics = {
+      ...{ age_ms: 4_000, simulated: true, cpu: { ...cpu, load_1m: 7.5 }, memory, disk },
+      network: { rx_bytes_per_second: 1_000, tx_bytes_per_second: 2_000 },
+      ...{ gpus: device === undefined ? [] : [device], gpu_error: null },
+    };
+    const answers = await Promise.all([1, 2, 3].map(() => market.call('GET', path)));
+    expect(host.metricsAsked).toBe(1);
+    expect(answers[0]?.body).toMatchObject({
+      timestamp: naiveUtc(market.clock.now() - 4_000),
+      stale: false,
+      simulated: true,
+      cpu: { model: 'Test CPU', count: 32, load_1m: 7.5 },
+      network: { rx_bytes_per_second: 1_000, tx_bytes_per_second: 2_000 },
+      gpus: [
+        {
+          ...{ graphics_speed: 1_980, memory_speed: 2_619, pcie: 'PCIe 5 x16' },
+          ...{ ecc_errors: 2, processes: 3, memory_utilization: 50 },
+        },
+      ],
+    });
+    host.up = false;
+    await market.clock.advance(5_000);
+    const last = (await market.call('GET', path)).body;
+    expect([host.metricsAsked, last.stale, last.cpu.load_1m]).toEqual([2, false, 7.5]);
   });
 
   it('is 404 for a node that nobody measured or that is not there', async () => {
