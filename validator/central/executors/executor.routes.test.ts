@@ -180,6 +180,45 @@ describe('figures of the market', () => {
     ]);
   });
 
+  it('adds up machines, and machines of one model', async () => {
+    const pcie = 'NVIDIA H100 PCIe';
+    await market.verifiedNode({ gpus: 8, price: 3 });
+    await market.verifiedNode({ gpus: 4, minimum: 1, price: 2.5 });
+    await market.verifiedNode({ gpus: 2, minimum: 1, price: 2, gpuType: pcie, name: pcie });
+    const paused = await market.verifiedNode({ gpus: 8, price: 1.5 });
+    await market.ports.db
+      .updateTable('executors')
+      .set({ paused: 1 })
+      .where('id', '=', paused.id)
+      .execute();
+    const stats = (await market.call('GET', '/executors/stats')).body;
+    expect(stats).toMatchObject([
+      { machine_name: pcie, total_gpu_count: 2, min_price_per_gpu: 2, max_price_per_gpu: 2 },
+      {
+        ...{ machine_name: 'NVIDIA H100 80GB HBM3', total_executor_count: 2 },
+        ...{ rented_executor_count: 0, available_executor_count: 2 },
+        ...{ total_gpu_count: 12, rented_gpu_count: 0, available_gpu_count: 12 },
+        ...{ min_price_per_gpu: 2.5, avg_price_per_gpu: 2.75, max_price_per_gpu: 3 },
+      },
+    ]);
+    expect((await market.call('GET', '/machines/capacity')).body).toEqual([
+      {
+        base_model: 'H100',
+        buckets: {
+          1: { max_cap: 2, unrented_count: 2, hourly_rate: 2 },
+          2: { max_cap: 2, unrented_count: 2, hourly_rate: 4 },
+          4: { max_cap: 1, unrented_count: 1, hourly_rate: 10 },
+          8: { max_cap: 1, unrented_count: 1, hourly_rate: 24 },
+        },
+      },
+    ]);
+    const machines = (await market.call('GET', '/machines')).body;
+    expect(machines.find(({ name }: { name: string }) => name === pcie)).toMatchObject({
+      total_gpu_count: 2,
+      rental_rate: 0,
+    });
+  });
+
   it('tells an image for a known GPU and 404 for any other', async () => {
     const path = '/executors/default-docker-image?driver_version=570&gpu_model=';
     const images = (await market.call('GET', `${path}H100`)).body;

@@ -1,0 +1,64 @@
+/** The nodes on offer in sums by machine, reckoned by the database: no row leaves it. */
+import { type RawBuilder, sql } from 'kysely';
+import type { Db } from '../db/tables.ts';
+import { offered } from './market.store.ts';
+
+const MACHINE = sql<string>`coalesce(machine_name, gpu_type)`;
+const TOTAL = sql<number>`case when slots_total > 0 then slots_total else executors.gpu_count end`;
+const PRICE = sql.ref('price_uusd_per_gpu_hour');
+
+const sumOf = (figure: RawBuilder<number>) => sql<number>`sum(${figure})`;
+const countOf = (holds: RawBuilder<boolean>) =>
+  sql<number>`sum(case when ${holds} then 1 else 0 end)`;
+
+/** All nodes of one machine. Prices in micro-dollars per GPU and hour. */
+export type MachineFigures = {
+  machine: string;
+  nodes: number;
+  /** Nodes with a free GPU. */
+  available_nodes: number;
+  gpus: number;
+  free_gpus: number;
+  min_price: number;
+  max_price: number;
+  price_sum: number;
+};
+
+/** Cheapest first, then by name. */
+export async function figuresByMachine(db: Db): Promise<MachineFigures[]> {
+  return offered(db)
+    .select((eb) => [
+      MACHINE.as('machine'),
+      eb.fn.countAll<number>().as('nodes'),
+      countOf(sql`slots_free > 0`).as('available_nodes'),
+      sumOf(TOTAL).as('gpus'),
+      sumOf(sql`slots_free`).as('free_gpus'),
+      sql<number>`min(${PRICE})`.as('min_price'),
+      sql<number>`max(${PRICE})`.as('max_price'),
+      sumOf(sql`${PRICE}`).as('price_sum'),
+    ])
+    .groupBy(MACHINE)
+    .orderBy('min_price')
+    .orderBy('machine')
+    .execute();
+}
+
+/** Nodes of one machine that rent out so many GPUs at once, those with as many free, and their lowest price. */
+export type SizeFigures = { machine: string; able: number; free: number; min_price: number };
+
+/** For rentals of `size` GPUs; cheapest machine first, as above. */
+export async function figuresBySize(db: Db, size: number): Promise<SizeFigures[]> {
+  const able = sql<boolean>`${TOTAL} >= ${size} and coalesce(min_gpu_count, ${TOTAL}) <= ${size}`;
+  return offered(db)
+    .where(able)
+    .select((eb) => [
+      MACHINE.as('machine'),
+      eb.fn.countAll<number>().as('able'),
+      countOf(sql`slots_free >= ${size}`).as('free'),
+      sql<number>`min(${PRICE})`.as('min_price'),
+    ])
+    .groupBy(MACHINE)
+    .orderBy('min_price')
+    .orderBy('machine')
+    .execute();
+}
