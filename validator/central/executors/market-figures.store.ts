@@ -43,22 +43,40 @@ export async function figuresByMachine(db: Db): Promise<MachineFigures[]> {
     .execute();
 }
 
-/** Nodes of one machine that rent out so many GPUs at once, those with as many free, and their lowest price. */
-export type SizeFigures = { machine: string; able: number; free: number; min_price: number };
+/** Nodes of one machine that rent out `size` GPUs at once, those with as many free, and their lowest price. */
+export type SizeFigures = {
+  machine: string;
+  size: number;
+  able: number;
+  free: number;
+  min_price: number;
+};
 
-/** For rentals of `size` GPUs; cheapest machine first, as above. */
-export async function figuresBySize(db: Db, size: number): Promise<SizeFigures[]> {
-  const able = sql<boolean>`${TOTAL} >= ${size} and coalesce(min_gpu_count, ${TOTAL}) <= ${size}`;
-  return offered(db)
-    .where(able)
-    .select((eb) => [
-      MACHINE.as('machine'),
-      eb.fn.countAll<number>().as('able'),
-      countOf(sql`slots_free >= ${size}`).as('free'),
-      sql<number>`min(${PRICE})`.as('min_price'),
-    ])
+/** For rentals of each size, in one look at the market; by size, then as above. */
+export async function figuresBySize(db: Db, sizes: readonly number[]): Promise<SizeFigures[]> {
+  const columns = sizes.flatMap((size) => {
+    const able = sql<boolean>`${TOTAL} >= ${size} and coalesce(min_gpu_count, ${TOTAL}) <= ${size}`;
+    return [
+      countOf(able).as(`able_${size}`),
+      countOf(sql`${able} and slots_free >= ${size}`).as(`free_${size}`),
+      sql<number | null>`min(case when ${able} then ${PRICE} end)`.as(`price_${size}`),
+    ];
+  });
+  const rows: Record<string, string | number | null>[] = await offered(db)
+    .select(MACHINE.as('machine'))
+    .select(columns)
     .groupBy(MACHINE)
-    .orderBy('min_price')
-    .orderBy('machine')
     .execute();
+  const figures = sizes.flatMap((size) =>
+    rows.map((row) => ({
+      machine: String(row['machine']),
+      size,
+      able: Number(row[`able_${size}`]),
+      free: Number(row[`free_${size}`]),
+      min_price: Number(row[`price_${size}`]),
+    })),
+  );
+  return figures
+    .filter(({ able }) => able > 0)
+    .toSorted((a, b) => a.size - b.size || a.min_price - b.min_price);
 }

@@ -50,18 +50,16 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
     async capacity(): Promise<MachineCapacityResponse[]> {
       const models = new Map<string, MachineCapacityResponse['buckets']>();
       for (const { machine } of await figuresByMachine(db)) models.set(shortGpuType(machine), {});
-      for (const size of CAPACITY_SIZES) {
-        for (const { machine, able, free, min_price } of await figuresBySize(db, size)) {
-          const buckets = models.get(shortGpuType(machine)) ?? {};
-          const before = buckets[String(size)];
-          buckets[String(size)] = {
-            max_cap: able + (before?.max_cap ?? 0),
-            unrented_count: free + (before?.unrented_count ?? 0),
-            // The cheapest machine of a model comes first.
-            hourly_rate: before?.hourly_rate ?? microToUsd(min_price * size),
-          };
-          models.set(shortGpuType(machine), buckets);
-        }
+      for (const { machine, size, ...figures } of await figuresBySize(db, CAPACITY_SIZES)) {
+        const buckets = models.get(shortGpuType(machine)) ?? {};
+        const before = buckets[String(size)];
+        buckets[String(size)] = {
+          max_cap: figures.able + (before?.max_cap ?? 0),
+          unrented_count: figures.free + (before?.unrented_count ?? 0),
+          // The cheapest machine of a model comes first.
+          hourly_rate: before?.hourly_rate ?? microToUsd(figures.min_price * size),
+        };
+        models.set(shortGpuType(machine), buckets);
       }
       return [...models].map(([base_model, buckets]) => ({ base_model, buckets }));
     },
