@@ -264,6 +264,7 @@ function newView(
         ? { reference: 'dockerfile', digest: null }
         : { reference: spec.image.reference, digest: spec.image.digest ?? null },
     pull: null,
+    last_pull: null,
     ports: Object.fromEntries(ports),
     ssh: null,
     ssh_keys_hash: sshKeysHash(spec.ssh_public_keys ?? []),

@@ -12,6 +12,7 @@ import { marketFigures } from './migrations/0007-market-figures.ts';
 import { nodeNotes } from './migrations/0008-node-notes.ts';
 import { marketRevisions } from './migrations/0009-market-revisions.ts';
 import { podStory } from './migrations/0010-pod-story.ts';
+import { launchEstimates } from './migrations/0011-launch-estimates.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -28,6 +29,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   nodeNotes,
   marketRevisions,
   podStory,
+  launchEstimates,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

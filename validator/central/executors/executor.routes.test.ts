@@ -1,10 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/clock.ts';
-import {
-  createTestMarket,
-  DEFAULT_TEMPLATE,
-  type TestMarket,
-} from '../../../test/fakes/market-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
 import { testInventory } from '../../../test/fixtures/host-inventory.ts';
 
 let market: TestMarket;
@@ -284,25 +280,4 @@ describe('hardware utilization', () => {
       expect(body.error.code).toBe('node_not_found');
     }
   });
-});
-
-it('estimates a launch by those before it', async () => {
-  const node = await market.verifiedNode();
-  const account = await market.renter();
-  const path = `/executors/deployment-estimate?executor_id=${node.id}&template_id=${DEFAULT_TEMPLATE}`;
-  const estimate = async () => (await market.call('GET', path, { headers: account.key })).body;
-  expect(await estimate()).toEqual({
-    estimated_seconds: 120,
-    is_slow_machine: false,
-    warning_message: null,
-    is_cached_template: false,
-    docker_image_size: null,
-    required_balance_usd: 1.1,
-    price_per_hour: 4.4,
-  });
-  await market.rent(account, node.id);
-  await market.clock.advance(7_000);
-  await market.sync();
-  expect(await estimate()).toMatchObject({ estimated_seconds: 7, is_cached_template: true });
-  expect((await market.call('GET', path)).status).toBe(401);
 });

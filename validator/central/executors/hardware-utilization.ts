@@ -11,6 +11,7 @@ import { createAgentLooks } from './agent-looks.ts';
 import { inventoryOf } from './executor.row.ts';
 import { requireExecutor } from './executor.service.ts';
 import { GpuSample, gpuSampleOf, STALE_AFTER_MS } from './gpu-sample.ts';
+import { findPullSpeed } from './pull-speed.store.ts';
 import { storageOf } from './storage.ts';
 
 const KibUsage = { total: z.int(), used: z.int(), free: z.int(), utilization: z.number() };
@@ -35,6 +36,7 @@ export const HardwareUtilization = z
       rx_bytes_per_second: z.number().nullable(),
       tx_bytes_per_second: z.number().nullable(),
       upload_speed: z.number().nullable(),
+      /** Mbit/s at which images come, unpacking included; null until one was pulled. */
       download_speed: z.number().nullable(),
     }),
     gpus: z.array(GpuSample),
@@ -66,7 +68,16 @@ export function createHardwareUtilizations(deps: {
     }
     const { last } = await look(executorId, () => measure(agents.clientOf(executorId), clock));
     const measured = last?.value ?? fromInventory(stored);
-    return utilizationOf(executorId, measured, clock.now());
+    const speed = await findPullSpeed(db, executorId);
+    return {
+      ...utilizationOf(measured, clock.now()),
+      executor_id: executorId,
+      network: {
+        ...measured.network,
+        upload_speed: null,
+        download_speed: speed === undefined ? null : toMbps(speed.bytes_per_second),
+      },
+    };
   };
 }
 
@@ -94,10 +105,17 @@ function fromInventory(inventory: Inventory): Measured {
   };
 }
 
-function utilizationOf(id: string, measured: Measured, nowMs: number): HardwareUtilization {
+/** With one decimal. */
+function toMbps(bytesPerSecond: number): number {
+  return Math.round((bytesPerSecond * 8) / 100_000) / 10;
+}
+
+function utilizationOf(
+  measured: Measured,
+  nowMs: number,
+): Omit<HardwareUtilization, 'executor_id' | 'network'> {
   const { cpu } = measured;
   return {
-    executor_id: id,
     timestamp: naiveUtc(measured.atMs),
     stale: nowMs - measured.atMs > STALE_AFTER_MS,
     simulated: measured.simulated,
@@ -108,7 +126,6 @@ function utilizationOf(id: string, measured: Measured, nowMs: number): HardwareU
       load_1m: cpu.load_1m,
     },
     ...storageOf(measured),
-    network: { ...measured.network, upload_speed: null, download_speed: null },
     gpus: measured.gpus.map(gpuSampleOf),
   };
 }
