@@ -12,10 +12,10 @@ import { createHardwareUtilizations } from './executors/hardware-utilization.ts'
 import { createMarketOverview } from './executors/market-overview.ts';
 import { createMarketView } from './executors/market-view.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
+import { createPullMeasures } from './executors/pull-measures.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { notesOf } from './node-notes.ts';
-import { createPullMeasures } from './executors/pull-measures.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { templateKnowledge } from './pods/launch-eta.ts';

@@ -1,7 +1,6 @@
 /** The nodes on offer in sums by machine, reckoned by the database: no row leaves it. */
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db/tables.ts';
-import { offered } from './market.store.ts';
 
 const MACHINE = sql<string>`coalesce(machine_name, gpu_type)`;
 const TOTAL = sql<number>`case when slots_total > 0 then slots_total else executors.gpu_count end`;
@@ -10,6 +9,17 @@ const PRICE = sql.ref('price_uusd_per_gpu_hour');
 const sumOf = (figure: RawBuilder<number>) => sql<number>`sum(${figure})`;
 const countOf = (holds: RawBuilder<boolean>) =>
   sql<number>`sum(case when ${holds} then 1 else 0 end)`;
+
+/** Verified, not paused, of a provider that takes part. */
+function offered(db: Db) {
+  return db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .where('state', '=', 'verified')
+    .where('paused', '=', 0)
+    .where('providers.opted_in', '=', 1)
+    .where('providers.banned_at', 'is', null);
+}
 
 /** All nodes of one machine. Prices in micro-dollars per GPU and hour. */
 export type MachineFigures = {

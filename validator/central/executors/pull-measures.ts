@@ -1,9 +1,10 @@
 /** What finished pulls tell of nodes and images: speeds as moving averages, sizes as they were seen. */
 import type { FinishedPull } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
-import type { Database } from '../db/tables.ts';
+import type { Database, Db } from '../db/tables.ts';
 import {
   dropOldImageSizes,
+  findImageSize,
   findPullSpeed,
   noteImageSize,
   type PullSpeed,
@@ -24,6 +25,17 @@ const SIZE_KEPT_MS = 180 * 24 * 3_600_000;
 export function averagedSpeed(before: number | null, { bytes, took_ms }: FinishedPull): number {
   const speed = Math.max(1, Math.round((bytes * MS_PER_SECOND) / took_ms));
   return before === null ? speed : Math.round(before + (speed - before) * WEIGHT);
+}
+
+/** What was measured so far of a node and of an image by its key; null for what was not. */
+export async function pullFigures(
+  db: Db,
+  executorId: string,
+  image: string,
+): Promise<{ bytesPerSecond: number | null; imageBytes: number | null }> {
+  const speed = await findPullSpeed(db, executorId);
+  const imageBytes = await findImageSize(db, image);
+  return { bytesPerSecond: speed?.bytes_per_second ?? null, imageBytes };
 }
 
 export type PullMeasures = ReturnType<typeof createPullMeasures>;

@@ -10,7 +10,7 @@ import {
   type LaunchKnowledge,
   launchEstimate,
 } from '../executors/launch-estimate.ts';
-import { findImageSize, findPullSpeed } from '../executors/pull-speed.store.ts';
+import { pullFigures } from '../executors/pull-measures.ts';
 import { CREATION_STATES } from './pod.state.ts';
 import { listLaunches } from './pod.store.ts';
 import { templateImage } from './pod-spec.ts';
@@ -29,6 +29,7 @@ async function launchKnowledge(
   executorId: string,
   { key, templateBytes }: { key: string; templateBytes: number | null },
 ): Promise<LaunchKnowledge> {
+  const figures = await pullFigures(db, executorId, key);
   const launches = await listLaunches(db, executorId, LAUNCHES_LOOKED_AT);
   const times = launches.map(({ spec_json, tookMs }) => {
     const spec = JSON.parse(spec_json) as PodSpecInput;
@@ -38,8 +39,8 @@ async function launchKnowledge(
     sameImageMs: times.filter((launch) => launch.key === key).map(({ tookMs }) => tookMs),
     anyImageMs: times.map(({ tookMs }) => tookMs),
     isBuiltin: isBuiltin(key),
-    imageBytes: (await findImageSize(db, key)) ?? templateBytes,
-    bytesPerSecond: (await findPullSpeed(db, executorId))?.bytes_per_second ?? null,
+    imageBytes: figures.imageBytes ?? templateBytes,
+    bytesPerSecond: figures.bytesPerSecond,
   };
 }
 
