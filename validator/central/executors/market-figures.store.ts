@@ -59,10 +59,11 @@ export type SizeFigures = {
   size: number;
   able: number;
   free: number;
+  /** 0 where no node is able to. */
   min_price: number;
 };
 
-/** For rentals of each size, in one look at the market; by size, then as above. */
+/** Each machine with each size, in one look at the market; ordered as above. */
 export async function figuresBySize(db: Db, sizes: readonly number[]): Promise<SizeFigures[]> {
   const columns = sizes.flatMap((size) => {
     const able = sql<boolean>`${TOTAL} >= ${size} and coalesce(min_gpu_count, ${TOTAL}) <= ${size}`;
@@ -73,12 +74,14 @@ export async function figuresBySize(db: Db, sizes: readonly number[]): Promise<S
     ];
   });
   const rows: Record<string, string | number | null>[] = await offered(db)
-    .select(MACHINE.as('machine'))
+    .select([MACHINE.as('machine'), sql<number>`min(${PRICE})`.as('cheapest')])
     .select(columns)
     .groupBy(MACHINE)
+    .orderBy('cheapest')
+    .orderBy('machine')
     .execute();
-  const figures = sizes.flatMap((size) =>
-    rows.map((row) => ({
+  return rows.flatMap((row) =>
+    sizes.map((size) => ({
       machine: String(row['machine']),
       size,
       able: Number(row[`able_${size}`]),
@@ -86,7 +89,4 @@ export async function figuresBySize(db: Db, sizes: readonly number[]): Promise<S
       min_price: Number(row[`price_${size}`]),
     })),
   );
-  return figures
-    .filter(({ able }) => able > 0)
-    .toSorted((a, b) => a.size - b.size || a.min_price - b.min_price);
 }

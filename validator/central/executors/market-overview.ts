@@ -49,17 +49,18 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
     /** By the short name of the GPU, which several machines may share. */
     async capacity(): Promise<MachineCapacityResponse[]> {
       const models = new Map<string, MachineCapacityResponse['buckets']>();
-      for (const { machine } of await figuresByMachine(db)) models.set(shortGpuType(machine), {});
       for (const { machine, size, ...figures } of await figuresBySize(db, CAPACITY_SIZES)) {
-        const buckets = models.get(shortGpuType(machine)) ?? {};
+        const model = shortGpuType(machine);
+        const buckets = models.get(model) ?? {};
+        models.set(model, buckets);
+        if (figures.able === 0) continue;
+        const rate = microToUsd(figures.min_price * size);
         const before = buckets[String(size)];
         buckets[String(size)] = {
           max_cap: figures.able + (before?.max_cap ?? 0),
           unrented_count: figures.free + (before?.unrented_count ?? 0),
-          // The cheapest machine of a model comes first.
-          hourly_rate: before?.hourly_rate ?? microToUsd(figures.min_price * size),
+          hourly_rate: Math.min(rate, before?.hourly_rate ?? rate),
         };
-        models.set(shortGpuType(machine), buckets);
       }
       return [...models].map(([base_model, buckets]) => ({ base_model, buckets }));
     },
