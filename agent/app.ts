@@ -1,4 +1,5 @@
 /** Composition root of the agent: ports in, one listening-ready server and its loops out. */
+import { SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
@@ -13,9 +14,11 @@ import { createInventoryService } from './hardware/inventory.service.ts';
 import { IMAGE_GC_INTERVAL_MS } from './images/image-gc.job.ts';
 import { registerLogRoutes } from './logs/log.routes.ts';
 import { createLogService } from './logs/log.service.ts';
-import { createMetricsJob, METRICS_INTERVAL_MS } from './metrics/metrics.job.ts';
+import { createMetricsJob } from './metrics/metrics.job.ts';
 import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
+import { registerSampleRoutes } from './metrics/sample.routes.ts';
+import { createSamples } from './metrics/samples.ts';
 import { FIREWALL_INTERVAL_MS } from './network/firewall.job.ts';
 import { registerNotebookRoutes } from './notebook/notebook.routes.ts';
 import { NOTEBOOK_INTERVAL_MS } from './notebook/notebook.service.ts';
@@ -81,12 +84,15 @@ export function createAgent(ports: AgentPorts) {
     ensureBuiltinImage: core.ensureBuiltinImage,
   });
 
+  const samples = createSamples({ ...ports, records });
+
   const server = createServer(ports);
   registerPodRoutes(server, core.service);
   registerNotebookRoutes(server, { notebooks: core.notebooks, pods: core.service });
   registerLogRoutes(server, { logs });
   registerTerminalRoutes(server, terminals);
   registerVerifyRoutes(server, { verify });
+  registerSampleRoutes(server, { samples });
   registerHostRoutes(server, ports, core, verify.gpuRuntimeTried);
 
   const stopping = new AbortController();
@@ -104,6 +110,7 @@ export function createAgent(ports: AgentPorts) {
     /** What the routes call, without HTTP: for tests. */
     pods: core.service,
     core,
+    samples,
     /** Starts the loops; never waits for the engine. Listening is the caller's. */
     start(): void {
       const probesLeft = (error: unknown) =>
@@ -113,7 +120,7 @@ export function createAgent(ports: AgentPorts) {
       const shellsLeft = (error: unknown) =>
         log.warn({ detail: messageOf(error) }, 'shells of an earlier run may be left');
       terminals.endLeftovers(running).catch(shellsLeft);
-      const metricsJob = createMetricsJob({ metrics, records, leases, gpuDriver });
+      const metricsJob = createMetricsJob({ metrics, records, leases, samples });
       const relist = loop('reconcile', RECONCILE_INTERVAL_MS, () => reconcile.runOnce());
       loops = [
         loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),
@@ -125,7 +132,7 @@ export function createAgent(ports: AgentPorts) {
         loop('disk watch', DISK_INTERVAL_MS, () => core.diskWatch.runOnce()),
         ...core.gpuWork.map(({ name, intervalMs, run }) => loop(name, intervalMs, run)),
         loop('gpu runtime', GPU_RUNTIME_INTERVAL_MS, () => verify.tryGpuRuntime()),
-        loop('metrics', METRICS_INTERVAL_MS, () => metricsJob.runOnce()),
+        loop('metrics', SAMPLE_INTERVAL_MS, () => metricsJob.runOnce()),
       ];
       core.ssh.publish();
       gateway = ports.gatewayLink.follow(() => core.ssh.exchangeTakenPorts());

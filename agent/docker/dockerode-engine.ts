@@ -9,6 +9,7 @@ import {
   ContainerAnswer,
   ContainerListAnswer,
   ContainerSizeAnswer,
+  ContainerUsageAnswer,
   CreatedAnswer,
   EventAnswer,
   InfoAnswer,
@@ -161,6 +162,15 @@ export function createDockerodeEngine(options: {
         null,
         size.then((answer) => answer.SizeRw),
       );
+    },
+    containerUsage(id) {
+      // From whichever files the kernel's version keeps it in; without the second that a share would take.
+      const usage = call(DEADLINES_MS.inspect, ContainerUsageAnswer, (abortSignal) => {
+        // A variable, for dockerode's types do not know the signal.
+        const options = { stream: false as const, 'one-shot': true, abortSignal };
+        return docker.getContainer(id).stats(options);
+      });
+      return unless(['not_found'], null, usage);
     },
     async listContainers(labels) {
       const rows = await call(DEADLINES_MS.list, ContainerListAnswer, (abortSignal) =>

@@ -2,7 +2,13 @@
 import { z } from 'zod';
 import { ImageDigest } from '#shared/agent-api/pod.ts';
 import { parseIsoTime } from '#shared/clock.ts';
-import type { ContainerState, EngineEvent, EngineInfo, NetworkState } from './engine.ts';
+import type {
+  ContainerState,
+  ContainerUsage,
+  EngineEvent,
+  EngineInfo,
+  NetworkState,
+} from './engine.ts';
 import { LABELS } from './engine.ts';
 
 const Labels = z
@@ -72,6 +78,21 @@ export const NetworkAnswer = z
 
 /** Absent while nothing was written. */
 export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });
+/** Of a container that does not run, the engine answers with empty figures. */
+export const ContainerUsageAnswer = z
+  .object({
+    cpu_stats: z.object({ cpu_usage: z.object({ total_usage: z.number().default(0) }) }),
+    memory_stats: z
+      .object({ usage: z.number().optional(), stats: z.record(z.string(), z.number()).nullish() })
+      .default({}),
+  })
+  .transform(({ cpu_stats, memory_stats }): ContainerUsage | null => {
+    const { usage, stats } = memory_stats;
+    if (usage === undefined) return null;
+    // Of cgroup v1 and v2; as the engine's own tool shows it.
+    const files = stats?.['total_inactive_file'] ?? stats?.['inactive_file'] ?? 0;
+    return { cpuNanos: cpu_stats.cpu_usage.total_usage, memoryBytes: Math.max(0, usage - files) };
+  });
 export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
 
 export const ContainerAnswer = z

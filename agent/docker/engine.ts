@@ -113,6 +113,9 @@ export type ContainerState = {
   logPath: string;
 };
 
+/** What a running container has used of processors since its start, in nanoseconds, and of memory just now. */
+export type ContainerUsage = { cpuNanos: number; memoryBytes: number };
+
 export type NetworkState = {
   id: string;
   name: string;
@@ -231,6 +234,8 @@ export type ContainerEngine = {
   limitPids(id: string, pids: number): Promise<void>;
   /** Bytes that it has written outside its volumes; null when missing. Slow: the engine walks the files. */
   containerDiskBytes(id: string): Promise<number | null>;
+  /** Null when it is missing or does not run. */
+  containerUsage(id: string): Promise<ContainerUsage | null>;
   /** All containers, in any state, that carry all of `labels`. */
   listContainers(labels: Record<string, string>): Promise<ContainerState[]>;
   /** Resolves with the exit code when the container is not running any more. */

@@ -16,6 +16,11 @@ it('reads every column of every card', () => {
     power_draw_w: 312.5,
     power_limit_w: 700,
     pci_bus_id: '00000000:1B:00.0',
+    graphics_clock_mhz: 1980,
+    memory_clock_mhz: 2619,
+    pcie_link: 'PCIe 5 x16',
+    ecc_errors: 0,
+    processes: null,
     mig: null,
   });
   expect({ driverVersion, problems }).toEqual({ driverVersion: '590.48.01', problems: [] });
@@ -42,6 +47,10 @@ it.each([
     'temperature.gpu': nothing,
     'power.draw': nothing,
     'power.limit': nothing,
+    'clocks.current.graphics': nothing,
+    'clocks.current.memory': nothing,
+    'pcie.link.width.current': nothing,
+    'ecc.errors.uncorrected.volatile.total': nothing,
   });
   const { devices, problems } = parseGpuCsv(row);
   expect(problems).toEqual([]);
@@ -52,6 +61,10 @@ it.each([
     temperature_c: null,
     power_draw_w: null,
     power_limit_w: null,
+    graphics_clock_mhz: null,
+    memory_clock_mhz: null,
+    pcie_link: null,
+    ecc_errors: null,
   });
 });
 

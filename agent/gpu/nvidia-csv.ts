@@ -16,12 +16,21 @@ export const CSV_FIELDS = [
   'pci.bus_id',
   'driver_version',
   'mig.mode.current',
+  'clocks.current.graphics',
+  'clocks.current.memory',
+  'pcie.link.gen.current',
+  'pcie.link.width.current',
+  'ecc.errors.uncorrected.volatile.total',
 ] as const;
 
-export const CSV_ARGS = [
-  `--query-gpu=${CSV_FIELDS.join(',')}`,
-  '--format=csv,noheader,nounits',
-] as const;
+const argsFor = (fields: readonly string[]) =>
+  [`--query-gpu=${fields.join(',')}`, '--format=csv,noheader,nounits'] as const;
+export const CSV_ARGS = argsFor(CSV_FIELDS);
+
+const NEEDED = CSV_FIELDS.slice(0, CSV_FIELDS.indexOf('mig.mode.current') + 1);
+/** Without the figures that are only shown: for a driver that refuses a query whose fields it does not all know. */
+export const NEEDED_CSV_ARGS = argsFor(NEEDED);
+export const UNKNOWN_FIELD = /is not a valid field to query/i;
 
 /** A card that answered, whole or split by MIG. */
 export type GpuCard = { index: number; uuid: string; name: string; pciBusId: string | null };
@@ -114,7 +123,20 @@ function parseRow(line: string): Row {
     power_draw_w: amountOf(cell('power.draw')),
     power_limit_w: amountOf(cell('power.limit')),
     pci_bus_id: pciBusId,
+    graphics_clock_mhz: amountOf(cell('clocks.current.graphics')),
+    memory_clock_mhz: amountOf(cell('clocks.current.memory')),
+    pcie_link: linkOf(
+      countOf(cell('pcie.link.gen.current')),
+      countOf(cell('pcie.link.width.current')),
+    ),
+    ecc_errors: countOf(cell('ecc.errors.uncorrected.volatile.total')),
+    // Listed by another query.
+    processes: null,
     mig: null,
   };
   return { uuid, driverVersion, card, device, problem: null };
+}
+
+function linkOf(generation: number | null, width: number | null): string | null {
+  return generation === null || width === null ? null : `PCIe ${generation} x${width}`;
 }

@@ -12,6 +12,8 @@ export const XML_FRESH_MS = 30_000;
 /** Links fail, and then come up again, while a host runs. */
 const TOPOLOGY_FRESH_MS = 600_000;
 const TOPOLOGY_RETRY_MS = 60_000;
+/** The health of cards is read from the document twice a minute. */
+const PROCESSES_USEFUL_MS = 90_000;
 
 export type NvidiaDocuments = ReturnType<typeof createNvidiaDocuments>;
 
@@ -33,6 +35,11 @@ export function createNvidiaDocuments({ smi, clock }: { smi: NvidiaSmi; clock: C
     async recentXml(): Promise<XmlInventory | null> {
       const fresh = lastXml !== null && clock.monotonicMs() - lastXml.atMs < XML_FRESH_MS;
       return fresh ? (lastXml?.xml ?? null) : readXml();
+    },
+    /** How many processes the last document shows on a whole card; null without a recent one. Runs nothing. */
+    processesOn(uuid: string): number | null {
+      if (lastXml === null || clock.monotonicMs() - lastXml.atMs > PROCESSES_USEFUL_MS) return null;
+      return lastXml.xml.gpus.find((gpu) => gpu.uuid === uuid)?.processes.length ?? null;
     },
     /** Cards and their MIG devices, now. */
     async list(): Promise<ListedGpu[]> {

@@ -2,10 +2,16 @@
 import type { Clock } from '#shared/clock.ts';
 import type { GpuDriver, GpuFigures, GpuReading, HealthReading } from './gpu-driver.ts';
 import { faultOf } from './gpu-fault.ts';
-import { CSV_ARGS, type GpuCard, parseGpuCsv } from './nvidia-csv.ts';
+import {
+  CSV_ARGS,
+  type GpuCard,
+  NEEDED_CSV_ARGS,
+  parseGpuCsv,
+  UNKNOWN_FIELD,
+} from './nvidia-csv.ts';
 import { createNvidiaDocuments, type NvidiaDocuments } from './nvidia-documents.ts';
 import { isMigFree, migFigures } from './nvidia-mig.ts';
-import type { NvidiaSmi } from './nvidia-smi.ts';
+import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';
 
 /** Older figures than this hide a fault rather than bridge it: then only the identity is shown. */
 const FIGURES_USEFUL_MS = 60_000;
@@ -19,9 +25,18 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
   const documents = createNvidiaDocuments({ smi, clock });
   const cudaVersionFor = createCudaVersion(documents, clock);
   let lastGood: Good | null = null;
+  let csvArgs: readonly string[] = CSV_ARGS;
+
+  async function readCsv(): Promise<SmiOutput> {
+    const run = await smi.run(csvArgs);
+    if (csvArgs === NEEDED_CSV_ARGS || !UNKNOWN_FIELD.test(`${run.stdout} ${run.problem}`))
+      return run;
+    csvArgs = NEEDED_CSV_ARGS;
+    return smi.run(csvArgs);
+  }
 
   async function read(): Promise<GpuReading> {
-    const run = await smi.run(CSV_ARGS);
+    const run = await readCsv();
     const parsed = parseGpuCsv(run.stdout, run.complete);
     const { driverVersion, rows, cards, problems } = parsed;
     const noDevices = /no devices were found/i.test(run.stdout);
@@ -29,7 +44,11 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
     if (run.complete && (rows > 0 || noDevices)) {
       const cudaVersion = noDevices ? null : await cudaVersionFor(driverVersion);
       const parts = await partsOf(documents, parsed.splitCards);
-      const devices = [...parsed.devices, ...parts.devices];
+      const whole = parsed.devices.map((device) => ({
+        ...device,
+        processes: documents.processesOn(device.uuid),
+      }));
+      const devices = [...whole, ...parts.devices];
       const topology = await documents.topology(cards);
       lastGood = { atMs, driverVersion, cudaVersion, devices, topology };
       const error = wordsOf([...problems, ...parts.problems]);
@@ -117,6 +136,10 @@ function withoutFigures(device: GpuFigures): GpuFigures {
     utilization_percent: null,
     temperature_c: null,
     power_draw_w: null,
+    graphics_clock_mhz: null,
+    memory_clock_mhz: null,
+    pcie_link: null,
+    processes: null,
   };
 }
 

@@ -6,6 +6,15 @@ import type { XmlGpu, XmlInventory, XmlMigDevice } from './nvidia-xml.ts';
 
 const MIB_PER_GB = 1024;
 
+/** Told of the whole card only. */
+const UNKNOWN_OF_PARTS = {
+  graphics_clock_mhz: null,
+  memory_clock_mhz: null,
+  pcie_link: null,
+  ecc_errors: null,
+  processes: null,
+};
+
 /** The devices of split cards as they are offered. Utilization and power are known of whole cards only. */
 export function migFigures(
   cards: readonly GpuCard[],
@@ -27,6 +36,7 @@ export function migFigures(
         power_draw_w: null,
         power_limit_w: null,
         pci_bus_id: card.pciBusId,
+        ...UNKNOWN_OF_PARTS,
         mig: { profile, parent_uuid: card.uuid },
       };
     });

@@ -138,6 +138,26 @@ it('tells a missing program from a card that is gone', async () => {
   });
 });
 
+it('counts processes from the document that is read for the health of cards', async () => {
+  const { fake, driver } = setUp();
+  const processes = [{ pid: 7 }, { pid: 8 }];
+  fake.become(EVERYTHING, { ...TEXTS, xml: xmlDocument({ processes }), topo: '' });
+  await driver.health();
+  expect((await driver.read()).devices[0]).toMatchObject({ uuid: H100_A, processes: 2 });
+});
+
+it('does without the figures that a driver does not know by name', async () => {
+  const { fake, driver } = setUp();
+  const refusal = `echo 'Field "clocks.current.graphics" is not a valid field to query.'; exit 2`;
+  const known = csvRow().split(', ').slice(0, 12).join(', ');
+  fake.become(`case "$*" in *clocks*) ${refusal};; *) cat "$HERE/csv";; esac`, { csv: known });
+  const reading = await driver.read();
+  expect(reading.error).toBeNull();
+  expect(reading.devices).toMatchObject([
+    { uuid: H100_A, utilization_percent: 37, graphics_clock_mhz: null, ecc_errors: null },
+  ]);
+});
+
 it('offers no card any more that was split by MIG or lost since the last reading', async () => {
   const { fake, driver } = setUp();
   fake.become(HEALTHY, TEXTS);
@@ -171,6 +191,11 @@ it('offers the parts of a card in MIG mode, never the card', async () => {
     power_draw_w: null,
     power_limit_w: null,
     pci_bus_id: '00000000:1B:00.0',
+    graphics_clock_mhz: null,
+    memory_clock_mhz: null,
+    pcie_link: null,
+    ecc_errors: null,
+    processes: null,
     mig: { profile: '3g.40gb', parent_uuid: H100_A },
   });
   expect(reading.topology?.gpus.map(({ uuid }) => uuid)).toEqual([H100_A, H100_B]);

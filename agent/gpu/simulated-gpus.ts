@@ -68,6 +68,10 @@ function migPart(executorId: string, card: GpuFigures, profile: string, part: nu
     temperature_c: null,
     power_draw_w: null,
     power_limit_w: null,
+    graphics_clock_mhz: null,
+    memory_clock_mhz: null,
+    ecc_errors: null,
+    processes: null,
     mig: { profile, parent_uuid: card.uuid },
   };
 }
@@ -91,6 +95,9 @@ const DEFAULT_MODEL = [/(?:)/, 24_576, 300] as const;
 
 const IDLE_TEMPERATURE_C = 30;
 const IDLE_POWER_SHARE = 0.1;
+/** Where most cards rest. */
+const IDLE_GRAPHICS_MHZ = 210;
+const IDLE_MEMORY_MHZ = 405;
 
 function idleGpu(executorId: string, name: string, index: number): GpuFigures {
   const [, memoryMib, limitW] = MODELS.find(([pattern]) => pattern.test(name)) ?? DEFAULT_MODEL;
@@ -106,6 +113,11 @@ function idleGpu(executorId: string, name: string, index: number): GpuFigures {
     power_limit_w: limitW,
     // No bus has it.
     pci_bus_id: null,
+    pcie_link: null,
+    graphics_clock_mhz: IDLE_GRAPHICS_MHZ,
+    memory_clock_mhz: IDLE_MEMORY_MHZ,
+    ecc_errors: 0,
+    processes: 0,
     mig: null,
   };
 }

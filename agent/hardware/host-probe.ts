@@ -4,15 +4,21 @@ import { readFile, statfs } from 'node:fs/promises';
 import { cpus, hostname, release } from 'node:os';
 import { dirname } from 'node:path';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { HostMetrics } from '#shared/agent-api/metrics.ts';
 import type { Clock } from '#shared/clock.ts';
 import { withDeadline } from '#shared/with-deadline.ts';
+import { bytesThrough, createTraffic, loadOf, uplinksOf } from './host-load.ts';
 
 export type HostFacts = Pick<Inventory, 'cpu' | 'memory' | 'disk' | 'os'>;
 
 export type HostProbe = {
   /** `diskPath` is a folder of the disk that pods fill. Rejects when that disk cannot be asked in time. */
   read(diskPath: string): Promise<HostFacts>;
+  /** The same with what changes from moment to moment, since the sample before; for one caller alone. */
+  sample(diskPath: string): Promise<HostSample>;
 };
+
+export type HostSample = Pick<HostMetrics, 'cpu' | 'memory' | 'disk' | 'network'>;
 
 /** A disk behind a dead mount never answers statfs. */
 const STATFS_DEADLINE_MS = 2_000;
@@ -22,37 +28,58 @@ const STATIC_DEADLINE_MS = 5_000;
 type StaticFacts = { cpuModel: string; osName: string };
 
 export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
-  const utilization = createCpuUtilization();
+  // Each asker has its own "since last time".
+  const forReading = createCpuUtilization();
+  const forSamples = createCpuUtilization();
+  const traffic = createTraffic(clock);
   const freeSpace = createFreeSpace(clock);
   let staticFacts: Promise<StaticFacts> | null = null;
   let bootId: string | null = null;
 
+  async function read(diskPath: string, utilization: typeof forReading): Promise<HostFacts> {
+    staticFacts ??= readStaticFacts(clock);
+    bootId ??= (await readFile(BOOT_ID, 'utf8')).trim();
+    const [facts, disk, memory, stat] = await Promise.all([
+      staticFacts,
+      freeSpace(diskPath),
+      readFile('/proc/meminfo', 'utf8'),
+      readFile('/proc/stat', 'utf8'),
+    ]);
+    return {
+      cpu: {
+        model: facts.cpuModel,
+        cores: cpus().length,
+        utilization_percent: utilization(stat),
+      },
+      memory: {
+        total_kib: kibOf(memory, 'MemTotal'),
+        available_kib: kibOf(memory, 'MemAvailable'),
+      },
+      disk: { path: diskPath, ...disk },
+      os: { name: facts.osName, kernel: release(), hostname: hostname(), boot_id: bootId },
+    };
+  }
+
   return {
-    async read(diskPath) {
-      staticFacts ??= readStaticFacts(clock);
-      bootId ??= (await readFile(BOOT_ID, 'utf8')).trim();
-      const [facts, disk, memory, stat] = await Promise.all([
-        staticFacts,
-        freeSpace(diskPath),
-        readFile('/proc/meminfo', 'utf8'),
-        readFile('/proc/stat', 'utf8'),
+    read: (diskPath) => read(diskPath, forReading),
+    async sample(diskPath) {
+      const [{ cpu, memory, disk }, ...tables] = await Promise.all([
+        read(diskPath, forSamples),
+        ...LOAD_TABLES.map((path) => readFile(path, 'utf8').catch(() => '')),
       ]);
-      return {
-        cpu: {
-          model: facts.cpuModel,
-          cores: cpus().length,
-          utilization_percent: utilization(stat),
-        },
-        memory: {
-          total_kib: kibOf(memory, 'MemTotal'),
-          available_kib: kibOf(memory, 'MemAvailable'),
-        },
-        disk: { path: diskPath, ...disk },
-        os: { name: facts.osName, kernel: release(), hostname: hostname(), boot_id: bootId },
-      };
+      const [loadavg = '', route = '', ipv6Route = '', dev = ''] = tables;
+      const network = traffic(bytesThrough(dev, uplinksOf(route, ipv6Route)));
+      return { cpu: { ...cpu, load_1m: loadOf(loadavg) }, memory, disk, network };
     },
   };
 }
+
+const LOAD_TABLES = [
+  '/proc/loadavg',
+  '/proc/net/route',
+  '/proc/net/ipv6_route',
+  '/proc/net/dev',
+] as const;
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 

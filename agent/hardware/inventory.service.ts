@@ -15,7 +15,7 @@ export type InventoryServiceOptions = {
   executorId: string;
   engine: Pick<ContainerEngine, 'info'>;
   gpu: GpuDriver;
-  host: HostProbe;
+  host: Pick<HostProbe, 'read'>;
   /** Who holds a GPU, and whether it may be had. */
   gpuStanding(device: GpuFigures): GpuStanding;
   /** The range of host ports for pods and how many of them are free. */

@@ -1,8 +1,8 @@
 /** The Dockerfile that the engine gets: the renter's, with images that are here already and our labels. Pure. */
 import { createHash } from 'node:crypto';
 import type { BaseImage, Dockerfile } from '#shared/agent-api/dockerfile.ts';
+import { BUILTIN_HOST } from '#shared/agent-api/registry-auth.ts';
 import { LABELS } from '../docker/engine.ts';
-import { BUILTIN_HOST } from './builtin-image.ts';
 
 const KEY_CHARS = 40;
 const EXECUTOR_CHARS = 12;

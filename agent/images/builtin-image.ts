@@ -1,11 +1,10 @@
 /** The image that needs no registry: made here from the host's static busybox, for demos, tests and probes. */
 import { readFile } from 'node:fs/promises';
+import { BUILTIN_HOST } from '#shared/agent-api/registry-auth.ts';
 import { EPOCH } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import { type ContainerEngine, LABELS } from '../docker/engine.ts';
 
-/** References under this host are ours alone and never pulled. */
-export const BUILTIN_HOST = 'podwright.local/';
 export const BUILTIN_REFERENCE = `${BUILTIN_HOST}base:1`;
 
 const APPLETS = [

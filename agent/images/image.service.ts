@@ -1,11 +1,11 @@
 /** Makes sure that a pod's image is present and is the one that was meant (agent reference 6). */
 import { NO_PROGRESS, type PullProgress } from '#shared/agent-api/pull-progress.ts';
-import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
+import { BUILTIN_HOST, type RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import type { Clock } from '#shared/clock.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import { type ContainerEngine, EngineError, type ImageState } from '../docker/engine.ts';
 import type { ImageStore } from '../store/image.store.ts';
-import { BUILTIN_HOST, BUILTIN_REFERENCE, ensureBuiltinImage } from './builtin-image.ts';
+import { BUILTIN_REFERENCE, ensureBuiltinImage } from './builtin-image.ts';
 import { pinnedName, withTag } from './image-name.ts';
 import type { RegistryLogins } from './registry-logins.ts';
 import { createSharedWork } from './shared-work.ts';

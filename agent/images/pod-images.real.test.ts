@@ -149,6 +149,9 @@ it('pulls with the pod’s login, and shows it nowhere', async () => {
     return now.image.digest === digest && now;
   });
   expect(JSON.stringify([view, await agent.client.listPods()])).not.toContain(password);
+  const { last_pull: pull } = await agent.client.getPod(id);
+  expect(pull).toMatchObject({ bytes: pull?.image_bytes, is_whole: true });
+  expect(pull?.image_bytes).toBeGreaterThan(2_000);
   const response = await agent.send({ method: 'GET', path: `/v1/pods/${id}` });
   expect(await response.text()).not.toContain('registry_auth');
   for (const file of readdirSync(agent.home, { recursive: true, withFileTypes: true })) {

@@ -1,30 +1,29 @@
 /** Brings the gauges of pods and GPU leases up to date, apart from the reconcile: a driver that hangs must not hold that up. */
-import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
 import type { LeaseStore } from '../store/lease.store.ts';
 import type { GpuLeaseState, Metrics } from './metrics.ts';
-
-export const METRICS_INTERVAL_MS = 10_000;
+import type { Samples } from './samples.ts';
 
 export type MetricsJobPorts = {
   metrics: Metrics;
   records: PodRecords;
   leases: LeaseStore;
-  gpuDriver: GpuDriver;
+  samples: Pick<Samples, 'runOnce' | 'devices'>;
 };
 
-export function createMetricsJob({ metrics, records, leases, gpuDriver }: MetricsJobPorts) {
+/** One sample of everything, and then what the gauges have of it. */
+export function createMetricsJob({ metrics, records, leases, samples }: MetricsJobPorts) {
   return {
     async runOnce(): Promise<void> {
       metrics.setPods(records.list().map((row) => row.phase));
-      metrics.setGpuLeases(await leaseStates(gpuDriver, leases));
+      await samples.runOnce();
+      metrics.setGpuLeases(leaseStates(samples.devices(), leases));
     },
   };
 }
 
-async function leaseStates(driver: GpuDriver, leases: LeaseStore): Promise<GpuLeaseState[]> {
+function leaseStates(devices: readonly { uuid: string }[], leases: LeaseStore): GpuLeaseState[] {
   const states = new Map(leases.list('gpu').map((lease) => [lease.key, lease.state]));
-  const { devices } = await driver.read();
   // A card that fell off the bus is still held, or dirty.
   const uuids = new Set([...devices.map(({ uuid }) => uuid), ...states.keys()]);
   return [...uuids].map((uuid) => {

@@ -1,6 +1,5 @@
 /** Everything that keeps pods as they are wanted, put together: stores, leases, images, workers, reconcile. */
 import type { Orphan } from '#shared/agent-api/inventory.ts';
-import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
@@ -41,6 +40,7 @@ import { createPodRecords } from './pod.records.ts';
 import { createPodService } from './pod.service.ts';
 import { createPodSteps } from './pod.steps.ts';
 import { createPodSupervisor } from './pod.supervisor.ts';
+import { createPodPulls } from './pod-pulls.ts';
 import type { HostLimits } from './policy.ts';
 import { createReconcile } from './reconcile.job.ts';
 
@@ -148,11 +148,8 @@ export function createPodCore(ports: PodCorePorts) {
   const ensureBuiltinImage = () => builtinImage(images);
   const diskQuota = createDiskQuotaProbe({ engine, executorId, random, ensureBuiltinImage });
   const diskWatch = createDiskWatch({ engine, records, quota: diskQuota, clock, log });
-  const pulls = new Map<string, PullProgress>();
-  const onPull = (podId: string, progress: PullProgress | null) => {
-    if (progress === null) pulls.delete(podId);
-    else pulls.set(podId, progress);
-  };
+  const pulls = createPodPulls({ clock, livePods: () => liveRows().map(({ id }) => id) });
+  const onPull = pulls.note;
 
   const { bootId } = host;
   const steps = createPodSteps({
@@ -205,7 +202,7 @@ export function createPodCore(ports: PodCorePorts) {
     gpuMode: gpus.gpuMode,
     supervisor,
     host,
-    pullOf: (podId) => pulls.get(podId) ?? null,
+    pulls,
     engineAway: health.awayBecause,
     diskOf: diskWatch.conditionOf,
     gpuHealthOf: gpu.gpuWatch.conditionOf,

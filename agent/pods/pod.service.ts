@@ -1,7 +1,6 @@
 /** What can be asked of pods: put, get, list, remove, reboot, SSH keys. Intents are durable before they are answered. */
 import type { NotebookView } from '#shared/agent-api/notebook.ts';
 import type { PodCondition, PodPut, PodSpec, PodVerdict, PodView } from '#shared/agent-api/pod.ts';
-import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
@@ -19,6 +18,7 @@ import type { PodPatch, PodRecords } from './pod.records.ts';
 import { REBOOTABLE_PHASES } from './pod.state.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
 import { podView } from './pod.view.ts';
+import type { PodPulls } from './pod-pulls.ts';
 import { checkLogin, checkPolicy, type HostLimits, refusalsOf, specRefused } from './policy.ts';
 
 export type PodService = ReturnType<typeof createPodService>;
@@ -38,7 +38,7 @@ export function createPodService(deps: {
   lost: LostPods;
   clock: Clock;
   host: HostLimits;
-  pullOf(podId: string): PullProgress | null;
+  pulls: Pick<PodPulls, 'presentOf' | 'lastOf'>;
   engineAway(): string | null;
   diskOf(podId: string): PodCondition | null;
   gpuHealthOf(podId: string): PodCondition | null;
@@ -54,7 +54,8 @@ export function createPodService(deps: {
       ports: ports.portsOf(row.id),
       gpuUuids: gpuLeases.uuidsOf(row.id),
       simulated: deps.gpuMode() === 'simulated',
-      pull: deps.pullOf(row.id),
+      pull: deps.pulls.presentOf(row.id),
+      lastPull: deps.pulls.lastOf(row.id),
       engineAway: deps.engineAway(),
       disk: deps.diskOf(row.id),
       gpuHealth: deps.gpuHealthOf(row.id),

@@ -1,7 +1,7 @@
 /** A pod's row as the wire shows it. Pure. */
 import type { NotebookView } from '#shared/agent-api/notebook.ts';
 import type { PodCondition, PodSpec, PodView } from '#shared/agent-api/pod.ts';
-import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
+import type { FinishedPull, PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { SshView } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { changeOf, newestOf } from './pod.change.ts';
@@ -17,6 +17,7 @@ export type ViewFacts = {
   gpuUuids: readonly string[];
   simulated: boolean;
   pull: PullProgress | null;
+  lastPull: FinishedPull | null;
   /** Why the engine does not answer; null while it does. */
   engineAway: string | null;
   /** How full its disk is, where that is measured. */
@@ -59,6 +60,7 @@ export function podView(row: PodRow, facts: ViewFacts): PodView {
     container_id: row.container_id,
     image: imageView(spec, row),
     pull: fetching ? facts.pull : null,
+    last_pull: facts.lastPull,
     ports: Object.fromEntries(ports.map(({ internal, host }) => [String(internal), host])),
     ssh: facts.ssh.ssh,
     ssh_keys_hash: facts.ssh.ssh_keys_hash,

@@ -1,10 +1,13 @@
 /** What this host allows in a pod's spec, whoever signed it (agent reference 7). Pure. */
 import { parseDockerfile } from '#shared/agent-api/dockerfile.ts';
 import { isPlainKey, type PodSpec } from '#shared/agent-api/pod.ts';
-import { type RegistryAuth, registryAddressOf } from '#shared/agent-api/registry-auth.ts';
+import {
+  BUILTIN_HOST,
+  type RegistryAuth,
+  registryAddressOf,
+} from '#shared/agent-api/registry-auth.ts';
 import { reservedVariable } from '#shared/agent-api/reserved-variables.ts';
 import { ApiError } from '#shared/errors.ts';
-import { BUILTIN_HOST } from '../images/builtin-image.ts';
 import { referencesOf } from '../images/image-references.ts';
 import { isLocalRegistry, registryHostOf } from '../images/registry-host.ts';
 import type { ProviderPolicy } from '../policy/policy-file.ts';

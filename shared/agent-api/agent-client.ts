@@ -5,6 +5,7 @@ import { ApiError, messageOf } from '../errors.ts';
 import { readSse } from '../http/sse.ts';
 import type { SignedFetch } from '../signing/signed-fetch.ts';
 import { Inventory, VerifyResult } from './inventory.ts';
+import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
 import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
 import { refusalFrom } from './refusal.ts';
@@ -41,6 +42,8 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
 
   return {
     inventory: () => call(Inventory, 'GET', '/v1/inventory'),
+    hostMetrics: () => call(HostMetrics, 'GET', '/v1/metrics/host'),
+    podMetrics: (id: string) => call(PodMetrics, 'GET', `/v1/pods/${id}/metrics`),
     listPods: async () => (await call(PodList, 'GET', '/v1/pods')).pods,
     getPod: (id: string) => call(PodView, 'GET', `/v1/pods/${id}`),
     putPod: (id: string, spec: PodPutInput) => call(PodView, 'PUT', `/v1/pods/${id}`, spec),

@@ -19,6 +19,15 @@ export const GpuDevice = z.object({
   power_draw_w: z.number().nullable(),
   power_limit_w: z.number().nullable(),
   pci_bus_id: z.string().nullable(),
+  /** Present clocks in MHz; they fall while the card idles. */
+  graphics_clock_mhz: z.number().nullable().default(null),
+  memory_clock_mhz: z.number().nullable().default(null),
+  /** The link as it is now, `PCIe 5 x16`; its generation falls while the card idles. */
+  pcie_link: z.string().nullable().default(null),
+  /** Uncorrectable errors since the driver was loaded; null where the memory has no ECC. */
+  ecc_errors: z.int().nullable().default(null),
+  /** That had a context on it when they were last listed. */
+  processes: z.int().nullable().default(null),
   /** Of a MIG device: its profile (`3g.40gb`) and the card it is part of. Null for a whole card. */
   mig: z.object({ profile: z.string(), parent_uuid: z.string() }).nullable().default(null),
   /** The pod that holds it, if any. */

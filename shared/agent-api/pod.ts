@@ -1,7 +1,7 @@
 /** Pods on the agent's wire: the spec that is sent, the view that is answered (design, agent's interface). */
 import { z } from 'zod';
 import { NotebookView } from './notebook.ts';
-import { PullProgress } from './pull-progress.ts';
+import { FinishedPull, PullProgress } from './pull-progress.ts';
 import { RegistryAuth } from './registry-auth.ts';
 
 export const PodId = z.uuid();
@@ -206,6 +206,8 @@ export const PodView = z.object({
   image: z.object({ reference: z.string(), digest: z.string().nullable() }),
   /** While the image, or what it is built on, is being pulled. */
   pull: PullProgress.nullable(),
+  /** The pod's latest pull since the agent was started. */
+  last_pull: FinishedPull.nullable().default(null),
   /** Internal port as text -> host port. Stable from the first launch to the removal. */
   ports: z.record(z.string(), z.int()),
   /** The login that the agent's gateway gives; null for a pod without port 22 or with its own server. */

@@ -41,3 +41,18 @@ export const NO_PROGRESS: PullProgress = {
   eta_seconds: null,
   layers: [],
 };
+
+/** A pull that brought the whole image. */
+export const FinishedPull = z.object({
+  /** Host clock: tells pulls of one host apart, and which came later. */
+  finished_ms: z.int(),
+  /** From the first layer's start, or from when this pod joined the pull of another, to the image's being there. */
+  took_ms: z.int().nonnegative(),
+  /** Downloaded in that time, compressed. */
+  bytes: z.int().nonnegative(),
+  /** Of all layers that had to come, compressed. */
+  image_bytes: z.int().nonnegative(),
+  /** No layer was there before: `image_bytes` is the whole image. */
+  is_whole: z.boolean(),
+});
+export type FinishedPull = z.output<typeof FinishedPull>;

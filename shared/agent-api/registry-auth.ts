@@ -3,6 +3,8 @@ import { z } from 'zod';
 
 /** What Docker Hub is called, whatever an image's name says of it. */
 export const DOCKER_HUB = 'docker.io';
+/** Images whose names begin so are made by each agent itself and never pulled. */
+export const BUILTIN_HOST = 'podwright.local/';
 const HUB_NAMES = new Set([
   DOCKER_HUB,
   'index.docker.io',

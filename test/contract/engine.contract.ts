@@ -167,6 +167,17 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.containerDiskBytes(id)).toBeNull();
     });
 
+    it('tells what a container that runs uses', async () => {
+      const id = await engine.createContainer(specOf());
+      expect(await engine.containerUsage(id)).toBeNull();
+      await engine.startContainer(id);
+      const usage = await engine.containerUsage(id);
+      expect(usage?.cpuNanos).toBeGreaterThanOrEqual(0);
+      expect(usage?.memoryBytes).toBeGreaterThanOrEqual(0);
+      await engine.removeContainer(id);
+      expect(await engine.containerUsage(id)).toBeNull();
+    });
+
     it('lists exactly what carries all the labels, in any state', async () => {
       const mine = specOf();
       const id = await engine.createContainer(mine);

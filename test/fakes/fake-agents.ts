@@ -1,6 +1,7 @@
 /** Agents in memory behind the port of the central API: they take pods, lose them, fall silent, as told. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { HostMetrics, PodMetrics } from '#shared/agent-api/metrics.ts';
 import type { LogFrame, PodPhase, PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
@@ -29,6 +30,12 @@ export type FakeHost = {
   /** `put <id>`, `delete <id>`, `reboot <id> <n>`, in order. */
   calls: string[];
   inventory: Inventory;
+  /** Null: an agent that does not know the route yet. */
+  metrics: HostMetrics | null;
+  /** By pod; a pod without has not been measured. */
+  podMetrics: Map<string, PodMetrics>;
+  /** How often either was asked for. */
+  metricsAsked: number;
   /** The token of each notebook server asked for, by pod. */
   notebookTokens: Map<string, string>;
   /** Thrown instead of taking a notebook server. */
@@ -102,6 +109,9 @@ function createHost(executorId: string): FakeHost {
     specs: new Map(),
     calls: [],
     inventory: testInventory(executorId),
+    metrics: null,
+    podMetrics: new Map(),
+    metricsAsked: 0,
     notebookTokens: new Map(),
     notebookRefusal: null,
     report: null,
@@ -132,6 +142,17 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
 
   return {
     inventory: () => reach(() => host.inventory),
+    hostMetrics: () => {
+      host.metricsAsked += 1;
+      return reach(() => {
+        if (host.metrics === null) throw new ApiError('not_found', 'no such route');
+        return host.metrics;
+      });
+    },
+    podMetrics: (id) => {
+      host.metricsAsked += 1;
+      return reach(() => host.podMetrics.get(id) ?? unmeasured(known(id)));
+    },
     listPods: () => {
       // A listing has no effect to lose the answer of.
       if (!host.up) return Promise.reject(silent());
@@ -209,6 +230,14 @@ function isPlace(since: string | undefined): boolean {
   return since === undefined || /^(?:\d{1,15}|\w+\.\d+\.\d+)$/.test(since);
 }
 
+function unmeasured({ simulated }: PodView): PodMetrics {
+  return {
+    ...{ simulated, age_ms: null, interval_seconds: 10, gpus: [], history: [] },
+    cpu: { used_cores: null, limit_cores: 1 },
+    memory: { used_bytes: null, limit_bytes: 2 ** 30 },
+  };
+}
+
 function silent(): ApiError {
   return new ApiError('upstream_unavailable', 'the fake agent is silent');
 }
@@ -241,6 +270,7 @@ function newView(
         ? { reference: 'dockerfile', digest: null }
         : { reference: spec.image.reference, digest: spec.image.digest ?? null },
     pull: null,
+    last_pull: null,
     ports: Object.fromEntries(ports),
     ssh: null,
     ssh_keys_hash: sshKeysHash(spec.ssh_public_keys ?? []),

@@ -1,6 +1,10 @@
 /** The containers of the engine in memory. */
 import type { Clock } from '#shared/clock.ts';
-import { type ContainerEngine, EngineError } from '../../agent/docker/engine.ts';
+import {
+  type ContainerEngine,
+  type ContainerUsage,
+  EngineError,
+} from '../../agent/docker/engine.ts';
 import type { FakeCall } from './fake-engine.ts';
 import { hasLabels, type World, type WorldActions } from './fake-engine-world.ts';
 
@@ -12,8 +16,11 @@ type ContainerMethods =
   | 'inspectContainer'
   | 'limitPids'
   | 'containerDiskBytes'
+  | 'containerUsage'
   | 'listContainers'
   | 'waitContainer';
+
+const IDLE: ContainerUsage = { cpuNanos: 0, memoryBytes: 0 };
 
 /** Of the engine's contract. */
 export function createContainerMethods(
@@ -22,7 +29,7 @@ export function createContainerMethods(
   call: FakeCall,
   clock: Clock,
 ): Pick<ContainerEngine, ContainerMethods> {
-  const { containers, images, diskBytes, exits } = world;
+  const { containers, images, diskBytes, usages, exits } = world;
 
   return {
     createContainer: (spec) =>
@@ -80,6 +87,11 @@ export function createContainerMethods(
       call('containerDiskBytes', id, () => {
         const found = find(id);
         return found === undefined ? null : (diskBytes.get(found.id) ?? 0);
+      }),
+    containerUsage: (id) =>
+      call('containerUsage', id, () => {
+        const found = find(id);
+        return found?.status === 'running' ? (usages.get(found.id) ?? IDLE) : null;
       }),
     listContainers: (labels) =>
       call('listContainers', '', () =>

@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import {
   type ContainerSpec,
   type ContainerState,
+  type ContainerUsage,
   EngineError,
   type EngineEvent,
   type ImageState,
@@ -34,6 +35,7 @@ export function emptyWorld() {
     built: new Map<string, Record<string, string>>(),
     occupiedPorts: new Set<number>(),
     diskBytes: new Map<string, number>(),
+    usages: new Map<string, ContainerUsage>(),
     streams: new Set<(event: EngineEvent | null) => void>(),
     exits: new Map<string, (() => void)[]>(),
     away: false,

@@ -4,6 +4,7 @@ import {
   type ContainerEngine,
   type ContainerSpec,
   type ContainerState,
+  type ContainerUsage,
   EngineError,
 } from '../../agent/docker/engine.ts';
 import { createContainerMethods } from './fake-engine-containers.ts';
@@ -36,6 +37,8 @@ export type FakeEngine = ContainerEngine & {
   readonly occupiedPorts: Set<number>;
   /** What containers have written, by id. */
   readonly diskBytes: Map<string, number>;
+  /** What running containers use, by id; nothing unless told. */
+  readonly usages: Map<string, ContainerUsage>;
   /** Runs around every call: throw to fail it, never settle to hang it. */
   hook: (moment: 'before' | 'after', method: string, detail: string) => Promise<void>;
   readonly containers: ReadonlyMap<string, ContainerState & { spec: ContainerSpec }>;
@@ -51,7 +54,8 @@ export type FakeCall = <T>(
 
 /** Starts empty, unless it is given the world of another. */
 export function createFakeEngine(clock: Clock, world: World = emptyWorld()): FakeEngine {
-  const { containers, networks, images, registry, occupiedPorts, diskBytes, streams } = world;
+  const { containers, networks, images, registry, occupiedPorts, diskBytes, usages, streams } =
+    world;
   const actions = createWorldActions(world, clock);
   const { newId, tick, get, end, remove } = actions;
 
@@ -69,6 +73,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     networks,
     occupiedPorts,
     diskBytes,
+    usages,
     hook: async () => undefined,
     reconnect: () => createFakeEngine(clock, world),
     addImage(reference, digest) {

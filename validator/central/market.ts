@@ -11,10 +11,14 @@ import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
 import { createMarketView } from './executors/market-view.ts';
+import { createPullMeasures } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { notesOf } from './node-notes.ts';
+import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
+import { createGpuUtilizations } from './pods/gpu-utilization.ts';
+import { templateKnowledge } from './pods/launch-eta.ts';
 import { createNotebookTokens } from './pods/notebook-token.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
@@ -65,6 +69,7 @@ export function createMarket(deps: CentralDeps) {
     wakeOthers,
   });
   const { wake } = sync;
+  const pullMeasures = createPullMeasures({ db, clock });
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({ db, clock, random, wake, notebookToken, notesOf });
   const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
@@ -85,7 +90,10 @@ export function createMarket(deps: CentralDeps) {
           (await templates.list(null)).filter((template) => template.user_id === null),
       });
       const utilization = createHardwareUtilizations({ db, clock, agents });
-      const estimates = createDeploymentEstimates({ db, launchTimes: pods.launchTimes });
+      const estimates = createDeploymentEstimates({
+        db,
+        knowledge: (executorId, template) => templateKnowledge(db, executorId, template),
+      });
       registerExecutorRoutes(api, { executors, overview, utilization, estimates });
       registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
       registerRentBySpec(api, { clock, random, idempotency, view, wake, notesOf });
@@ -98,6 +106,7 @@ export function createMarket(deps: CentralDeps) {
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
+      registerGpuUtilization(api, createGpuUtilizations({ db, clock, agents }));
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSharedConfig(api);
@@ -139,6 +148,7 @@ export function createMarket(deps: CentralDeps) {
         intervalMs: SWEEP_INTERVAL_MS,
         run: async () => {
           await idempotency.sweep();
+          await pullMeasures.sweep();
           await sync.sweep();
         },
         onError: (error) => log.error({ err: error }, 'sweeping failed'),

@@ -14,6 +14,7 @@ import { marketRevisions } from './migrations/0009-market-revisions.ts';
 import { podStory } from './migrations/0010-pod-story.ts';
 import { pledges } from './migrations/0011-pledges.ts';
 import { streams } from './migrations/0012-streams.ts';
+import { launchEstimates } from './migrations/0013-launch-estimates.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -32,6 +33,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   podStory,
   pledges,
   streams,
+  launchEstimates,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

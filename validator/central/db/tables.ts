@@ -285,6 +285,10 @@ export type PodsTable = Stamped & {
   max_spend_uusd: number | null;
   idle_shutdown_minutes: number | null;
   first_running_at: number | null;
+  /** When it will probably be ready; null when nobody can tell. Means nothing once it has run. */
+  ready_expected_at: number | null;
+  /** What that rests on (executors/launch-estimate.ts). */
+  eta_basis: string | null;
   /** When the agent last reported this pod. */
   seen_at: number | null;
   delete_requested_at: number | null;
@@ -422,6 +426,26 @@ export type MachineRequestsTable = Stamped & {
 
 export type MetaTable = { name: string; value: string };
 
+/** How fast images come to an executor, as measured over its pulls. */
+export type PullSpeedsTable = {
+  executor_id: string;
+  bytes_per_second: number;
+  /** That were counted. */
+  pulls: number;
+  /** Of the last one, by the executor's clock: each is counted once. */
+  last_finished_ms: number;
+  updated_at: number;
+};
+
+/** Compressed, by `name:tag` or `name:tag@digest`. */
+export type ImageSizesTable = {
+  image: string;
+  compressed_bytes: number;
+  /** 0: layers that a node had already are not in it. */
+  is_whole: Flag;
+  updated_at: number;
+};
+
 export type Tables = {
   meta: MetaTable;
   accounts: AccountsTable;
@@ -449,6 +473,8 @@ export type Tables = {
   sync_turns: SyncTurnsTable;
   bookmarks: BookmarksTable;
   machine_requests: MachineRequestsTable;
+  pull_speeds: PullSpeedsTable;
+  image_sizes: ImageSizesTable;
 };
 
 /** What every store function takes first: the database, or the transaction it runs in. */

@@ -3,15 +3,17 @@ import { z } from 'zod';
 import { ApiError } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
 import { rentalFloor } from '../balance/balance.service.ts';
-import type { Database } from '../db/tables.ts';
+import type { Database, Template } from '../db/tables.ts';
 import { visibleTemplate } from '../templates/template.service.ts';
 import { gpuTotalOf } from './executor.row.ts';
 import { requireExecutor } from './executor.service.ts';
+import {
+  ETA_BASES,
+  type LaunchKnowledge,
+  launchEstimate,
+  slownessWarning,
+} from './launch-estimate.ts';
 
-/** For a template that was never seen on the node: its image must be pulled. */
-const PULL_SECONDS = 120;
-/** A node whose fastest launch took longer counts as slow. */
-const SLOW_SECONDS = 300;
 const SECOND_MS = 1_000;
 
 export const DeploymentEstimateQuery = z.object({ template_id: z.uuid(), executor_id: z.uuid() });
@@ -20,9 +22,12 @@ export type DeploymentEstimateQuery = z.output<typeof DeploymentEstimateQuery>;
 export const DeploymentEstimateResponse = z
   .object({
     estimated_seconds: z.number(),
+    /** What that rests on: launches, pull_speed or assumed. */
+    eta_basis: z.enum(ETA_BASES),
     is_slow_machine: z.boolean(),
     warning_message: z.string().nullable(),
     is_cached_template: z.boolean(),
+    /** Compressed bytes. */
     docker_image_size: z.int().nullable(),
     /** What must be available to rent the whole node. */
     required_balance_usd: z.number(),
@@ -38,14 +43,14 @@ export type DeploymentEstimates = (
 
 export type DeploymentEstimatesDeps = {
   db: Database;
-  /** Milliseconds from rent to running of the latest pods of the template on the node. */
-  launchTimes(executorId: string, templateId: string): Promise<number[]>;
+  /** What was seen of the node and the template's image. */
+  knowledge(executorId: string, template: Template): Promise<LaunchKnowledge>;
 };
 
 /** Throws 404 for a node or template that is not there. */
 export function createDeploymentEstimates({
   db,
-  launchTimes,
+  knowledge,
 }: DeploymentEstimatesDeps): DeploymentEstimates {
   return async (accountId, { template_id: templateId, executor_id: executorId }) => {
     const executor = await requireExecutor(db, executorId);
@@ -53,19 +58,18 @@ export function createDeploymentEstimates({
     if (template === undefined) {
       throw new ApiError('template_not_found', 'Template not found');
     }
-    const times = await launchTimes(executorId, templateId);
-    const isCached = times.length > 0;
-    // The fastest one: the image was there, as it will be for the next.
-    const fastest = Math.max(1, Math.ceil(Math.min(...times) / SECOND_MS));
-    const isSlow = isCached && fastest > SLOW_SECONDS;
+    const known = await knowledge(executorId, template);
+    const { ms, basis, isCached } = launchEstimate(known);
+    const warning = slownessWarning(known.bytesPerSecond);
     const price = executor.price_uusd_per_gpu_hour;
     const total = gpuTotalOf(executor);
     return {
-      estimated_seconds: isCached ? fastest : PULL_SECONDS,
-      is_slow_machine: isSlow,
-      warning_message: isSlow ? `Past launches on this node took ${fastest} s or more` : null,
+      estimated_seconds: Math.max(1, Math.ceil(ms / SECOND_MS)),
+      eta_basis: basis,
+      is_slow_machine: warning !== null,
+      warning_message: warning,
       is_cached_template: isCached,
-      docker_image_size: template.docker_image_size,
+      docker_image_size: template.docker_image_size ?? known.imageBytes,
       required_balance_usd: microToUsd(rentalFloor(price, total)),
       price_per_hour: microToUsd(price * total),
     };

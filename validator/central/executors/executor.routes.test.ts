@@ -1,9 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  createTestMarket,
-  DEFAULT_TEMPLATE,
-  type TestMarket,
-} from '../../../test/fakes/market-fixture.ts';
+import { naiveUtc } from '#shared/clock.ts';
+import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
 import { testInventory } from '../../../test/fixtures/host-inventory.ts';
 
 let market: TestMarket;
@@ -179,6 +176,45 @@ describe('figures of the market', () => {
     ]);
   });
 
+  it('adds up machines, and machines of one model', async () => {
+    const pcie = 'NVIDIA H100 PCIe';
+    await market.verifiedNode({ gpus: 8, price: 3 });
+    await market.verifiedNode({ gpus: 4, minimum: 1, price: 2.5 });
+    await market.verifiedNode({ gpus: 2, minimum: 1, price: 2, gpuType: pcie, name: pcie });
+    const paused = await market.verifiedNode({ gpus: 8, price: 1.5 });
+    await market.ports.db
+      .updateTable('executors')
+      .set({ paused: 1 })
+      .where('id', '=', paused.id)
+      .execute();
+    const stats = (await market.call('GET', '/executors/stats')).body;
+    expect(stats).toMatchObject([
+      { machine_name: pcie, total_gpu_count: 2, min_price_per_gpu: 2, max_price_per_gpu: 2 },
+      {
+        ...{ machine_name: 'NVIDIA H100 80GB HBM3', total_executor_count: 2 },
+        ...{ rented_executor_count: 0, available_executor_count: 2 },
+        ...{ total_gpu_count: 12, rented_gpu_count: 0, available_gpu_count: 12 },
+        ...{ min_price_per_gpu: 2.5, avg_price_per_gpu: 2.75, max_price_per_gpu: 3 },
+      },
+    ]);
+    expect((await market.call('GET', '/machines/capacity')).body).toEqual([
+      {
+        base_model: 'H100',
+        buckets: {
+          1: { max_cap: 2, unrented_count: 2, hourly_rate: 2 },
+          2: { max_cap: 2, unrented_count: 2, hourly_rate: 4 },
+          4: { max_cap: 1, unrented_count: 1, hourly_rate: 10 },
+          8: { max_cap: 1, unrented_count: 1, hourly_rate: 24 },
+        },
+      },
+    ]);
+    const machines = (await market.call('GET', '/machines')).body;
+    expect(machines.find(({ name }: { name: string }) => name === pcie)).toMatchObject({
+      total_gpu_count: 2,
+      rental_rate: 0,
+    });
+  });
+
   it('tells an image for a known GPU and 404 for any other', async () => {
     const path = '/executors/default-docker-image?driver_version=570&gpu_model=';
     const images = (await market.call('GET', `${path}H100`)).body;
@@ -200,6 +236,42 @@ describe('hardware utilization', () => {
     expect((await market.call('GET', path)).body).toMatchObject({ stale: true });
   });
 
+  it('has everything of an agent that samples, and asks it once in five seconds', async () => {
+    const node = await market.verifiedNode({ gpus: 1 });
+    const path = `/executors/${node.id}/hardware-utilization`;
+    const host = market.agents.host(node.id);
+    const { cpu, memory, disk, gpu } = host.inventory;
+    const [device] = gpu.devices.map((found) => ({
+      ...found,
+      ...{ graphics_clock_mhz: 1_980, memory_clock_mhz: 2_619, pcie_link: 'PCIe 5 x16' },
+      ...{ ecc_errors: 2, processes: 3, memory_used_mib: 40_780 },
+    }));
+    host.metrics = {
+      ...{ age_ms: 4_000, simulated: true, cpu: { ...cpu, load_1m: 7.5 }, memory, disk },
+      network: { rx_bytes_per_second: 1_000, tx_bytes_per_second: 2_000 },
+      ...{ gpus: device === undefined ? [] : [device], gpu_error: null },
+    };
+    const answers = await Promise.all([1, 2, 3].map(() => market.call('GET', path)));
+    expect(host.metricsAsked).toBe(1);
+    expect(answers[0]?.body).toMatchObject({
+      timestamp: naiveUtc(market.clock.now() - 4_000),
+      stale: false,
+      simulated: true,
+      cpu: { model: 'Test CPU', count: 32, load_1m: 7.5 },
+      network: { rx_bytes_per_second: 1_000, tx_bytes_per_second: 2_000 },
+      gpus: [
+        {
+          ...{ graphics_speed: 1_980, memory_speed: 2_619, pcie: 'PCIe 5 x16' },
+          ...{ ecc_errors: 2, processes: 3, memory_utilization: 50 },
+        },
+      ],
+    });
+    host.up = false;
+    await market.clock.advance(5_000);
+    const last = (await market.call('GET', path)).body;
+    expect([host.metricsAsked, last.stale, last.cpu.load_1m]).toEqual([2, false, 7.5]);
+  });
+
   it('is 404 for a node that nobody measured or that is not there', async () => {
     const node = await market.addNode();
     for (const id of [node.id, '00000000-0000-4000-8000-000000000000']) {
@@ -208,25 +280,4 @@ describe('hardware utilization', () => {
       expect(body.error.code).toBe('node_not_found');
     }
   });
-});
-
-it('estimates a launch by those before it', async () => {
-  const node = await market.verifiedNode();
-  const account = await market.renter();
-  const path = `/executors/deployment-estimate?executor_id=${node.id}&template_id=${DEFAULT_TEMPLATE}`;
-  const estimate = async () => (await market.call('GET', path, { headers: account.key })).body;
-  expect(await estimate()).toEqual({
-    estimated_seconds: 120,
-    is_slow_machine: false,
-    warning_message: null,
-    is_cached_template: false,
-    docker_image_size: null,
-    required_balance_usd: 1.1,
-    price_per_hour: 4.4,
-  });
-  await market.rent(account, node.id);
-  await market.clock.advance(7_000);
-  await market.sync();
-  expect(await estimate()).toMatchObject({ estimated_seconds: 7, is_cached_template: true });
-  expect((await market.call('GET', path)).status).toBe(401);
 });

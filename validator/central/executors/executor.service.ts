@@ -36,7 +36,6 @@ export {
   findExecutorAt,
   findExecutors,
   insertExecutor,
-  listOffered,
   listPresent,
   pageOfProvider,
   updateExecutor,

@@ -40,18 +40,6 @@ export async function findExecutorAt(
     .executeTakeFirst();
 }
 
-/** Verified, not paused, of a provider that takes part; cheapest first, then by id. */
-export async function listOffered(db: Db): Promise<ExecutorEntry[]> {
-  return entries(db)
-    .where('state', '=', 'verified')
-    .where('paused', '=', 0)
-    .where('providers.opted_in', '=', 1)
-    .where('providers.banned_at', 'is', null)
-    .orderBy('price_uusd_per_gpu_hour')
-    .orderBy('executors.id')
-    .execute();
-}
-
 /** Everything not removed, oldest first: what validators check. */
 export async function listPresent(db: Db): Promise<ExecutorEntry[]> {
   return entries(db)

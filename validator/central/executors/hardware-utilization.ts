@@ -1,39 +1,18 @@
 /** How busy a node is: asked of its agent, or as last measured when that does not answer soon. */
 import { z } from 'zod';
-import type { GpuDevice, Inventory } from '#shared/agent-api/inventory.ts';
+import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { HostMetrics } from '#shared/agent-api/metrics.ts';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Database } from '../db/tables.ts';
 import type { Agents } from '../ports.ts';
+import { createAgentLooks } from './agent-looks.ts';
 import { inventoryOf } from './executor.row.ts';
 import { requireExecutor } from './executor.service.ts';
-import { percent, storageOf } from './storage.ts';
-
-const ANSWER_WITHIN_MS = 5_000;
-/** The route is open: however often it is asked, an agent is not asked more often than this. */
-const FRESH_FOR_MS = 5_000;
-const STALE_AFTER_MS = 60_000;
-const MAX_REMEMBERED = 1_000;
-
-export const GpuSample = z
-  .object({
-    index: z.int(),
-    uuid: z.string(),
-    name: z.string(),
-    gpu_utilization: z.number().nullable(),
-    memory_utilization: z.number().nullable(),
-    memory_total: z.int(),
-    memory_used: z.int().nullable(),
-    temperature_c: z.number().nullable(),
-    power_draw_w: z.number().nullable(),
-    power_limit_w: z.number().nullable(),
-    graphics_speed: z.number().nullable(),
-    memory_speed: z.number().nullable(),
-    pcie: z.string().nullable(),
-    ecc_errors: z.int().nullable(),
-    processes: z.int().nullable(),
-  })
-  .meta({ id: 'GpuSample' });
+import { GpuSample, gpuSampleOf, STALE_AFTER_MS } from './gpu-sample.ts';
+import { findPullSpeed } from './pull-speed.store.ts';
+import { storageOf } from './storage.ts';
 
 const KibUsage = { total: z.int(), used: z.int(), free: z.int(), utilization: z.number() };
 
@@ -43,6 +22,8 @@ export const HardwareUtilization = z
     timestamp: z.string(),
     /** Older than a minute. */
     stale: z.boolean(),
+    /** The GPUs are simulated: nothing computes on them. */
+    simulated: z.boolean(),
     cpu: z.object({
       model: z.string(),
       count: z.int(),
@@ -55,6 +36,7 @@ export const HardwareUtilization = z
       rx_bytes_per_second: z.number().nullable(),
       tx_bytes_per_second: z.number().nullable(),
       upload_speed: z.number().nullable(),
+      /** Mbit/s at which images come, unpacking included; null until one was pulled. */
       download_speed: z.number().nullable(),
     }),
     gpus: z.array(GpuSample),
@@ -64,7 +46,9 @@ export type HardwareUtilization = z.output<typeof HardwareUtilization>;
 
 export type HardwareUtilizations = (executorId: string) => Promise<HardwareUtilization>;
 
-type Remembered = { atMs: number; answer: Promise<Inventory | null> };
+type Measured = Pick<HostMetrics, 'simulated' | 'cpu' | 'memory' | 'disk' | 'network' | 'gpus'> & {
+  atMs: number;
+};
 
 /** Throws 404 `node_not_found`, also for a node of which nothing was ever measured. */
 export function createHardwareUtilizations(deps: {
@@ -73,89 +57,75 @@ export function createHardwareUtilizations(deps: {
   agents: Agents;
 }): HardwareUtilizations {
   const { db, clock, agents } = deps;
-  const remembered = new Map<string, Remembered>();
-
-  /** Null when the agent does not answer in time. */
-  async function ask(executorId: string): Promise<Inventory | null> {
-    const late = new AbortController();
-    const answer = agents
-      .clientOf(executorId)
-      .inventory()
-      .catch(() => null);
-    const timeout = clock.sleep(ANSWER_WITHIN_MS, late.signal).then(
-      () => null,
-      () => null,
-    );
-    try {
-      return await Promise.race([answer, timeout]);
-    } finally {
-      late.abort();
-    }
-  }
-
-  function askOnce(executorId: string): Promise<Inventory | null> {
-    const nowMs = clock.monotonicMs();
-    const known = remembered.get(executorId);
-    if (known !== undefined && nowMs - known.atMs < FRESH_FOR_MS) return known.answer;
-    if (remembered.size >= MAX_REMEMBERED) remembered.clear();
-    const answer = ask(executorId);
-    remembered.set(executorId, { atMs: nowMs, answer });
-    return answer;
-  }
+  const look = createAgentLooks<Measured>(clock);
 
   return async (executorId) => {
     const executor = await requireExecutor(db, executorId);
     const stored = inventoryOf(executor);
-    // One that was never checked is not asked: its address is only a claim.
-    const live = stored === null ? null : await askOnce(executorId);
-    const inventory = live ?? stored;
-    if (inventory === null) {
+    if (stored === null) {
+      // One that was never checked is not asked: its address is only a claim.
       throw new ApiError('node_not_found', 'Nothing has been measured on this node yet');
     }
-    return utilizationOf(executorId, inventory, clock.now());
+    const { last } = await look(executorId, () => measure(agents.clientOf(executorId), clock));
+    const measured = last?.value ?? fromInventory(stored);
+    const speed = await findPullSpeed(db, executorId);
+    return {
+      ...utilizationOf(measured, clock.now()),
+      executor_id: executorId,
+      network: {
+        ...measured.network,
+        upload_speed: null,
+        download_speed: speed === undefined ? null : toMbps(speed.bytes_per_second),
+      },
+    };
   };
 }
 
-function utilizationOf(id: string, inventory: Inventory, nowMs: number): HardwareUtilization {
-  const { cpu } = inventory;
+/** Agents that do not know the route yet have most of it in their inventories. */
+async function measure(client: AgentClient, clock: Clock): Promise<Measured> {
+  try {
+    const metrics = await client.hostMetrics();
+    return { ...metrics, atMs: clock.now() - metrics.age_ms };
+  } catch (error) {
+    const isRefused = error instanceof ApiError && error.code !== 'upstream_unavailable';
+    if (!isRefused) throw error;
+    return fromInventory(await client.inventory());
+  }
+}
+
+function fromInventory(inventory: Inventory): Measured {
   return {
-    executor_id: id,
-    timestamp: naiveUtc(inventory.collected_ms),
-    stale: nowMs - inventory.collected_ms > STALE_AFTER_MS,
+    atMs: inventory.collected_ms,
+    simulated: inventory.simulated,
+    cpu: { ...inventory.cpu, load_1m: null },
+    memory: inventory.memory,
+    disk: inventory.disk,
+    network: { rx_bytes_per_second: null, tx_bytes_per_second: null },
+    gpus: inventory.gpu.devices,
+  };
+}
+
+/** With one decimal. */
+function toMbps(bytesPerSecond: number): number {
+  return Math.round((bytesPerSecond * 8) / 100_000) / 10;
+}
+
+function utilizationOf(
+  measured: Measured,
+  nowMs: number,
+): Omit<HardwareUtilization, 'executor_id' | 'network'> {
+  const { cpu } = measured;
+  return {
+    timestamp: naiveUtc(measured.atMs),
+    stale: nowMs - measured.atMs > STALE_AFTER_MS,
+    simulated: measured.simulated,
     cpu: {
       model: cpu.model,
       count: cpu.cores,
       utilization: cpu.utilization_percent,
-      load_1m: null,
+      load_1m: cpu.load_1m,
     },
-    ...storageOf(inventory),
-    network: {
-      rx_bytes_per_second: null,
-      tx_bytes_per_second: null,
-      upload_speed: null,
-      download_speed: null,
-    },
-    gpus: inventory.gpu.devices.map(sampleOf),
-  };
-}
-
-function sampleOf(device: GpuDevice): z.output<typeof GpuSample> {
-  const { memory_used_mib: used, memory_total_mib: total } = device;
-  return {
-    index: device.index,
-    uuid: device.uuid,
-    name: device.name,
-    gpu_utilization: device.utilization_percent,
-    memory_utilization: used === null ? null : percent(used, total),
-    memory_total: total,
-    memory_used: used,
-    temperature_c: device.temperature_c,
-    power_draw_w: device.power_draw_w,
-    power_limit_w: device.power_limit_w,
-    graphics_speed: null,
-    memory_speed: null,
-    pcie: device.pci_bus_id,
-    ecc_errors: null,
-    processes: null,
+    ...storageOf(measured),
+    gpus: measured.gpus.map(gpuSampleOf),
   };
 }

@@ -5,14 +5,13 @@ import { microToUsd } from '#shared/money.ts';
 import type { Database } from '../db/tables.ts';
 import { catalogueEntryOf, MACHINE_CATALOGUE } from '../providers/machine-catalogue.ts';
 import type { TemplateResponse } from '../templates/template.schemas.ts';
-import { gpuTotalOf, machineNameOf, minimumGpusOf } from './executor.row.ts';
 import type {
   DefaultDockerImage,
   ExecutorStatsResponse,
   MachineCapacityResponse,
   MachineResponse,
 } from './executor.schemas.ts';
-import { type ExecutorEntry, listOffered } from './executor.store.ts';
+import { figuresByMachine, figuresBySize, type MachineFigures } from './market-figures.store.ts';
 
 /** GPU counts that capacity is told for. */
 const CAPACITY_SIZES = [1, 2, 4, 8] as const;
@@ -28,36 +27,49 @@ export type MarketOverview = ReturnType<typeof createMarketOverview>;
 export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
   return {
     async stats(): Promise<ExecutorStatsResponse[]> {
-      return [...grouped(await listOffered(db), machineNameOf)].map(([name, nodes]) =>
-        statsOf(name, nodes),
-      );
+      return (await figuresByMachine(db)).map(statsOf);
     },
 
     /** Every known type, and what else is on offer. */
     async machines(): Promise<MachineResponse[]> {
-      const groups = grouped(await listOffered(db), machineNameOf);
-      const names = new Set([...MACHINE_CATALOGUE.map((entry) => entry.name), ...groups.keys()]);
+      const offered = new Map((await figuresByMachine(db)).map((each) => [each.machine, each]));
+      const names = new Set([...MACHINE_CATALOGUE.map((entry) => entry.name), ...offered.keys()]);
       return [...names].map((name) => {
-        const { total_gpu_count, rental_rate, min_price_per_gpu } = statsOf(
+        const figures = offered.get(name);
+        const cheapest = figures === undefined ? 0 : microToUsd(figures.min_price);
+        return {
           name,
-          groups.get(name) ?? [],
-        );
-        const price = catalogueEntryOf(name)?.usdPerGpuHour ?? min_price_per_gpu ?? 0;
-        return { name, price, rental_rate, total_gpu_count };
+          price: catalogueEntryOf(name)?.usdPerGpuHour ?? cheapest,
+          rental_rate: figures === undefined ? 0 : rentalRateOf(figures),
+          total_gpu_count: figures?.gpus ?? 0,
+        };
       });
     },
 
+    /** By the short name of the GPU, which several machines may share. */
     async capacity(): Promise<MachineCapacityResponse[]> {
-      const groups = grouped(await listOffered(db), (node) => shortGpuType(machineNameOf(node)));
-      return [...groups].map(([base_model, nodes]) => ({ base_model, buckets: bucketsOf(nodes) }));
+      const models = new Map<string, MachineCapacityResponse['buckets']>();
+      for (const { machine, size, ...figures } of await figuresBySize(db, CAPACITY_SIZES)) {
+        const model = shortGpuType(machine);
+        const buckets = models.get(model) ?? {};
+        models.set(model, buckets);
+        if (figures.able === 0) continue;
+        const rate = microToUsd(figures.min_price * size);
+        const before = buckets[String(size)];
+        buckets[String(size)] = {
+          max_cap: figures.able + (before?.max_cap ?? 0),
+          unrented_count: figures.free + (before?.unrented_count ?? 0),
+          hourly_rate: Math.min(rate, before?.hourly_rate ?? rate),
+        };
+      }
+      return [...models].map(([base_model, buckets]) => ({ base_model, buckets }));
     },
 
     /** 404 for a GPU that is neither known nor on offer. */
     async defaultImages(gpuModel: string): Promise<DefaultDockerImage[]> {
-      const offered = await listOffered(db);
       const isKnown =
         catalogueEntryOf(gpuModel) !== undefined ||
-        offered.some((node) => matchesGpuType(machineNameOf(node), gpuModel));
+        (await figuresByMachine(db)).some(({ machine }) => matchesGpuType(machine, gpuModel));
       const templates = isKnown ? await officialTemplates() : [];
       if (templates.length > 0) return templates.map(imageOf);
       throw new ApiError('node_not_found', `There is no node with a ${gpuModel}`);
@@ -75,51 +87,24 @@ function imageOf(template: TemplateResponse): DefaultDockerImage {
   };
 }
 
-function statsOf(name: string, nodes: readonly ExecutorEntry[]): ExecutorStatsResponse {
-  const total = sum(nodes, gpuTotalOf);
-  const free = sum(nodes, (node) => node.slots_free);
-  const available = nodes.filter((node) => node.slots_free > 0).length;
-  const prices = nodes.map((node) => node.price_uusd_per_gpu_hour);
-  const isEmpty = prices.length === 0;
-  const average = Math.round(prices.reduce((a, b) => a + b, 0) / Math.max(1, prices.length));
+function statsOf(figures: MachineFigures): ExecutorStatsResponse {
+  const { machine, nodes, available_nodes: available, gpus, free_gpus: free } = figures;
   return {
-    machine_name: name,
-    gpu_type: shortGpuType(name),
-    total_executor_count: nodes.length,
-    rented_executor_count: nodes.length - available,
+    machine_name: machine,
+    gpu_type: shortGpuType(machine),
+    total_executor_count: nodes,
+    rented_executor_count: nodes - available,
     available_executor_count: available,
-    total_gpu_count: total,
-    rented_gpu_count: total - free,
+    total_gpu_count: gpus,
+    rented_gpu_count: gpus - free,
     available_gpu_count: free,
-    min_price_per_gpu: isEmpty ? null : microToUsd(Math.min(...prices)),
-    avg_price_per_gpu: isEmpty ? null : microToUsd(average),
-    max_price_per_gpu: isEmpty ? null : microToUsd(Math.max(...prices)),
-    rental_rate: total === 0 ? 0 : (total - free) / total,
+    min_price_per_gpu: microToUsd(figures.min_price),
+    avg_price_per_gpu: microToUsd(Math.round(figures.price_sum / nodes)),
+    max_price_per_gpu: microToUsd(figures.max_price),
+    rental_rate: rentalRateOf(figures),
   };
 }
 
-function bucketsOf(nodes: readonly ExecutorEntry[]): MachineCapacityResponse['buckets'] {
-  const buckets: MachineCapacityResponse['buckets'] = {};
-  for (const size of CAPACITY_SIZES) {
-    const able = nodes.filter((node) => gpuTotalOf(node) >= size && minimumGpusOf(node) <= size);
-    if (able.length === 0) continue;
-    const cheapest = Math.min(...able.map((node) => node.price_uusd_per_gpu_hour));
-    buckets[String(size)] = {
-      max_cap: able.length,
-      unrented_count: able.filter((node) => node.slots_free >= size).length,
-      hourly_rate: microToUsd(cheapest * size),
-    };
-  }
-  return buckets;
-}
-
-function grouped(
-  nodes: readonly ExecutorEntry[],
-  keyOf: (node: ExecutorEntry) => string,
-): Map<string, ExecutorEntry[]> {
-  return Map.groupBy(nodes, keyOf);
-}
-
-function sum(nodes: readonly ExecutorEntry[], figure: (node: ExecutorEntry) => number): number {
-  return nodes.reduce((total, node) => total + figure(node), 0);
+function rentalRateOf({ gpus, free_gpus: free }: MachineFigures): number {
+  return gpus === 0 ? 0 : (gpus - free) / gpus;
 }

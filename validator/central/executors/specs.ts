@@ -103,8 +103,9 @@ function detailOf(device: GpuDevice, cuda: string | null): ExecutorSpecs['gpu'][
     capacity: device.memory_total_mib,
     uuid: device.uuid,
     power_limit: device.power_limit_w,
-    graphics_speed: null,
-    memory_speed: null,
+    // Inventories stored before they were known have neither.
+    graphics_speed: device.graphics_clock_mhz ?? null,
+    memory_speed: device.memory_clock_mhz ?? null,
     pcie: device.pci_bus_id,
     pcie_speed: null,
     gpu_utilization: device.utilization_percent,

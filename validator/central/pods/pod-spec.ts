@@ -104,7 +104,8 @@ function checkedSpec(spec: PodSpecInput): PodSpecInput {
   );
 }
 
-function templateImage(template: Template): PodSpecInput['image'] {
+/** The image that a template names. */
+export function templateImage(template: Template): { reference: string; digest?: string } {
   const digest = template.docker_image_digest;
   return { reference: referenceOf(template), ...(digest === '' ? {} : { digest }) };
 }

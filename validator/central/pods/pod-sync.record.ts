@@ -1,5 +1,5 @@
 /** Writes what an agent said of a pod into its row: conditional moves, each with its event. */
-import type { PodView } from '#shared/agent-api/pod.ts';
+import type { PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
@@ -8,7 +8,10 @@ import type { Database, Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
 import { lastRequestId, recordEvent } from '../events/event.service.ts';
 import { releaseGpus } from '../executors/executor.service.ts';
+import { imageKeyOf } from '../executors/launch-estimate.ts';
+import { createPullMeasures } from '../executors/pull-measures.ts';
 import { retireTemplate } from '../templates/template.service.ts';
+import { expectationAfter } from './launch-eta.ts';
 import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated, movePod } from './pod.store.ts';
 import {
@@ -39,6 +42,15 @@ type Told = {
 /** Every function ends without effect when the row has moved on meanwhile. */
 export function createPodRecorder(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock } = deps;
+  const pulls = createPullMeasures(deps);
+
+  /** While a change is on its way to the agent, its pull may be that of either image. */
+  async function notePull(pod: Pod, { last_pull: pull, generation }: PodView): Promise<void> {
+    if (pull === null) return;
+    const { image } = JSON.parse(pod.spec_json) as PodSpecInput;
+    const isPlain = generation === pod.generation && pod.previous_json === null;
+    await pulls.note(pod.executor_id, isPlain ? imageKeyOf(image) : null, pull);
+  }
 
   async function move(tx: Db, pod: Pod, seen: Observed, view: PodView): Promise<void> {
     const from = podStateOf(pod.state);
@@ -53,6 +65,7 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
       seen_at: nowMs,
       updated_at: nowMs,
       ...(first ? { first_running_at: nowMs } : {}),
+      ...expectationAfter(pod, view, nowMs),
       ...(end === null ? {} : changeEndPatch(pod, end)),
     };
     if (!(await movePod(tx, pod.id, seen.state, change, [from]))) return;
@@ -130,6 +143,7 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
     async observed(pod: Pod, view: PodView): Promise<void> {
       const from = podStateOf(pod.state);
       const seen = observedOf(pod, view, clock.now());
+      await notePull(pod, view);
       if (pod.acknowledged_generation < view.generation) {
         await acknowledgeGeneration(db, pod.id, view.generation);
       }
@@ -143,6 +157,7 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
         await db.transaction().execute((tx) => move(tx, pod, seen, view));
       } else if (isNews(pod, seen, view, clock.now())) {
         await changePod(db, pod.id, [from], {
+          ...expectationAfter(pod, view, clock.now()),
           phase: seen.phase,
           reason_code: seen.reason,
           message: seen.message,
@@ -242,6 +257,7 @@ function isNews(pod: Pod, seen: Observed, view: PodView, nowMs: number): boolean
     pod.reason_code !== seen.reason ||
     pod.message !== seen.message ||
     pod.ports_json !== JSON.stringify(view.ports) ||
+    expectationAfter(pod, view, nowMs) !== null ||
     nowMs - (pod.seen_at ?? 0) >= SEEN_RESOLUTION_MS
   );
 }

@@ -15,6 +15,7 @@ import { huidOf } from '../executors/huid.ts';
 import { specsOf } from '../executors/specs.ts';
 import type { PodListItemResponse, PodSshKey, PodTemplate } from './pod.schemas.ts';
 import {
+  CREATION_STATES,
   podStateOf,
   WIRE_PHASES,
   type WirePhase,
@@ -26,6 +27,7 @@ import { notebookUrl } from './pod-notebook.ts';
 /** The internal port that SSH is reached through. */
 const SSH_PORT = '22';
 const KIB = 1024;
+const MS_PER_SECOND = 1_000;
 
 /** The status that clients see of a stored pod. */
 export function statusOf(pod: Pod): WireStatus {
@@ -77,8 +79,7 @@ export function podRow(
     created_by_api_key_id: pod.created_by_api_key_id,
     skip_add_agent_ssh_key: false,
     phase: phaseOf(pod),
-    estimated_ready_seconds: null,
-    eta_basis: null,
+    ...readinessOf(pod, nowMs),
     workspace_id: null,
     cluster_id: null,
     cluster_name: null,
@@ -104,6 +105,17 @@ export function sshCommand(
 
 function phaseOf(pod: Pod): WirePhase | null {
   return WIRE_PHASES.find((known) => known === pod.phase) ?? null;
+}
+
+/** Only while it is on its way; one that is late is expected at any moment. */
+function readinessOf(
+  { state, ready_expected_at: atMs, eta_basis }: Pod,
+  nowMs: number,
+): Pick<PodListItemResponse, 'estimated_ready_seconds' | 'eta_basis'> {
+  const isComing = CREATION_STATES.some((known) => known === state);
+  if (!isComing || atMs === null) return { estimated_ready_seconds: null, eta_basis: null };
+  const seconds = Math.max(1, Math.ceil((atMs - nowMs) / MS_PER_SECOND));
+  return { estimated_ready_seconds: seconds, eta_basis };
 }
 
 function executorOf(

@@ -24,7 +24,7 @@ import type {
   PodListQuery,
 } from './pod.schemas.ts';
 import { POD_STATES } from './pod.state.ts';
-import { changePod, listLaunchTimes, listLiveOn, listVisible } from './pod.store.ts';
+import { changePod, listLiveOn, listVisible } from './pod.store.ts';
 import { goneAtOf, podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
 import { beginRestart, changedTemplateOf } from './pod-change.ts';
 import { addKeys } from './pod-keys.ts';
@@ -34,9 +34,6 @@ import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
 
 export { insertPod, listLiveOf, type NewPod } from './pod.store.ts';
-
-/** Launches that an estimate rests on. */
-const LAUNCHES_LOOKED_AT = 5;
 
 export type PodsDeps = {
   db: Database;
@@ -184,10 +181,6 @@ export function createPods(deps: PodsDeps) {
         }
         return scheduleRemoval(tx, deps, pod, { actor: caller.actor, removalAt: null });
       }),
-
-    /** Milliseconds from rent to running of anybody's latest pods of the template on the node. */
-    launchTimes: (executorId: string, templateId: string) =>
-      listLaunchTimes(db, executorId, templateId, LAUNCHES_LOOKED_AT),
 
     /** Oldest first, of ended pods as well. */
     async events(caller: UserIdentity, id: string, query: EventsQuery): Promise<AccountEvent[]> {

@@ -189,23 +189,26 @@ export async function endPod(
   return movePod(db, id, 'deleted', { ...change, phase: '', hold_uusd: 0 });
 }
 
-/** Milliseconds from rent to running of the latest pods of a template on a node. */
-export async function listLaunchTimes(
+/** What ran first in the latest pods of a node that ever ran, and how long after the rent. */
+export async function listLaunches(
   db: Db,
   executorId: string,
-  templateId: string,
   limit: number,
-): Promise<number[]> {
+): Promise<{ spec_json: string; tookMs: number }[]> {
   const rows = await db
     .selectFrom('pods')
-    .select(['created_at', 'first_running_at'])
+    .select(['spec_json', 'created_at', 'first_running_at'])
     .where('executor_id', '=', executorId)
-    .where('template_id', '=', templateId)
     .where('first_running_at', 'is not', null)
-    .orderBy('created_at', 'desc')
+    // The spec of any other has been changed since its launch.
+    .where('generation', '=', 1)
+    .orderBy('first_running_at', 'desc')
     .limit(limit)
     .execute();
-  return rows.map((row) => (row.first_running_at ?? row.created_at) - row.created_at);
+  return rows.map(({ spec_json, created_at, first_running_at }) => ({
+    spec_json,
+    tookMs: (first_running_at ?? created_at) - created_at,
+  }));
 }
 
 /** Raises what the agent has acknowledged, never lowers it. */

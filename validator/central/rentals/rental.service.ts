@@ -10,6 +10,7 @@ import type { Account, Db, Template } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
+import { expectationAtRent } from '../pods/launch-eta.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod, type NewPod } from '../pods/pod.service.ts';
@@ -95,6 +96,7 @@ export async function rentIn(
   const pod: NewPod = {
     ...newPod(executor, template, keys, nowMs),
     ...newNotebook(notebookPort),
+    ...(await expectationAtRent(tx, executor.id, { image: spec.image, template, nowMs })),
     id: podId,
     template_id: dockerfile === undefined ? template.id : NO_TEMPLATE_ID,
     account_id: account.id,

@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { bytesThrough, createTraffic, loadOf, uplinksOf } from './host-load.ts';
+
+const ROUTE = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+bond0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0
+docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+`;
+const ROUTE6 = `fe800000000000000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000001 00000000 00000001     bond0
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000001 00000000 00450003    ens6
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo
+`;
+const dev = (rx: number, tx: number) => `Inter-|   Receive                     |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo: 999 1 0 0 0 0 0 0 999 1 0 0 0 0 0 0
+ bond0:${rx} 1 0 0 0 0 0 0 ${tx} 1 0 0 0 0 0 0
+  ens6: 1000 1 0 0 0 0 0 0 2000 1 0 0 0 0 0 0
+veth1a: 5000 1 0 0 0 0 0 0 5000 1 0 0 0 0 0 0
+`;
+
+it('reads the load of the last minute', () => {
+  expect(loadOf('12.50 9.01 7.77 3/1203 55\n')).toBe(12.5);
+  expect(loadOf('')).toBeNull();
+});
+
+it('counts what went through the ways out of the host, once', () => {
+  const uplinks = uplinksOf(ROUTE, ROUTE6);
+  expect([...uplinks]).toEqual(['bond0', 'ens6']);
+  expect(bytesThrough(dev(10_000, 20_000), uplinks)).toEqual({ rx: 11_000, tx: 22_000 });
+  expect(uplinksOf('garbage', '')).toEqual(new Set());
+  expect(bytesThrough(dev(1, 1), new Set())).toBeNull();
+  expect(bytesThrough('bond0: garbage', new Set(['bond0']))).toBeNull();
+});
+
+it('tells speeds from the second look on, and none when the counters began anew', async () => {
+  const clock = createManualClock();
+  const traffic = createTraffic(clock);
+  const unknown = { rx_bytes_per_second: null, tx_bytes_per_second: null };
+  expect(traffic({ rx: 1_000, tx: 500 })).toEqual(unknown);
+  await clock.advance(10_000);
+  expect(traffic({ rx: 21_000, tx: 500 })).toEqual({
+    rx_bytes_per_second: 2_000,
+    tx_bytes_per_second: 0,
+  });
+  await clock.advance(100);
+  expect(traffic({ rx: 30_000, tx: 700 })).toMatchObject({ rx_bytes_per_second: 2_000 });
+  await clock.advance(9_900);
+  expect(traffic({ rx: 10, tx: 600 })).toEqual(unknown);
+  expect(traffic(null)).toEqual(unknown);
+  expect(traffic({ rx: 10, tx: 600 })).toEqual(unknown);
+});

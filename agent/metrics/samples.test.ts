@@ -1,0 +1,160 @@
+import { expect, it } from 'vitest';
+import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/agent-api/metrics.ts';
+import { systemRandom } from '#shared/random.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
+import type { GpuReading } from '../gpu/gpu-driver.ts';
+import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
+
+const IMAGE = 'registry.example/one:1';
+const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
+const SECOND_MS = 1_000;
+const CORE_NANOS = 1e9;
+
+/** Two cards, the pod has the second. */
+async function setUp() {
+  const clock = createManualClock();
+  const engine = createFakeEngine(clock);
+  engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
+  const simulated = createSimulatedDriver(EXECUTOR_ID, ['NVIDIA L4', 'NVIDIA L4']);
+  const cards = await simulated.read();
+  const uuids = cards.devices.map(({ uuid }) => uuid);
+  const state = { reading: cards, hostAnswers: true, reads: 0 };
+  const agent = createTestAgent({
+    ...{ engine, clock, executorId: EXECUTOR_ID },
+    gpus: fakeGpus(uuids),
+    gpuDriver: {
+      ...simulated,
+      read: async () => {
+        state.reads += 1;
+        return state.reading;
+      },
+    },
+    hostProbe: {
+      read: () => Promise.reject(new Error('not asked')),
+      sample: async (path) => {
+        if (!state.hostAnswers) throw new Error('a dead mount');
+        return {
+          cpu: { model: 'x', cores: 8, utilization_percent: 12.5, load_1m: 0.75 },
+          memory: { total_kib: 2, available_kib: 1 },
+          disk: { path, total_kib: 2, free_kib: 1 },
+          network: { rx_bytes_per_second: 5, tx_bytes_per_second: null },
+        };
+      },
+    },
+  });
+  const id = systemRandom.uuid();
+  const payload = podSpec({ image: { reference: IMAGE }, gpu_uuids: uuids.slice(1) });
+  const inject = (method: 'GET' | 'PUT' | 'DELETE', url: string, body?: object) =>
+    agent.server.inject({ method, url, ...(body === undefined ? {} : { payload: body }) });
+  await inject('PUT', `/v1/pods/${id}`, payload);
+  await eventually('the pod', () => agent.pods.get(id).phase === 'running');
+  const containerId = agent.pods.get(id).container_id ?? '';
+  return {
+    ...{ agent, engine, clock, state, inject, id, containerId, uuids },
+    sample: () => agent.samples.runOnce(),
+    pod: async () => PodMetrics.parse((await inject('GET', `/v1/pods/${id}/metrics`)).json()),
+    host: async () => HostMetrics.parse((await inject('GET', '/v1/metrics/host')).json()),
+    /** The second card as the next sample finds it. */
+    show(change: Partial<GpuReading['devices'][number]>, ageMs = 0): void {
+      const devices = cards.devices.map((device, index) =>
+        index === 1 ? { ...device, ...change } : device,
+      );
+      state.reading = { ...cards, devices, ageMs };
+    },
+  };
+}
+
+it('tells what was sampled and how old it is, and measures nothing when asked', async () => {
+  const { sample, host, clock, state, uuids } = await setUp();
+  await sample();
+  const { reads } = state;
+  await clock.advance(3_000);
+  expect(await host()).toMatchObject({
+    age_ms: 3_000,
+    simulated: true,
+    cpu: { cores: 8, utilization_percent: 12.5, load_1m: 0.75 },
+    disk: { path: '/var/lib/docker' },
+    network: { rx_bytes_per_second: 5, tx_bytes_per_second: null },
+    gpus: uuids.map((uuid) => ({ uuid, utilization_percent: 0, graphics_clock_mhz: 210 })),
+    gpu_error: null,
+  });
+  state.hostAnswers = false;
+  await clock.advance(10_000);
+  await sample();
+  expect(await host()).toMatchObject({ age_ms: 13_000, cpu: { cores: 8 } });
+  expect(state.reads).toBe(reads + 1);
+});
+
+it("shows a pod's own GPUs, processors and memory", async () => {
+  const { sample, pod, clock, engine, containerId, show, uuids } = await setUp();
+  expect(await pod()).toMatchObject({ age_ms: null, gpus: [], history: [] });
+  engine.usages.set(containerId, { cpuNanos: CORE_NANOS, memoryBytes: 4_096 });
+  show({ utilization_percent: 80, memory_used_mib: 11_517 });
+  await sample();
+  expect((await pod()).cpu).toEqual({ used_cores: null, limit_cores: 0.5 });
+  await clock.advance(10 * SECOND_MS);
+  engine.usages.set(containerId, { cpuNanos: 6 * CORE_NANOS, memoryBytes: 8_192 });
+  await sample();
+  expect(await pod()).toMatchObject({
+    age_ms: 0,
+    simulated: true,
+    interval_seconds: 10,
+    cpu: { used_cores: 0.5, limit_cores: 0.5 },
+    memory: { used_bytes: 8_192, limit_bytes: 2 ** 26 },
+    gpus: [{ uuid: uuids[1], utilization_percent: 80 }],
+    history: [
+      { age_ms: 10_000, gpu_percent: 80, gpu_memory_percent: 50 },
+      { age_ms: 0, gpu_percent: 80, gpu_memory_percent: 50 },
+    ],
+  });
+});
+
+it('keeps sixty points, none of old figures, and unknown ones as unknown', async () => {
+  const { sample, pod, clock, show } = await setUp();
+  for (let n = 0; n < MAX_HISTORY + 5; n += 1) {
+    show({ utilization_percent: n });
+    await sample();
+    await clock.advance(10 * SECOND_MS);
+  }
+  show({ utilization_percent: 99 }, 5_000);
+  await sample();
+  const { history } = await pod();
+  expect(history).toHaveLength(MAX_HISTORY);
+  expect([history[0]?.gpu_percent, history.at(-1)?.gpu_percent]).toEqual([5, MAX_HISTORY + 4]);
+  show({ utilization_percent: null, memory_used_mib: null });
+  await sample();
+  expect((await pod()).history.at(-1)).toMatchObject({
+    gpu_percent: null,
+    gpu_memory_percent: null,
+  });
+});
+
+it('goes on with the GPUs while the engine is away, and begins anew with a new container', async () => {
+  const { agent, sample, pod, clock, engine, containerId, id, inject } = await setUp();
+  engine.usages.set(containerId, { cpuNanos: CORE_NANOS, memoryBytes: 4_096 });
+  await sample();
+  engine.setAway(true);
+  await clock.advance(10 * SECOND_MS);
+  await sample();
+  expect(await pod()).toMatchObject({ age_ms: 0, memory: { used_bytes: null }, gpus: [{}] });
+  engine.setAway(false);
+  await inject('DELETE', `/v1/pods/${id}`);
+  await eventually('the end', () => agent.pods.get(id).phase === 'removed');
+  await sample();
+  const gone = await inject('GET', `/v1/pods/${id}/metrics`);
+  expect([gone.statusCode, gone.json().error.code]).toEqual([404, 'pod_not_found']);
+});
+
+it('refuses while nothing was measured, and what is no pod', async () => {
+  const { inject } = await setUp();
+  const answers = ['/v1/metrics/host', '/v1/pods/x/metrics', `/v1/pods/${EXECUTOR_ID}/metrics`];
+  const codes = answers.map(async (url) => (await inject('GET', url)).json().error.code);
+  expect(await Promise.all(codes)).toEqual([
+    'upstream_unavailable',
+    'validation_error',
+    'pod_not_found',
+  ]);
+});

@@ -1,0 +1,130 @@
+/** The latest figures of the host and of running pods. A job takes them; who asks gets what is there, with its age. */
+import {
+  type HostMetrics,
+  type PodMetrics,
+  SAMPLE_INTERVAL_MS,
+} from '#shared/agent-api/metrics.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError, messageOf } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
+import { type ContainerEngine, type ContainerUsage, EngineError } from '../docker/engine.ts';
+import type { GpuDriver, GpuReading } from '../gpu/gpu-driver.ts';
+import type { HostProbe, HostSample } from '../hardware/host-probe.ts';
+import { specOf } from '../pods/pod.record.ts';
+import type { PodRecords } from '../pods/pod.records.ts';
+import type { PodRow } from '../store/pod.store.ts';
+import { nextSample, type PodSample } from './pod-sample.ts';
+
+const MS_PER_SECOND = 1_000;
+
+export type Samples = ReturnType<typeof createSamples>;
+
+/** In memory only: as much as running pods need, and freed with them. */
+export function createSamples(deps: {
+  clock: Clock;
+  log: Log;
+  engine: Pick<ContainerEngine, 'info' | 'containerUsage'>;
+  gpuDriver: Pick<GpuDriver, 'kind' | 'read'>;
+  hostProbe: Pick<HostProbe, 'sample'>;
+  records: Pick<PodRecords, 'get' | 'list'>;
+}) {
+  const { clock, log, engine, gpuDriver, records } = deps;
+  const simulated = gpuDriver.kind === 'simulated';
+  let host: { atMs: number; figures: HostSample } | null = null;
+  let gpus: GpuReading | null = null;
+  const pods = new Map<string, PodSample>();
+  const ageOf = (atMs: number) => Math.round(clock.monotonicMs() - atMs);
+
+  /** What was measured last stays, and grows old, when it cannot be measured again. */
+  async function sampleHost(): Promise<void> {
+    try {
+      const figures = await deps.hostProbe.sample((await engine.info()).rootDir);
+      host = { atMs: clock.monotonicMs(), figures };
+    } catch (error) {
+      log.debug({ detail: messageOf(error) }, 'the host could not be sampled');
+    }
+  }
+
+  async function samplePods(reading: GpuReading): Promise<void> {
+    const rows = records.list();
+    const live = new Set(rows.flatMap((row) => (row.phase === 'removed' ? [] : [row.id])));
+    for (const id of pods.keys()) if (!live.has(id)) pods.delete(id);
+    let engineAnswers = true;
+    for (const row of rows) {
+      const { container_id: containerId } = row;
+      if (row.phase !== 'running' || containerId === null) continue;
+      let usage: ContainerUsage | null = null;
+      try {
+        // One that does not answer is not waited for again and again.
+        if (engineAnswers) usage = await engine.containerUsage(containerId);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        engineAnswers = false;
+      }
+      note(row, containerId, { usage, reading });
+    }
+  }
+
+  function note(
+    { id, spec_json }: PodRow,
+    containerId: string,
+    { usage, reading }: { usage: ContainerUsage | null; reading: GpuReading },
+  ): void {
+    // Not the leases: those of a generation in preparation are not in this container.
+    const uuids = specOf({ spec_json }).gpu_uuids;
+    const look = {
+      ...{ containerId, usage },
+      atMs: clock.monotonicMs(),
+      gpus: reading.devices.filter(({ uuid }) => uuids.includes(uuid)),
+      isNew: reading.ageMs === 0,
+    };
+    pods.set(id, nextSample(pods.get(id) ?? null, look));
+  }
+
+  return {
+    /** One look at everything. Rejects only when our own store cannot be read. */
+    async runOnce(): Promise<void> {
+      const [reading] = await Promise.all([gpuDriver.read(), sampleHost()]);
+      gpus = reading;
+      await samplePods(reading);
+    },
+
+    /** What can be leased, as last read. */
+    devices: () => gpus?.devices ?? [],
+
+    /** Throws `upstream_unavailable` until the first sample. */
+    host(): HostMetrics {
+      if (host === null || gpus === null) {
+        throw new ApiError('upstream_unavailable', 'The host was not measured yet');
+      }
+      const { devices, error } = gpus;
+      const age_ms = ageOf(host.atMs);
+      return { ...host.figures, age_ms, simulated, gpus: [...devices], gpu_error: error };
+    },
+
+    /** Throws `pod_not_found`. */
+    pod(id: string): PodMetrics {
+      const row = records.get(id);
+      if (row === null || row.phase === 'removed') {
+        throw new ApiError('pod_not_found', 'There is no such pod on this host');
+      }
+      const sample = pods.get(id);
+      const { limits } = specOf(row);
+      return {
+        simulated,
+        age_ms: sample === undefined ? null : ageOf(sample.atMs),
+        interval_seconds: SAMPLE_INTERVAL_MS / MS_PER_SECOND,
+        cpu: { used_cores: sample?.usedCores ?? null, limit_cores: limits.cpu_cores },
+        memory: {
+          used_bytes: sample?.usage?.memoryBytes ?? null,
+          limit_bytes: limits.memory_bytes,
+        },
+        gpus: [...(sample?.gpus ?? [])],
+        history: (sample?.history ?? []).map(({ atMs, ...point }) => ({
+          age_ms: ageOf(atMs),
+          ...point,
+        })),
+      };
+    },
+  };
+}

@@ -1,0 +1,55 @@
+/** The pulls of pods: how far the present one is, and what the last one came to. In memory only. */
+import type { FinishedPull, PullProgress } from '#shared/agent-api/pull-progress.ts';
+import type { Clock } from '#shared/clock.ts';
+
+type Pull = { startMs: number; startBytes: number; progress: PullProgress };
+
+export type PodPulls = ReturnType<typeof createPodPulls>;
+
+export function createPodPulls(deps: { clock: Clock; livePods(): readonly string[] }) {
+  const { clock } = deps;
+  const present = new Map<string, Pull>();
+  const finished = new Map<string, FinishedPull>();
+
+  function end(podId: string): void {
+    const pull = present.get(podId);
+    present.delete(podId);
+    const done = pull === undefined ? null : resultOf(pull);
+    if (done === null) return;
+    const live = new Set(deps.livePods());
+    for (const id of finished.keys()) if (!live.has(id)) finished.delete(id);
+    finished.set(podId, done);
+  }
+
+  /** Null for a pull that was ended before its end, or that brought nothing. */
+  function resultOf({ startMs, startBytes, progress }: Pull): FinishedPull | null {
+    const { layers, layers_done, layers_total, bytes_done, bytes_total } = progress;
+    if (layers_done < layers_total || bytes_done <= startBytes) return null;
+    return {
+      finished_ms: clock.now(),
+      took_ms: Math.round(clock.monotonicMs() - startMs),
+      bytes: bytes_done - startBytes,
+      image_bytes: bytes_total,
+      is_whole: layers.length === layers_total && layers.every((layer) => layer.bytes_total > 0),
+    };
+  }
+
+  return {
+    /** `progress` null: there is no pull any more, however it went. */
+    note(podId: string, progress: PullProgress | null): void {
+      if (progress === null) {
+        end(podId);
+        return;
+      }
+      const before = present.get(podId);
+      // Without layers it waits for its turn or for the registry.
+      const hasBegun = before !== undefined && before.progress.layers_total > 0;
+      const start = hasBegun
+        ? before
+        : { startMs: clock.monotonicMs(), startBytes: progress.bytes_done };
+      present.set(podId, { ...start, progress });
+    },
+    presentOf: (podId: string): PullProgress | null => present.get(podId)?.progress ?? null,
+    lastOf: (podId: string): FinishedPull | null => finished.get(podId) ?? null,
+  };
+}

@@ -1,0 +1,65 @@
+/** What a host and its pods use just now (GET /v1/metrics/host, GET /v1/pods/{id}/metrics). Absent figures are null, never 0. */
+import { z } from 'zod';
+import { GpuDevice, Inventory } from './inventory.ts';
+
+/** Between two samples of the agent. */
+export const SAMPLE_INTERVAL_MS = 10_000;
+/** Samples that are kept of a pod: ten minutes. */
+export const MAX_HISTORY = 60;
+
+/** One GPU or MIG device as measured. */
+export const GpuReadings = GpuDevice.omit({
+  leased_by: true,
+  lease_state: true,
+  cordoned: true,
+});
+export type GpuReadings = z.output<typeof GpuReadings>;
+
+const Sampled = {
+  /** Since the sample was taken, when this was answered. Clocks of hosts differ; ages do not. */
+  age_ms: z.int().nonnegative(),
+  /** True when the GPUs are simulated: nothing computes on them. */
+  simulated: z.boolean(),
+};
+
+export const HostMetrics = z.object({
+  ...Sampled,
+  /** `utilization_percent` since the sample before. */
+  cpu: Inventory.shape.cpu.extend({ load_1m: z.number().nullable() }),
+  memory: Inventory.shape.memory,
+  disk: Inventory.shape.disk,
+  /** Through the interfaces of the default routes, since the sample before. */
+  network: z.object({
+    rx_bytes_per_second: z.number().nullable(),
+    tx_bytes_per_second: z.number().nullable(),
+  }),
+  gpus: z.array(GpuReadings),
+  /** Why some or all GPUs could not be read, in words; null when they could. */
+  gpu_error: z.string().nullable(),
+});
+export type HostMetrics = z.output<typeof HostMetrics>;
+
+/** Means over the pod's GPUs, 0-100; null where none of them tells. */
+export const PodUsagePoint = z.object({
+  age_ms: z.int().nonnegative(),
+  gpu_percent: z.number().nullable(),
+  gpu_memory_percent: z.number().nullable(),
+});
+export type PodUsagePoint = z.output<typeof PodUsagePoint>;
+
+export const PodMetrics = z.object({
+  ...Sampled,
+  /** Null: no sample was taken of the pod so far; nothing below is known. */
+  age_ms: Sampled.age_ms.nullable(),
+  /** Between two points of the history. */
+  interval_seconds: z.int().positive(),
+  /** Cores in use since the sample before, and those that it may use. */
+  cpu: z.object({ used_cores: z.number().nullable(), limit_cores: z.number() }),
+  /** Without what the kernel gives back when asked: cached files. */
+  memory: z.object({ used_bytes: z.int().nullable(), limit_bytes: z.int() }),
+  /** The pod's own only. */
+  gpus: z.array(GpuReadings),
+  /** Oldest first; empty for a pod without GPUs. */
+  history: z.array(PodUsagePoint).max(MAX_HISTORY),
+});
+export type PodMetrics = z.output<typeof PodMetrics>;

@@ -1,0 +1,89 @@
+/** How busy a pod's GPUs are: asked of its agent, or as last known while that does not answer (contract 3.2). */
+import { z } from 'zod';
+import { MAX_HISTORY, type PodMetrics, SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
+import { type Clock, naiveUtc } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Database } from '../db/tables.ts';
+import { createAgentLooks } from '../executors/agent-looks.ts';
+import { GpuSample, gpuSampleOf, STALE_AFTER_MS } from '../executors/gpu-sample.ts';
+import type { Agents } from '../ports.ts';
+import { findAnyPod, podNotFound } from './pod-access.ts';
+
+const MS_PER_SECOND = 1_000;
+
+export const GpuUtilization = z
+  .object({
+    pod_id: z.uuid(),
+    timestamp: z.string(),
+    /** Older than a minute, or the node does not answer. */
+    stale: z.boolean(),
+    /** The GPUs are simulated: nothing computes on them. */
+    simulated: z.boolean(),
+    /** Between two points of the history. */
+    interval_seconds: z.int(),
+    /** The pod's own only; empty while nothing was measured, and for a pod without GPUs. */
+    gpus: z.array(GpuSample),
+    /** Oldest first; means over the pod's GPUs. */
+    history: z
+      .array(
+        z.object({
+          timestamp: z.string(),
+          gpu_utilization: z.number().nullable(),
+          memory_utilization: z.number().nullable(),
+        }),
+      )
+      .max(MAX_HISTORY),
+  })
+  .meta({ id: 'GpuUtilization' });
+export type GpuUtilization = z.output<typeof GpuUtilization>;
+
+export type GpuUtilizations = (podId: string) => Promise<GpuUtilization>;
+
+/**
+ * Whoever knows a pod's id may ask. Throws `pod_not_found` for one that is not there or has ended,
+ * `upstream_unavailable` while its node does not answer and never has.
+ */
+export function createGpuUtilizations(deps: {
+  db: Database;
+  clock: Clock;
+  agents: Agents;
+}): GpuUtilizations {
+  const { db, clock, agents } = deps;
+  const look = createAgentLooks<PodMetrics | null>(clock);
+
+  return async (podId) => {
+    const pod = await findAnyPod(db, podId);
+    if (pod === undefined || pod.ended_at !== null) throw podNotFound(`There is no pod ${podId}`);
+    const ask = () => agents.clientOf(pod.executor_id).podMetrics(podId).catch(nullIfUnknown);
+    const { last, isLive } = await look(podId, ask);
+    if (last === null) {
+      throw new ApiError('upstream_unavailable', 'The node of this pod does not answer');
+    }
+    return utilizationOf(podId, { ...last, isLive, nowMs: clock.now() });
+  };
+}
+
+/** The agent has not heard of a pod that was rented a moment ago. */
+function nullIfUnknown(error: unknown): null {
+  if (error instanceof ApiError && error.code === 'pod_not_found') return null;
+  throw error;
+}
+
+type Answer = { value: PodMetrics | null; atMs: number; isLive: boolean; nowMs: number };
+
+function utilizationOf(podId: string, { value, atMs, isLive, nowMs }: Answer): GpuUtilization {
+  const sampledMs = atMs - (value?.age_ms ?? 0);
+  return {
+    pod_id: podId,
+    timestamp: naiveUtc(sampledMs),
+    stale: !isLive || nowMs - sampledMs > STALE_AFTER_MS,
+    simulated: value?.simulated ?? false,
+    interval_seconds: value?.interval_seconds ?? SAMPLE_INTERVAL_MS / MS_PER_SECOND,
+    gpus: (value?.gpus ?? []).map(gpuSampleOf),
+    history: (value?.history ?? []).map((point) => ({
+      timestamp: naiveUtc(atMs - point.age_ms),
+      gpu_utilization: point.gpu_percent,
+      memory_utilization: point.gpu_memory_percent,
+    })),
+  };
+}
