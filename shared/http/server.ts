@@ -171,9 +171,13 @@ function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? '/';
 }
 
-/** A parameter left empty counts as absent, as forms send it; a repeated one is an array for the schema to refuse. */
+/**
+ * A parameter left blank counts as absent, as forms send it: no number schema may take it for 0. A repeated one is
+ * an array for the schema to refuse.
+ */
 function parseQuery(text: string): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(parse(text)).filter(([, value]) => value !== ''));
+  const isGiven = (value: unknown) => typeof value !== 'string' || value.trim() !== '';
+  return Object.fromEntries(Object.entries(parse(text)).filter(([, value]) => isGiven(value)));
 }
 
 /** An empty body counts as none whatever its content type says (contract 2). */
