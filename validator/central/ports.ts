@@ -98,6 +98,27 @@ export type SupportChannels = {
   open(wish: ChannelWish): Promise<SupportChannel>;
 };
 
+/** What opens a restic repository; beside its own password, which the storage never knows. */
+export type RepositoryPlace = {
+  /** As restic takes it, without credentials. */
+  location: string;
+  /** Variables of restic's back end. */
+  environment: Record<string, string>;
+};
+
+/** Where repositories of backups lie: one for each pod or volume, by an id of ours. */
+export type BackupStorage = {
+  /** `append`: may add and read and remove its own locks, nothing else; `full`: may prune too. */
+  place(
+    repository: { id: string; accountId: string },
+    rights: 'append' | 'full',
+  ): Promise<RepositoryPlace>;
+  /** Bytes at rest; null when nobody can tell. */
+  bytesOf(repositoryId: string): Promise<number | null>;
+  /** Removes it with everything in it; an absent one counts as removed. */
+  remove(repositoryId: string): Promise<void>;
+};
+
 export type CentralPorts = {
   db: Database;
   clock: Clock;
