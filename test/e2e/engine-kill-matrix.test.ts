@@ -6,6 +6,7 @@ import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
 import { type ContainerEngine, LABELS } from '../../agent/docker/engine.ts';
+import { median } from '../bench/row.ts';
 import { type AgentHome, type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
 import { type CallGate, createCallGate } from '../fakes/call-gate.ts';
 import { type EngineProxy, startEngineProxy } from '../fakes/engine-proxy.ts';
@@ -14,9 +15,10 @@ import { freePorts } from '../fakes/free-ports.ts';
 import { type OwnEngine, startOwnEngine } from '../fakes/own-engine.ts';
 import { podSpec } from '../fakes/test-agent.ts';
 
-/** From the return of whoever was killed to the state that was asked for. */
+/** From the return of whoever was killed to the state that was asked for: in most rounds, and on a busy machine too. */
 const CONVERGES_WITHIN_MS = 10_000;
-const TEST_MS = 240_000;
+const CONVERGES_AT_LAST_MS = 40_000;
+const TEST_MS = 480_000;
 
 let own: OwnEngine;
 let proxy: EngineProxy;
@@ -73,7 +75,7 @@ async function until(what: string, id: string, isDone: (view: PodView) => boolea
       seen = await view(id);
       return isDone(seen) && seen;
     },
-    CONVERGES_WITHIN_MS,
+    CONVERGES_AT_LAST_MS,
   ).catch((error: Error) => {
     throw new Error(`${error.message}: ${JSON.stringify(seen)}`);
   });
@@ -173,7 +175,7 @@ async function round(
   index: number,
   moment: 'before' | 'after',
   withAgent: boolean,
-): Promise<PodView[]> {
+): Promise<{ views: PodView[]; tookMs: number }> {
   const ids = cases.map(({ id }) => id);
   const stand = gate.hold(ids, index, moment);
   await Promise.all(cases.map((each) => each.ask(agent.client)));
@@ -196,15 +198,17 @@ async function round(
     await expectPatience(cases, then);
   }
   await own.start();
+  const returnedMs = systemClock.monotonicMs();
   const calls = JSON.stringify([...stand.held.values()]);
   const views = await Promise.all(
     cases.map(({ id, name, isDone }) =>
       until(`${name} killed ${moment} change ${index} of ${calls}`, id, isDone),
     ),
   );
+  const tookMs = systemClock.monotonicMs() - returnedMs;
   await untilSettled(cases);
   await expectNothingLeaked(cases);
-  return views;
+  return { views, tookMs };
 }
 
 it.each([
@@ -233,6 +237,7 @@ it.each([
     toReplace = await record(replacing);
     let removing: Case = removed;
     expect(Math.min(...counts)).toBeGreaterThan(1);
+    const times: number[] = [];
 
     for (let index = 0; index < Math.max(...counts); index += 1) {
       for (const moment of ['before', 'after'] as const) {
@@ -240,12 +245,9 @@ it.each([
         replacing = replacementOf(replacing, toReplace);
         const reboot = rebootOf(rebooted, toReboot);
         const cases = [launch, reboot, replacing, removalOf(removing, toRemove)];
-        const [launched, afterReboot, afterReplacement] = await round(
-          cases,
-          index,
-          moment,
-          withAgent,
-        );
+        const { views, tookMs } = await round(cases, index, moment, withAgent);
+        times.push(tookMs);
+        const [launched, afterReboot, afterReplacement] = views;
         if (!launched || !afterReboot || !afterReplacement) throw new Error('a view is missing');
         freeGpus.push(removing.spec.gpu_uuids?.[0] ?? '');
         // What was launched in this round is removed in the next one.
@@ -257,6 +259,7 @@ it.each([
         ];
       }
     }
+    expect(median(times)).toBeLessThan(CONVERGES_WITHIN_MS);
     for (const { id } of [rebooted, replacing, removing]) {
       await agent.client.deletePod(id);
       await until('removed in the end', id, ({ phase }) => phase === 'removed');
@@ -290,7 +293,7 @@ it('leaves pods alone that outlive their engine', async () => {
       return seen.reason === 'DockerUnavailable' && seen.phase === 'running';
     });
     await lasting.start();
-    const after = await eventually('running again', isRunning, CONVERGES_WITHIN_MS);
+    const after = await eventually('running again', isRunning, CONVERGES_AT_LAST_MS);
     expect(after).toMatchObject({ restart_count: 0, last_exit: null });
     expect(await client.inspectContainer(before.container_id ?? '')).toEqual(container);
   } finally {

@@ -50,5 +50,5 @@ const OPERATIONS: [string, Operation][] = [
 it.each(OPERATIONS)(
   'a %s survives kill -9 at each of its changes',
   (name, operation) => matrix.run(name, operation),
-  180_000,
+  400_000,
 );

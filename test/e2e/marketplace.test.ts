@@ -278,11 +278,9 @@ it('manages the same container again after its agent was killed', async () => {
   expect(killed).toBeGreaterThan(0);
   process.kill(killed, 'SIGKILL');
 
-  await eventually('agent restarted', () => agentOf()?.pid !== killed && agentOf()?.pid, 10_000);
-  const [line] = await eventually(
-    'log lines again',
-    () => followLines(rented.id, 1).catch(() => false as const),
-    10_000,
+  await eventually('agent restarted', () => agentOf()?.pid !== killed && agentOf()?.pid);
+  const [line] = await eventually('log lines again', () =>
+    followLines(rented.id, 1).catch(() => false as const),
   );
   expect(line).toMatch(/line \d+/);
   expect(await containersOf(rented.id)).toMatchObject([{ id: container?.id, status: 'running' }]);

@@ -1,7 +1,7 @@
 /** Waits for something to become true without guessing how long it takes. */
 import { systemClock } from '#shared/clock.ts';
 
-const DEFAULT_TIMEOUT_MS = 20_000;
+const DEFAULT_TIMEOUT_MS = 45_000;
 const POLL_MS = 20;
 
 /** Polls until `look` gives something other than null, undefined or false; throws when that takes too long. */

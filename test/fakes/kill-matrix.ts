@@ -6,11 +6,14 @@ import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
 import { type ContainerState, LABELS } from '../../agent/docker/engine.ts';
+import { median } from '../bench/row.ts';
 import { type AgentProcess, createAgentHome } from './agent-process.ts';
 import { type EngineCall, startEngineProxy } from './engine-proxy.ts';
 import { eventually } from './eventually.ts';
 
-const KILLED_WITHIN_MS = 15_000;
+const KILLED_WITHIN_MS = 45_000;
+/** How many times longer a single round may take while other tests keep the machine busy. */
+const PATIENCE = 4;
 const PORTS_PER_AGENT = 100;
 
 export type Operation = {
@@ -20,7 +23,7 @@ export type Operation = {
   isDone(view: PodView, before: PodView | null): boolean;
   /** That are left of the pod at the end. */
   containers: number;
-  /** From the agent's return to the state that was asked for. */
+  /** From the agent's return to the state that was asked for: in most rounds, and on a busy machine at last. */
   withinMs: number;
 };
 
@@ -52,7 +55,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
       last = await agent.client.getPod(id);
       return isDone(last) ? last : false;
     };
-    return eventually(what, look, withinMs).catch((cause: unknown) => {
+    return eventually(what, look, withinMs * PATIENCE).catch((cause: unknown) => {
       throw new Error(`${what}: ${JSON.stringify(last)}`, { cause });
     });
   }
@@ -139,20 +142,25 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     };
   }
 
+  /** How long the agent took, once back. */
   async function survive(name: string, operation: Operation, index: number, change: EngineCall) {
+    const times: number[] = [];
     for (const moment of ['before', 'after'] as const) {
       const { id, before } = await prepare(operation);
       const twins = watchForTwins(id);
       await killAt(index, moment, () => operation.ask(agent.client, id));
       agent = await home.start();
+      const returnedMs = systemClock.monotonicMs();
       const what = `${name} killed ${moment} ${change}`;
       const isDone = (now: PodView) => operation.isDone(now, before);
       const view = await until(id, what, operation.withinMs, isDone);
+      times.push(systemClock.monotonicMs() - returnedMs);
       await twins.stop();
       if (before !== null && operation.containers === 1) expect(view.ports).toEqual(before.ports);
       await expectNothingLeaked(id, operation, view);
       await clear(id);
     }
+    return times;
   }
 
   return {
@@ -160,9 +168,11 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     async run(name: string, operation: Operation): Promise<void> {
       const changes = await changesOf(operation);
       expect(changes.length).toBeGreaterThan(1);
+      const times: number[] = [];
       for (const [index, change] of changes.entries()) {
-        await survive(name, operation, index, change);
+        times.push(...(await survive(name, operation, index, change)));
       }
+      expect(median(times)).toBeLessThan(operation.withinMs);
     },
     async close(): Promise<void> {
       await agent.stop();
