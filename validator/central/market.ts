@@ -9,6 +9,7 @@ import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
 import { registerExecutorRoutes } from './executors/executor.routes.ts';
 import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
+import { forgetForeignRevisions } from './executors/market.store.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
 import { createMarketView } from './executors/market-view.ts';
 import { createPullMeasures } from './executors/pull-measures.ts';
@@ -125,7 +126,10 @@ export function createMarket(deps: CentralDeps) {
     registerOrigin: registerSharedConfig,
 
     /** To be awaited before requests are taken. */
-    register: () => processes.register(),
+    register: async () => {
+      await forgetForeignRevisions(db);
+      await processes.register();
+    },
 
     /** To be called when no request is under way any more. */
     leave: () => processes.leave(),

@@ -1,8 +1,10 @@
+import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { seedMarket } from '../../../test/bench/market-seed.ts';
 import { createPostgresDatabase } from '../../../test/fakes/central-database.ts';
 import { openCentralDatabase } from '../db/database.ts';
 import type { Database } from '../db/tables.ts';
+import { forgetForeignRevisions } from './market.store.ts';
 import { createMarketView } from './market-view.ts';
 
 let db: Database;
@@ -35,4 +37,30 @@ it('misses no change of another process, in whichever order transactions come to
   expect(await seen()).toEqual(without(second));
   await slow.commit().execute();
   expect(await seen()).toEqual(without(first, second));
+});
+
+it('reads nothing again that did not change, also after a move to another cluster', async () => {
+  await sql`update executors set revision = 9000000000000 where price_uusd_per_gpu_hour > 0`.execute(
+    db,
+  );
+  await forgetForeignRevisions(db);
+  const view = createMarketView({ db });
+  const before = await view.listed();
+  expect(before).not.toHaveLength(0);
+  // A transaction under way keeps the horizon where it is.
+  const slow = await other.startTransaction().execute();
+  await slow.updateTable('executors').set({ paused: 1 }).where('id', '=', 'none').execute();
+  await sql`select pg_current_xact_id()`.execute(slow);
+  const id = before[0]?.node.id ?? '';
+  await db
+    .updateTable('executors')
+    .set({ price_uusd_per_gpu_hour: 1 })
+    .where('id', '=', id)
+    .execute();
+  const changed = await view.listed();
+  expect(changed).not.toBe(before);
+  expect(await view.listed()).toBe(changed);
+  await slow.rollback().execute();
+  const { rows } = await sql<{ n: number }>`select max(revision) as n from executors`.execute(db);
+  expect(rows[0]?.n).toBeLessThan(9_000_000_000_000);
 });

@@ -10,6 +10,8 @@ import { changeHorizon, listChanges, type MarketChange, type MarketNode } from '
 
 /** Rows that are read at a time, so that the first look at a large market holds up nobody. */
 const PAGE = 2_000;
+/** Of machines: there are some hundreds, and what providers make up is not kept for ever. */
+const MOST_NAMES = 10_000;
 
 /** A node with room, ready to be looked at by filters: counts are of free GPUs. */
 export type Listed = FilterSubject & {
@@ -39,13 +41,21 @@ export function createMarketView({ db }: { db: Database }): MarketView {
     const changed = new Map<string, Listed | null>();
     for (;;) {
       const page = await listChanges(db, cursor, PAGE);
-      for (const change of page) changed.set(change.id, listedOf(change, names));
+      for (const change of page) note(changed, change);
       const last = page.at(-1);
       if (last === undefined || page.length < PAGE) break;
       cursor = { revision: last.revision, id: last.id };
     }
     apply(changed);
     horizon = reached;
+  }
+
+  /** Unless it is known: on PostgreSQL some changes are read again and again. */
+  function note(changed: Map<string, Listed | null>, change: MarketChange): void {
+    const before = byId.get(change.id);
+    if (before?.node.revision === change.revision) return;
+    const now = listedOf(change, names);
+    if (now !== null || before !== undefined) changed.set(change.id, now);
   }
 
   function apply(changed: ReadonlyMap<string, Listed | null>): void {
@@ -95,6 +105,7 @@ function listedOf(change: MarketChange, names: Map<string, string>): Listed | nu
   if (!isOffered || !hasRoom(node)) return null;
   const subject = subjectOf(node, node.price_uusd_per_gpu_hour, node.slots_free);
   const machineName = names.get(subject.machineName) ?? subject.machineName;
+  if (names.size >= MOST_NAMES) names.clear();
   names.set(machineName, machineName);
   return { ...subject, machineName, node, isPast: false };
 }

@@ -68,6 +68,16 @@ export async function changeHorizon(db: Db): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
+/**
+ * To be called once before the first use. A PostgreSQL cluster that this database was moved to counts its
+ * transactions anew: revisions of the old one would lie before every horizon, and be read again each time.
+ */
+export async function forgetForeignRevisions(db: Db): Promise<void> {
+  if (!isPostgres(db)) return;
+  await sql`update executors set revision = 0
+    where revision >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint`.execute(db);
+}
+
 /** Where in the order of changes a page ended. */
 export type ChangeCursor = { revision: number; id: string };
 
