@@ -1,8 +1,10 @@
 /** The central API as a real process on its default database: races, kills at any moment, and its end in order. */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { readSse } from '#shared/http/sse.ts';
@@ -184,15 +186,13 @@ it('finishes what is under way when it ends, says goodbye on streams, and takes 
   const kept = new Agent({ keepAlive: true, maxSockets: 1 });
   expect(await statusOver(kept)).toEqual({ status: 200, code: null });
   const wrong = { email: account.email, password: 'not the password' };
-  const underWay = Array.from({ length: 4 }, () =>
-    central.call('POST', '/users/login', { body: wrong }),
-  );
-  const asleep = central.call('GET', '/sleep/30');
-  await systemClock.sleep(50);
+  const logIns = Array.from({ length: 4 }, () => sendNoticed('POST', '/users/login', wrong));
+  const asleep = sendNoticed('GET', '/sleep/30');
+  await Promise.all([...logIns, asleep].map(({ noticed }) => noticed));
   const ended = central.end('SIGTERM');
 
-  for (const answer of await Promise.all(underWay)) expect(answer.status).toBe(401);
-  const { status, body: slept } = await asleep;
+  for (const { answer } of logIns) expect((await answer).status).toBe(401);
+  const { status, body: slept } = await asleep.answer;
   expect([status, Number(slept['slept']) < 10]).toEqual([200, true]);
   expect((await frames).at(-1)).toEqual({ meta: 'end', reason: 'server_shutdown' });
   expect(await ended).toBe(0);
@@ -204,6 +204,22 @@ it('finishes what is under way when it ends, says goodbye on streams, and takes 
   const pod = await central.call('GET', `/pods/${id}`, { headers });
   expect(pod.body['status']).toBe('RUNNING');
 });
+
+/** A request of which is known when the server has it: it says `100 Continue` then. */
+function sendNoticed(method: 'GET' | 'POST', path: string, body?: object) {
+  const text = body === undefined ? '' : JSON.stringify(body);
+  const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+  const headers = { expect: '100-continue', ...(body === undefined ? {} : length) };
+  const sent = request(`${central.origin}/api${path}`, { method, headers });
+  const noticed = once(sent, 'continue').then(() => sent.end(text));
+  const responded = once(sent, 'response') as Promise<[IncomingMessage]>;
+  const answer = responded.then(async ([response]) => {
+    const parsed: Record<string, unknown> = JSON.parse(await readText(response));
+    return { status: response.statusCode, body: parsed };
+  });
+  sent.flushHeaders();
+  return { noticed, answer };
+}
 
 function statusOver(agent: Agent): Promise<{ status: number; code: string | null }> {
   return new Promise((resolve, reject) => {

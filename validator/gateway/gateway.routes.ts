@@ -70,11 +70,15 @@ async function relay(
     signal,
   });
   const answer = await withDeadline(clock, RELAY_TIMEOUT_MS, sent).catch((error: unknown) => {
+    const hasLeft = reply.raw.destroyed;
     gone.abort();
+    if (hasLeft) return null;
     throw new ApiError('upstream_unavailable', `The node did not answer (${messageOf(error)})`, {
       cause: error,
     });
   });
+  // Nobody waits for an answer any more, and the node has done no wrong.
+  if (answer === null) return reply.hijack();
   void reply.status(answer.status);
   const type = answer.headers.get('content-type');
   if (type !== null) void reply.type(type);
