@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { MAX_AGE_MS } from '#shared/agent-api/bounds.ts';
 import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/agent-api/metrics.ts';
 import { systemRandom } from '#shared/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
@@ -147,6 +148,15 @@ it('goes on with the GPUs while the engine is away, and begins anew with a new c
   await sample();
   const gone = await inject('GET', `/v1/pods/${id}/metrics`);
   expect([gone.statusCode, gone.json().error.code]).toEqual([404, 'pod_not_found']);
+});
+
+it('tells of nothing as older than a day', async () => {
+  const { sample, host, pod, clock, state } = await setUp();
+  await sample();
+  state.hostAnswers = false;
+  await clock.advance(2 * MAX_AGE_MS);
+  expect(await host()).toMatchObject({ age_ms: MAX_AGE_MS });
+  expect(await pod()).toMatchObject({ age_ms: MAX_AGE_MS, history: [{ age_ms: MAX_AGE_MS }] });
 });
 
 it('goes on with the host while the engine is away, which told once where its disk is', async () => {

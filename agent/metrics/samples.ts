@@ -1,4 +1,5 @@
 /** The latest figures of the host and of running pods. A job takes them; who asks gets what is there, with its age. */
+import { MAX_AGE_MS, MAX_TEXT_CHARS } from '#shared/agent-api/bounds.ts';
 import {
   type HostMetrics,
   type PodMetrics,
@@ -41,7 +42,7 @@ export function createSamples(deps: {
   let rootDir: string | null = null;
   let gpus: GpuReading | null = null;
   const pods = new Map<string, PodSample>();
-  const ageOf = (atMs: number) => Math.round(clock.monotonicMs() - atMs);
+  const ageOf = (atMs: number) => Math.min(MAX_AGE_MS, Math.round(clock.monotonicMs() - atMs));
 
   /** The engine's, which does not move while it is away. */
   async function engineFolder(): Promise<string> {
@@ -115,9 +116,10 @@ export function createSamples(deps: {
       if (host === null || gpus === null) {
         throw new ApiError('upstream_unavailable', 'The host was not measured yet');
       }
-      const { devices, error } = gpus;
+      const { devices } = gpus;
       const age_ms = ageOf(host.atMs);
-      return { ...host.figures, age_ms, simulated, gpus: [...devices], gpu_error: error };
+      const gpu_error = gpus.error?.slice(0, MAX_TEXT_CHARS) ?? null;
+      return { ...host.figures, age_ms, simulated, gpus: [...devices], gpu_error };
     },
 
     /** Throws `pod_not_found`. */
