@@ -11,7 +11,7 @@ import { createExecutors } from './executors/executor.service.ts';
 import { createHardwareUtilizations } from './executors/hardware-utilization.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
 import { createMarketView } from './executors/market-view.ts';
-import { createPullMeasures } from './executors/pull-measures.ts';
+import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
@@ -69,7 +69,6 @@ export function createMarket(deps: CentralDeps) {
     wakeOthers,
   });
   const { wake } = sync;
-  const pullMeasures = createPullMeasures({ db, clock });
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({ db, clock, random, wake, notebookToken, notesOf });
   const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
@@ -148,7 +147,7 @@ export function createMarket(deps: CentralDeps) {
         intervalMs: SWEEP_INTERVAL_MS,
         run: async () => {
           await idempotency.sweep();
-          await pullMeasures.sweep();
+          await forgetOldImages(db, clock.now());
           await sync.sweep();
         },
         onError: (error) => log.error({ err: error }, 'sweeping failed'),
