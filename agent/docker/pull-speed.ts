@@ -1,4 +1,5 @@
 /** How fast a pull is and how long it will take, from what the last seconds brought. */
+import { MAX_BYTES, MAX_WAIT_SECONDS } from '#shared/agent-api/bounds.ts';
 import type { LayerProgress, PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 
@@ -34,7 +35,7 @@ export function createSpeed(clock: Clock) {
       const from = note(now);
       const seconds = (now.atMs - from.atMs) / MS_PER_SECOND;
       const rate = (bytes: number) =>
-        seconds >= SHORTEST_SECONDS ? Math.round(bytes / seconds) : 0;
+        seconds >= SHORTEST_SECONDS ? Math.min(MAX_BYTES, Math.round(bytes / seconds)) : 0;
       const downloading = rate(now.downloaded - from.downloaded);
       const extracting = rate(now.extracted - from.extracted);
       return {
@@ -58,5 +59,5 @@ function etaOf(
   if (toDownload === 0 && toExtract > 0 && rates.extracting === 0) return null;
   const download = toDownload > 0 ? toDownload / rates.downloading : 0;
   const extract = toExtract > 0 && rates.extracting > 0 ? toExtract / rates.extracting : 0;
-  return Math.ceil(Math.max(download, extract));
+  return Math.min(MAX_WAIT_SECONDS, Math.ceil(Math.max(download, extract)));
 }

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
+import { MAX_BYTES, MAX_WAIT_SECONDS } from '#shared/agent-api/bounds.ts';
+import { PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { jsonLines, withIdleLimit } from './engine-stream.ts';
@@ -50,6 +51,20 @@ it('follows each layer, and sums them', async () => {
     [1, 2, 100, 100, 10, 'extracting done'],
     [2, 2, 100, 100, 100, 'done done'],
   ]);
+});
+
+it('stays within what an answer may hold, whatever a registry says of sizes', async () => {
+  const clock = createManualClock();
+  const seen: PullProgress[] = [];
+  const huge = (id: string, bytes: number) => layer(id, 'Downloading', bytes, 1e300);
+  const parts = [huge('a', 1), huge('b', 1), huge('a', 2), layer('b', 'Download complete')];
+  const records = slowly(clock, 1_000, [...parts, layer('a', 'Download complete'), done]);
+  const following = followPull(records, clock, (progress) => seen.push(progress));
+  await clock.advance(10_000);
+  await following;
+  expect(seen.map((progress) => PullProgress.parse(progress))).toHaveLength(5);
+  expect(seen.map((p) => p.eta_seconds)).toContain(MAX_WAIT_SECONDS);
+  expect(seen.at(-1)).toMatchObject({ bytes_done: MAX_BYTES, bytes_total: MAX_BYTES });
 });
 
 it('tells speed and remaining time by the last seconds', async () => {

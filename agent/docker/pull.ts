@@ -1,5 +1,6 @@
 /** Reads the progress stream of a pull: follows each layer, and finds the errors that hide in it. */
 import { z } from 'zod';
+import { MAX_BYTES } from '#shared/agent-api/bounds.ts';
 import {
   type LayerProgress,
   MAX_LAYERS,
@@ -109,14 +110,17 @@ function freshLayer(id: string): LayerProgress {
   return { id, state: 'waiting', bytes_done: 0, bytes_total: 0, bytes_extracted: 0 };
 }
 
-/** Bytes never go back: a download that begins again has not got further until it passes the first. */
+/**
+ * Bytes never go back: a download that begins again has not got further until it passes the first. How large a
+ * layer is, its registry says, which may be anybody's.
+ */
 function moved(
   layer: LayerProgress,
   state: LayerProgress['state'],
   detail: PullRecord['progressDetail'],
 ): LayerProgress {
   const current = Math.floor(detail?.current ?? 0);
-  const total = Math.max(layer.bytes_total, Math.floor(detail?.total ?? 0));
+  const total = Math.max(layer.bytes_total, Math.min(MAX_BYTES, Math.floor(detail?.total ?? 0)));
   const next = { ...layer, bytes_total: total, state };
   switch (state) {
     case 'waiting':
@@ -136,7 +140,10 @@ function moved(
 
 function sumOf(layers: readonly LayerProgress[]) {
   const sum = (bytesOf: (layer: LayerProgress) => number) =>
-    layers.reduce((bytes, layer) => bytes + bytesOf(layer), 0);
+    Math.min(
+      MAX_BYTES,
+      layers.reduce((bytes, layer) => bytes + bytesOf(layer), 0),
+    );
   return {
     layers_done: layers.filter((layer) => layer.state === 'done').length,
     layers_total: layers.length,

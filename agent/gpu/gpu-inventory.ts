@@ -1,6 +1,7 @@
 /** What the agent says of its GPUs: the reading joined with the leases. Pure. */
 
 import type { z } from 'zod';
+import { MAX_TEXT_CHARS } from '#shared/agent-api/bounds.ts';
 import type { GpuDevice, GpuInventory } from '#shared/agent-api/inventory.ts';
 import type { GpuDriver, GpuFigures, GpuReading } from './gpu-driver.ts';
 
@@ -23,6 +24,7 @@ export function gpuInventory(
 }
 
 function errorOf({ error, ageMs }: GpuReading): string | null {
-  if (error === null || ageMs === 0) return error;
-  return `${error}; the devices are as of ${Math.round(ageMs / 1000)} s ago`;
+  if (error === null) return null;
+  const since = ageMs === 0 ? '' : `; the devices are as of ${Math.round(ageMs / 1000)} s ago`;
+  return `${error.slice(0, MAX_TEXT_CHARS - since.length)}${since}`;
 }

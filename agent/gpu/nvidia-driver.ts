@@ -26,6 +26,8 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
   const cudaVersionFor = createCudaVersion(documents, clock);
   let lastGood: Good | null = null;
   let csvArgs: readonly string[] = CSV_ARGS;
+  /** Of the driver that refused a field; null while that is not known. */
+  let refusedBy: string | null = null;
 
   async function readCsv(): Promise<SmiOutput> {
     const run = await smi.run(csvArgs);
@@ -35,10 +37,19 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
     return smi.run(csvArgs);
   }
 
+  /** After an update the driver is asked for every field again, from the next reading on. */
+  function noteVersion(driverVersion: string | null): void {
+    if (csvArgs === CSV_ARGS || driverVersion === null) return;
+    const isOther = refusedBy !== null && refusedBy !== driverVersion;
+    refusedBy = isOther ? null : driverVersion;
+    if (isOther) csvArgs = CSV_ARGS;
+  }
+
   async function read(): Promise<GpuReading> {
     const run = await readCsv();
     const parsed = parseGpuCsv(run.stdout, run.complete);
     const { driverVersion, rows, cards, problems } = parsed;
+    noteVersion(driverVersion);
     const noDevices = /no devices were found/i.test(run.stdout);
     const atMs = clock.monotonicMs();
     if (run.complete && (rows > 0 || noDevices)) {

@@ -158,6 +158,21 @@ it('does without the figures that a driver does not know by name', async () => {
   ]);
 });
 
+it('asks for every figure again once the driver has been updated', async () => {
+  const { fake, driver } = setUp();
+  const refusal = `echo 'Field "clocks.current.graphics" is not a valid field to query.'; exit 2`;
+  const readings = [];
+  const answer = (long: string) =>
+    `case "$*" in *clocks*) ${long};; *query-gpu*) cut -d, -f1-12 "$HERE/csv";; *) exit 1;; esac`;
+  fake.become(answer(refusal), { csv: csvRow() });
+  readings.push(await driver.read(), await driver.read());
+  fake.become(answer('cat "$HERE/csv"'), { csv: csvRow({ driver_version: '600.1' }) });
+  // By the short query: its answer tells of the update.
+  readings.push(await driver.read(), await driver.read());
+  const clocks = readings.map(({ devices }) => devices[0]?.graphics_clock_mhz);
+  expect(clocks).toEqual([null, null, null, 1_980]);
+});
+
 it('offers no card any more that was split by MIG or lost since the last reading', async () => {
   const { fake, driver } = setUp();
   fake.become(HEALTHY, TEXTS);

@@ -10,6 +10,7 @@ const ROUTE6 = `fe800000000000000000000000000000 40 0000000000000000000000000000
 00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000001 00000000 00450003    ens6
 00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo
 `;
+const UNKNOWN = { rx_bytes_per_second: null, tx_bytes_per_second: null };
 const dev = (rx: number, tx: number) => `Inter-|   Receive                     |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
     lo: 999 1 0 0 0 0 0 0 999 1 0 0 0 0 0 0
@@ -26,7 +27,9 @@ it('reads the load of the last minute', () => {
 it('counts what went through the ways out of the host, once', () => {
   const uplinks = uplinksOf(ROUTE, ROUTE6);
   expect([...uplinks]).toEqual(['bond0', 'ens6']);
-  expect(bytesThrough(dev(10_000, 20_000), uplinks)).toEqual({ rx: 11_000, tx: 22_000 });
+  expect(bytesThrough(dev(10_000, 20_000), uplinks)).toEqual({
+    ...{ interfaces: 'bond0 ens6', rx: 11_000, tx: 22_000 },
+  });
   expect(uplinksOf('garbage', '')).toEqual(new Set());
   expect(bytesThrough(dev(1, 1), new Set())).toBeNull();
   expect(bytesThrough('bond0: garbage', new Set(['bond0']))).toBeNull();
@@ -35,17 +38,31 @@ it('counts what went through the ways out of the host, once', () => {
 it('tells speeds from the second look on, and none when the counters began anew', async () => {
   const clock = createManualClock();
   const traffic = createTraffic(clock);
-  const unknown = { rx_bytes_per_second: null, tx_bytes_per_second: null };
-  expect(traffic({ rx: 1_000, tx: 500 })).toEqual(unknown);
+  const uplink = (rx: number, tx: number) => ({ interfaces: 'bond0', rx, tx });
+  expect(traffic(uplink(1_000, 500))).toEqual(UNKNOWN);
   await clock.advance(10_000);
-  expect(traffic({ rx: 21_000, tx: 500 })).toEqual({
+  expect(traffic(uplink(21_000, 500))).toEqual({
     rx_bytes_per_second: 2_000,
     tx_bytes_per_second: 0,
   });
   await clock.advance(100);
-  expect(traffic({ rx: 30_000, tx: 700 })).toMatchObject({ rx_bytes_per_second: 2_000 });
+  expect(traffic(uplink(30_000, 700))).toMatchObject({ rx_bytes_per_second: 2_000 });
   await clock.advance(9_900);
-  expect(traffic({ rx: 10, tx: 600 })).toEqual(unknown);
-  expect(traffic(null)).toEqual(unknown);
-  expect(traffic({ rx: 10, tx: 600 })).toEqual(unknown);
+  expect(traffic(uplink(10, 600))).toEqual(UNKNOWN);
+  expect(traffic(null)).toEqual(UNKNOWN);
+  expect(traffic(uplink(10, 600))).toEqual(UNKNOWN);
+});
+
+it('tells none when the host has got other ways out meanwhile', async () => {
+  const clock = createManualClock();
+  const traffic = createTraffic(clock);
+  const through = (...names: string[]) => traffic(bytesThrough(dev(10_000, 500), new Set(names)));
+  through('bond0');
+  await clock.advance(10_000);
+  expect(through('bond0', 'ens6')).toEqual(UNKNOWN);
+  await clock.advance(10_000);
+  expect(through('ens6', 'bond0')).toEqual({ rx_bytes_per_second: 0, tx_bytes_per_second: 0 });
+  await clock.advance(10_000);
+  // The counters have risen, those of another interface.
+  expect(through('bond0', 'veth1a')).toEqual(UNKNOWN);
 });

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { cpus, hostname, release } from 'node:os';
 import { dirname } from 'node:path';
+import { MAX_FIGURE, MAX_NAME_CHARS } from '#shared/agent-api/bounds.ts';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import type { HostMetrics } from '#shared/agent-api/metrics.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -118,7 +119,7 @@ async function askSystemInformation(): Promise<StaticFacts> {
 
 async function osNameFromRelease(): Promise<string> {
   const text = await readFile('/etc/os-release', 'utf8').catch(() => '');
-  return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(text)?.[1] ?? '';
+  return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(text)?.[1]?.slice(0, MAX_NAME_CHARS) ?? '';
 }
 
 /** One question per disk at a time: each that hangs holds a thread of the process. */
@@ -136,7 +137,7 @@ async function spaceOf(path: string): Promise<{ total_kib: number; free_kib: num
   for (let folder = path; ; folder = dirname(folder)) {
     try {
       const { bsize, blocks, bavail } = await statfs(folder);
-      const kib = (count: number) => Math.floor((count * bsize) / 1024);
+      const kib = (count: number) => Math.min(MAX_FIGURE, Math.floor((count * bsize) / 1024));
       return { total_kib: kib(blocks), free_kib: kib(bavail) };
     } catch (error) {
       if (folder === dirname(folder)) throw error;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { CONTAINER, createLogFolder, type LogFolder, read } from '../../test/fakes/log-folder.ts';
-import { openLogFile } from './log-file.ts';
+import { openLogFile, POLL_MS } from './log-file.ts';
 import { startAtOldest } from './log-seek.ts';
 
 let logs: LogFolder;
@@ -71,7 +71,8 @@ it('wakes its readers when the engine writes', async () => {
     waits.push(systemClock.monotonicMs() - beganMs);
     expect((await read(log, start)).length).toBe(1);
   }
-  expect(waits.toSorted((a, b) => a - b)[10]).toBeLessThan(100);
+  // Most wakes came from the engine's writing: the poll alone takes its whole interval each time.
+  expect(waits.toSorted((a, b) => a - b)[10]).toBeLessThan(POLL_MS / 2);
 });
 
 it('reads once for all who are at the same place', async () => {

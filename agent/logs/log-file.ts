@@ -27,7 +27,7 @@ const RING_CHARS = 512 * 1024;
 /** What an end position costs beside the text. */
 const CHARS_PER_LINE = 16;
 /** How soon a change is noticed that inotify does not tell. */
-const POLL_MS = 500;
+export const POLL_MS = 500;
 const NEWLINE = 0x0a;
 const NS_PER_S = 1e9;
 

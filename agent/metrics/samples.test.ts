@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
+import { MAX_AGE_MS } from '#shared/agent-api/bounds.ts';
 import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/agent-api/metrics.ts';
 import { systemRandom } from '#shared/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
+import { EngineError, type EngineErrorKind } from '../docker/engine.ts';
 import type { GpuReading } from '../gpu/gpu-driver.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 
@@ -146,6 +148,57 @@ it('goes on with the GPUs while the engine is away, and begins anew with a new c
   await sample();
   const gone = await inject('GET', `/v1/pods/${id}/metrics`);
   expect([gone.statusCode, gone.json().error.code]).toEqual([404, 'pod_not_found']);
+});
+
+it('tells of nothing as older than a day', async () => {
+  const { sample, host, pod, clock, state } = await setUp();
+  await sample();
+  state.hostAnswers = false;
+  await clock.advance(2 * MAX_AGE_MS);
+  expect(await host()).toMatchObject({ age_ms: MAX_AGE_MS });
+  expect(await pod()).toMatchObject({ age_ms: MAX_AGE_MS, history: [{ age_ms: MAX_AGE_MS }] });
+});
+
+it('goes on with the host while the engine is away, which told once where its disk is', async () => {
+  const { sample, host, clock, engine } = await setUp();
+  engine.setAway(true);
+  await sample();
+  await expect(host()).rejects.toThrow();
+  engine.setAway(false);
+  await sample();
+  engine.setAway(true);
+  await clock.advance(10 * SECOND_MS);
+  await sample();
+  expect(await host()).toMatchObject({ age_ms: 0, disk: { path: '/var/lib/docker' } });
+});
+
+it('samples other pods although the engine fails with one, and none when it does not answer', async () => {
+  const { agent, sample, pod, engine, inject } = await setUp();
+  const other = systemRandom.uuid();
+  await inject('PUT', `/v1/pods/${other}`, podSpec({ image: { reference: IMAGE } }));
+  await eventually('the other pod', () => agent.pods.get(other).phase === 'running');
+  const containers = [...engine.containers.keys()];
+  for (const id of containers) engine.usages.set(id, { cpuNanos: 1, memoryBytes: 4_096 });
+  const ask = async (id: string) =>
+    PodMetrics.parse((await inject('GET', `/v1/pods/${id}/metrics`)).json()).memory.used_bytes;
+  const failWith = (kind: EngineErrorKind) => {
+    let calls = 0;
+    engine.hook = async (moment, method) => {
+      if (method !== 'containerUsage' || moment !== 'before') return;
+      calls += 1;
+      if (calls === 1) throw new EngineError(kind, 'the first that is asked about');
+    };
+  };
+  const known = async () => {
+    await sample();
+    return [(await pod()).memory.used_bytes, await ask(other)].filter((bytes) => bytes !== null);
+  };
+  failWith('conflict');
+  expect(await known()).toEqual([4_096]);
+  failWith('unavailable');
+  expect(await known()).toEqual([]);
+  failWith('deadline');
+  expect(await known()).toEqual([]);
 });
 
 it('refuses while nothing was measured, and what is no pod', async () => {

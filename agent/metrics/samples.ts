@@ -1,4 +1,5 @@
 /** The latest figures of the host and of running pods. A job takes them; who asks gets what is there, with its age. */
+import { MAX_AGE_MS, MAX_TEXT_CHARS } from '#shared/agent-api/bounds.ts';
 import {
   type HostMetrics,
   type PodMetrics,
@@ -7,7 +8,12 @@ import {
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
-import { type ContainerEngine, type ContainerUsage, EngineError } from '../docker/engine.ts';
+import {
+  type ContainerEngine,
+  type ContainerUsage,
+  EngineError,
+  type EngineErrorKind,
+} from '../docker/engine.ts';
 import type { GpuDriver, GpuReading } from '../gpu/gpu-driver.ts';
 import type { HostProbe, HostSample } from '../hardware/host-probe.ts';
 import { specOf } from '../pods/pod.record.ts';
@@ -16,6 +22,8 @@ import type { PodRow } from '../store/pod.store.ts';
 import { nextSample, type PodSample } from './pod-sample.ts';
 
 const MS_PER_SECOND = 1_000;
+/** What concerns the engine; anything else one container alone. */
+const SILENCE: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
 
 export type Samples = ReturnType<typeof createSamples>;
 
@@ -31,14 +39,25 @@ export function createSamples(deps: {
   const { clock, log, engine, gpuDriver, records } = deps;
   const simulated = gpuDriver.kind === 'simulated';
   let host: { atMs: number; figures: HostSample } | null = null;
+  let rootDir: string | null = null;
   let gpus: GpuReading | null = null;
   const pods = new Map<string, PodSample>();
-  const ageOf = (atMs: number) => Math.round(clock.monotonicMs() - atMs);
+  const ageOf = (atMs: number) => Math.min(MAX_AGE_MS, Math.round(clock.monotonicMs() - atMs));
+
+  /** The engine's, which does not move while it is away. */
+  async function engineFolder(): Promise<string> {
+    try {
+      ({ rootDir } = await engine.info());
+    } catch (error) {
+      if (rootDir === null) throw error;
+    }
+    return rootDir;
+  }
 
   /** What was measured last stays, and grows old, when it cannot be measured again. */
   async function sampleHost(): Promise<void> {
     try {
-      const figures = await deps.hostProbe.sample((await engine.info()).rootDir);
+      const figures = await deps.hostProbe.sample(await engineFolder());
       host = { atMs: clock.monotonicMs(), figures };
     } catch (error) {
       log.debug({ detail: messageOf(error) }, 'the host could not be sampled');
@@ -55,11 +74,11 @@ export function createSamples(deps: {
       if (row.phase !== 'running' || containerId === null) continue;
       let usage: ContainerUsage | null = null;
       try {
-        // One that does not answer is not waited for again and again.
+        // An engine that does not answer is not waited for again and again.
         if (engineAnswers) usage = await engine.containerUsage(containerId);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
-        engineAnswers = false;
+        engineAnswers = !SILENCE.includes(error.kind);
       }
       note(row, containerId, { usage, reading });
     }
@@ -97,9 +116,10 @@ export function createSamples(deps: {
       if (host === null || gpus === null) {
         throw new ApiError('upstream_unavailable', 'The host was not measured yet');
       }
-      const { devices, error } = gpus;
+      const { devices } = gpus;
       const age_ms = ageOf(host.atMs);
-      return { ...host.figures, age_ms, simulated, gpus: [...devices], gpu_error: error };
+      const gpu_error = gpus.error?.slice(0, MAX_TEXT_CHARS) ?? null;
+      return { ...host.figures, age_ms, simulated, gpus: [...devices], gpu_error };
     },
 
     /** Throws `pod_not_found`. */

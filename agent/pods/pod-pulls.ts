@@ -1,4 +1,5 @@
 /** The pulls of pods: how far the present one is, and what the last one came to. In memory only. */
+import { MAX_WAIT_MS } from '#shared/agent-api/bounds.ts';
 import type { FinishedPull, PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 
@@ -27,7 +28,7 @@ export function createPodPulls(deps: { clock: Clock; livePods(): readonly string
     if (layers_done < layers_total || bytes_done <= startBytes) return null;
     return {
       finished_ms: clock.now(),
-      took_ms: Math.round(clock.monotonicMs() - startMs),
+      took_ms: Math.min(MAX_WAIT_MS, Math.round(clock.monotonicMs() - startMs)),
       bytes: bytes_done - startBytes,
       image_bytes: bytes_total,
       is_whole: layers.length === layers_total && layers.every((layer) => layer.bytes_total > 0),

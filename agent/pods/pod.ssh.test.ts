@@ -17,11 +17,14 @@ let agent: Agent;
 let told: GatewaySnapshot;
 let status: GatewayPodStatus | null;
 let clock: ManualClock;
+let wallOffsetMs: number;
 
 beforeEach(() => {
   status = null;
   told = { pods: [] };
-  clock = createManualClock();
+  const manual = createManualClock();
+  wallOffsetMs = 0;
+  clock = { ...manual, now: () => manual.now() + wallOffsetMs };
   const gatewayLink = {
     ...NO_GATEWAY,
     publish: (snapshot: GatewaySnapshot) => {
@@ -98,13 +101,17 @@ it('waits for the gateway to leave a port that the pod’s own server is to have
     port_taken: false,
   };
   agent.start();
-  await clock.advance(LEAVE_WITHIN_MS + 1_000);
+  await clock.advance(1_000);
+  // However the host's date is set meanwhile.
+  wallOffsetMs = -3_600_000;
+  await clock.advance(LEAVE_WITHIN_MS);
   const waiting = { phase: 'backoff', reason: 'PortConflict', ports };
   await eventually('the wait', async () => {
     await clock.advance(100);
     return agent.pods.get(ID).phase === 'backoff';
   });
   expect(agent.pods.get(ID)).toMatchObject(waiting);
+  wallOffsetMs = 0;
   status = null;
   await eventually('the start', async () => {
     await clock.advance(100);

@@ -1,5 +1,4 @@
 /** What of a pod's spec the provider's policy refuses, and by which of its rules. Pure. */
-
 import type { PodSpec } from '#shared/agent-api/pod.ts';
 import { BUILTIN_HOST } from '#shared/agent-api/registry-auth.ts';
 import { referencesOf } from '../images/image-references.ts';

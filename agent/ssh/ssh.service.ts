@@ -181,10 +181,11 @@ export function createSshService(deps: {
     async portLeft(row: PodRow): Promise<void> {
       const lease = ports.portsOf(row.id).find(({ internal }) => internal === SSH_PORT);
       if (lease === undefined || !specOf(row).publish_own_sshd) return;
-      const untilMs = clock.now() + LEAVE_WITHIN_MS;
+      const untilMs = clock.monotonicMs() + LEAVE_WITHIN_MS;
       const isServed = () => link.statusOf(row.id)?.port === lease.host;
       while (isServed() && !(await ports.isFree(lease.host))) {
-        if (clock.now() >= untilMs) throw new PortNotLeft('The SSH gateway still has the port');
+        if (clock.monotonicMs() >= untilMs)
+          throw new PortNotLeft('The SSH gateway still has the port');
         await clock.sleep(LEAVE_POLL_MS);
       }
     },

@@ -1,5 +1,6 @@
 /** What a host has, as the agent measured it (GET /v1/inventory). Absent figures are null, never 0. */
 import { z } from 'zod';
+import { Amount, Figure, HostTime, MAX_DEVICES, Name, Text } from './bounds.ts';
 
 export const GPU_DRIVERS = ['nvidia', 'simulated', 'none'] as const;
 
@@ -9,33 +10,33 @@ export const DISK_QUOTAS = ['kernel', 'loop', 'poll', 'none'] as const;
 export type DiskQuota = (typeof DISK_QUOTAS)[number];
 
 export const GpuDevice = z.object({
-  index: z.int(),
-  uuid: z.string(),
-  name: z.string(),
-  memory_total_mib: z.int(),
-  memory_used_mib: z.int().nullable(),
-  utilization_percent: z.number().nullable(),
-  temperature_c: z.number().nullable(),
-  power_draw_w: z.number().nullable(),
-  power_limit_w: z.number().nullable(),
-  pci_bus_id: z.string().nullable(),
+  index: Amount,
+  uuid: Name,
+  name: Name,
+  memory_total_mib: Amount,
+  memory_used_mib: Amount.nullable(),
+  utilization_percent: Figure.nullable(),
+  temperature_c: Figure.nullable(),
+  power_draw_w: Figure.nullable(),
+  power_limit_w: Figure.nullable(),
+  pci_bus_id: Name.nullable(),
   /** Present clocks in MHz; they fall while the card idles. */
-  graphics_clock_mhz: z.number().nullable().default(null),
-  memory_clock_mhz: z.number().nullable().default(null),
+  graphics_clock_mhz: Figure.nullable().default(null),
+  memory_clock_mhz: Figure.nullable().default(null),
   /** The link as it is now, `PCIe 5 x16`; its generation falls while the card idles. */
-  pcie_link: z.string().nullable().default(null),
+  pcie_link: Name.nullable().default(null),
   /** Uncorrectable errors since the driver was loaded; null where the memory has no ECC. */
-  ecc_errors: z.int().nullable().default(null),
+  ecc_errors: Amount.nullable().default(null),
   /** That had a context on it when they were last listed. */
-  processes: z.int().nullable().default(null),
+  processes: Amount.nullable().default(null),
   /** Of a MIG device: its profile (`3g.40gb`) and the card it is part of. Null for a whole card. */
-  mig: z.object({ profile: z.string(), parent_uuid: z.string() }).nullable().default(null),
+  mig: z.object({ profile: Name, parent_uuid: Name }).nullable().default(null),
   /** The pod that holds it, if any. */
-  leased_by: z.string().nullable(),
+  leased_by: Name.nullable(),
   /** `dirty`: its pod is gone, a process of it is not. Nobody gets it until that ends. */
   lease_state: z.enum(LEASE_STATES).default('free'),
   /** Why no pod gets it any more, and since when; null for a sound card. */
-  cordoned: z.object({ reason: z.string(), since_ms: z.int() }).nullable().default(null),
+  cordoned: z.object({ reason: Text, since_ms: HostTime }).nullable().default(null),
 });
 export type GpuDevice = z.output<typeof GpuDevice>;
 
@@ -54,8 +55,8 @@ export const GpuTopology = z.object({
   gpus: z
     .array(
       z.object({
-        uuid: z.string(),
-        numa_node: z.int().nullable(),
+        uuid: Name,
+        numa_node: Amount.nullable(),
         cpus: CpuList.nullable(),
         /** To each card in this order: `X` itself, `NV18` NVLinks, `PIX` `PXB` `PHB` `NODE` `SYS`, or empty. */
         links: z.array(z.string().max(8)).max(MAX_CARDS),
@@ -67,41 +68,41 @@ export type GpuTopology = z.output<typeof GpuTopology>;
 
 export const GpuInventory = z.object({
   driver: z.enum(GPU_DRIVERS),
-  driver_version: z.string().nullable(),
-  cuda_version: z.string().nullable(),
+  driver_version: Name.nullable(),
+  cuda_version: Name.nullable(),
   /** What can be leased: whole cards, and the devices of those that are split by MIG. */
-  devices: z.array(GpuDevice),
+  devices: z.array(GpuDevice).max(MAX_DEVICES),
   /** Null where it is not known. */
   topology: GpuTopology.nullable().default(null),
   /** Why the GPUs could not be read, in words; null when they could. */
-  error: z.string().nullable(),
+  error: Text.nullable(),
 });
 
 /** An object of this agent in the engine that belongs to no pod it knows; DELETE of `pod_id` removes it. */
 export const Orphan = z.object({
   kind: z.enum(['container', 'network']),
-  id: z.string(),
-  name: z.string(),
-  pod_id: z.string().nullable(),
-  created_ms: z.int(),
+  id: Name,
+  name: Text,
+  pod_id: Text.nullable(),
+  created_ms: HostTime,
 });
 export type Orphan = z.output<typeof Orphan>;
 
 export const Inventory = z.object({
   executor_id: z.uuid(),
-  agent_version: z.string(),
-  collected_ms: z.int(),
+  agent_version: Name,
+  collected_ms: HostTime,
   /** True when the GPUs are simulated: nothing computes on them. */
   simulated: z.boolean(),
   gpu: GpuInventory,
-  cpu: z.object({ model: z.string(), cores: z.int(), utilization_percent: z.number().nullable() }),
-  memory: z.object({ total_kib: z.int(), available_kib: z.int() }),
-  disk: z.object({ path: z.string(), total_kib: z.int(), free_kib: z.int() }),
-  os: z.object({ name: z.string(), kernel: z.string(), hostname: z.string(), boot_id: z.string() }),
+  cpu: z.object({ model: Name, cores: Amount, utilization_percent: Figure.nullable() }),
+  memory: z.object({ total_kib: Amount, available_kib: Amount }),
+  disk: z.object({ path: Text, total_kib: Amount, free_kib: Amount }),
+  os: z.object({ name: Name, kernel: Name, hostname: Name, boot_id: Name }),
   docker: z.object({
-    version: z.string(),
-    storage_driver: z.string(),
-    cgroup_version: z.string(),
+    version: Name,
+    storage_driver: Name,
+    cgroup_version: Name,
     /** A runtime or CDI that can hand GPUs to containers was found. */
     gpu_runtime: z.boolean(),
     sysbox_runtime: z.boolean(),
@@ -113,15 +114,15 @@ export const Inventory = z.object({
     disk_quota: z.enum(DISK_QUOTAS),
     seccomp: z.boolean(),
   }),
-  ports: z.object({ first: z.int(), last: z.int(), free: z.int() }),
+  ports: z.object({ first: Amount, last: Amount, free: Amount }),
   orphans: z.array(Orphan).default([]),
 });
 export type Inventory = z.output<typeof Inventory>;
 
 export const VersionInfo = z.object({
-  version: z.string(),
+  version: Name,
   executor_id: z.uuid(),
-  started_ms: z.int(),
+  started_ms: HostTime,
   simulated: z.boolean(),
 });
 
@@ -136,17 +137,19 @@ export const VerifyRequest = z.strictObject({
   /** `--cpus` of the probe; an engine that cannot give as many refuses it. */
   cpu_cores: z.number().min(0.1).max(1024).optional(),
 });
+const MAX_STEPS = 100;
+
 export const VerifyStep = z.object({
-  name: z.string(),
+  name: Name,
   status: z.enum(['ok', 'failed', 'skipped']),
-  ms: z.int(),
+  ms: Amount,
   message: z.string(),
 });
 export const VerifyResult = z.object({
   ok: z.boolean(),
   /** GPU_RUNTIME_DEVICE_FAULT, CPU_QUOTA_EXCEEDS_HOST, CONTAINER_START_FAILED or null. */
-  reason_code: z.string().nullable(),
-  steps: z.array(VerifyStep),
+  reason_code: Name.nullable(),
+  steps: z.array(VerifyStep).max(MAX_STEPS),
   simulated: z.boolean(),
 });
 export type VerifyResult = z.output<typeof VerifyResult>;

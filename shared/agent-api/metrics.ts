@@ -1,11 +1,13 @@
 /** What a host and its pods use just now (GET /v1/metrics/host, GET /v1/pods/{id}/metrics). Absent figures are null, never 0. */
 import { z } from 'zod';
+import { Age, Figure, MAX_DEVICES, Text } from './bounds.ts';
 import { GpuDevice, Inventory } from './inventory.ts';
 
 /** Between two samples of the agent. */
 export const SAMPLE_INTERVAL_MS = 10_000;
 /** Samples that are kept of a pod: ten minutes. */
 export const MAX_HISTORY = 60;
+const MAX_INTERVAL_SECONDS = 3_600;
 
 /** One GPU or MIG device as measured. */
 export const GpuReadings = GpuDevice.omit({
@@ -17,7 +19,7 @@ export type GpuReadings = z.output<typeof GpuReadings>;
 
 const Sampled = {
   /** Since the sample was taken, when this was answered. Clocks of hosts differ; ages do not. */
-  age_ms: z.int().nonnegative(),
+  age_ms: Age,
   /** True when the GPUs are simulated: nothing computes on them. */
   simulated: z.boolean(),
 };
@@ -25,25 +27,25 @@ const Sampled = {
 export const HostMetrics = z.object({
   ...Sampled,
   /** `utilization_percent` since the sample before. */
-  cpu: Inventory.shape.cpu.extend({ load_1m: z.number().nullable() }),
+  cpu: Inventory.shape.cpu.extend({ load_1m: Figure.nullable() }),
   memory: Inventory.shape.memory,
   disk: Inventory.shape.disk,
   /** Through the interfaces of the default routes, since the sample before. */
   network: z.object({
-    rx_bytes_per_second: z.number().nullable(),
-    tx_bytes_per_second: z.number().nullable(),
+    rx_bytes_per_second: Figure.nullable(),
+    tx_bytes_per_second: Figure.nullable(),
   }),
-  gpus: z.array(GpuReadings),
+  gpus: z.array(GpuReadings).max(MAX_DEVICES),
   /** Why some or all GPUs could not be read, in words; null when they could. */
-  gpu_error: z.string().nullable(),
+  gpu_error: Text.nullable(),
 });
 export type HostMetrics = z.output<typeof HostMetrics>;
 
 /** Means over the pod's GPUs, 0-100; null where none of them tells. */
 export const PodUsagePoint = z.object({
-  age_ms: z.int().nonnegative(),
-  gpu_percent: z.number().nullable(),
-  gpu_memory_percent: z.number().nullable(),
+  age_ms: Age,
+  gpu_percent: Figure.nullable(),
+  gpu_memory_percent: Figure.nullable(),
 });
 export type PodUsagePoint = z.output<typeof PodUsagePoint>;
 
@@ -52,13 +54,16 @@ export const PodMetrics = z.object({
   /** Null: no sample was taken of the pod so far; nothing below is known. */
   age_ms: Sampled.age_ms.nullable(),
   /** Between two points of the history. */
-  interval_seconds: z.int().positive(),
+  interval_seconds: z.int().positive().max(MAX_INTERVAL_SECONDS),
   /** Cores in use since the sample before, and those that it may use. */
-  cpu: z.object({ used_cores: z.number().nullable(), limit_cores: z.number() }),
+  cpu: z.object({ used_cores: Figure.nullable(), limit_cores: Figure }),
   /** Without what the kernel gives back when asked: cached files. */
-  memory: z.object({ used_bytes: z.int().nullable(), limit_bytes: z.int() }),
+  memory: z.object({
+    used_bytes: z.int().nonnegative().nullable(),
+    limit_bytes: z.int().nonnegative(),
+  }),
   /** The pod's own only. */
-  gpus: z.array(GpuReadings),
+  gpus: z.array(GpuReadings).max(MAX_DEVICES),
   /** Oldest first; empty for a pod without GPUs. */
   history: z.array(PodUsagePoint).max(MAX_HISTORY),
 });

@@ -1,5 +1,6 @@
 /** A pod's notebook server on the agent's wire (agent reference 12.3). */
 import { z } from 'zod';
+import { Counter, HostTime, Name, Port } from './bounds.ts';
 
 /**
  * Asks for a notebook server in a pod. The caller makes the token and keeps it: it is in no answer of the
@@ -7,9 +8,9 @@ import { z } from 'zod';
  */
 export const NotebookRequest = z.strictObject({
   /** One of the pod's internal ports, not SSH's. */
-  internal_port: z.int().min(1).max(65_535),
+  internal_port: Port,
   /** Counts the requests for this pod: a repeat changes nothing, a higher one asks anew. */
-  request: z.int().min(1),
+  request: Counter.min(1),
   /** 128 random bits at least, in hex. */
   token: z.string().regex(/^[0-9a-f]{32,128}$/, 'Not a token of 32 to 128 hex digits'),
 });
@@ -43,16 +44,16 @@ export const NOTEBOOK_REASONS = [
 export type NotebookReason = (typeof NOTEBOOK_REASONS)[number];
 
 export const NotebookView = z.object({
-  request: z.int(),
-  internal_port: z.int(),
+  request: Counter,
+  internal_port: Port,
   status: z.enum(NOTEBOOK_STATUSES),
   /** Null while it rests: running or failed. */
   step: z.enum(NOTEBOOK_STEPS).nullable(),
   reason: z.enum(NOTEBOOK_REASONS).nullable(),
   message: z.string(),
   /** Where its pages begin: `/lab`, `/tree` or `/`; null until that is known. */
-  path: z.string().nullable(),
+  path: Name.nullable(),
   /** When the present status began, host clock, milliseconds. */
-  since_ms: z.int(),
+  since_ms: HostTime,
 });
 export type NotebookView = z.output<typeof NotebookView>;

@@ -1,5 +1,6 @@
 /** Pods on the agent's wire: the spec that is sent, the view that is answered (design, agent's interface). */
 import { z } from 'zod';
+import { Counter, HostTime, MAX_DEVICES, Name, Port } from './bounds.ts';
 import { NotebookView } from './notebook.ts';
 import { FinishedPull, PullProgress } from './pull-progress.ts';
 import { RegistryAuth } from './registry-auth.ts';
@@ -61,7 +62,7 @@ const BuiltImage = z.strictObject({ dockerfile: NoNul.min(1).max(MAX_DOCKERFILE_
 
 /** A whole pod. PUT is idempotent: a generation that is already stored with the same content changes nothing. */
 export const PodSpec = z.strictObject({
-  generation: z.int().min(1),
+  generation: Counter.min(1),
   image: z.union([NamedImage, BuiltImage]),
   /** Replaces the image's entrypoint; empty keeps it. */
   entrypoint: z.array(NoNul.max(4096)).max(64).default([]),
@@ -165,7 +166,7 @@ export const PodCondition = z.object({
   status: z.boolean(),
   reason: z.string(),
   message: z.string(),
-  last_transition_ms: z.int(),
+  last_transition_ms: HostTime,
 });
 export type PodCondition = z.output<typeof PodCondition>;
 
@@ -175,7 +176,7 @@ export type PodCondition = z.output<typeof PodCondition>;
  * `failed`: the newer generation was given up for `reason` and the older one is (to be) running again.
  */
 export const PodChange = z.object({
-  generation: z.int(),
+  generation: Counter,
   stage: z.enum(['preparing', 'replacing', 'settling', 'failed']),
   reason: ReasonCode.nullable(),
   message: z.string(),
@@ -188,16 +189,16 @@ export const PodView = z.object({
   desired: z.enum(DESIRED_STATES),
   phase: z.enum(POD_PHASES),
   /** When the present phase began, host clock, milliseconds. */
-  phase_since_ms: z.int(),
+  phase_since_ms: HostTime,
   /** The newest that was accepted, also when it was given up since. */
-  generation: z.int(),
+  generation: Counter,
   /** The generation that the present container was made from; 0 before the first. */
-  observed_generation: z.int(),
+  observed_generation: Counter,
   /** Null while the newest generation is the present one and nothing else is left to return to. */
   change: PodChange.nullable(),
   /** Counts requested and finished reboots; equal when none is under way. */
-  reboots_requested: z.int(),
-  reboots_done: z.int(),
+  reboots_requested: Counter,
+  reboots_done: Counter,
   reason: ReasonCode.nullable(),
   message: z.string(),
   conditions: z.array(PodCondition),
@@ -209,11 +210,11 @@ export const PodView = z.object({
   /** The pod's latest pull since the agent was started. */
   last_pull: FinishedPull.nullable().default(null),
   /** Internal port as text -> host port. Stable from the first launch to the removal. */
-  ports: z.record(z.string(), z.int()),
+  ports: z.record(z.string().regex(/^\d{1,5}$/), Port),
   /** The login that the agent's gateway gives; null for a pod without port 22 or with its own server. */
   ssh: z
     .object({
-      port: z.int(),
+      port: Port,
       /** `SHA256:…`; the same from admission to removal. */
       host_key_fingerprint: z.string(),
       /** The port listens and a login has run a command. */
@@ -224,21 +225,21 @@ export const PodView = z.object({
   ssh_keys_hash: z.string(),
   /** The notebook server that was asked for; null when none was. */
   notebook: NotebookView.nullable().default(null),
-  gpu_uuids: z.array(z.string()),
+  gpu_uuids: z.array(Name).max(MAX_DEVICES),
   /** True when the GPUs are simulated: nothing computes on them. */
   simulated: z.boolean(),
-  restart_count: z.int(),
-  next_retry_ms: z.int().nullable(),
+  restart_count: Counter,
+  next_retry_ms: HostTime.nullable(),
   last_exit: z
     .object({
       exit_code: z.int(),
       oom_killed: z.boolean(),
-      finished_ms: z.int(),
+      finished_ms: HostTime,
       reason: ReasonCode,
     })
     .nullable(),
-  created_ms: z.int(),
-  updated_ms: z.int(),
+  created_ms: HostTime,
+  updated_ms: HostTime,
 });
 export type PodView = z.output<typeof PodView>;
 
@@ -262,7 +263,7 @@ export type PodVerdict = z.output<typeof PodVerdict>;
 /** A reboot is identified by its count, so that a repeated request reboots once. */
 export const RebootRequest = z.strictObject({
   /** `reboots_requested` + 1 as the caller last saw it. */
-  reboot: z.int().min(1),
+  reboot: Counter.min(1),
 });
 
 /**

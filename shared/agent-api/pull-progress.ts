@@ -1,31 +1,32 @@
 /** How far an image has come (agent reference 6). */
 import { z } from 'zod';
+import { Amount, Bytes, HostTime, MAX_WAIT_MS, MAX_WAIT_SECONDS, Name } from './bounds.ts';
 
 /** The engine itself takes no image with more. */
 export const MAX_LAYERS = 128;
 
 export const LayerProgress = z.object({
   /** The first characters of its digest. */
-  id: z.string(),
+  id: Name,
   state: z.enum(['waiting', 'downloading', 'downloaded', 'extracting', 'done']),
   /** Of the compressed layer; `bytes_total` is 0 until its download begins. */
-  bytes_done: z.int(),
-  bytes_total: z.int(),
-  bytes_extracted: z.int(),
+  bytes_done: Bytes,
+  bytes_total: Bytes,
+  bytes_extracted: Bytes,
 });
 export type LayerProgress = z.output<typeof LayerProgress>;
 
 /** The sums run over the layers; totals grow while layers are still being discovered. */
 export const PullProgress = z.object({
-  layers_done: z.int(),
-  layers_total: z.int(),
-  bytes_done: z.int(),
-  bytes_total: z.int(),
-  bytes_extracted: z.int(),
+  layers_done: Amount,
+  layers_total: Amount,
+  bytes_done: Bytes,
+  bytes_total: Bytes,
+  bytes_extracted: Bytes,
   /** Downloaded over the last seconds. */
-  bytes_per_second: z.int(),
+  bytes_per_second: Bytes,
   /** Until all that is known of is downloaded and extracted; null while nothing moves. */
-  eta_seconds: z.int().nullable(),
+  eta_seconds: z.int().nonnegative().max(MAX_WAIT_SECONDS).nullable(),
   layers: z.array(LayerProgress).max(MAX_LAYERS),
 });
 export type PullProgress = z.output<typeof PullProgress>;
@@ -45,13 +46,13 @@ export const NO_PROGRESS: PullProgress = {
 /** A pull that brought the whole image. */
 export const FinishedPull = z.object({
   /** Host clock: tells pulls of one host apart, and which came later. */
-  finished_ms: z.int(),
+  finished_ms: HostTime,
   /** From the first layer's start, or from when this pod joined the pull of another, to the image's being there. */
-  took_ms: z.int().nonnegative(),
+  took_ms: z.int().nonnegative().max(MAX_WAIT_MS),
   /** Downloaded in that time, compressed. */
-  bytes: z.int().nonnegative(),
+  bytes: Bytes,
   /** Of all layers that had to come, compressed. */
-  image_bytes: z.int().nonnegative(),
+  image_bytes: Bytes,
   /** No layer was there before: `image_bytes` is the whole image. */
   is_whole: z.boolean(),
 });

@@ -1,8 +1,15 @@
 /** Agents in memory behind the port of the central API: they take pods, lose them, fall silent, as told. */
+import type { z } from 'zod';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { Inventory } from '#shared/agent-api/inventory.ts';
-import type { HostMetrics, PodMetrics } from '#shared/agent-api/metrics.ts';
-import type { LogFrame, PodPhase, PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
+import { Inventory } from '#shared/agent-api/inventory.ts';
+import { HostMetrics, PodMetrics } from '#shared/agent-api/metrics.ts';
+import {
+  type LogFrame,
+  PodList,
+  type PodPhase,
+  type PodSpecInput,
+  type PodView,
+} from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -141,22 +148,22 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
   }
 
   return {
-    inventory: () => reach(() => host.inventory),
+    inventory: () => reach(() => wired(Inventory, host.inventory)),
     hostMetrics: () => {
       host.metricsAsked += 1;
       return reach(() => {
         if (host.metrics === null) throw new ApiError('not_found', 'no such route');
-        return host.metrics;
+        return wired(HostMetrics, host.metrics);
       });
     },
     podMetrics: (id) => {
       host.metricsAsked += 1;
-      return reach(() => host.podMetrics.get(id) ?? unmeasured(known(id)));
+      return reach(() => wired(PodMetrics, host.podMetrics.get(id) ?? unmeasured(known(id))));
     },
-    listPods: () => {
+    async listPods() {
       // A listing has no effect to lose the answer of.
-      if (!host.up) return Promise.reject(silent());
-      return Promise.resolve([...host.pods.values()]);
+      if (!host.up) throw silent();
+      return wired(PodList, { pods: [...host.pods.values()] }).pods;
     },
     getPod: (id) => reach(() => known(id)),
     putPod: (id, spec) =>
@@ -223,6 +230,13 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
       return fault === null ? host.log.open(query, signal) : fault();
     },
   };
+}
+
+/** As it comes through the wire: what is not of its form is no answer. */
+function wired<T>(schema: z.ZodType<T>, answer: T): T {
+  const parsed = schema.safeParse(answer);
+  if (!parsed.success) throw silent();
+  return parsed.data;
 }
 
 /** A time or what looks like a frame's id. */

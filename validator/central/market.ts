@@ -12,7 +12,7 @@ import { createHardwareUtilizations } from './executors/hardware-utilization.ts'
 import { forgetForeignRevisions } from './executors/market.store.ts';
 import { createMarketOverview } from './executors/market-overview.ts';
 import { createMarketView } from './executors/market-view.ts';
-import { createPullMeasures } from './executors/pull-measures.ts';
+import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
@@ -70,7 +70,6 @@ export function createMarket(deps: CentralDeps) {
     wakeOthers,
   });
   const { wake } = sync;
-  const pullMeasures = createPullMeasures({ db, clock });
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({ db, clock, random, wake, notebookToken, notesOf });
   const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
@@ -152,7 +151,7 @@ export function createMarket(deps: CentralDeps) {
         intervalMs: SWEEP_INTERVAL_MS,
         run: async () => {
           await idempotency.sweep();
-          await pullMeasures.sweep();
+          await forgetOldImages(db, clock.now());
           await sync.sweep();
         },
         onError: (error) => log.error({ err: error }, 'sweeping failed'),

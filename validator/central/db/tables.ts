@@ -263,6 +263,8 @@ export type PodsTable = Stamped & {
   /** The spec that the agent is to run; the row is its own outbox. */
   generation: number;
   spec_json: string;
+  /** By what its image is known (executors/launch-estimate.ts), as it was rented; null for one built on its node. */
+  image_key: string | null;
   /** While a change is under way: what to return to if its node undoes it (pods/pod-change.ts). */
   previous_json: string | null;
   /** Last generation that the agent acknowledged. */

@@ -8,8 +8,8 @@ import {
   DEFAULT_TEMPLATE,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
-import { launchEstimate, slownessWarning } from './launch-estimate.ts';
-import { averagedSpeed, createPullMeasures } from './pull-measures.ts';
+import { LONGEST_WAIT_MS, launchEstimate, slownessWarning } from './launch-estimate.ts';
+import { averagedSpeed, createPullMeasures, forgetOldImages } from './pull-measures.ts';
 import { findImageSize, findPullSpeed } from './pull-speed.store.ts';
 
 const UBUNTU = '5d0c8f3a-6d0e-4c59-9a3e-3f6f0b7c1a01';
@@ -106,6 +106,8 @@ it('counts a pull once, averages over several, and leaves tiny ones out', async 
   expect(await told({ finished_ms: 2_000, took_ms: 5_000 })).toBe(130_000_000);
   expect(await told({ finished_ms: 1_500, took_ms: 5_000 })).toBe(130_000_000);
   expect(averagedSpeed(100, { ...PULL, bytes: 0 })).toBe(70);
+  // Whatever an agent or an old row says.
+  expect(averagedSpeed(null, { ...PULL, bytes: 2 ** 53, took_ms: 0 })).toBe(1e12);
 });
 
 it('takes the size of a whole image for better than that of a part, and forgets it in time', async () => {
@@ -123,8 +125,27 @@ it('takes the size of a whole image for better than that of a part, and forgets 
   expect(await told(900, false)).toBe(250);
   expect(await told(240, true)).toBe(240);
   await market.clock.advance(181 * 24 * 3_600_000);
-  await createPullMeasures(market.ports).sweep();
+  await forgetOldImages(db, market.clock.now());
   expect(await findImageSize(db, IMAGE)).toBeNull();
+});
+
+it('learns the sizes of the images of all pods of a node, whichever pull ended last', async () => {
+  const { db } = market.ports;
+  const measures = createPullMeasures(market.ports);
+  await measures.note(node.id, IMAGE, { ...PULL, finished_ms: 2_000 });
+  await measures.note(node.id, 'other:1', { ...PULL, image_bytes: 70 });
+  expect(await findImageSize(db, 'other:1')).toBe(70);
+  expect(await findPullSpeed(db, node.id)).toMatchObject({ pulls: 1 });
+});
+
+it('counts a pull again whose count was not stored', async () => {
+  const { db } = market.ports;
+  const measures = createPullMeasures(market.ports);
+  await db.schema.alterTable('pull_speeds').renameTo('elsewhere').execute();
+  await expect(measures.note(node.id, null, PULL)).rejects.toThrow();
+  await db.schema.alterTable('elsewhere').renameTo('pull_speeds').execute();
+  await measures.note(node.id, null, PULL);
+  expect(await findPullSpeed(db, node.id)).toMatchObject({ pulls: 1 });
 });
 
 describe('the time that a pod still needs', () => {
@@ -172,5 +193,7 @@ it('takes the start-up from launches of other images, and none of them for a pul
   });
   expect(launchEstimate({ ...known, anyImageMs: [90_000] }).ms).toBe(130_000);
   expect(launchEstimate({ ...known, imageBytes: null, anyImageMs: [] }).basis).toBe('assumed');
+  const endless = { ...known, imageBytes: 2 ** 53, bytesPerSecond: 1, anyImageMs: [] };
+  expect(launchEstimate(endless)).toMatchObject({ ms: LONGEST_WAIT_MS, basis: 'pull_speed' });
   expect([slownessWarning(null), slownessWarning(12_500_000)]).toEqual([null, null]);
 });

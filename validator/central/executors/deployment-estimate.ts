@@ -1,40 +1,18 @@
 /** How soon a pod of a template would run on a node, from what was seen before (contract 3.2). */
-import { z } from 'zod';
 import { ApiError } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
 import { rentalFloor } from '../balance/balance.service.ts';
 import type { Database, Template } from '../db/tables.ts';
 import { visibleTemplate } from '../templates/template.service.ts';
+import type {
+  DeploymentEstimateQuery,
+  DeploymentEstimateResponse,
+} from './deployment-estimate.schemas.ts';
 import { gpuTotalOf } from './executor.row.ts';
 import { requireExecutor } from './executor.service.ts';
-import {
-  ETA_BASES,
-  type LaunchKnowledge,
-  launchEstimate,
-  slownessWarning,
-} from './launch-estimate.ts';
+import { type LaunchKnowledge, launchEstimate, slownessWarning } from './launch-estimate.ts';
 
 const SECOND_MS = 1_000;
-
-export const DeploymentEstimateQuery = z.object({ template_id: z.uuid(), executor_id: z.uuid() });
-export type DeploymentEstimateQuery = z.output<typeof DeploymentEstimateQuery>;
-
-export const DeploymentEstimateResponse = z
-  .object({
-    estimated_seconds: z.number(),
-    /** What that rests on: launches, pull_speed or assumed. */
-    eta_basis: z.enum(ETA_BASES),
-    is_slow_machine: z.boolean(),
-    warning_message: z.string().nullable(),
-    is_cached_template: z.boolean(),
-    /** Compressed bytes. */
-    docker_image_size: z.int().nullable(),
-    /** What must be available to rent the whole node. */
-    required_balance_usd: z.number(),
-    price_per_hour: z.number(),
-  })
-  .meta({ id: 'DeploymentEstimateResponse' });
-export type DeploymentEstimateResponse = z.output<typeof DeploymentEstimateResponse>;
 
 export type DeploymentEstimates = (
   accountId: string,

@@ -7,8 +7,8 @@ import { userIfAny, userOf } from '../auth/identity.ts';
 import {
   DeploymentEstimateQuery,
   DeploymentEstimateResponse,
-  type DeploymentEstimates,
-} from './deployment-estimate.ts';
+} from './deployment-estimate.schemas.ts';
+import type { DeploymentEstimates } from './deployment-estimate.ts';
 import { funnelText } from './executor.filters.ts';
 import {
   DefaultDockerImage,
@@ -24,7 +24,8 @@ import {
   TotalCountExecutorResponse,
 } from './executor.schemas.ts';
 import type { Executors } from './executor.service.ts';
-import { HardwareUtilization, type HardwareUtilizations } from './hardware-utilization.ts';
+import { HardwareUtilization } from './hardware-utilization.schemas.ts';
+import type { HardwareUtilizations } from './hardware-utilization.ts';
 import type { MarketOverview } from './market-overview.ts';
 
 const tags = ['Executors'];

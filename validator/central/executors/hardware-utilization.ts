@@ -1,5 +1,4 @@
 /** How busy a node is: asked of its agent, or as last measured when that does not answer soon. */
-import { z } from 'zod';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import type { HostMetrics } from '#shared/agent-api/metrics.ts';
@@ -10,39 +9,10 @@ import type { Agents } from '../ports.ts';
 import { createAgentLooks } from './agent-looks.ts';
 import { inventoryOf } from './executor.row.ts';
 import { requireExecutor } from './executor.service.ts';
-import { GpuSample, gpuSampleOf, STALE_AFTER_MS } from './gpu-sample.ts';
+import { gpuSampleOf, STALE_AFTER_MS } from './gpu-sample.ts';
+import type { HardwareUtilization } from './hardware-utilization.schemas.ts';
 import { findPullSpeed } from './pull-speed.store.ts';
 import { storageOf } from './storage.ts';
-
-const KibUsage = { total: z.int(), used: z.int(), free: z.int(), utilization: z.number() };
-
-export const HardwareUtilization = z
-  .object({
-    executor_id: z.uuid(),
-    timestamp: z.string(),
-    /** Older than a minute. */
-    stale: z.boolean(),
-    /** The GPUs are simulated: nothing computes on them. */
-    simulated: z.boolean(),
-    cpu: z.object({
-      model: z.string(),
-      count: z.int(),
-      utilization: z.number().nullable(),
-      load_1m: z.number().nullable(),
-    }),
-    ram: z.object({ ...KibUsage, available: z.int() }),
-    hard_disk: z.object(KibUsage),
-    network: z.object({
-      rx_bytes_per_second: z.number().nullable(),
-      tx_bytes_per_second: z.number().nullable(),
-      upload_speed: z.number().nullable(),
-      /** Mbit/s at which images come, unpacking included; null until one was pulled. */
-      download_speed: z.number().nullable(),
-    }),
-    gpus: z.array(GpuSample),
-  })
-  .meta({ id: 'HardwareUtilization' });
-export type HardwareUtilization = z.output<typeof HardwareUtilization>;
 
 export type HardwareUtilizations = (executorId: string) => Promise<HardwareUtilization>;
 

@@ -19,6 +19,8 @@ export const ASSUMED_BYTES_PER_SECOND = 50_000_000;
 export const ASSUMED_START_MS = 10_000;
 /** A node that gets images more slowly is called slow: 100 Mbit/s. */
 export const SLOW_BYTES_PER_SECOND = 12_500_000;
+/** Nobody is told to wait longer. */
+export const LONGEST_WAIT_MS = 7 * 24 * 3_600_000;
 /** A launch that took longer has waited for its image as well. */
 const LONGEST_START_MS = 30_000;
 
@@ -38,8 +40,13 @@ export type LaunchKnowledge = {
 
 export type LaunchEstimate = { ms: number; basis: EtaBasis; isCached: boolean };
 
-/** From now to ready. */
+/** From now to ready, at most `LONGEST_WAIT_MS`: what is known rests on what agents and renters say. */
 export function launchEstimate(known: LaunchKnowledge): LaunchEstimate {
+  const estimate = unboundedEstimate(known);
+  return { ...estimate, ms: Math.min(LONGEST_WAIT_MS, estimate.ms) };
+}
+
+function unboundedEstimate(known: LaunchKnowledge): LaunchEstimate {
   const { imageBytes, bytesPerSecond, sameImageMs, isBuiltin } = known;
   // The fastest one: the image was there, as it will be for the next.
   if (sameImageMs.length > 0) {

@@ -7,7 +7,6 @@ import {
   findImageSize,
   findPullSpeed,
   noteImageSize,
-  type PullSpeed,
   putPullSpeed,
 } from './pull-speed.store.ts';
 
@@ -17,14 +16,19 @@ const WEIGHT = 0.3;
 const MIN_BYTES = 16 * 1024 * 1024;
 const MIN_MS = 500;
 const MS_PER_SECOND = 1_000;
-/** Nodes whose last pull is remembered to be counted; forgetting one costs a look into the database. */
+/** Bytes a second that no node has, however fast its agent says that it is. */
+const FASTEST = 1e12;
+/** Pulls that are remembered to be counted; forgetting them costs a look into the database. */
 const MAX_REMEMBERED = 10_000;
 const SIZE_KEPT_MS = 180 * 24 * 3_600_000;
 
-/** The average with one more pull in it: download and unpacking together, by compressed bytes. Pure. */
+/**
+ * The average with one more pull in it, 1 to `FASTEST`: download and unpacking together, by compressed bytes,
+ * per second. Pure.
+ */
 export function averagedSpeed(before: number | null, { bytes, took_ms }: FinishedPull): number {
-  const speed = Math.max(1, Math.round((bytes * MS_PER_SECOND) / took_ms));
-  return before === null ? speed : Math.round(before + (speed - before) * WEIGHT);
+  const speed = Math.min(FASTEST, Math.max(1, (bytes * MS_PER_SECOND) / Math.max(1, took_ms)));
+  return Math.round(before === null ? speed : before + (speed - before) * WEIGHT);
 }
 
 /** What was measured so far of a node and of an image by its key; null for what was not. */
@@ -44,12 +48,18 @@ export type PullMeasures = ReturnType<typeof createPullMeasures>;
 export function createPullMeasures({ db, clock }: { db: Database; clock: Clock }) {
   const counted = new Map<string, number>();
 
-  async function noteSpeed(
-    executorId: string,
-    before: PullSpeed | undefined,
-    pull: FinishedPull,
-  ): Promise<void> {
+  /** Does `count` unless that was done for a pull that ended as late; of a node, or of an image on it. */
+  async function once(what: string, pull: FinishedPull, count: () => Promise<void>): Promise<void> {
+    if ((counted.get(what) ?? -1) >= pull.finished_ms) return;
+    await count();
+    if (counted.size >= MAX_REMEMBERED) counted.clear();
+    counted.set(what, pull.finished_ms);
+  }
+
+  async function noteSpeed(executorId: string, pull: FinishedPull): Promise<void> {
     if (pull.bytes < MIN_BYTES || pull.took_ms < MIN_MS) return;
+    const before = await findPullSpeed(db, executorId);
+    if (before !== undefined && before.last_finished_ms >= pull.finished_ms) return;
     await putPullSpeed(db, before, {
       executor_id: executorId,
       bytes_per_second: averagedSpeed(before?.bytes_per_second ?? null, pull),
@@ -62,17 +72,19 @@ export function createPullMeasures({ db, clock }: { db: Database; clock: Clock }
   return {
     /** Counts a pull once, however often it is told of; `image` is null where the pull is not that of one image. */
     async note(executorId: string, image: string | null, pull: FinishedPull): Promise<void> {
-      if ((counted.get(executorId) ?? 0) >= pull.finished_ms) return;
-      if (counted.size >= MAX_REMEMBERED) counted.clear();
-      counted.set(executorId, pull.finished_ms);
-      const before = await findPullSpeed(db, executorId);
-      if (before !== undefined && before.last_finished_ms >= pull.finished_ms) return;
-      await noteSpeed(executorId, before, pull);
-      if (image === null || pull.image_bytes === 0) return;
       const { image_bytes: bytes, is_whole: isWhole } = pull;
-      await noteImageSize(db, { image, bytes, isWhole, nowMs: clock.now() });
+      // Another pod's pull on the node may have ended later: each tells of its own image.
+      if (image !== null && bytes > 0) {
+        await once(`${executorId} ${image}`, pull, () =>
+          noteImageSize(db, { image, bytes, isWhole, nowMs: clock.now() }),
+        );
+      }
+      await once(executorId, pull, () => noteSpeed(executorId, pull));
     },
-    /** Forgets images that nobody has pulled for half a year. */
-    sweep: () => dropOldImageSizes(db, clock.now() - SIZE_KEPT_MS),
   };
+}
+
+/** Forgets images that nobody has pulled for half a year. */
+export async function forgetOldImages(db: Db, nowMs: number): Promise<void> {
+  await dropOldImageSizes(db, nowMs - SIZE_KEPT_MS);
 }

@@ -1,7 +1,8 @@
 /** GET /pods/{pod_id}/gpu-utilization (contract 3.2); open, as the specification has it. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { GpuUtilization, type GpuUtilizations } from './gpu-utilization.ts';
+import { GpuUtilization } from './gpu-utilization.schemas.ts';
+import type { GpuUtilizations } from './gpu-utilization.ts';
 
 const Params = z.object({ pod_id: z.uuid() });
 

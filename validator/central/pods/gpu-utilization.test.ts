@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/clock.ts';
 import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
 import { createAgentLooks, MAX_REMEMBERED } from '../executors/agent-looks.ts';
+import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 
 let market: TestMarket;
 beforeEach(async () => {
@@ -92,6 +93,16 @@ it('is 404 for what is no pod, or is one no more, and 422 for what is no id', as
     expect([answer.status, answer.body.error.code]).toEqual([404, 'pod_not_found']);
   }
   expect((await market.call('GET', '/pods/x/gpu-utilization')).status).toBe(422);
+  expect(host.metricsAsked).toBe(1);
+});
+
+it('is 404 for a creation that failed, once that was shown long enough', async () => {
+  const { ask, id, host } = await rented();
+  const failed = { state: 'creation_failed', delete_requested_at: market.clock.now() };
+  await market.ports.db.updateTable('pods').set(failed).where('id', '=', id).execute();
+  expect((await ask()).status).toBe(200);
+  await market.clock.advance(FAILED_LISTED_MS);
+  expect((await ask()).status).toBe(404);
   expect(host.metricsAsked).toBe(1);
 });
 

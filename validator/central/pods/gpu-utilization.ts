@@ -1,41 +1,15 @@
 /** How busy a pod's GPUs are: asked of its agent, or as last known while that does not answer (contract 3.2). */
-import { z } from 'zod';
-import { MAX_HISTORY, type PodMetrics, SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
+import { type PodMetrics, SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Database } from '../db/tables.ts';
 import { createAgentLooks } from '../executors/agent-looks.ts';
-import { GpuSample, gpuSampleOf, STALE_AFTER_MS } from '../executors/gpu-sample.ts';
+import { gpuSampleOf, STALE_AFTER_MS } from '../executors/gpu-sample.ts';
 import type { Agents } from '../ports.ts';
-import { findAnyPod, podNotFound } from './pod-access.ts';
+import type { GpuUtilization } from './gpu-utilization.schemas.ts';
+import { findAnyPod, goneAtOf, podNotFound } from './pod-access.ts';
 
 const MS_PER_SECOND = 1_000;
-
-export const GpuUtilization = z
-  .object({
-    pod_id: z.uuid(),
-    timestamp: z.string(),
-    /** Older than a minute, or the node does not answer. */
-    stale: z.boolean(),
-    /** The GPUs are simulated: nothing computes on them. */
-    simulated: z.boolean(),
-    /** Between two points of the history. */
-    interval_seconds: z.int(),
-    /** The pod's own only; empty while nothing was measured, and for a pod without GPUs. */
-    gpus: z.array(GpuSample),
-    /** Oldest first; means over the pod's GPUs. */
-    history: z
-      .array(
-        z.object({
-          timestamp: z.string(),
-          gpu_utilization: z.number().nullable(),
-          memory_utilization: z.number().nullable(),
-        }),
-      )
-      .max(MAX_HISTORY),
-  })
-  .meta({ id: 'GpuUtilization' });
-export type GpuUtilization = z.output<typeof GpuUtilization>;
 
 export type GpuUtilizations = (podId: string) => Promise<GpuUtilization>;
 
@@ -53,7 +27,9 @@ export function createGpuUtilizations(deps: {
 
   return async (podId) => {
     const pod = await findAnyPod(db, podId);
-    if (pod === undefined || pod.ended_at !== null) throw podNotFound(`There is no pod ${podId}`);
+    if (pod === undefined || goneAtOf(pod, clock.now()) !== null) {
+      throw podNotFound(`There is no pod ${podId}`);
+    }
     const ask = () => agents.clientOf(pod.executor_id).podMetrics(podId).catch(nullIfUnknown);
     const { last, isLive } = await look(podId, ask);
     if (last === null) {

@@ -5,9 +5,9 @@ import {
   ASSUMED_START_MS,
   type EtaBasis,
   imageKey,
-  imageKeyOf,
   isBuiltin,
   type LaunchKnowledge,
+  LONGEST_WAIT_MS,
   launchEstimate,
 } from '../executors/launch-estimate.ts';
 import { pullFigures } from '../executors/pull-measures.ts';
@@ -31,13 +31,9 @@ async function launchKnowledge(
 ): Promise<LaunchKnowledge> {
   const figures = await pullFigures(db, executorId, key);
   const launches = await listLaunches(db, executorId, LAUNCHES_LOOKED_AT);
-  const times = launches.map(({ spec_json, tookMs }) => {
-    const spec = JSON.parse(spec_json) as PodSpecInput;
-    return { key: imageKeyOf(spec.image), tookMs };
-  });
   return {
-    sameImageMs: times.filter((launch) => launch.key === key).map(({ tookMs }) => tookMs),
-    anyImageMs: times.map(({ tookMs }) => tookMs),
+    sameImageMs: launches.filter(({ image }) => image === key).map(({ tookMs }) => tookMs),
+    anyImageMs: launches.map(({ tookMs }) => tookMs),
     isBuiltin: isBuiltin(key),
     imageBytes: figures.imageBytes ?? templateBytes,
     bytesPerSecond: figures.bytesPerSecond,
@@ -72,7 +68,8 @@ export function expectationAfter(pod: Pod, view: PodView, nowMs: number): Expect
   if (view.phase === 'pulling') {
     const seconds = view.pull?.eta_seconds ?? null;
     if (seconds === null) return null;
-    const at = nowMs + seconds * MS_PER_SECOND + ASSUMED_START_MS;
+    const waitMs = Math.min(LONGEST_WAIT_MS, seconds * MS_PER_SECOND + ASSUMED_START_MS);
+    const at = nowMs + waitMs;
     const isSame = pod.eta_basis === 'progress' && Math.abs(at - (before ?? 0)) < RESOLUTION_MS;
     return isSame ? null : { ready_expected_at: at, eta_basis: 'progress' satisfies EtaBasis };
   }

@@ -4,8 +4,8 @@ import type { UserIdentity } from '../auth/identity.ts';
 import type { Database } from '../db/tables.ts';
 import { findExecutors } from '../executors/executor.service.ts';
 import { podRow } from './pod.row.ts';
-import { countEnded, listEnded } from './pod.store.ts';
 import type { PodHistoryQuery, PodHistoryResponse } from './pod-history.schemas.ts';
+import { countEnded, listEnded } from './pod-history.store.ts';
 
 export type PodHistory = ReturnType<typeof createPodHistory>;
 

@@ -66,12 +66,19 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     deps.wakeOthers();
   }
 
+  /** A step that fails keeps neither the others nor the executors that are due waiting. */
+  async function attempt(what: string, step: () => Promise<void>): Promise<void> {
+    await step().catch((error: unknown) => log.error({ err: error }, `pod sync: ${what} failed`));
+  }
+
   async function tick(): Promise<void> {
     const nowMs = clock.now();
-    for (const id of await removeDuePods(deps, nowMs)) woken.add(id);
-    await warnOfRemovals(deps, nowMs);
-    await endOldFailures(deps, nowMs);
-    await passOnWakes();
+    await attempt('removing due pods', async () => {
+      for (const id of await removeDuePods(deps, nowMs)) woken.add(id);
+    });
+    await attempt('warning of removals', () => warnOfRemovals(deps, nowMs));
+    await attempt('ending old failures', () => endOldFailures(deps, nowMs));
+    await attempt('passing on wakes', passOnWakes);
     await startDue();
   }
 

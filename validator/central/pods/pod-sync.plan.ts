@@ -1,4 +1,5 @@
 /** What is to be done about one pod, from its row and what its agent says of it. Pure. */
+import { MAX_TEXT_CHARS } from '#shared/agent-api/bounds.ts';
 import type { PodChange, PodPhase, PodView, ReasonCode } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import type { Pod } from '../db/tables.ts';
@@ -102,7 +103,7 @@ export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
     state,
     phase: down ? 'starting' : phaseOf(state, view),
     reason: cause.reason === null ? null : reasonOf(cause.reason),
-    message: cause.message,
+    message: cause.message.slice(0, MAX_TEXT_CHARS),
   };
 }
 

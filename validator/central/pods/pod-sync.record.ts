@@ -1,6 +1,7 @@
 /** Writes what an agent said of a pod into its row: conditional moves, each with its event. */
 import type { PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
@@ -40,16 +41,18 @@ type Told = {
 };
 
 /** Every function ends without effect when the row has moved on meanwhile. */
-export function createPodRecorder(deps: { db: Database; clock: Clock; random: Random }) {
-  const { db, clock } = deps;
+export function createPodRecorder(deps: { db: Database; clock: Clock; random: Random; log: Log }) {
+  const { db, clock, log } = deps;
   const pulls = createPullMeasures(deps);
 
-  /** While a change is on its way to the agent, its pull may be that of either image. */
+  /** While a change is on its way to the agent, its pull may be that of either image. Never rejects. */
   async function notePull(pod: Pod, { last_pull: pull, generation }: PodView): Promise<void> {
     if (pull === null) return;
     const { image } = JSON.parse(pod.spec_json) as PodSpecInput;
     const isPlain = generation === pod.generation && pod.previous_json === null;
-    await pulls.note(pod.executor_id, isPlain ? imageKeyOf(image) : null, pull);
+    await pulls
+      .note(pod.executor_id, isPlain ? imageKeyOf(image) : null, pull)
+      .catch((error: unknown) => log.warn({ pod_id: pod.id, err: error }, 'a pull is not counted'));
   }
 
   async function move(tx: Db, pod: Pod, seen: Observed, view: PodView): Promise<void> {
@@ -143,7 +146,6 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
     async observed(pod: Pod, view: PodView): Promise<void> {
       const from = podStateOf(pod.state);
       const seen = observedOf(pod, view, clock.now());
-      await notePull(pod, view);
       if (pod.acknowledged_generation < view.generation) {
         await acknowledgeGeneration(db, pod.id, view.generation);
       }
@@ -165,6 +167,8 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
           seen_at: clock.now(),
         });
       }
+      // Last: what a pod is does not wait for statistics.
+      await notePull(pod, view);
     },
 
     /** The agent will not start a notebook server there. */

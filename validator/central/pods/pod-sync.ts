@@ -36,8 +36,7 @@ export type SyncDeps = {
   random: Random;
   log: Log;
   agents: Agents;
-  /** What a Docker credential holds; null when it was deleted. */
-  /** Null for a credential that is gone, or another account's. */
+  /** What a Docker credential holds; null for one that is gone, or another account's. */
   loginOf(
     credentialId: string,
     accountId: string,

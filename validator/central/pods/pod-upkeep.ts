@@ -7,15 +7,8 @@ import type { Database, Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
 import { POD_STATES } from './pod.state.ts';
-import {
-  changePod,
-  endPod,
-  listDueRemovals,
-  listDueWarnings,
-  listSettledFailures,
-  takeDueRemovals,
-  takeDueWarnings,
-} from './pod.store.ts';
+import { changePod, endPod } from './pod.store.ts';
+import { isAnyDue, listSettledFailures, takeDue } from './pod-due.store.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { dueWarning, minutesLeft, nextWarningAt } from './removal-warnings.ts';
 
@@ -34,9 +27,9 @@ export async function removeDuePods(deps: UpkeepDeps, nowMs: number): Promise<st
   const executorIds: string[] = [];
   const request = { actor: SYSTEM_ACTOR, reason: 'scheduled_termination' } as const;
   // Most of the time nothing is due: no transaction then.
-  if ((await listDueRemovals(deps.db, nowMs, 1)).length === 0) return [];
+  if (!(await isAnyDue(deps.db, 'removal_at', nowMs))) return [];
   await deps.db.transaction().execute(async (tx) => {
-    for (const pod of await takeDueRemovals(tx, nowMs, BATCH)) {
+    for (const pod of await takeDue(tx, 'removal_at', { nowMs, limit: BATCH })) {
       try {
         await beginRemoval(tx, deps, pod, request);
         executorIds.push(pod.executor_id);
@@ -51,9 +44,10 @@ export async function removeDuePods(deps: UpkeepDeps, nowMs: number): Promise<st
 
 /** Warns of every removal that came near, once for each step; those that another process is just taking are left to it. */
 export async function warnOfRemovals(deps: UpkeepDeps, nowMs: number): Promise<void> {
-  if ((await listDueWarnings(deps.db, nowMs, 1)).length === 0) return;
+  if (!(await isAnyDue(deps.db, 'removal_warning_at', nowMs))) return;
   await deps.db.transaction().execute(async (tx) => {
-    for (const pod of await takeDueWarnings(tx, nowMs, BATCH)) await warn(tx, deps, pod, nowMs);
+    const due = await takeDue(tx, 'removal_warning_at', { nowMs, limit: BATCH });
+    for (const pod of due) await warn(tx, deps, pod, nowMs);
   });
 }
 
@@ -84,7 +78,7 @@ async function warn(tx: Db, deps: UpkeepDeps, pod: Pod, nowMs: number): Promise<
 
 /** Ends failed creations of which nothing is left on the node. */
 export async function endOldFailures({ db }: UpkeepDeps, nowMs: number): Promise<void> {
-  for (const pod of await listSettledFailures(db, nowMs - FAILED_LISTED_MS, BATCH)) {
-    await endPod(db, pod.id, { ended_at: nowMs, updated_at: nowMs });
+  for (const id of await listSettledFailures(db, nowMs - FAILED_LISTED_MS, BATCH)) {
+    await endPod(db, id, { ended_at: nowMs, updated_at: nowMs });
   }
 }

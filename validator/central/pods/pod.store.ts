@@ -1,6 +1,5 @@
 /** All queries on pods. A state is changed only where the row still is in a state that allows it. */
 import type { Updateable } from 'kysely';
-import { isPostgres } from '../db/engine.ts';
 import type { Db, Pod, PodsTable } from '../db/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
 
@@ -75,69 +74,6 @@ export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise
   return rows.map((row) => row.executor_id);
 }
 
-/** Pods whose scheduled removal has come. */
-export async function listDueRemovals(db: Db, nowMs: number, limit: number): Promise<Pod[]> {
-  return dueRemovals(db, nowMs, limit).execute();
-}
-
-/** The same, held until the transaction ends; those that another one holds are passed over. */
-export async function takeDueRemovals(tx: Db, nowMs: number, limit: number): Promise<Pod[]> {
-  return dueRemovals(tx, nowMs, limit)
-    .$if(isPostgres(tx), (query) => query.forUpdate().skipLocked())
-    .execute();
-}
-
-function dueRemovals(db: Db, nowMs: number, limit: number) {
-  return db
-    .selectFrom('pods')
-    .selectAll()
-    .where('removal_at', '<=', nowMs)
-    .where('ended_at', 'is', null)
-    .where('delete_requested_at', 'is', null)
-    .orderBy('removal_at')
-    .limit(limit);
-}
-
-/** Pods that their renter is to be warned of by now: their removal is near, or was when nobody looked. */
-export async function listDueWarnings(db: Db, nowMs: number, limit: number): Promise<Pod[]> {
-  return dueWarnings(db, nowMs, limit).execute();
-}
-
-/** The same, held until the transaction ends; those that another one holds are passed over. */
-export async function takeDueWarnings(tx: Db, nowMs: number, limit: number): Promise<Pod[]> {
-  return dueWarnings(tx, nowMs, limit)
-    .$if(isPostgres(tx), (query) => query.forUpdate().skipLocked())
-    .execute();
-}
-
-function dueWarnings(db: Db, nowMs: number, limit: number) {
-  return db
-    .selectFrom('pods')
-    .selectAll()
-    .where('removal_warning_at', '<=', nowMs)
-    .where('ended_at', 'is', null)
-    .where('delete_requested_at', 'is', null)
-    .orderBy('removal_warning_at')
-    .limit(limit);
-}
-
-/** Failed creations that failed at or before `failedUntilMs` and of which nothing is left on the node. */
-export async function listSettledFailures(
-  db: Db,
-  failedUntilMs: number,
-  limit: number,
-): Promise<Pod[]> {
-  return db
-    .selectFrom('pods')
-    .selectAll()
-    .where('state', '=', 'creation_failed')
-    .where('phase', '=', '')
-    .where('delete_requested_at', '<=', failedUntilMs)
-    .where('ended_at', 'is', null)
-    .limit(limit)
-    .execute();
-}
-
 /** Changes a pod that is in one of `states`, stays there, and has not ended; false when it is not. */
 export async function changePod(
   db: Db,
@@ -194,19 +130,19 @@ export async function listLaunches(
   db: Db,
   executorId: string,
   limit: number,
-): Promise<{ spec_json: string; tookMs: number }[]> {
+): Promise<{ image: string | null; tookMs: number }[]> {
   const rows = await db
     .selectFrom('pods')
-    .select(['spec_json', 'created_at', 'first_running_at'])
+    .select(['image_key', 'created_at', 'first_running_at'])
     .where('executor_id', '=', executorId)
     .where('first_running_at', 'is not', null)
-    // The spec of any other has been changed since its launch.
+    // Any other may have been changed before it ran.
     .where('generation', '=', 1)
     .orderBy('first_running_at', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(({ spec_json, created_at, first_running_at }) => ({
-    spec_json,
+  return rows.map(({ image_key, created_at, first_running_at }) => ({
+    image: image_key,
     tookMs: (first_running_at ?? created_at) - created_at,
   }));
 }
@@ -248,33 +184,4 @@ export async function listLiveOf(db: Db, accountId: string): Promise<Pod[]> {
     .where('delete_requested_at', 'is', null)
     .orderBy('created_at')
     .execute();
-}
-
-/** An account's pods that have ended, the latest end first. */
-export async function listEnded(
-  db: Db,
-  accountId: string,
-  { offset, limit }: { offset: number; limit: number },
-): Promise<Pod[]> {
-  return db
-    .selectFrom('pods')
-    .selectAll()
-    .where('account_id', '=', accountId)
-    .where('ended_at', 'is not', null)
-    .orderBy('ended_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .offset(offset)
-    .execute();
-}
-
-/** How many those are. */
-export async function countEnded(db: Db, accountId: string): Promise<number> {
-  const row = await db
-    .selectFrom('pods')
-    .select((select) => select.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
-    .where('ended_at', 'is not', null)
-    .executeTakeFirstOrThrow();
-  return Number(row.count);
 }

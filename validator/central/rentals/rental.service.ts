@@ -10,6 +10,7 @@ import type { Account, Db, Template } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
+import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
@@ -104,6 +105,7 @@ export async function rentIn(
     gpu_count: gpus,
     hold_uusd: hold,
     spec_json: JSON.stringify(spec),
+    image_key: imageKeyOf(spec.image),
     ...removalColumns(removalAt),
     termination_hours: hours,
     source: identity.source,
