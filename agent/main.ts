@@ -58,8 +58,8 @@ ${CONFIG_HELP}
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 
-Removes every pod of this executor from the Docker engine, with its networks and the images built here,
-for a host that leaves the market or a fresh start. Images from registries stay. It is refused while the
+Removes every pod of this executor from the Docker engine, with its networks, its data volumes and the
+images built here, for a host that leaves the market or a fresh start. Images from registries stay. It is refused while the
 agent runs, and asks nothing first. It takes the variables of the agent: AGENT_EXECUTOR_ID says whose pods,
 AGENT_HOME where the agent keeps its state.
 `;
@@ -198,14 +198,14 @@ async function removeEverything(config: AgentConfig): Promise<void> {
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
-  const { containers, networks, images, firewallProblem } = await removeAll({
+  const { containers, networks, volumes, images, firewallProblem } = await removeAll({
     engine,
     executorId: config.AGENT_EXECUTOR_ID,
     firewall: firewallOf(config),
   });
   home.close();
-  const networksAndImages = `${networks} networks and ${images} images built here`;
-  process.stdout.write(`removed ${containers} containers, ${networksAndImages}\n`);
+  const objects = `${containers} containers, ${networks} networks, ${volumes} data volumes`;
+  process.stdout.write(`removed ${objects} and ${images} images built here\n`);
   if (firewallProblem !== null) {
     process.stderr.write(`firewall rules may be left: ${firewallProblem}\n`);
   }

@@ -16,10 +16,11 @@ import {
   NetworkAnswer,
   WaitAnswer,
 } from './engine-answers.ts';
-import { createEngineCall, DEADLINES_MS, orAborted, unless } from './engine-call.ts';
+import { createEngineCall, DEADLINES_MS, labelFilter, orAborted, unless } from './engine-call.ts';
 import { toEngineError } from './engine-errors.ts';
 import { createEngineImages } from './engine-images.ts';
 import { bytesOf, jsonLines, logFrames } from './engine-stream.ts';
+import { createEngineVolumes } from './engine-volumes.ts';
 import { loadDockerode } from './load-dockerode.ts';
 
 const MS_PER_SECOND = 1_000;
@@ -63,6 +64,7 @@ export function createDockerodeEngine(options: {
     },
     info: () => call(DEADLINES_MS.inspect, InfoAnswer, () => docker.info()),
     ...createEngineImages(docker, call, clock),
+    ...createEngineVolumes(docker, call),
     async startedMs() {
       // The engine makes its default network anew at each start, unless containers have outlived the last.
       const bridge = call(DEADLINES_MS.inspect, NetworkAnswer, () =>
@@ -219,10 +221,6 @@ export function createDockerodeEngine(options: {
       if (!signal.aborted) throw new EngineError('unavailable', 'the event stream ended');
     },
   };
-}
-
-function labelFilter(labels: Record<string, string>): { label: string[] } {
-  return { label: Object.entries(labels).map(([name, value]) => `${name}=${value}`) };
 }
 
 /** 304 means that the container is in the wanted state already. */

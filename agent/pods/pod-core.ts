@@ -41,6 +41,7 @@ import { createPodService } from './pod.service.ts';
 import { createPodSteps } from './pod.steps.ts';
 import { createPodSupervisor } from './pod.supervisor.ts';
 import { createPodPulls } from './pod-pulls.ts';
+import { createPodVolumes } from './pod-volumes.ts';
 import type { HostLimits } from './policy.ts';
 import { createReconcile } from './reconcile.job.ts';
 
@@ -128,6 +129,7 @@ export function createPodCore(ports: PodCorePorts) {
   });
   const pool = ports.subnetPool;
   const networks = createPodNetworks({ engine, executorId, leases, pool, firewall });
+  const volumes = createPodVolumes({ engine, executorId });
   const imageCore = createImageCore({
     ...ports,
     networkOf: networks.ensure,
@@ -164,6 +166,7 @@ export function createPodCore(ports: PodCorePorts) {
     gpuMode: gpus.gpuMode,
     placeOf: gpu.placeOf,
     networks,
+    volumes,
     diskQuota,
     readOnlyMounts:
       ports.sftpFolder === null ? [] : [{ source: ports.sftpFolder, target: MOUNT_POINT }],
