@@ -120,7 +120,9 @@ export function createDockerodeEngine(options: {
     },
 
     async createContainer(spec) {
-      const { Id } = await call(DEADLINES_MS.create, CreatedAnswer, async (abortSignal) => {
+      const fills = (spec.volumes ?? []).length > 0;
+      const deadlineMs = fills ? DEADLINES_MS.createWithVolumes : DEADLINES_MS.create;
+      const { Id } = await call(deadlineMs, CreatedAnswer, async (abortSignal) => {
         // Without these two, dockerode would send the whole request in the query string as well.
         const request = { _query: { name: spec.name }, _body: containerOptions(spec), abortSignal };
         return { Id: (await docker.createContainer(request)).id };

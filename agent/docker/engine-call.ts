@@ -12,6 +12,8 @@ export const DEADLINES_MS = {
   size: 120_000,
   network: 20_000,
   create: 30_000,
+  /** The engine fills new volumes with what the image has at their path. */
+  createWithVolumes: 300_000,
   volume: 20_000,
   /** Deletes all files in it. */
   removeVolume: 300_000,

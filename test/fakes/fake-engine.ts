@@ -57,8 +57,17 @@ export type FakeCall = <T>(
 
 /** Starts empty, unless it is given the world of another. */
 export function createFakeEngine(clock: Clock, world: World = emptyWorld()): FakeEngine {
-  const { containers, networks, volumes, images, registry, occupiedPorts, diskBytes, usages, streams } =
-    world;
+  const {
+    containers,
+    networks,
+    volumes,
+    images,
+    registry,
+    occupiedPorts,
+    diskBytes,
+    usages,
+    streams,
+  } = world;
   const actions = createWorldActions(world, clock);
   const { newId, tick, get, end, remove } = actions;
 
