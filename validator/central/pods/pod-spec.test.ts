@@ -78,14 +78,19 @@ it('refuses what no agent would run', () => {
   );
 });
 
-it.each(['["relative"]', '["/a","/a/b"]', JSON.stringify(Array(9).fill('/a').map((a, n) => a + n))])(
-  'refuses volumes that no pod can have: %s',
-  (volumes_json) => {
-    expect(() => podSpecFor({ ...input, template: { ...template, volumes_json } })).toThrow(
-      expect.objectContaining({ code: 'template_invalid' }),
-    );
-  },
-);
+it.each([
+  '["relative"]',
+  '["/a","/a/b"]',
+  JSON.stringify(
+    Array(9)
+      .fill('/a')
+      .map((a, n) => a + n),
+  ),
+])('refuses volumes that no pod can have: %s', (volumes_json) => {
+  expect(() => podSpecFor({ ...input, template: { ...template, volumes_json } })).toThrow(
+    expect.objectContaining({ code: 'template_invalid' }),
+  );
+});
 
 it('leaves port 22 to an image that brings its own SSH server', () => {
   const own = { ...template, environment_json: '{"PODWRIGHT_OWN_SSHD":"1"}' };
