@@ -25,6 +25,7 @@ import { createMetrics } from './metrics/metrics.ts';
 import type { Firewall } from './network/firewall.ts';
 import { createIptablesFirewall } from './network/iptables-firewall.ts';
 import { hostResolvers } from './network/resolvers.ts';
+import { createFolderBytes } from './pods/folder-bytes.ts';
 import { removeAll } from './pods/remove-all.ts';
 import {
   NO_POLICY,
@@ -47,6 +48,9 @@ const SHUTDOWN_MS = 10_000;
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
+const NOT_ROOT =
+  'not root: the data volumes of pods are neither counted against their disk limits nor backed up';
+
 const HELP = `Usage: agent/main.ts [doctor | remove-all | --help | --version | --check-config]
 
 The Podwright agent. Without an argument it runs; doctor looks over this host and says what to mend
@@ -58,10 +62,10 @@ ${CONFIG_HELP}
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 
-Removes every pod of this executor from the Docker engine, with its networks and the images built here,
-for a host that leaves the market or a fresh start. Images from registries stay. It is refused while the
-agent runs, and asks nothing first. It takes the variables of the agent: AGENT_EXECUTOR_ID says whose pods,
-AGENT_HOME where the agent keeps its state.
+Removes every pod of this executor from the Docker engine, with its networks, its data volumes and
+the images built here, for a host that leaves the market or a fresh start. Images from registries stay.
+It is refused while the agent runs, and asks nothing first. It takes the variables of the agent:
+AGENT_EXECUTOR_ID says whose pods, AGENT_HOME where the agent keeps its state.
 `;
 
 function configOrExit(): AgentConfig {
@@ -91,6 +95,7 @@ async function run(config: AgentConfig): Promise<void> {
   const firewall = firewallOf(config);
   if (config.AGENT_REQUIRE_FIREWALL) await firewallOrExit(firewall);
   warnAboutEphemeralPorts(config, log);
+  if (process.getuid?.() !== 0) log.warn(NOT_ROOT);
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const executorId = config.AGENT_EXECUTOR_ID;
@@ -118,6 +123,7 @@ async function run(config: AgentConfig): Promise<void> {
     gpuShare: { split: config.AGENT_GPU_SPLIT, minimum: config.AGENT_MIN_GPU_COUNT },
     kernelLog: createKernelLog(),
     numaNodes: readNumaNodes,
+    folderBytes: createFolderBytes(runCommand),
     runInContainer: createRunInContainer({ socketPath, clock }),
     hostProbe: createHostProbe({ clock }),
     probePort,
@@ -198,14 +204,14 @@ async function removeEverything(config: AgentConfig): Promise<void> {
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
-  const { containers, networks, images, firewallProblem } = await removeAll({
+  const { containers, networks, volumes, images, firewallProblem } = await removeAll({
     engine,
     executorId: config.AGENT_EXECUTOR_ID,
     firewall: firewallOf(config),
   });
   home.close();
-  const networksAndImages = `${networks} networks and ${images} images built here`;
-  process.stdout.write(`removed ${containers} containers, ${networksAndImages}\n`);
+  const objects = `${containers} containers, ${networks} networks, ${volumes} data volumes`;
+  process.stdout.write(`removed ${objects} and ${images} images built here\n`);
   if (firewallProblem !== null) {
     process.stderr.write(`firewall rules may be left: ${firewallProblem}\n`);
   }

@@ -16,6 +16,16 @@ const SPEC: ContainerSpec = {
   stopGraceSeconds: 10,
 };
 
+it('mounts a volume so that it is ours even if the engine has to make it', () => {
+  const labels = { 'io.podwright.pod': 'x' };
+  const volumes = [{ name: 'v', target: '/data', labels }];
+  expect(containerOptions({ ...SPEC, volumes })).toMatchObject({
+    HostConfig: {
+      Mounts: [{ Type: 'volume', Source: 'v', Target: '/data', VolumeOptions: { Labels: labels } }],
+    },
+  });
+});
+
 it('gives a pod nothing that it need not have', () => {
   const binding = [{ HostIp: '', HostPort: '20000' }];
   expect(containerOptions(SPEC)).toEqual({

@@ -1,5 +1,5 @@
 /** A ContainerSpec as the engine's create request: every restriction on pods is in this file. Pure. */
-import type { ContainerSpec } from './engine.ts';
+import type { ContainerSpec, VolumeMount } from './engine.ts';
 
 /** The engine's default set without NET_RAW, MKNOD and AUDIT_WRITE, which no workload of ours needs. */
 export const CAPABILITIES = [
@@ -23,7 +23,10 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
   const published = spec.ports.flatMap(({ internal, host }) =>
     ['tcp', 'udp'].map((protocol) => ({ name: `${internal}/${protocol}`, host })),
   );
-  const mounts = (spec.readOnlyMounts ?? []).map(readOnlyMount);
+  const mounts = [
+    ...(spec.readOnlyMounts ?? []).map(readOnlyMount),
+    ...(spec.volumes ?? []).map(volumeMount),
+  ];
   return {
     Image: spec.image,
     Labels: spec.labels,
@@ -67,6 +70,15 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
 /** Unlike a bind, a mount whose source is missing is refused instead of made. */
 function readOnlyMount({ source, target }: { source: string; target: string }) {
   return { Type: 'bind', Source: source, Target: target, ReadOnly: true };
+}
+
+/**
+ * The engine has no nosuid or nodev for a named volume. Neither would bite: pods gain no privileges by a
+ * program's bits, make no device nodes, and open no devices but their own.
+ */
+function volumeMount({ name, target, labels }: VolumeMount) {
+  // One that has vanished meanwhile is made anew by the engine, and must still be found as ours.
+  return { Type: 'volume', Source: name, Target: target, VolumeOptions: { Labels: labels } };
 }
 
 function logOptions({ maxBytes, count }: { maxBytes: number; count: number }) {

@@ -16,10 +16,11 @@ import {
   NetworkAnswer,
   WaitAnswer,
 } from './engine-answers.ts';
-import { createEngineCall, DEADLINES_MS, orAborted, unless } from './engine-call.ts';
+import { createEngineCall, DEADLINES_MS, labelFilter, orAborted, unless } from './engine-call.ts';
 import { toEngineError } from './engine-errors.ts';
 import { createEngineImages } from './engine-images.ts';
 import { bytesOf, jsonLines, logFrames } from './engine-stream.ts';
+import { createEngineVolumes } from './engine-volumes.ts';
 import { loadDockerode } from './load-dockerode.ts';
 
 const MS_PER_SECOND = 1_000;
@@ -63,6 +64,7 @@ export function createDockerodeEngine(options: {
     },
     info: () => call(DEADLINES_MS.inspect, InfoAnswer, () => docker.info()),
     ...createEngineImages(docker, call, clock),
+    ...createEngineVolumes(docker, call),
     async startedMs() {
       // The engine makes its default network anew at each start, unless containers have outlived the last.
       const bridge = call(DEADLINES_MS.inspect, NetworkAnswer, () =>
@@ -118,7 +120,9 @@ export function createDockerodeEngine(options: {
     },
 
     async createContainer(spec) {
-      const { Id } = await call(DEADLINES_MS.create, CreatedAnswer, async (abortSignal) => {
+      const fills = (spec.volumes ?? []).length > 0;
+      const deadlineMs = fills ? DEADLINES_MS.createWithVolumes : DEADLINES_MS.create;
+      const { Id } = await call(deadlineMs, CreatedAnswer, async (abortSignal) => {
         // Without these two, dockerode would send the whole request in the query string as well.
         const request = { _query: { name: spec.name }, _body: containerOptions(spec), abortSignal };
         return { Id: (await docker.createContainer(request)).id };
@@ -219,10 +223,6 @@ export function createDockerodeEngine(options: {
       if (!signal.aborted) throw new EngineError('unavailable', 'the event stream ended');
     },
   };
-}
-
-function labelFilter(labels: Record<string, string>): { label: string[] } {
-  return { label: Object.entries(labels).map(([name, value]) => `${name}=${value}`) };
 }
 
 /** 304 means that the container is in the wanted state already. */

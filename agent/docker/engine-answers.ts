@@ -8,6 +8,7 @@ import type {
   EngineEvent,
   EngineInfo,
   NetworkState,
+  VolumeState,
 } from './engine.ts';
 import { LABELS } from './engine.ts';
 
@@ -75,6 +76,25 @@ export const NetworkAnswer = z
       createdMs: Created,
     }),
   );
+
+export const VolumeAnswer = z
+  .object({
+    Name: z.string(),
+    Labels,
+    CreatedAt: Time.default(0),
+    Mountpoint: z.string(),
+  })
+  .transform(
+    ({ Name, Labels: labels, CreatedAt, Mountpoint }): VolumeState => ({
+      name: Name,
+      labels,
+      createdMs: CreatedAt,
+      hostPath: Mountpoint,
+    }),
+  );
+export const VolumeListAnswer = z
+  .object({ Volumes: z.array(VolumeAnswer).nullish() })
+  .transform(({ Volumes }) => Volumes ?? []);
 
 /** Absent while nothing was written. */
 export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });

@@ -12,6 +12,11 @@ export const DEADLINES_MS = {
   size: 120_000,
   network: 20_000,
   create: 30_000,
+  /** The engine fills new volumes with what the image has at their path. */
+  createWithVolumes: 300_000,
+  volume: 20_000,
+  /** Deletes all files in it. */
+  removeVolume: 300_000,
   start: 60_000,
   /** Added to the grace that the container is given. */
   stop: 10_000,
@@ -69,4 +74,9 @@ export async function unless<T>(
     if (error instanceof EngineError && kinds.includes(error.kind)) return value;
     throw error;
   }
+}
+
+/** What narrows a list to objects that carry all of `labels`. */
+export function labelFilter(labels: Record<string, string>): { label: string[] } {
+  return { label: Object.entries(labels).map(([name, value]) => `${name}=${value}`) };
 }

@@ -15,6 +15,8 @@ export const LABELS = {
   pod: 'io.podwright.pod',
   generation: 'io.podwright.generation',
   specHash: 'io.podwright.spec-hash',
+  /** Of a data volume: where it lies in the pod. */
+  mountPath: 'io.podwright.mount-path',
   /** Of everything that a build makes: which one it was. */
   build: 'io.podwright.build',
 } as const;
@@ -72,6 +74,8 @@ export type ContainerSpec = {
   ports: readonly { internal: number; host: number }[];
   /** Folders of the agent's own; a renter's spec can name none. */
   readOnlyMounts?: readonly { source: string; target: string }[];
+  /** Named volumes, which are there already; new ones get what the image has at their path. */
+  volumes?: readonly VolumeMount[];
   gpuUuids: readonly string[];
   limits: {
     cpuCores: number;
@@ -88,6 +92,8 @@ export type ContainerSpec = {
   /** How much output is kept; the engine throws away what is older. */
   logFiles?: { maxBytes: number; count: number };
 };
+
+export type VolumeMount = { name: string; target: string; labels: Record<string, string> };
 
 /** Where a network lies: its IPv4 subnet, and its interface on the host (at most 15 characters). */
 export type NetworkPlace = { subnet: string; bridgeName: string };
@@ -122,6 +128,15 @@ export type NetworkState = {
   labels: Record<string, string>;
   /** When it was made. */
   createdMs: number;
+};
+
+export type VolumeState = {
+  name: string;
+  labels: Record<string, string>;
+  /** To the second. */
+  createdMs: number;
+  /** Its folder on the engine's host. */
+  hostPath: string;
 };
 
 export type EngineInfo = {
@@ -219,6 +234,13 @@ export type ContainerEngine = {
   listNetworks(labels: Record<string, string>): Promise<NetworkState[]>;
   /** Missing is success. */
   removeNetwork(nameOrId: string): Promise<void>;
+
+  /** Once per name: one that has the labels already is left as it is. `conflict`: it is somebody else's. */
+  createVolume(name: string, labels: Record<string, string>): Promise<void>;
+  /** The named volumes that carry all of `labels`. */
+  listVolumes(labels: Record<string, string>): Promise<VolumeState[]>;
+  /** With all that lies in it. Missing is success; `conflict`: a container has it mounted, running or not. */
+  removeVolume(name: string): Promise<void>;
 
   /** The new container's id. `conflict` when the name is taken. */
   createContainer(spec: ContainerSpec): Promise<string>;

@@ -16,7 +16,8 @@ export function hostFindings(facts: HostFacts): Finding[] {
 
 function rights({ root }: HostFacts): Finding {
   if (root) return ok('rights', 'root: everything could be looked at');
-  const what = 'not root: firewall rules and other users’ processes could not be seen';
+  const unseen = 'firewall rules and other users’ processes could not be seen';
+  const what = `not root: ${unseen}, and such an agent cannot measure or back up pods’ volumes`;
   return unknown('rights', what, 'run the doctor as the agent’s user');
 }
 

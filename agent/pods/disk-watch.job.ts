@@ -1,12 +1,14 @@
-/** Holds pods to their share of the disk where the kernel does not: measures one after the other, warns, stops. */
+/** Holds pods to their share of the disk as far as the kernel does not: measures one after the other, warns, stops. */
 import type { PodCondition } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import { type ContainerEngine, EngineError } from '../docker/engine.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
+import type { FolderBytes } from './folder-bytes.ts';
 import { specOf } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
+import type { PodVolumes } from './pod-volumes.ts';
 
 /** The engine walks all files of a container to answer. */
 export const DISK_INTERVAL_MS = 60_000;
@@ -14,28 +16,38 @@ const WARN_SHARE = 0.85;
 /** Who is above the limit has so long to tidy up, unless it is above it by far. */
 const GRACE_MS = 55_000;
 const NO_GRACE_SHARE = 1.25;
+/** Pauses between two walks of a pod's volumes, in walks: it is at most a tenth of the time that they take. */
+const WALK_PAUSES = 9;
 
+/** `volumes` is false when what lies in volumes could not be counted. */
+type Written = { bytes: number; volumes: boolean };
 type Usage = { bytes: number; limit: number; overSinceMs: number | null; condition: PodCondition };
+/** Null bytes: never measured so far. Times are monotonic. */
+type Walk = { bytes: number | null; nextMs: number };
 
 export function createDiskWatch(deps: {
   engine: ContainerEngine;
   records: PodRecords;
   quota: DiskQuotaProbe;
+  volumes: Pick<PodVolumes, 'list'>;
+  folderBytes: FolderBytes;
   clock: Clock;
   log: Log;
 }) {
   const { engine, records, quota, clock, log } = deps;
   /** Of pods that were measured and are not gone. */
   const usages = new Map<string, Usage>();
+  const walks = new Map<string, Walk>();
 
-  function note(row: PodRow, bytes: number, limit: number): Usage {
+  function note(row: PodRow, written: Written, limit: number): Usage {
+    const { bytes } = written;
     const before = usages.get(row.id);
     const over = bytes >= limit;
     const usage = {
       bytes,
       limit,
       overSinceMs: over ? (before?.overSinceMs ?? clock.monotonicMs()) : null,
-      condition: conditionOf(bytes, limit, before?.condition, clock.now()),
+      condition: conditionOf(written, limit, before?.condition, clock.now()),
     };
     usages.set(row.id, usage);
     return usage;
@@ -46,10 +58,28 @@ export function createDiskWatch(deps: {
     return bytes >= limit * NO_GRACE_SHARE || clock.monotonicMs() - overSinceMs >= GRACE_MS;
   }
 
+  /** As of the last walk while the next one is not due; null when none has come to its end. */
+  async function volumeBytes(podId: string): Promise<number | null> {
+    const last = walks.get(podId);
+    const beganMs = clock.monotonicMs();
+    if (last !== undefined && beganMs < last.nextMs) return last.bytes;
+    const folders = (await deps.volumes.list(podId)).map(({ hostPath }) => hostPath);
+    const counted = folders.length === 0 ? 0 : await deps.folderBytes(folders);
+    const bytes = counted ?? last?.bytes ?? null;
+    const endedMs = clock.monotonicMs();
+    walks.set(podId, { bytes, nextMs: endedMs + WALK_PAUSES * (endedMs - beganMs) });
+    if (counted === null)
+      log.debug({ pod_id: podId }, 'the volumes of a pod could not be measured');
+    return bytes;
+  }
+
   async function measure(row: PodRow, containerId: string, limit: number): Promise<void> {
-    const bytes = await engine.containerDiskBytes(containerId);
-    if (bytes === null) return;
-    const usage = note(row, bytes, limit);
+    const inContainer = await engine.containerDiskBytes(containerId);
+    if (inContainer === null) return;
+    const inVolumes = await volumeBytes(row.id);
+    const written = { bytes: inContainer + (inVolumes ?? 0), volumes: inVolumes !== null };
+    const usage = note(row, written, limit);
+    const { bytes } = usage;
     if (!mustStop(usage)) return;
     log.warn({ pod_id: row.id, bytes, limit }, 'a pod is above its disk limit and is stopped');
     // Written first: a pod that rests is not started again when its container ends.
@@ -78,10 +108,14 @@ export function createDiskWatch(deps: {
 
   return {
     async runOnce(): Promise<void> {
-      if ((await quota.find()) !== 'poll') return;
-      const rows = records.list().filter((row) => row.phase !== 'removed');
+      const byPoll = (await quota.find()) === 'poll';
+      // The kernel's limit is one of the container's own files.
+      const isWatched = (row: PodRow) => byPoll || specOf(row).volumes.length > 0;
+      const rows = records.list().filter((row) => row.phase !== 'removed' && isWatched(row));
       const known = new Set(rows.map((row) => row.id));
-      for (const id of usages.keys()) if (!known.has(id)) usages.delete(id);
+      for (const figures of [usages, walks]) {
+        for (const id of figures.keys()) if (!known.has(id)) figures.delete(id);
+      }
       for (const row of rows) {
         await look(row).catch((error: unknown) => {
           if (!(error instanceof EngineError)) throw error;
@@ -95,7 +129,7 @@ export function createDiskWatch(deps: {
 }
 
 function conditionOf(
-  bytes: number,
+  { bytes, volumes }: Written,
   limit: number,
   before: PodCondition | undefined,
   nowMs: number,
@@ -103,11 +137,12 @@ function conditionOf(
   const status = bytes < limit * WARN_SHARE;
   const full = bytes >= limit ? 'DiskQuotaExceeded' : 'DiskNearlyFull';
   const percent = Math.floor((bytes / limit) * 100);
+  const uncounted = volumes ? '' : ', not counting its volumes, which cannot be measured';
   return {
     type: 'DiskWithinQuota',
     status,
     reason: status ? 'Ok' : full,
-    message: `The pod has written ${bytes} of ${limit} bytes (${percent} %)`,
+    message: `The pod has written ${bytes} of ${limit} bytes (${percent} %)${uncounted}`,
     last_transition_ms: before?.status === status ? before.last_transition_ms : nowMs,
   };
 }

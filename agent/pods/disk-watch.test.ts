@@ -10,13 +10,21 @@ const LIMIT = 100 * 2 ** 20;
 const MINUTE_MS = 60_000;
 const IMAGE = 'registry.example/one:1';
 
-async function setUp(diskBytes: number | null = LIMIT) {
+/** `inVolumes` tells what lies in the pod's volume, if it has one. */
+async function setUp(diskBytes: number | null = LIMIT, inVolumes?: () => Promise<number | null>) {
   const clock = createManualClock();
   const engine = createFakeEngine(clock);
   engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
-  const agent = createTestAgent({ engine, clock });
+  const agent = createTestAgent({
+    ...{
+      engine,
+      clock,
+      folderBytes: async (folders) => (folders.length === 0 ? 0 : (inVolumes?.() ?? 0)),
+    },
+  });
   const id = systemRandom.uuid();
-  const spec = podSpec({ image: { reference: IMAGE } });
+  const volumes = inVolumes === undefined ? [] : ['/data'];
+  const spec = podSpec({ image: { reference: IMAGE }, volumes });
   const limits: PodSpecInput['limits'] =
     diskBytes === null ? spec.limits : { ...spec.limits, disk_bytes: diskBytes };
   await agent.server.inject({ method: 'PUT', url: `/v1/pods/${id}`, payload: { ...spec, limits } });
@@ -86,4 +94,42 @@ it('finishes a stop that was cut off', async () => {
 it('measures nobody who has no limit', async () => {
   const { measure } = await setUp(null);
   expect(await measure(5)).toBeUndefined();
+});
+
+it('counts what lies in volumes, and says so where it cannot', async () => {
+  let found: number | null = null;
+  const { clock, view, measure } = await setUp(LIMIT, async () => found);
+  const blind = await measure(0.5);
+  expect(blind).toMatchObject({ status: true });
+  expect(blind?.message).toMatch(/\(50 %\), not counting its volumes/);
+  found = LIMIT * 0.4;
+  const near = await measure(0.5);
+  expect(near).toMatchObject({ status: false, reason: 'DiskNearlyFull' });
+  expect(near?.message).toMatch(/\(90 %\)$/);
+  // A walk that fails says nothing new.
+  found = null;
+  expect((await measure(0.5))?.message).toMatch(/\(90 %\)$/);
+  found = LIMIT * 0.6;
+  await measure(0.5);
+  await clock.advance(MINUTE_MS);
+  await measure(0.5);
+  expect(view()).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
+});
+
+it('walks the volumes of a pod for at most a tenth of the time', async () => {
+  let walks = 0;
+  const slow = async () => {
+    walks += 1;
+    await clock.advance(MINUTE_MS);
+    return LIMIT * 0.1 * walks;
+  };
+  const { clock, measure } = await setUp(LIMIT, slow);
+  expect((await measure(0.1))?.message).toContain('(20 %)');
+  await clock.advance(8 * MINUTE_MS);
+  // What is outside the volumes is measured all the same.
+  expect((await measure(0.2))?.message).toContain('(30 %)');
+  expect(walks).toBe(1);
+  await clock.advance(MINUTE_MS);
+  expect((await measure(0.2))?.message).toContain('(40 %)');
+  expect(walks).toBe(2);
 });

@@ -7,6 +7,7 @@ import {
   type ContainerState,
   LABELS,
   type NetworkState,
+  type VolumeState,
 } from '../docker/engine.ts';
 import type { PodRecords } from './pod.records.ts';
 
@@ -21,7 +22,10 @@ export type OrphanSweep = ReturnType<typeof createOrphanSweep>;
 /** They may be the only trace of a lost store, so a signed removal of their pod is what ends them. */
 export function createOrphanSweep(deps: {
   executorId: string;
-  engine: Pick<ContainerEngine, 'listContainers' | 'listNetworks' | 'removeNetwork'>;
+  engine: Pick<
+    ContainerEngine,
+    'listContainers' | 'listNetworks' | 'removeNetwork' | 'listVolumes' | 'removeVolume'
+  >;
   records: PodRecords;
   clock: Clock;
   log: Log;
@@ -46,33 +50,43 @@ export function createOrphanSweep(deps: {
     }
     orphans = found.slice(0, MAX_ORPHANS);
     const count = (kind: Orphan['kind']) => found.filter((orphan) => orphan.kind === kind).length;
-    deps.onSwept({ container: count('container'), network: count('network') });
+    deps.onSwept({
+      container: count('container'),
+      network: count('network'),
+      volume: count('volume'),
+    });
   }
 
-  /** A call cut off by its deadline may make the network after its pod is gone: that removal was asked for. */
-  async function removeLate(networks: readonly NetworkState[], phases: PodPhases): Promise<void> {
-    for (const network of networks) {
-      const isLate = phases.get(podIdOf(network)) === 'removed' && isOld(network);
-      if (isLate) await engine.removeNetwork(network.id);
-    }
+  /** A call cut off by its deadline may make something after its pod is gone: that removal was asked for. */
+  async function removeLate(
+    networks: readonly NetworkState[],
+    volumes: readonly VolumeState[],
+    phases: PodPhases,
+  ): Promise<void> {
+    const isLate = (object: NetworkState | VolumeState) =>
+      phases.get(podIdOf(object)) === 'removed' && isOld(object);
+    for (const { id } of networks.filter(isLate)) await engine.removeNetwork(id);
+    for (const { name } of volumes.filter(isLate)) await engine.removeVolume(name);
   }
 
   return {
     /** Rejects with EngineError when the engine gives no answer. */
     async runOnce(): Promise<void> {
-      const [containers, networks] = await Promise.all([
+      const [containers, networks, volumes] = await Promise.all([
         engine.listContainers(labels),
         engine.listNetworks(labels),
+        engine.listVolumes(labels),
       ]);
       // Read after the lists: whoever has made something in between has written its row before.
       const phases: PodPhases = new Map(records.list().map((row) => [row.id, row.phase]));
-      const isStray = (object: ContainerState | NetworkState) =>
+      const isStray = (object: EngineObject) =>
         isOfPod(object) && !phases.has(podIdOf(object)) && isOld(object);
       report([
         ...containers.filter(isStray).map((container) => orphanOf('container', container)),
         ...networks.filter(isStray).map((network) => orphanOf('network', network)),
+        ...volumes.filter(isStray).map((volume) => orphanOf('volume', volume)),
       ]);
-      await removeLate(networks, phases);
+      await removeLate(networks, volumes, phases);
     },
     /** As the last sweep has found them. */
     list: (): readonly Orphan[] => orphans,
@@ -80,6 +94,7 @@ export function createOrphanSweep(deps: {
 }
 
 type PodPhases = Map<string, string>;
+type EngineObject = ContainerState | NetworkState | VolumeState;
 
 /** Probes and the steps of builds are swept by whoever makes them; networks carry no kind. */
 function isOfPod({ labels }: { labels: Record<string, string> }): boolean {
@@ -90,7 +105,9 @@ function podIdOf({ labels }: { labels: Record<string, string> }): string {
   return labels[LABELS.pod] ?? '';
 }
 
-function orphanOf(kind: Orphan['kind'], object: ContainerState | NetworkState): Orphan {
+function orphanOf(kind: Orphan['kind'], object: EngineObject): Orphan {
   const pod_id = object.labels[LABELS.pod] ?? null;
-  return { kind, id: object.id, name: object.name, pod_id, created_ms: object.createdMs };
+  // A volume's name is all that it has.
+  const id = 'id' in object ? object.id : object.name;
+  return { kind, id, name: object.name, pod_id, created_ms: object.createdMs };
 }

@@ -8,6 +8,7 @@ import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.
 import type { Agent } from '../app.ts';
 import { LABELS } from '../docker/engine.ts';
 import { openDatabase } from '../store/database.ts';
+import { volumeName } from './pod-volumes.ts';
 
 const IMAGE = 'registry.example/one:1';
 const ID = '00000000-0000-4000-8000-000000000001';
@@ -54,7 +55,7 @@ async function stop(agent: Agent): Promise<void> {
 
 it('tells of a pod that a lost store has left behind, after its grace, and leaves it alone', async () => {
   const first = start();
-  await launch(first, ID);
+  await launch(first, ID, { volumes: ['/data'] });
   await stop(first);
 
   const second = start();
@@ -65,17 +66,19 @@ it('tells of a pod that a lost store has left behind, after its grace, and leave
   expect(second.core.orphans.list()).toMatchObject([
     { kind: 'container', id: container?.id, pod_id: ID },
     { kind: 'network', id: network?.id, pod_id: ID },
+    { kind: 'volume', id: volumeName(ID, '/data'), pod_id: ID },
   ]);
   const readiness = await second.server.inject('/readyz');
   expect(readiness.statusCode).toBe(200);
   expect(readiness.json().components.pods).toEqual({
     ok: false,
-    message: '0 corrupt rows, 2 objects in the engine without a pod',
+    message: '0 corrupt rows, 3 objects in the engine without a pod',
   });
   const metrics = (await second.server.inject('/metrics')).body;
   expect(metrics).toContain('podwright_agent_orphans{kind="container"} 1');
   await settle(2 * GRACE_MS);
   expect([...engine.containers.values()]).toMatchObject([{ status: 'running' }]);
+  expect(engine.volumes.size).toBe(1);
 });
 
 it.each(['probe', 'doctor'])('leaves a %s container to whoever made it', async (kind) => {
@@ -92,7 +95,7 @@ it.each(['probe', 'doctor'])('leaves a %s container to whoever made it', async (
 
 it('removes what is left of an unknown pod when its removal is asked for, over a kill too', async () => {
   const first = start();
-  await launch(first, ID);
+  await launch(first, ID, { volumes: ['/data'] });
   await stop(first);
 
   const database = openDatabase(':memory:');
@@ -111,7 +114,7 @@ it('removes what is left of an unknown pod when its removal is asked for, over a
   const third = start(database);
   await settle(20_000);
   expect(third.pods.get(ID).phase).toBe('removed');
-  expect([engine.containers.size, engine.networks.size]).toEqual([0, 0]);
+  expect([engine.containers.size, engine.networks.size, engine.volumes.size]).toEqual([0, 0, 0]);
 });
 
 it('boots with a corrupt row, leaves its pod and leases as they are, and removes it when asked', async () => {
@@ -145,9 +148,10 @@ it('boots with a corrupt row, leaves its pod and leases as they are, and removes
   expect(second.core.gpuLeases.holderOf(GPU)).toBeNull();
 });
 
-it('removes a network that came to be after its pod was gone', async () => {
+it('removes a network and a volume that came to be after its pod was gone', async () => {
   const agent = start();
-  await launch(agent, ID);
+  await launch(agent, ID, { volumes: ['/data'] });
+  const [volume] = [...engine.volumes.values()];
   const [network] = [...engine.networks.values()];
   await agent.pods.remove(ID);
   await settle();
@@ -157,6 +161,7 @@ it('removes a network that came to be after its pod was gone', async () => {
     network?.labels ?? {},
     network?.place ?? { subnet: '', bridgeName: '' },
   );
+  await engine.createVolume(volume?.name ?? '', volume?.labels ?? {});
   await settle(2 * GRACE_MS + 10_000);
-  expect(engine.networks.size).toBe(0);
+  expect([engine.networks.size, engine.volumes.size]).toEqual([0, 0]);
 });

@@ -31,6 +31,7 @@ import { createPodStore, type PodRow } from '../store/pod.store.ts';
 import { createSshStore } from '../store/ssh.store.ts';
 import { createDiskQuotaProbe } from './disk-quota.ts';
 import { createDiskWatch } from './disk-watch.job.ts';
+import type { FolderBytes } from './folder-bytes.ts';
 import { createGpuCore, type GpuPorts } from './gpu-core.ts';
 import { createOrphanSweep } from './orphans.job.ts';
 import { partsOf } from './pod.change.ts';
@@ -40,7 +41,9 @@ import { createPodRecords } from './pod.records.ts';
 import { createPodService } from './pod.service.ts';
 import { createPodSteps } from './pod.steps.ts';
 import { createPodSupervisor } from './pod.supervisor.ts';
+import { createPodData } from './pod-data.ts';
 import { createPodPulls } from './pod-pulls.ts';
+import { createPodVolumes } from './pod-volumes.ts';
 import type { HostLimits } from './policy.ts';
 import { createReconcile } from './reconcile.job.ts';
 
@@ -73,6 +76,8 @@ export type PodCorePorts = GpuPorts & {
   keyFolders: KeyFolders;
   /** Holds the sftp-server that pods get mounted; null when this host has none. */
   sftpFolder: string | null;
+  /** What lies in volumes of pods. */
+  folderBytes: FolderBytes;
   /** Percent of the engine's disk that is in use; when images go because of it. */
   diskPercent(): Promise<number>;
   imageMarks: DiskMarks;
@@ -128,6 +133,7 @@ export function createPodCore(ports: PodCorePorts) {
   });
   const pool = ports.subnetPool;
   const networks = createPodNetworks({ engine, executorId, leases, pool, firewall });
+  const volumes = createPodVolumes({ engine, executorId });
   const imageCore = createImageCore({
     ...ports,
     networkOf: networks.ensure,
@@ -147,7 +153,10 @@ export function createPodCore(ports: PodCorePorts) {
   const { images, logins } = imageCore;
   const ensureBuiltinImage = () => builtinImage(images);
   const diskQuota = createDiskQuotaProbe({ engine, executorId, random, ensureBuiltinImage });
-  const diskWatch = createDiskWatch({ engine, records, quota: diskQuota, clock, log });
+  const { folderBytes } = ports;
+  const diskWatch = createDiskWatch({
+    ...{ engine, records, quota: diskQuota, volumes, folderBytes, clock, log },
+  });
   const pulls = createPodPulls({ clock, livePods: () => liveRows().map(({ id }) => id) });
   const onPull = pulls.note;
 
@@ -164,6 +173,7 @@ export function createPodCore(ports: PodCorePorts) {
     gpuMode: gpus.gpuMode,
     placeOf: gpu.placeOf,
     networks,
+    volumes,
     diskQuota,
     readOnlyMounts:
       ports.sftpFolder === null ? [] : [{ source: ports.sftpFolder, target: MOUNT_POINT }],
@@ -229,6 +239,7 @@ export function createPodCore(ports: PodCorePorts) {
     diskQuota,
     diskWatch,
     orphans,
+    dataRootsOf: createPodData({ records, volumes }),
     ensureBuiltinImage,
     health,
     /** The rows themselves, for whatever else has to know of pods. */

@@ -1,6 +1,6 @@
 /** The container of a pod: row, spec and leases -> what the engine is asked for (agent reference 7). Pure. */
 import type { PodSpec } from '#shared/agent-api/pod.ts';
-import { type ContainerSpec, LABELS } from '../docker/engine.ts';
+import { type ContainerSpec, LABELS, type VolumeMount } from '../docker/engine.ts';
 import type { CpuPlace } from '../gpu/cpu-place.ts';
 import { AUTHORIZED_KEYS_FILE } from '../ssh/mount-point.ts';
 import type { PodRow } from '../store/pod.store.ts';
@@ -13,13 +13,14 @@ const DRIVER_CAPABILITIES = 'compute,utility,video,graphics';
 /** Needs /dev/nvidia-modeset, which hosts without a screen may lack. */
 const DISPLAY_CAPABILITY = 'display';
 
-/** `imageId` and `network` exist already. */
+/** `imageId`, `network` and `volumes` exist already. */
 export function podContainer(options: {
   executorId: string;
   row: PodRow;
   spec: PodSpec;
   imageId: string;
   network: string;
+  volumes: readonly VolumeMount[];
   /** Published by the engine. */
   ports: readonly PortMapping[];
   readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;
@@ -48,6 +49,7 @@ export function podContainer(options: {
     network: options.network,
     ports,
     readOnlyMounts: options.readOnlyMounts,
+    volumes: options.volumes,
     gpuUuids,
     limits: {
       cpuCores: spec.limits.cpu_cores,

@@ -59,6 +59,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       spec,
       imageId: row.image_id,
       network: await ensureNetwork(row.id),
+      volumes: await deps.volumes.ensure(row.id, spec.volumes),
       ports: publishedPorts(row, ports.portsOf(row.id)),
       readOnlyMounts: [...deps.readOnlyMounts, ...deps.keyMounts(row)],
       gpuMode: deps.gpuMode(),

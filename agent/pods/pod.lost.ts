@@ -14,7 +14,7 @@ const MESSAGE = 'The store knew nothing of this pod; what was left of it is bein
 
 export function createLostPods(deps: {
   executorId: string;
-  engine: Pick<ContainerEngine, 'listContainers' | 'listNetworks'>;
+  engine: Pick<ContainerEngine, 'listContainers' | 'listNetworks' | 'listVolumes'>;
   records: PodRecords;
   clock: Clock;
 }) {
@@ -29,11 +29,12 @@ export function createLostPods(deps: {
       [LABELS.pod]: podId,
     };
     try {
-      const [containers, networks] = await Promise.all([
+      const [containers, networks, volumes] = await Promise.all([
         engine.listContainers(labels),
         engine.listNetworks(labels),
+        engine.listVolumes(labels),
       ]);
-      if (containers.length + networks.length === 0) return null;
+      if (containers.length + networks.length + volumes.length === 0) return null;
       return Math.max(
         1,
         ...containers.map((found) => Number(found.labels[LABELS.generation]) || 1),

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -34,6 +34,7 @@ afterEach(async () => {
     const owner = ownerOf(executorId);
     for (const { id } of await engine.listContainers(owner)) await engine.removeContainer(id);
     for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
+    for (const { name } of await engine.listVolumes(owner)) await engine.removeVolume(name);
   }
   rmSync(home, { recursive: true });
 });
@@ -192,6 +193,33 @@ it('replaces the container by a new generation on the same port', async () => {
     const containers = await engine.listContainers(ownerOf(host.executorId));
     return containers.length === 1 && containers[0]?.id === replaced.container_id;
   });
+});
+
+it('keeps what is in volumes over an edit, filled from the image at first, and names their folders', async () => {
+  const host = await newHost();
+  const agent = startAgent(host);
+  const pod = await launch(agent, { volumes: ['/www', '/data'] });
+  expect(await pageOf(pod)).toContain('This pod is running.');
+  const roots = await agent.core.dataRootsOf(pod.id);
+  expect(roots.map(({ mountPath }) => mountPath)).toEqual(['/www', '/data']);
+  const www = roots[0]?.hostPath ?? '';
+  writeFileSync(join(www, 'index.html'), 'changed\n');
+
+  const next = podSpec({ generation: 2, volumes: ['/www'], environment: { COLOUR: 'green' } });
+  await send(agent, 'PUT', `/v1/pods/${pod.id}`, next);
+  const edited = await eventually('the change', async () => {
+    const view = await podIn(agent, pod.id, 'running');
+    return view.observed_generation === 2 && view.change === null && view;
+  });
+  expect(edited.container_id).not.toBe(pod.container_id);
+  expect(await pageOf(edited)).toBe('changed\n');
+  expect(await agent.core.dataRootsOf(pod.id)).toEqual([{ mountPath: '/www', hostPath: www }]);
+  expect(await engine.listVolumes(ownerOf(host.executorId))).toHaveLength(2);
+
+  await send(agent, 'DELETE', `/v1/pods/${pod.id}`);
+  await podIn(agent, pod.id, 'removed');
+  expect(await engine.listVolumes(ownerOf(host.executorId))).toEqual([]);
+  expect(await agent.core.dataRootsOf(pod.id)).toEqual([]);
 });
 
 it('keeps to its own objects when two agents share an engine', async () => {

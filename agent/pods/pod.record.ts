@@ -51,9 +51,10 @@ export function isGatewayPort(spec: PodSpec, internal: number): boolean {
   return internal === SSH_PORT && !spec.publish_own_sshd;
 }
 
-/** Equal for equal content, however its members were ordered. */
+/** Equal for equal content, however its members were ordered. No volumes hash as before there were any. */
 export function specHash(spec: PodSpec): string {
-  return sha256(canonicalJson(spec));
+  const { volumes, ...rest } = spec;
+  return sha256(canonicalJson(volumes.length === 0 ? rest : spec));
 }
 
 /**

@@ -14,6 +14,7 @@ import type { PodRow } from '../store/pod.store.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
 import type { GpuMode } from './pod.container.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
+import type { PodVolumes } from './pod-volumes.ts';
 
 export type StepPorts = {
   executorId: string;
@@ -25,6 +26,7 @@ export type StepPorts = {
   gpuMode(): GpuMode;
   placeOf: PlaceOf;
   networks: PodNetworks;
+  volumes: Pick<PodVolumes, 'ensure' | 'remove'>;
   ssh: Pick<SshService, 'carryKeys' | 'loginOf' | 'portLeft'>;
   diskQuota: DiskQuotaProbe;
   /** Folders of the agent's own that every pod can read. */

@@ -21,7 +21,7 @@ const LOST = 'The container was removed by something other than the agent';
 
 /** `run` rejects with what the engine or an image or port service threw; pod.failure.ts reads it. */
 export function createPodSteps(deps: StepPorts) {
-  const { engine, records, ports, gpuLeases, networks, clock, random } = deps;
+  const { engine, records, ports, gpuLeases, networks, volumes, clock, random } = deps;
   const commit = createCommit(records);
   const { pull, create, start, rejoinNetwork } = createLaunch(deps, commit);
   const change = createChangeSteps(deps, commit);
@@ -44,6 +44,7 @@ export function createPodSteps(deps: StepPorts) {
 
   async function finishRemoval(row: PodRow): Promise<Outcome> {
     await networks.remove(row.id);
+    await volumes.remove(row.id);
     await gpuLeases.release(row.id, () => false);
     records.transaction(() => {
       ports.release(row.id);

@@ -17,6 +17,8 @@ export async function removeAll({
 }): Promise<{
   containers: number;
   networks: number;
+  /** With the data of pods. */
+  volumes: number;
   /** That were built here; images that came from registries stay. */
   images: number;
   /** Why the rules could not be taken away; null when they were, or others still need them. */
@@ -27,10 +29,18 @@ export async function removeAll({
   for (const container of containers) await engine.removeContainer(container.id);
   const networks = await engine.listNetworks(labels);
   for (const network of networks) await engine.removeNetwork(network.id);
+  const volumes = await engine.listVolumes(labels);
+  for (const { name } of volumes) await engine.removeVolume(name);
   const images = await removeBuilt(engine, buildLabels(executorId));
   // The rules are those of every agent on the engine: the last one takes them away, if there are any.
   const left = await engine.listNetworks({ [LABELS.managed]: '1' });
   const removal = left.length === 0 ? firewall.remove() : Promise.resolve();
   const firewallProblem = await removal.then(() => null, messageOf);
-  return { containers: containers.length, networks: networks.length, images, firewallProblem };
+  return {
+    containers: containers.length,
+    networks: networks.length,
+    volumes: volumes.length,
+    images,
+    firewallProblem,
+  };
 }

@@ -80,7 +80,7 @@ export const GpuInventory = z.object({
 
 /** An object of this agent in the engine that belongs to no pod it knows; DELETE of `pod_id` removes it. */
 export const Orphan = z.object({
-  kind: z.enum(['container', 'network']),
+  kind: z.enum(['container', 'network', 'volume']),
   id: Name,
   name: Text,
   pod_id: Text.nullable(),

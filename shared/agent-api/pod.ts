@@ -4,6 +4,7 @@ import { Counter, HostTime, MAX_DEVICES, Name, Port } from './bounds.ts';
 import { NotebookView } from './notebook.ts';
 import { FinishedPull, PullProgress } from './pull-progress.ts';
 import { RegistryAuth } from './registry-auth.ts';
+import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from './volume-paths.ts';
 
 export const PodId = z.uuid();
 /** `GPU-<uuid>` or `MIG-<uuid>`; simulated ones are `GPU-51…`-shaped too. Never an index. */
@@ -43,7 +44,7 @@ export const PodLimits = z.strictObject({
   memory_bytes: z.int().min(16 * 1024 * 1024),
   shm_bytes: z.int().min(0),
   pids: z.int().min(16).max(1_000_000),
-  /** What the pod may write outside its volumes; absent: as much as there is. */
+  /** What the pod may write, its volumes included; absent: as much as there is. */
   disk_bytes: z
     .int()
     .min(16 * 1024 * 1024)
@@ -71,6 +72,11 @@ export const PodSpec = z.strictObject({
   environment: z.record(EnvironmentName, NoNul.max(32_768)).default({}),
   /** Ports inside the pod that get a host port each; 22 is the one for SSH. */
   internal_ports: z.array(z.int().min(1).max(65_535)).max(64).default([]),
+  /**
+   * Where it gets a data volume each, by absolute path. What lies in them outlives the container: it goes
+   * with the pod, and a path that a later generation leaves out is found as it was when it is named again.
+   */
+  volumes: z.array(NoNul.max(MAX_VOLUME_PATH_CHARS)).max(MAX_VOLUMES).default([]),
   /** Exactly these GPUs, all or none. Empty: a pod without GPUs. */
   gpu_uuids: z.array(GpuUuid).max(64).default([]),
   limits: PodLimits,

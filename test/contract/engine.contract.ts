@@ -40,6 +40,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
     afterAll(async () => {
       for (const { id } of await engine.listContainers(labels)) await engine.removeContainer(id);
       for (const { id } of await engine.listNetworks(labels)) await engine.removeNetwork(id);
+      for (const each of await engine.listVolumes(labels)) await engine.removeVolume(each.name);
     });
 
     function allLabels(podId = systemRandom.uuid()): Record<string, string> {
@@ -211,6 +212,28 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await kindOf(second)).toBe('subnet_taken');
       await engine.removeNetwork(name);
       await engine.ensureNetwork(`${name}-2`, allLabels(), same);
+    });
+
+    it('makes a volume once per name, gives it to its owner only, and removes it once it is unused', async () => {
+      const name = `contract-${systemRandom.uuid()}`;
+      const owner = allLabels();
+      await engine.createVolume(name, owner);
+      await engine.createVolume(name, owner);
+      expect(await kindOf(engine.createVolume(name, allLabels()))).toBe('conflict');
+      const [found, ...others] = await engine.listVolumes(owner);
+      expect(found).toMatchObject({ name, labels: owner });
+      expect(found?.hostPath).toMatch(new RegExp(`^/.*${name}`));
+      expect(Math.abs((found?.createdMs ?? 0) - systemClock.now())).toBeLessThan(30_000);
+      expect(others).toEqual([]);
+
+      const volumes = [{ name, target: '/data', labels: owner }];
+      const id = await engine.createContainer(specOf({ volumes }));
+      expect(await kindOf(engine.removeVolume(name))).toBe('conflict');
+      await engine.removeContainer(id);
+      expect(await engine.listVolumes(owner)).toHaveLength(1);
+      await engine.removeVolume(name);
+      await engine.removeVolume(name);
+      expect(await engine.listVolumes(owner)).toEqual([]);
     });
 
     it('tells when a container has ended, and stops waiting on request', async () => {

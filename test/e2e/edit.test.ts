@@ -30,6 +30,7 @@ afterAll(async () => {
     const labels = { [LABELS.executor]: executor };
     for (const { id } of await engine.listContainers(labels)) await engine.removeContainer(id);
     for (const { id } of await engine.listNetworks(labels)) await engine.removeNetwork(id);
+    for (const { name } of await engine.listVolumes(labels)) await engine.removeVolume(name);
   }
   removeHome(home);
 });
@@ -97,6 +98,7 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   const { id } = rented;
   const first = await untilRunning(id);
   const before = await containerOf(id);
+  logIn(first, 'echo mine >/workspace/data; touch /root/lost');
 
   // New variables: another container at the same address, for the same keys.
   const template = (await call('PUT', `/pods/${id}`, { environment: { COLOUR: 'green' } })) as {
@@ -111,6 +113,8 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   const after = await containerOf(id);
   expect(after.id).not.toBe(before.id);
   expect(logIn(edited, 'echo "$COLOUR"; touch /root/kept')).toBe('green\n');
+  // What is in the volume stays, what is outside of it goes with the old container.
+  expect(logIn(edited, 'cat /workspace/data; ls /root')).toBe('mine\nkept\n');
   expect(await pageOf(edited)).toBe(200);
   expect(await lastEvent(id)).toMatchObject({ sub_event_type: 'pod-reboot.success' });
 
@@ -145,9 +149,11 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   expect(switched).toMatchObject({
     ...{ template_id: body.template_id, reason_code: null, ports_mapping: first.ports_mapping },
   });
-  expect(logIn(switched, 'echo "[$COLOUR]"')).toBe('[]\n');
+  expect(logIn(switched, 'echo "[$COLOUR]"; cat /workspace/data')).toBe('[]\nmine\n');
 
   await call('DELETE', `/pods/${id}`);
   const gone = async () => (await containersOf(id)).length === 0;
   await eventually('containers gone', gone, WITHIN_MS);
+  const volumesGone = async () => (await engine.listVolumes({ [LABELS.pod]: id })).length === 0;
+  await eventually('volumes gone', volumesGone, WITHIN_MS);
 }, 180_000);

@@ -6,6 +6,7 @@ import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
 import { type ContainerEngine, LABELS } from '../../agent/docker/engine.ts';
+import { createRunInContainer } from '../../agent/docker/run-in-container.ts';
 import { median } from '../bench/row.ts';
 import { type AgentHome, type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
 import { type CallGate, createCallGate } from '../fakes/call-gate.ts';
@@ -23,6 +24,7 @@ const TEST_MS = 480_000;
 let own: OwnEngine;
 let proxy: EngineProxy;
 let engine: ContainerEngine;
+let runInContainer: ReturnType<typeof createRunInContainer>;
 let gate: CallGate;
 let home: AgentHome;
 let agent: AgentProcess;
@@ -32,6 +34,7 @@ beforeAll(async () => {
   own = await startOwnEngine();
   proxy = await startEngineProxy(own.socketPath);
   engine = createDockerodeEngine({ socketPath: own.socketPath, clock: systemClock });
+  runInContainer = createRunInContainer({ socketPath: own.socketPath, clock: systemClock });
   gate = createCallGate(proxy, engine);
   const { first, last } = await freePorts(60);
   home = createAgentHome({
@@ -83,7 +86,10 @@ async function until(what: string, id: string, isDone: (view: PodView) => boolea
 
 function newPod(): Pick<Case, 'id' | 'spec'> {
   const gpu = freeGpus.shift() ?? '';
-  return { id: systemRandom.uuid(), spec: podSpec({ gpu_uuids: [gpu], stop_grace_seconds: 1 }) };
+  return {
+    id: systemRandom.uuid(),
+    spec: podSpec({ gpu_uuids: [gpu], volumes: ['/data'], stop_grace_seconds: 1 }),
+  };
 }
 
 function launchOf(pod = newPod()): Case {
@@ -117,6 +123,12 @@ function removalOf({ id, spec }: Case, before: PodView): Case {
   return { name: 'removal', id, spec, before, ask, isDone };
 }
 
+/** What a shell in the pod prints. */
+async function inPod({ container_id }: PodView, command: string): Promise<string | undefined> {
+  const done = await runInContainer(container_id ?? '', ['sh', '-c', command]);
+  return done?.stdout;
+}
+
 /** A new generation has to prove itself for some seconds before the old container goes. */
 async function untilSettled(cases: readonly Case[]): Promise<void> {
   for (const { id, name } of cases) {
@@ -138,6 +150,7 @@ async function expectNothingLeaked(cases: readonly Case[]): Promise<void> {
   const containers = await engine.listContainers(owner);
   expect(podsOf(containers)).toEqual(ids);
   expect(podsOf(await engine.listNetworks(owner))).toEqual(ids);
+  expect(podsOf(await engine.listVolumes(owner))).toEqual(ids);
   expect(containers.every(({ status }) => status === 'running')).toBe(true);
   const { gpu } = await agent.client.inventory();
   for (const { id, spec } of cases) {
@@ -152,7 +165,9 @@ async function expectNothingLeaked(cases: readonly Case[]): Promise<void> {
     const name = cases.find(({ id }) => id === now.id)?.name;
     expect(now, name).toMatchObject({ container_id: container?.id, restart_count: 0 });
     const before = cases.find(({ id }) => id === now.id)?.before;
-    if (before !== null) expect(now.ports).toEqual(before?.ports);
+    if (before === null) continue;
+    expect(now.ports).toEqual(before?.ports);
+    expect(await inPod(now, 'cat /data/mark')).toBe(now.id);
   }
 }
 
@@ -232,6 +247,7 @@ it.each([
     let toReboot = await record(rebooted);
     let toReplace = await record(replaced);
     let toRemove = await record(removed);
+    for (const kept of [toReboot, toReplace]) await inPod(kept, `printf ${kept.id} >/data/mark`);
     toReboot = await record(rebootOf(rebooted, toReboot));
     let replacing = replacementOf(replaced, toReplace);
     toReplace = await record(replacing);

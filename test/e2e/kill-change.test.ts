@@ -4,7 +4,11 @@ import type { PodSpecInput } from '#shared/agent-api/pod.ts';
 import { type Operation, startKillMatrix } from '../fakes/kill-matrix.ts';
 import { podSpec } from '../fakes/test-agent.ts';
 
-const spec = podSpec({ environment: { TEST_RUN: inject('testRun') }, stop_grace_seconds: 1 });
+const spec = podSpec({
+  environment: { TEST_RUN: inject('testRun') },
+  volumes: ['/data'],
+  stop_grace_seconds: 1,
+});
 let matrix: Awaited<ReturnType<typeof startKillMatrix>>;
 
 beforeAll(async () => {

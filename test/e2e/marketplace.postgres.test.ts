@@ -38,6 +38,7 @@ afterAll(async () => {
       await engine.removeContainer(container.id);
     }
     for (const network of await engine.listNetworks(labels)) await engine.removeNetwork(network.id);
+    for (const { name } of await engine.listVolumes(labels)) await engine.removeVolume(name);
   }
   removeHome(home);
 });

@@ -35,6 +35,7 @@ afterAll(async () => {
       await engine.removeContainer(container.id);
     }
     for (const network of await engine.listNetworks(labels)) await engine.removeNetwork(network.id);
+    for (const { name } of await engine.listVolumes(labels)) await engine.removeVolume(name);
   }
   removeHome(home);
 });
@@ -88,6 +89,7 @@ async function remove(id: string): Promise<void> {
 
 const containersOf = (podId: string) => engine.listContainers({ [LABELS.pod]: podId });
 const networksOf = (podId: string) => engine.listNetworks({ [LABELS.pod]: podId });
+const volumesOf = (podId: string) => engine.listVolumes({ [LABELS.pod]: podId });
 
 /** Log lines of the pod as they arrive, until `count` were read. */
 async function followLines(id: string, count: number): Promise<string[]> {
@@ -208,7 +210,10 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
   expect((await api(market.demo(), 'GET', '/pods')).body).toEqual([]);
   await eventually(
     'container and network removed',
-    async () => (await containersOf(id)).length === 0 && (await networksOf(id)).length === 0,
+    async () => {
+      const left = await Promise.all([containersOf(id), networksOf(id), volumesOf(id)]);
+      return left.flat().length === 0;
+    },
     20_000,
   );
   await eventually(

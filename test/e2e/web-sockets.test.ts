@@ -44,6 +44,7 @@ afterAll(async () => {
     const labels = { [LABELS.executor]: executor };
     for (const { id } of await engine.listContainers(labels)) await engine.removeContainer(id);
     for (const { id } of await engine.listNetworks(labels)) await engine.removeNetwork(id);
+    for (const { name } of await engine.listVolumes(labels)) await engine.removeVolume(name);
   }
   removeHome(home);
 });

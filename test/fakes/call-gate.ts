@@ -7,7 +7,7 @@ import type { CallSubject, EngineCall, EngineProxy } from './engine-proxy.ts';
 export type CallGate = ReturnType<typeof createCallGate>;
 
 const OBJECT_ID = /\/(containers|networks)\/([0-9a-f]{12,64})\b/;
-const POD_IN_NAME = /[?&]name=pod-([0-9a-f-]{36})/;
+const POD_IN_NAME = /(?:[?&]name=pod|\/volumes\/podwright)-([0-9a-f-]{36})/;
 
 /** Whether a call changes something in the engine. */
 export const isChange = (call: EngineCall) => !call.startsWith('GET');

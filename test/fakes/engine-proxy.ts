@@ -28,7 +28,7 @@ export type EngineProxy = {
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
 /** Calls whose body names their pod; it is held back until it is there as a whole. */
-const NAMED_IN_BODY = /^POST \/(containers|networks)\/create$/;
+const NAMED_IN_BODY = /^POST \/(containers|networks|volumes)\/create$/;
 
 /** Listens on a socket in a folder of its own, in front of the machine's engine or another. */
 export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<EngineProxy> {
@@ -80,5 +80,5 @@ export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<En
 
 function callOf({ method, url = '' }: IncomingMessage): EngineCall {
   const path = (url.split('?', 1)[0] ?? '').replace(/^\/v[\d.]+/, '');
-  return `${method} ${path.replace(/^\/(containers|networks|images)\/(?!create|json)[^/]+/, '/$1/{id}')}`;
+  return `${method} ${path.replace(/^\/(containers|networks|images|volumes)\/(?!create|json)[^/]+/, '/$1/{id}')}`;
 }

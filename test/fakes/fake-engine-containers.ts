@@ -6,6 +6,7 @@ import {
   EngineError,
 } from '../../agent/docker/engine.ts';
 import type { FakeCall } from './fake-engine.ts';
+import { fakeVolume } from './fake-engine-volumes.ts';
 import { hasLabels, type World, type WorldActions } from './fake-engine-world.ts';
 
 type ContainerMethods =
@@ -29,7 +30,7 @@ export function createContainerMethods(
   call: FakeCall,
   clock: Clock,
 ): Pick<ContainerEngine, ContainerMethods> {
-  const { containers, images, diskBytes, usages, exits } = world;
+  const { containers, images, volumes, diskBytes, usages, exits } = world;
 
   return {
     createContainer: (spec) =>
@@ -45,6 +46,9 @@ export function createContainerMethods(
         if (image === undefined) throw new EngineError('not_found', `No such image: ${spec.image}`);
         const id = newId();
         const { name, labels } = spec;
+        for (const { name: volume, labels: own } of spec.volumes ?? []) {
+          if (!volumes.has(volume)) volumes.set(volume, fakeVolume(volume, own, clock));
+        }
         const never = {
           exitCode: 0,
           oomKilled: false,

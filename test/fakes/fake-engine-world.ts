@@ -8,6 +8,7 @@ import {
   type EngineEvent,
   type ImageState,
   type NetworkPlace,
+  type VolumeState,
 } from '../../agent/docker/engine.ts';
 
 export type FakeNetwork = {
@@ -29,6 +30,7 @@ export function emptyWorld() {
   return {
     containers: new Map<string, FakeContainer>(),
     networks: new Map<string, FakeNetwork>(),
+    volumes: new Map<string, VolumeState>(),
     images: new Map<string, ImageState>(),
     registry: new Map<string, string>(),
     /** Images built here, by id: their labels. */

@@ -6,11 +6,13 @@ import {
   type ContainerState,
   type ContainerUsage,
   EngineError,
+  type VolumeState,
 } from '../../agent/docker/engine.ts';
 import { createContainerMethods } from './fake-engine-containers.ts';
 import { eventStream } from './fake-engine-events.ts';
 import { createImageMethods, PLAIN } from './fake-engine-images.ts';
 import { createNetworkMethods } from './fake-engine-networks.ts';
+import { createVolumeMethods } from './fake-engine-volumes.ts';
 import {
   createWorldActions,
   emptyWorld,
@@ -43,6 +45,7 @@ export type FakeEngine = ContainerEngine & {
   hook: (moment: 'before' | 'after', method: string, detail: string) => Promise<void>;
   readonly containers: ReadonlyMap<string, ContainerState & { spec: ContainerSpec }>;
   readonly networks: ReadonlyMap<string, FakeNetwork>;
+  readonly volumes: ReadonlyMap<string, VolumeState>;
 };
 
 /** Every call of a method passes through it. */
@@ -54,8 +57,17 @@ export type FakeCall = <T>(
 
 /** Starts empty, unless it is given the world of another. */
 export function createFakeEngine(clock: Clock, world: World = emptyWorld()): FakeEngine {
-  const { containers, networks, images, registry, occupiedPorts, diskBytes, usages, streams } =
-    world;
+  const {
+    containers,
+    networks,
+    volumes,
+    images,
+    registry,
+    occupiedPorts,
+    diskBytes,
+    usages,
+    streams,
+  } = world;
   const actions = createWorldActions(world, clock);
   const { newId, tick, get, end, remove } = actions;
 
@@ -71,6 +83,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
   const engine: FakeEngine = {
     containers,
     networks,
+    volumes,
     occupiedPorts,
     diskBytes,
     usages,
@@ -111,6 +124,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     startedMs: () => call('startedMs', '', () => world.startedMs),
     ...createImageMethods(world, actions, call),
     ...createNetworkMethods(world, actions, call, clock),
+    ...createVolumeMethods(world, call, clock),
     ...createContainerMethods(world, actions, call, clock),
     containerLogs: () => notFaked('containerLogs'),
     async *events(labels, signal, onOpen) {

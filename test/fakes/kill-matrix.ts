@@ -6,11 +6,13 @@ import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
 import { type ContainerState, LABELS } from '../../agent/docker/engine.ts';
+import { createRunInContainer } from '../../agent/docker/run-in-container.ts';
 import { median } from '../bench/row.ts';
 import { type AgentProcess, createAgentHome } from './agent-process.ts';
 import { type EngineCall, startEngineProxy } from './engine-proxy.ts';
 import { eventually } from './eventually.ts';
 
+const ENGINE_SOCKET = '/var/run/docker.sock';
 const KILLED_WITHIN_MS = 45_000;
 /** How many times longer a single round may take while other tests keep the machine busy. */
 const PATIENCE = 4;
@@ -29,9 +31,11 @@ export type Operation = {
 
 const isChange = (call: EngineCall) => !call.startsWith('GET');
 
-/** Starts the agent; `spec` is what pods have that run before. One operation at a time. */
+/** Starts the agent; `spec` is what pods have that run before, one volume included. One operation at a time. */
 export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
-  const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
+  const engine = createDockerodeEngine({ socketPath: ENGINE_SOCKET, clock: systemClock });
+  const runInContainer = createRunInContainer({ socketPath: ENGINE_SOCKET, clock: systemClock });
+  const dataFile = `${spec.volumes?.[0]}/data`;
   const proxy = await startEngineProxy();
   const home = createAgentHome({
     AGENT_DOCKER_SOCKET: proxy.socketPath,
@@ -65,7 +69,9 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     if (!operation.onRunning) return { id, before: null };
     await agent.client.putPod(id, spec);
     const isRunning = (view: PodView) => view.phase === 'running';
-    return { id, before: await until(id, 'running before', operation.withinMs, isRunning) };
+    const before = await until(id, 'running before', operation.withinMs, isRunning);
+    await runInContainer(before.container_id ?? '', ['sh', '-c', `echo ${id} >${dataFile}`]);
+    return { id, before };
   }
 
   /** The changes that the operation makes in the engine when nobody interferes, in order. */
@@ -112,7 +118,13 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     expect(found).toHaveLength(operation.containers);
     expect(await engine.listNetworks({ [LABELS.pod]: id })).toHaveLength(operation.containers);
     expect(Object.keys(view.ports)).toHaveLength(operation.containers);
+    const volumes = await engine.listVolumes({ [LABELS.pod]: id });
+    expect(volumes).toHaveLength(operation.containers);
     if (operation.containers === 1) {
+      if (operation.onRunning) {
+        const kept = await runInContainer(view.container_id ?? '', ['cat', dataFile]);
+        expect(kept).toEqual({ exitCode: 0, stdout: `${id}\n` });
+      }
       expect(found[0]).toMatchObject({ id: view.container_id, status: 'running' });
     }
   }
@@ -179,6 +191,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
       const labels = { [LABELS.executor]: home.executorId };
       for (const { id } of await engine.listContainers(labels)) await engine.removeContainer(id);
       for (const { id } of await engine.listNetworks(labels)) await engine.removeNetwork(id);
+      for (const { name } of await engine.listVolumes(labels)) await engine.removeVolume(name);
       await proxy.close();
       home.remove();
     },

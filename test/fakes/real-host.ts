@@ -105,6 +105,7 @@ export async function createRealHost(resolvers: readonly string[] = []) {
       const owner = { [LABELS.executor]: executorId };
       for (const { id } of await engine.listContainers(owner)) await engine.removeContainer(id);
       for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
+      for (const { name } of await engine.listVolumes(owner)) await engine.removeVolume(name);
       await firewall.remove();
     },
   };

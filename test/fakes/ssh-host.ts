@@ -140,6 +140,7 @@ export async function startSshHost(settings: Record<string, string> = {}) {
       const owner = { [LABELS.executor]: executorId };
       for (const { id } of await engine.listContainers(owner)) await engine.removeContainer(id);
       for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
+      for (const { name } of await engine.listVolumes(owner)) await engine.removeVolume(name);
       rmSync(home, { recursive: true, force: true });
     },
   };

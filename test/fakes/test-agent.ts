@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { PodSpecInput } from '#shared/agent-api/pod.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
 import { type Agent, type AgentPorts, createAgent } from '../../agent/app.ts';
 import { createExecEngine } from '../../agent/docker/exec.ts';
 import type { GpuSource } from '../../agent/gpu/gpu-lease.ts';
@@ -11,6 +12,7 @@ import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
 import { createHostProbe } from '../../agent/hardware/host-probe.ts';
 import { createMetrics } from '../../agent/metrics/metrics.ts';
 import type { Firewall } from '../../agent/network/firewall.ts';
+import { createFolderBytes } from '../../agent/pods/folder-bytes.ts';
 import { NO_POLICY } from '../../agent/policy/policy-file.ts';
 import type { GatewayLink } from '../../agent/ssh/gateway-link.ts';
 import type { KeyFolders } from '../../agent/ssh/key-folders.ts';
@@ -49,6 +51,7 @@ export function createTestAgent(
     gpuShare: { split: 'any', minimum: 0 },
     kernelLog: { read: () => [], close: () => undefined },
     numaNodes: async () => [],
+    folderBytes: createFolderBytes(runCommand),
     runInContainer: () => Promise.reject(new Error('no look into pods here')),
     execEngine: async () => createExecEngine({ socketPath: '/var/run/docker.sock', clock }),
     probePort: async () => true,

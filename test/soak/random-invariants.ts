@@ -14,9 +14,11 @@ export async function plantForeign(world: World): Promise<EngineObject[]> {
   await world.docker(...create, ...label, 'podwright.local/base:1', 'true');
   await world.docker('create', 'podwright.local/base:1', 'true');
   await world.docker('network', ...create, ...label, 'neighbour');
+  await world.docker('volume', ...create, ...label, 'neighbour');
   return foreignOf(world, [
     ...(await world.objects('container')),
     ...(await world.objects('network')),
+    ...(await world.objects('volume')),
   ]);
 }
 
@@ -26,12 +28,13 @@ function foreignOf({ executorId }: World, objects: readonly EngineObject[]): Eng
 
 /** Throws when a pod runs twice, a lease is held twice, or somebody else's object was touched. */
 export async function assertAlways(world: World, foreign: readonly EngineObject[]): Promise<void> {
-  const [views, containers, networks] = await Promise.all([
+  const [views, containers, networks, volumes] = await Promise.all([
     world.views(),
     world.objects('container'),
     world.objects('network'),
+    world.objects('volume'),
   ]);
-  assert.deepEqual(foreignOf(world, [...containers, ...networks]), foreign);
+  assert.deepEqual(foreignOf(world, [...containers, ...networks, ...volumes]), foreign);
   const running = containers.filter(({ state, pod }) => state === 'running' && pod !== '');
   assertUnique(
     'pods that run',
@@ -88,7 +91,10 @@ async function unsettled(world: World): Promise<string | null> {
     }
     if (there.some((id) => !views.some((view) => view.id === id))) return `${kind}s left: ${there}`;
   }
-  return null;
+  const volumes = (await world.objects('volume')).filter(
+    ({ executor, pod }) => executor === world.executorId && !views.some((view) => view.id === pod),
+  );
+  return volumes.length === 0 ? null : `volumes left: ${volumes.map(({ id }) => id)}`;
 }
 
 /** It runs, or says when it will be tried again after somebody ended it time and again. */

@@ -18,7 +18,9 @@ function specOf(world: World, generation: number) {
   const environment = { GENERATION: `${generation}` };
   const internal_ports = some(world, [22, 8000, 8888]);
   const gpu_uuids = some(world, world.gpus);
-  return podSpec({ generation, environment, internal_ports, gpu_uuids, stop_grace_seconds: 1 });
+  const volumes = some(world, ['/data', '/work']);
+  const content = { environment, internal_ports, gpu_uuids, volumes };
+  return podSpec({ ...content, generation, stop_grace_seconds: 1 });
 }
 
 function slotOf(world: World): string {

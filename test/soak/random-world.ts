@@ -50,12 +50,12 @@ export async function createWorld(random: Random) {
       const response = await agent.send({ method: 'GET', path: '/v1/pods' });
       return PodList.parse(await response.json()).pods;
     },
-    /** Containers and networks of every owner, as the engine's own client lists them. */
-    async objects(kind: 'container' | 'network'): Promise<EngineObject[]> {
+    /** Those of every owner, as the engine's own client lists them. */
+    async objects(kind: ObjectKind): Promise<EngineObject[]> {
       const state = kind === 'container' ? '{{.State}}' : 'there';
-      const format = `{{.ID}} ${state} {{.Label "${LABELS.executor}"}} {{.Label "${LABELS.pod}"}}`;
-      const which = kind === 'container' ? ['--all'] : ['--filter', 'type=custom'];
-      const list = [kind, 'ls', ...which, '--no-trunc', '--format', format];
+      const id = kind === 'volume' ? '{{.Name}}' : '{{.ID}}';
+      const format = `${id} ${state} {{.Label "${LABELS.executor}"}} {{.Label "${LABELS.pod}"}}`;
+      const list = [kind, 'ls', ...WHICH[kind], '--format', format];
       const { exitCode, stdout, stderr } = await docker(...list);
       if (exitCode !== 0) throw new Error(`docker ${kind} ls: ${stderr}`);
       return stdout.split('\n').filter(Boolean).map(parseObject);
@@ -73,6 +73,13 @@ export async function createWorld(random: Random) {
     return runCommand('docker', ['-H', `unix://${own.socketPath}`, ...args], COMMAND_BOUNDS);
   }
 }
+
+export type ObjectKind = 'container' | 'network' | 'volume';
+const WHICH: Record<ObjectKind, readonly string[]> = {
+  container: ['--all', '--no-trunc'],
+  network: ['--filter', 'type=custom', '--no-trunc'],
+  volume: [],
+};
 
 export type EngineObject = { id: string; state: string; executor: string; pod: string };
 

@@ -21,7 +21,7 @@ const template: Template = {
   used_at: null,
   internal_ports_json: '[22,8000]',
   environment_json: '{"A":"b"}',
-  volumes_json: '[]',
+  volumes_json: '["/workspace"]',
   entrypoint: 'tini --',
   startup_commands: "bash -c 'sleep 1 && true'",
   readme: '',
@@ -61,6 +61,7 @@ it('gives the pod its share of the node', () => {
     },
     ssh_public_keys: ['ssh-ed25519 AAAA'],
     publish_own_sshd: false,
+    volumes: ['/workspace'],
   });
 });
 
@@ -73,6 +74,20 @@ it('adds ports beyond the template only where more are wanted', () => {
 it('refuses what no agent would run', () => {
   const bad = { ...template, docker_image: 'team/UPPER' };
   expect(() => podSpecFor({ ...input, template: bad })).toThrow(
+    expect.objectContaining({ code: 'template_invalid' }),
+  );
+});
+
+it.each([
+  '["relative"]',
+  '["/a","/a/b"]',
+  JSON.stringify(
+    Array(9)
+      .fill('/a')
+      .map((a, n) => a + n),
+  ),
+])('refuses volumes that no pod can have: %s', (volumes_json) => {
+  expect(() => podSpecFor({ ...input, template: { ...template, volumes_json } })).toThrow(
     expect.objectContaining({ code: 'template_invalid' }),
   );
 });

@@ -4,6 +4,7 @@ import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
 import { OWN_SSHD } from '#shared/agent-api/reserved-variables.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Template } from '../db/tables.ts';
+import { checkTemplatePlaces } from '../templates/template.rules.ts';
 import { commandWords } from '../templates/template.service.ts';
 
 /** What is left to the host of the share that a pod's GPUs stand for. */
@@ -87,7 +88,15 @@ function templatePart(template: Template) {
     command: commandWords('startup_commands', template.startup_commands),
     environment,
     publish_own_sshd: environment[OWN_SSHD] === '1',
+    volumes: volumesOf(template),
   };
+}
+
+/** Of a template that was stored when less was refused, too. */
+function volumesOf(template: Template): string[] {
+  const volumes = JSON.parse(template.volumes_json) as string[];
+  checkTemplatePlaces({ volumes });
+  return volumes;
 }
 
 function portsOf(template: Template): number[] {

@@ -1,5 +1,6 @@
 /** Templates on the wire (contract 8). */
 import { z } from 'zod';
+import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from '#shared/agent-api/volume-paths.ts';
 import { displayName, NaiveTime, optional, withDefault } from '../wire.ts';
 
 export const TEMPLATE_CATEGORIES = [
@@ -40,7 +41,7 @@ const fields = {
   environment: Environment,
   entrypoint: NoNul.max(4_096),
   startup_commands: NoNul.max(65_536),
-  volumes: z.array(z.string().max(512)).max(16),
+  volumes: z.array(z.string().max(MAX_VOLUME_PATH_CHARS)).max(MAX_VOLUMES),
   readme: z.string().max(100_000),
   one_time_template: z.boolean(),
   is_temporary: z.boolean(),
