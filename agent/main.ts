@@ -123,6 +123,7 @@ async function run(config: AgentConfig): Promise<void> {
     probePort,
     auth: createAuth({ clock, executorId, keys: config.AGENT_TRUSTED_KEYS, log, metrics }),
     metrics,
+    dataRootsOf: async () => [],
     portRange: config.AGENT_PORT_RANGE,
     subnetPool: config.AGENT_POD_SUBNETS,
     firewall,

@@ -13,6 +13,7 @@ const FACTS: PlanFacts = {
   launchHash: 'hash',
   login: { kind: 'none' },
   surplusLeases: false,
+  held: false,
 };
 
 function row(change: Partial<PodRow> = {}): PodRow {

@@ -52,6 +52,7 @@ export function createTestAgent(
     runInContainer: () => Promise.reject(new Error('no look into pods here')),
     execEngine: async () => createExecEngine({ socketPath: '/var/run/docker.sock', clock }),
     probePort: async () => true,
+    dataRootsOf: async () => [],
     keyFolders: NO_KEY_FOLDERS,
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
     gatewayLink: NO_GATEWAY,
