@@ -17,7 +17,6 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
     [place.root.hostPath, place.root.mountPath],
   ]);
   await restic.open(talk, request.create_repository);
-  await restic.unlock(talk);
 
   work.move('uploading', {});
   work.say(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);

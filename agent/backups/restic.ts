@@ -141,26 +141,22 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
   return {
     checkVersion,
 
-    /** Opens the repository; makes it where there is none and `mayCreate`. */
+    /**
+     * Opens the repository, or makes it where there is none and `mayCreate`. Locks that nobody can hold any more go
+     * on the way. restic's own rule is what is wanted: of this host's name with a process that is gone, as after a
+     * kill, or not refreshed for half an hour, which a living one does every five minutes.
+     */
     async open(talk: Talk, mayCreate: boolean): Promise<void> {
       await checkVersion(talk.signal);
-      const quiet = mayCreate ? { ...talk, say: () => undefined } : talk;
+      const unlock = { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: ASK_MS };
       try {
-        await ask(quiet, ['cat', 'config', '--no-lock'], ASK_MS);
+        await run(mayCreate ? { ...talk, say: () => undefined } : talk, unlock);
       } catch (error) {
         const isMissing = error instanceof OperationFailure && error.code === 'RepositoryMissing';
         if (!mayCreate || !isMissing) throw error;
-        await run(talk, { args: ['init'], timeoutMs: ASK_MS });
+        await run(talk, { args: ['init', '--quiet'], timeoutMs: ASK_MS });
         talk.say('The repository was made');
       }
-    },
-
-    /**
-     * Removes locks that nobody can hold any more. restic's own rule is what is wanted: of this host's name with
-     * a process that is gone, as after a kill, or not refreshed for half an hour, which a living one does every five minutes.
-     */
-    async unlock(talk: Talk): Promise<void> {
-      await run(talk, { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: ASK_MS });
     },
 
     /** Backs up `name` in the jail's folder. Null summary: restic ended well and told nothing. */

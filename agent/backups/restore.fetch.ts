@@ -39,7 +39,6 @@ export async function fetchSnapshot(
     [place.root.hostPath, place.root.mountPath],
   ]);
   await restic.open(talk, false);
-  await restic.unlock(talk);
   const snapshot = await restic.findSnapshot(talk, request.snapshot_id);
   const stats = await restic.statsOf(talk, snapshot);
   await checkSpace(dirname(place.root.hostPath), stats);

@@ -12,12 +12,12 @@ import { BackupRequest, RestoreRequest } from '#shared/agent-api/operations.ts';
 import { systemClock } from '#shared/clock.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { type RunCommand, runCommand } from '#shared/run-command.ts';
 import { createRunChild } from '../../agent/backups/bounded-child.ts';
 import { createOperationService } from '../../agent/backups/operation.service.ts';
 import { holdsPod, isFinal } from '../../agent/backups/operation.state.ts';
 import type { PodStanding } from '../../agent/backups/pod-hold.ts';
-import { createRestic } from '../../agent/backups/restic.ts';
+import { createRestic, type Restic } from '../../agent/backups/restic.ts';
 import { openDatabase } from '../../agent/store/database.ts';
 import { createOperationStore, type OperationStore } from '../../agent/store/operation.store.ts';
 import { eventually } from './eventually.ts';
@@ -27,50 +27,51 @@ const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
 
 export type BackupScene = ReturnType<typeof createBackupScene>;
 
-/** One pod with one volume at /data. `close` removes everything. */
-export function createBackupScene() {
+const noCommand: RunCommand = async () => ({ exitCode: 0, stdout: '', stderr: '', ended: null });
+
+/** As the agent makes it; `program` may stand in for restic. */
+export function realRestic(program = 'restic'): Restic {
+  const runChild = createRunChild(systemClock);
+  return createRestic({ clock: systemClock, runChild, program, isRoot: process.getuid?.() === 0 });
+}
+
+/** One pod with one volume at /data. `quick`: nothing has to outlive the process. `close` removes everything. */
+export function createBackupScene({ quick = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-backup-'));
   const volume = join(folder, 'volume', '_data');
   const location = join(folder, 'repository');
   mkdirSync(volume, { recursive: true });
   const podId = systemRandom.uuid();
-  const database = openDatabase(join(folder, 'agent.sqlite'));
+  const database = openDatabase(quick ? ':memory:' : join(folder, 'agent.sqlite'));
   const store = createOperationStore(database);
   const pod = {
     /** What it is while nothing holds it. */
-    standing: 'running' as PodStanding,
-    /** How often it was looked at while it was held. */
-    heldLooks: 0,
+    standing: (): PodStanding => 'running',
   };
   const repository = { location, password: PASSWORD, environment: {} };
 
-  function open(seen: OperationStore = store, program = 'restic') {
+  function open(options: { store?: OperationStore; program?: string; restic?: Restic } = {}) {
+    const program = options.program ?? 'restic';
     return createOperationService({
       executorId: EXECUTOR,
-      store: seen,
+      store: options.store ?? store,
       secret: new Uint8Array(32).fill(7),
       random: systemRandom,
-      restic: createRestic({
-        clock: systemClock,
-        runChild: createRunChild(systemClock),
-        program,
-        isRoot: process.getuid?.() === 0,
-      }),
+      restic: options.restic ?? realRestic(program),
       hold: {
         wake: () => undefined,
         async standingOf(id) {
-          if (pod.standing === 'gone') return 'gone';
-          if (!holdsPod(store.activeOf(id))) return pod.standing;
-          pod.heldLooks += 1;
-          return 'stopped';
+          const standing = pod.standing();
+          const isHeld = standing !== 'gone' && holdsPod(store.activeOf(id));
+          return isHeld ? 'stopped' : standing;
         },
       },
       dataRootsOf: async () => [{ mountPath: '/data', hostPath: volume }],
-      isGone: () => pod.standing === 'gone',
-      runCommand,
+      isGone: () => pod.standing() === 'gone',
+      runCommand: quick ? noCommand : runCommand,
       clock: systemClock,
       log: createLog({ name: 'test-backups', level: 'silent' }),
-      settlingMs: 50,
+      settlingMs: 0,
     });
   }
 
