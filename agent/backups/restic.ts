@@ -32,6 +32,8 @@ const LOCK_WAIT_MS = 10_000;
 const MAX_ANSWER_CHARS = 256 * 1024;
 /** Lines of stderr that go into an operation's log. */
 const MAX_SAID_LINES = 10;
+/** What can only be a dead process's lock goes. */
+const UNLOCK: Call = { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: ASK_MS };
 /** restic's exit status of a backup that could not read everything. */
 const EXIT_PARTIAL = 3;
 
@@ -120,7 +122,11 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
     for (let attempt = 1; attempt <= LOCK_TRIES; attempt += 1) {
       const end = await once(talk, call);
       if (end !== 'locked') return end.exitCode;
-      if (attempt === 1) talk.say('The repository is locked by other work; waiting');
+      if (attempt === 1) {
+        await once(talk, UNLOCK);
+        continue;
+      }
+      if (attempt === 2) talk.say('The repository is locked by other work; waiting');
       await clock.sleep(LOCK_WAIT_MS, talk.signal);
     }
     throw new OperationFailure('RepositoryUnreachable', 'The repository stayed locked');
@@ -148,9 +154,8 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
      */
     async open(talk: Talk, mayCreate: boolean): Promise<void> {
       await checkVersion(talk.signal);
-      const unlock = { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: ASK_MS };
       try {
-        await run(mayCreate ? { ...talk, say: () => undefined } : talk, unlock);
+        await run(mayCreate ? { ...talk, say: () => undefined } : talk, UNLOCK);
       } catch (error) {
         const isMissing = error instanceof OperationFailure && error.code === 'RepositoryMissing';
         if (!mayCreate || !isMissing) throw error;
@@ -198,6 +203,10 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
     async statsOf(talk: Talk, id: string): Promise<SnapshotStats> {
       const args = ['stats', '--mode', 'restore-size', id];
       const stats = SnapshotStats.safeParse(await ask(talk, args, WALK_MS));
+      // restic 0.14 counts nothing where there is no such snapshot, and ends well.
+      if (stats.data?.total_file_count === 0) {
+        throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
+      }
       if (stats.success) return stats.data;
       throw new OperationFailure('EngineFailed', 'restic did not tell the size of the snapshot');
     },

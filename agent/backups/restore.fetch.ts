@@ -38,9 +38,8 @@ export async function fetchSnapshot(
     [folder, '(staged)'],
     [place.root.hostPath, place.root.mountPath],
   ]);
-  await restic.open(talk, false);
-  const snapshot = await restic.findSnapshot(talk, request.snapshot_id);
-  const stats = await restic.statsOf(talk, snapshot);
+  await restic.checkVersion(talk.signal);
+  const stats = await restic.statsOf(talk, request.snapshot_id);
   await checkSpace(dirname(place.root.hostPath), stats);
 
   await rm(folder, { recursive: true, force: true });
@@ -51,7 +50,7 @@ export async function fetchSnapshot(
   const watch = watchProgress(work, ports, stats);
   await restic.restore(talk, {
     jail: { folder, readOnly: false, cwd: folder },
-    id: snapshot,
+    id: request.snapshot_id,
     target,
     onStart: watch.begin,
   });

@@ -47,6 +47,8 @@ export function createBackupScene({ quick = false } = {}) {
   const pod = {
     /** What it is while nothing holds it. */
     standing: (): PodStanding => 'running',
+    /** Whether it stops when it is held. */
+    stops: true,
   };
   const repository = { location, password: PASSWORD, environment: {} };
 
@@ -62,7 +64,7 @@ export function createBackupScene({ quick = false } = {}) {
         wake: () => undefined,
         async standingOf(id) {
           const standing = pod.standing();
-          const isHeld = standing !== 'gone' && holdsPod(store.activeOf(id));
+          const isHeld = standing !== 'gone' && pod.stops && holdsPod(store.activeOf(id));
           return isHeld ? 'stopped' : standing;
         },
       },
