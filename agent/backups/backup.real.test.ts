@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import type { OperationView } from '#shared/agent-api/operations.ts';
 import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -23,6 +23,9 @@ import { attributeOf, fingerprintOf, writeMixedTree } from '../../test/fakes/mix
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;
+// restic runs at the lowest priority.
+vi.setConfig({ testTimeout: 180_000 });
+
 const scenes: BackupScene[] = [];
 const services: OperationService[] = [];
 

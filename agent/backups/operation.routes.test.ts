@@ -11,6 +11,8 @@ import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 
+const IMAGE = 'registry.example/one:1';
+const DIGEST = `sha256:${'a1'.repeat(32)}`;
 const folder = mkdtempSync(join(tmpdir(), 'podwright-operations-'));
 const volume = join(folder, '_data');
 const ends: (() => Promise<void>)[] = [];
@@ -22,7 +24,8 @@ afterEach(async () => {
 it('backs up and restores a running pod, and refuses what it should', async () => {
   mkdirSync(volume);
   writeFileSync(join(volume, 'file'), 'first');
-  const engine = createFakeEngine();
+  const engine = createFakeEngine(systemClock);
+  engine.addImage(IMAGE, DIGEST);
   const agent = createTestAgent({
     engine,
     clock: systemClock,
@@ -36,7 +39,7 @@ it('backs up and restores a running pod, and refuses what it should', async () =
     const response = await agent.server.inject({ method, url, ...sent });
     return { status: response.statusCode, body: response.json() };
   };
-  await call('PUT', `/v1/pods/${podId}`, podSpec());
+  await call('PUT', `/v1/pods/${podId}`, podSpec({ image: { reference: IMAGE } }));
   const phase = async () => (await call('GET', `/v1/pods/${podId}`)).body.phase;
   await eventually('the pod runs', async () => (await phase()) === 'running');
 
@@ -102,4 +105,4 @@ it('backs up and restores a running pod, and refuses what it should', async () =
   ).toBe(404);
   expect((await call('GET', `/v1/operations/${systemRandom.uuid()}`)).status).toBe(404);
   expect((await call('POST', `/v1/operations/${restore}/cancel`)).body.stage).toBe('done');
-});
+}, 120_000);

@@ -22,6 +22,8 @@ import { openDatabase } from '../../agent/store/database.ts';
 import { createOperationStore, type OperationStore } from '../../agent/store/operation.store.ts';
 import { eventually } from './eventually.ts';
 
+/** restic has the lowest priority, and this machine may be busy. */
+const LONGEST_MS = 60_000;
 export const PASSWORD = 'a-password-of-the-repository';
 const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
 
@@ -107,10 +109,14 @@ export function createBackupScene({ quick = false } = {}) {
       }),
     /** Waits for its end. */
     ended: (service: Service, id: string): Promise<OperationView> =>
-      eventually('the end of an operation', () => {
-        const view = service.get(id);
-        return isFinal(view.stage) ? view : null;
-      }),
+      eventually(
+        'the end of an operation',
+        () => {
+          const view = service.get(id);
+          return isFinal(view.stage) ? view : null;
+        },
+        LONGEST_MS,
+      ),
     /** restic's own word. */
     restic: (...args: string[]): string =>
       execFileSync('restic', ['-r', location, '--no-cache', ...args], {

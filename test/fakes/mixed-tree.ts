@@ -29,10 +29,10 @@ const ODD_NAMES = [
   '.hidden',
 ];
 
-/** About 60 MiB: random, text, sparse, many small files, links, odd names, modes, owners, times, attributes. */
+/** More than 50 MiB: random, text, sparse, many small files, links, odd names, modes, owners, times, attributes. */
 export function writeMixedTree(folder: string): void {
   mkdirSync(join(folder, 'small'), { recursive: true });
-  writeFileSync(join(folder, 'random'), randomBytes(24 * MIB));
+  writeFileSync(join(folder, 'random'), randomBytes(16 * MIB));
   writeFileSync(join(folder, 'text'), 'the same line again and again\n'.repeat(800_000));
   writeFileSync(join(folder, 'sparse'), 'begin');
   truncateSync(join(folder, 'sparse'), 12 * MIB);
