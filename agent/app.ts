@@ -3,7 +3,12 @@ import { SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import { runCommand } from '#shared/run-command.ts';
 import { type Auth, registerAuth } from './auth/auth.ts';
+import { createRunChild } from './backups/bounded-child.ts';
+import { registerOperationRoutes } from './backups/operation.routes.ts';
+import { createOperationService } from './backups/operation.service.ts';
+import { createRestic } from './backups/restic.ts';
 import { registerTerminalRoutes } from './exec/terminal.routes.ts';
 import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
@@ -25,6 +30,7 @@ import { NOTEBOOK_INTERVAL_MS } from './notebook/notebook.service.ts';
 import { DISK_INTERVAL_MS } from './pods/disk-watch.job.ts';
 import { ORPHANS_INTERVAL_MS } from './pods/orphans.job.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
+import { SETTLING_MS } from './pods/pod.trial.ts';
 import { createPodCore, type PodCore, type PodCorePorts } from './pods/pod-core.ts';
 import { RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
 import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
@@ -86,8 +92,25 @@ export function createAgent(ports: AgentPorts) {
 
   const samples = createSamples({ ...ports, records });
 
+  const operations = createOperationService({
+    ...ports,
+    store: core.operations,
+    hold: core.hold,
+    dataRootsOf: core.dataRootsOf,
+    restic: createRestic({
+      clock,
+      runChild: createRunChild(clock),
+      program: 'restic',
+      isRoot: process.getuid?.() === 0,
+    }),
+    isGone: (podId) => records.get(podId)?.desired !== 'running',
+    runCommand,
+    settlingMs: SETTLING_MS,
+  });
+
   const server = createServer(ports);
   registerPodRoutes(server, core.service);
+  registerOperationRoutes(server, operations);
   registerNotebookRoutes(server, { notebooks: core.notebooks, pods: core.service });
   registerLogRoutes(server, { logs });
   registerTerminalRoutes(server, terminals);
@@ -111,6 +134,7 @@ export function createAgent(ports: AgentPorts) {
     pods: core.service,
     core,
     samples,
+    operations,
     /** Starts the loops; never waits for the engine. Listening is the caller's. */
     start(): void {
       const probesLeft = (error: unknown) =>
@@ -134,6 +158,7 @@ export function createAgent(ports: AgentPorts) {
         loop('gpu runtime', GPU_RUNTIME_INTERVAL_MS, () => verify.tryGpuRuntime()),
         loop('metrics', SAMPLE_INTERVAL_MS, () => metricsJob.runOnce()),
       ];
+      operations.start();
       core.ssh.publish();
       gateway = ports.gatewayLink.follow(() => core.ssh.exchangeTakenPorts());
       events = reconcile.followEvents(stopping.signal, () => relist.wake());
@@ -144,6 +169,7 @@ export function createAgent(ports: AgentPorts) {
       logs.close();
       await terminals.close();
       await server.close();
+      await operations.stop();
       await Promise.all([...loops.map((each) => each.stop()), events, supervisor.stop()]);
       await core.notebooks.stop();
       await gateway?.stop();

@@ -4,6 +4,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
+import { holdsPod } from '../backups/operation.state.ts';
 import type { ContainerEngine } from '../docker/engine.ts';
 import { createEngineHealth } from '../docker/engine-health.ts';
 import type { ExecEngine } from '../docker/exec.ts';
@@ -27,6 +28,7 @@ import { createOwnSshd } from '../ssh/own-sshd.job.ts';
 import { createSshService } from '../ssh/ssh.service.ts';
 import { createLeaseStore } from '../store/lease.store.ts';
 import { createNotebookStore } from '../store/notebook.store.ts';
+import { createOperationStore } from '../store/operation.store.ts';
 import { createPodStore, type PodRow } from '../store/pod.store.ts';
 import { createSshStore } from '../store/ssh.store.ts';
 import { createDiskQuotaProbe } from './disk-quota.ts';
@@ -42,6 +44,7 @@ import { createPodService } from './pod.service.ts';
 import { createPodSteps } from './pod.steps.ts';
 import { createPodSupervisor } from './pod.supervisor.ts';
 import { createPodData } from './pod-data.ts';
+import { createPodHold } from './pod-hold.ts';
 import { createPodPulls } from './pod-pulls.ts';
 import { createPodVolumes } from './pod-volumes.ts';
 import type { HostLimits } from './policy.ts';
@@ -183,7 +186,11 @@ export function createPodCore(ports: PodCorePorts) {
     onPull,
     ssh,
   });
-  const factsOf = createPodFacts({ ports: portLeases, gpuLeases, ssh, clock, bootId, health });
+  const operations = createOperationStore(database);
+  const isHeld = (podId: string) => holdsPod(operations.activeOf(podId));
+  const factsOf = createPodFacts({
+    ...{ ports: portLeases, gpuLeases, ssh, clock, bootId, health, isHeld },
+  });
   const common = { executorId, engine, health, records, ports: portLeases, clock, log, factsOf };
   const supervisor = createPodSupervisor({
     ...common,
@@ -223,6 +230,8 @@ export function createPodCore(ports: PodCorePorts) {
 
   return {
     service,
+    operations,
+    hold: createPodHold({ ...common, supervisor, isHeld }),
     ssh,
     ownSshd,
     notebooks,

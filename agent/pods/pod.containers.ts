@@ -25,6 +25,8 @@ export type PlanFacts = {
   login: LoginState;
   /** Ports or GPUs are leased that no generation of the pod asks for any more. */
   surplusLeases: boolean;
+  /** Its tree is being exchanged: nothing of it may run. */
+  held: boolean;
 };
 
 /** Whose doing the end of a container was. */

@@ -20,6 +20,8 @@ export function createPodFacts(deps: {
   /** The host's present boot. */
   bootId: string;
   health: Pick<EngineHealth, 'lastOutage'>;
+  /** Whether a restore has the pod stand still. */
+  isHeld(podId: string): boolean;
 }): FactsOf {
   const { ports, gpuLeases, ssh, clock, bootId, health } = deps;
   const watchingSinceMs = clock.now();
@@ -42,5 +44,6 @@ export function createPodFacts(deps: {
     launchHash: launchHash(row.spec_hash, publishedPorts(row, ports.portsOf(row.id))),
     login: ssh.loginOf(row),
     surplusLeases: hasSurplus(row),
+    held: deps.isHeld(row.id),
   });
 }

@@ -13,6 +13,7 @@ const FACTS: PlanFacts = {
   launchHash: 'hash',
   login: { kind: 'none' },
   surplusLeases: false,
+  held: false,
 };
 
 function row(change: Partial<PodRow> = {}): PodRow {
@@ -165,4 +166,20 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
   ['removed rests', { desired: 'removed', phase: 'removed' }, [], { kind: 'wait', untilMs: null }],
 ])('%s', (_, change, containers, step) => {
   expect(planPod(row(change), containers, FACTS)).toMatchObject(step);
+});
+
+it('has a held pod stand still, whatever else is wanted of it but its removal', () => {
+  const held = { ...FACTS, held: true };
+  const running = container();
+  const stop = { kind: 'stop_for_hold', container: running };
+  expect(planPod(row(), [running], held)).toEqual(stop);
+  expect(planPod(row(rebooting), [running], held)).toEqual(stop);
+  expect(planPod(row({ phase: 'pending' }), [exited], held)).toEqual({
+    kind: 'wait',
+    untilMs: null,
+  });
+  expect(planPod(row({ phase: 'pending' }), [exited], FACTS)).toMatchObject({ kind: 'start' });
+  expect(planPod(row({ desired: 'removed' }), [running], held)).toMatchObject({
+    kind: 'remove_containers',
+  });
 });

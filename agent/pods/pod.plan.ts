@@ -32,6 +32,8 @@ export type Step =
   | { kind: 'rejoin_network'; container: ContainerState }
   | { kind: 'begin_reboot'; container: ContainerState }
   | { kind: 'stop_for_reboot'; container: ContainerState }
+  /** A restore is about to exchange its tree. */
+  | { kind: 'stop_for_hold'; container: ContainerState }
   | { kind: 'finish_reboot'; container: ContainerState }
   | { kind: 'remove_containers'; containers: readonly ContainerState[] }
   /** Give up ports and GPUs that no generation asks for. */
@@ -54,6 +56,7 @@ export function planPod(
   facts: PlanFacts,
 ): Step {
   if (row.desired === 'removed') return planRemoval(row, containers, facts.nowMs);
+  if (facts.held) return planHold(containers);
   if (stagedOf(row)?.image_id != null) return { kind: 'switch' };
   const fallback = fallbackOf(row);
   if (fallback !== null) return planTrial(row, fallback, containers, facts);
@@ -65,6 +68,12 @@ export function planPod(
   if (retryIsAhead(row, facts.nowMs)) return { kind: 'wait', untilMs: row.next_retry_ms };
   const [container] = containers;
   return container === undefined ? planLaunch(row) : planContainer(row, container, facts);
+}
+
+/** Whatever else is wanted waits until it may run again. */
+function planHold(containers: readonly ContainerState[]): Step {
+  const container = containers.find(isAlive);
+  return container === undefined ? FOREVER : { kind: 'stop_for_hold', container };
 }
 
 function planRemoval(row: PodRow, containers: readonly ContainerState[], nowMs: number): Step {

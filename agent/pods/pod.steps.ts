@@ -61,6 +61,13 @@ export function createPodSteps(deps: StepPorts) {
     return LOOK;
   }
 
+  /** Written first, so that its end is no failure of the pod's: from `pending` it is simply started again. */
+  async function stopForHold(row: PodRow, container: ContainerState): Promise<Outcome> {
+    commit(row, (now) => (now.phase === 'running' ? { phase: 'pending' } : null));
+    await engine.stopContainer(container.id, specOf(row).stop_grace_seconds);
+    return LOOK;
+  }
+
   function beginReboot(row: PodRow, container: ContainerState): Outcome {
     commit(row, (now) => ({
       phase: 'rebooting',
@@ -115,6 +122,8 @@ export function createPodSteps(deps: StepPorts) {
           return beginReboot(row, step.container);
         case 'stop_for_reboot':
           return stopForReboot(row, step.container);
+        case 'stop_for_hold':
+          return stopForHold(row, step.container);
         case 'remove_containers':
           return removeContainers(row, step.containers);
         case 'release_leases':

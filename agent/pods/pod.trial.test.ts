@@ -17,6 +17,7 @@ const FACTS: PlanFacts = {
   launchHash: 'hash',
   login: { kind: 'none' },
   surplusLeases: false,
+  held: false,
 };
 const spec_json = JSON.stringify(PodSpec.parse(podSpec()));
 const before = { generation: 1, spec_json, spec_hash: 'one', image_id: 'i', image_digest: null };

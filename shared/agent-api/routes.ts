@@ -26,6 +26,11 @@ export const AGENT_ROUTES = [
   { method: 'POST', path: '/v1/pods/:id/reboot', roles: CONTROLLERS, relayed: true },
   { method: 'PUT', path: '/v1/pods/:id/ssh-keys', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/notebook', roles: CONTROLLERS, relayed: true },
+  { method: 'POST', path: '/v1/pods/:id/backups', roles: CONTROLLERS, relayed: true },
+  { method: 'POST', path: '/v1/pods/:id/restores', roles: CONTROLLERS, relayed: true },
+  { method: 'GET', path: '/v1/operations', roles: READERS, relayed: true },
+  { method: 'GET', path: '/v1/operations/:id', roles: READERS, relayed: true },
+  { method: 'POST', path: '/v1/operations/:id/cancel', roles: CONTROLLERS, relayed: true },
   {
     method: 'POST',
     path: '/v1/pods/explain',

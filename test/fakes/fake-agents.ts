@@ -193,6 +193,10 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         if (host.removesAtOnce) host.pods.delete(id);
         return view;
       }),
+    postBackup: () => Promise.reject(silent()),
+    postRestore: () => Promise.reject(silent()),
+    getOperation: () => Promise.reject(silent()),
+    cancelOperation: () => Promise.reject(silent()),
     rebootPod: (id, reboot) =>
       reach(() => {
         host.calls.push(`reboot ${id} ${reboot}`);

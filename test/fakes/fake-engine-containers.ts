@@ -47,7 +47,7 @@ export function createContainerMethods(
         const id = newId();
         const { name, labels } = spec;
         for (const { name: volume, labels: own } of spec.volumes ?? []) {
-          if (!volumes.has(volume)) volumes.set(volume, fakeVolume(volume, own, clock));
+          if (!volumes.has(volume)) volumes.set(volume, fakeVolume(world, volume, own, clock));
         }
         const never = {
           exitCode: 0,

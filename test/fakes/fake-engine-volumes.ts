@@ -8,14 +8,15 @@ type VolumeMethods = 'createVolume' | 'listVolumes' | 'removeVolume';
 
 /** Of the engine's contract. */
 export function createVolumeMethods(
-  { volumes, containers }: World,
+  world: World,
   call: FakeCall,
   clock: Clock,
 ): Pick<ContainerEngine, VolumeMethods> {
+  const { volumes, containers } = world;
   return {
     createVolume: (name, labels) =>
       call('createVolume', name, () => {
-        const present = volumes.get(name) ?? fakeVolume(name, labels, clock);
+        const present = volumes.get(name) ?? fakeVolume(world, name, labels, clock);
         if (!hasLabels(present.labels, labels)) {
           throw new EngineError('conflict', `the volume ${name} belongs to somebody else`);
         }
@@ -38,10 +39,11 @@ export function createVolumeMethods(
 
 /** A volume as the engine tells of it. */
 export function fakeVolume(
+  { volumeFolder }: World,
   name: string,
   labels: Record<string, string>,
   clock: Clock,
 ): VolumeState {
-  const hostPath = `/var/lib/docker/volumes/${name}/_data`;
+  const hostPath = `${volumeFolder}/${name}/_data`;
   return { name, labels, createdMs: clock.now(), hostPath };
 }

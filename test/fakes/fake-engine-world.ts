@@ -40,6 +40,7 @@ export function emptyWorld() {
     usages: new Map<string, ContainerUsage>(),
     streams: new Set<(event: EngineEvent | null) => void>(),
     exits: new Map<string, (() => void)[]>(),
+    volumeFolder: '/var/lib/docker/volumes',
     away: false,
     startedMs: 0,
     serial: 0,

@@ -35,6 +35,8 @@ export type FakeEngine = ContainerEngine & {
   loseNetwork(idOrName: string): void;
   /** Ends every container, as an engine does that comes back without live restore; the streams end too. */
   restart(): void;
+  /** Where volumes lie that are made from now on. */
+  keepVolumesIn(folder: string): void;
   /** Host ports that something outside the engine listens on. */
   readonly occupiedPorts: Set<number>;
   /** What containers have written, by id. */
@@ -88,6 +90,9 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     diskBytes,
     usages,
     hook: async () => undefined,
+    keepVolumesIn(folder) {
+      world.volumeFolder = folder;
+    },
     reconnect: () => createFakeEngine(clock, world),
     addImage(reference, digest) {
       if (digest !== null) registry.set(reference, digest);

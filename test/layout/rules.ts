@@ -59,6 +59,7 @@ export const RULES: readonly Rule[] = [
     'node:child_process',
     (path) =>
       isUnder(path, 'agent/gpu/', 'agent/hardware/', 'validator/embedded/') ||
+      path === 'agent/backups/bounded-child.ts' ||
       path === 'shared/run-command.ts' ||
       isTest(path),
   ),

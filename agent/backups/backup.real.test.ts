@@ -1,0 +1,321 @@
+/** Backups and restores with the real restic. */
+
+import { randomBytes } from 'node:crypto';
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, expect, it, vi } from 'vitest';
+import type { OperationView } from '#shared/agent-api/operations.ts';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import { type BackupScene, createBackupScene, PASSWORD } from '../../test/fakes/backup-scene.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { attributeOf, fingerprintOf, writeMixedTree } from '../../test/fakes/mixed-tree.ts';
+import type { OperationService } from './operation.service.ts';
+
+const MIB = 1024 * 1024;
+// restic runs at the lowest priority.
+vi.setConfig({ testTimeout: 180_000 });
+
+const scenes: BackupScene[] = [];
+const services: OperationService[] = [];
+
+function newScene(): BackupScene {
+  const scene = createBackupScene();
+  scenes.push(scene);
+  return scene;
+}
+
+function opened(scene: BackupScene, program?: string): OperationService {
+  const service = scene.open(program === undefined ? {} : { program });
+  services.push(service);
+  return service;
+}
+
+afterEach(async () => {
+  for (const service of services.splice(0)) await service.stop();
+  for (const scene of scenes.splice(0)) scene.close();
+});
+
+async function backUp(
+  scene: BackupScene,
+  service: OperationService,
+  change: Parameters<BackupScene['backupRequest']>[0] = {},
+): Promise<OperationView> {
+  const request = scene.backupRequest(change);
+  service.beginBackup(scene.podId, request);
+  return scene.ended(service, request.operation_id);
+}
+
+async function restore(
+  scene: BackupScene,
+  service: OperationService,
+  snapshot: string | null,
+  change: Parameters<BackupScene['restoreRequest']>[1] = {},
+): Promise<OperationView> {
+  const request = scene.restoreRequest(snapshot ?? '', change);
+  service.beginRestore(scene.podId, request);
+  return scene.ended(service, request.operation_id);
+}
+
+/** restic that sends 2 MiB a second, and says which process it is. */
+function slowRestic(scene: BackupScene): { program: string; pid(): number | null } {
+  const program = join(scene.folder, 'slow-restic');
+  const script = `#!/bin/sh\necho $$ > '${program}.pid'\nexec restic --limit-upload 2048 --limit-download 2048 "$@"\n`;
+  writeFileSync(program, script);
+  chmodSync(program, 0o755);
+  return {
+    program,
+    pid: () => (existsSync(`${program}.pid`) ? Number(readFileSync(`${program}.pid`)) : null),
+  };
+}
+
+const sending = (view: OperationView) =>
+  view.stage === 'uploading' && (view.processed_bytes ?? 0) > 0;
+
+it('backs up, backs up what has changed, and restores either to the same trees', async () => {
+  const scene = newScene();
+  const service = opened(scene);
+  const tree = join(scene.volume, 'work');
+  writeMixedTree(tree);
+  const before = fingerprintOf(tree);
+  const attribute = attributeOf(tree);
+  const first = await backUp(scene, service, { path: '/data/work' });
+  expect(first).toMatchObject({ stage: 'done', quality: 'full', percent: 100, error: null });
+  expect(first.processed_bytes).toBeGreaterThan(50 * MIB);
+  const sizeBefore = Number(
+    /"total_size":(\d+)/.exec(scene.restic('stats', '--mode', 'raw-data', '--json'))?.[1],
+  );
+
+  appendFileSync(join(tree, 'text'), 'changed\n');
+  rmSync(join(tree, 'small', '7'));
+  const after = fingerprintOf(tree);
+  const second = await backUp(scene, service, { path: '/data/work', create_repository: false });
+  expect(second).toMatchObject({ stage: 'done', quality: 'full' });
+  const sizeAfter = Number(
+    /"total_size":(\d+)/.exec(scene.restic('stats', '--mode', 'raw-data', '--json'))?.[1],
+  );
+  expect(sizeAfter - sizeBefore).toBeLessThan(4 * MIB);
+
+  writeFileSync(join(tree, 'later'), 'goes with the old tree');
+  expect(
+    await restore(scene, service, first.snapshot_id, { target_path: '/data/work' }),
+  ).toMatchObject({ stage: 'done', percent: 100 });
+  expect(fingerprintOf(tree)).toEqual(before);
+  expect(attributeOf(tree)).toBe(attribute);
+
+  const aside = { target_path: '/data/copies/second', mode: 'new_only' } as const;
+  expect(await restore(scene, service, second.snapshot_id, aside)).toMatchObject({ stage: 'done' });
+  expect(fingerprintOf(join(scene.volume, 'copies/second'))).toEqual(after);
+  expect(await restore(scene, service, second.snapshot_id, aside)).toMatchObject({
+    stage: 'failed',
+    error: { code: 'TargetNotEmpty' },
+  });
+  expect(readdirSync(dirname(scene.volume)), 'nothing is left beside the volume').toEqual([
+    '_data',
+  ]);
+  expect(scene.restic('list', 'locks')).toBe('');
+  expect(JSON.stringify(service.list())).not.toContain(scene.volume);
+  expect(scene.store.get(second.id)?.sealed_repository).toBeNull();
+});
+
+it('goes on after its restic was killed in the middle, and unlocks what that left', async () => {
+  const scene = newScene();
+  writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
+  const slow = slowRestic(scene);
+  const service = opened(scene, slow.program);
+  const request = scene.backupRequest();
+  service.beginBackup(scene.podId, request);
+  await eventually('the upload', () => sending(service.get(request.operation_id)));
+  process.kill(slow.pid() ?? 0, 'SIGKILL');
+  const killed = await scene.ended(service, request.operation_id);
+  expect(killed).toMatchObject({ stage: 'failed', error: { code: 'EngineFailed' } });
+  expect(scene.restic('list', 'locks', '--no-lock')).not.toBe('');
+  const again = await backUp(scene, opened(scene));
+  expect(again).toMatchObject({ stage: 'done', quality: 'full' });
+  expect(scene.restic('list', 'locks', '--no-lock')).toBe('');
+  expect(scene.restic('check')).toContain('no errors were found');
+});
+
+it('goes on with a backup that its agent left, under the same id', async () => {
+  const scene = newScene();
+  writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
+  const service = opened(scene, slowRestic(scene).program);
+  const request = scene.backupRequest();
+  service.beginBackup(scene.podId, request);
+  await eventually('the upload', () => sending(service.get(request.operation_id)));
+  await service.stop();
+  expect(scene.store.get(request.operation_id)).toMatchObject({ stage: 'uploading', attempts: 1 });
+  const next = opened(scene);
+  next.start();
+  const view = await scene.ended(next, request.operation_id);
+  expect(view).toMatchObject({ stage: 'done', quality: 'full' });
+  expect(next.beginBackup(scene.podId, request), 'a repeat').toEqual(view);
+});
+
+it('cancels at every stage within two seconds, and leaves pod, volume and repository whole', async () => {
+  const scene = newScene();
+  writeFileSync(join(scene.volume, 'random'), randomBytes(8 * MIB));
+  const done = await backUp(scene, opened(scene));
+  writeFileSync(join(scene.volume, 'other'), randomBytes(16 * MIB));
+  const before = fingerprintOf(scene.volume);
+  const service = opened(scene, slowRestic(scene).program);
+
+  async function cancelled(id: string, at: string, isThere: (view: OperationView) => boolean) {
+    await eventually(at, () => isThere(service.get(id)));
+    const startedMs = systemClock.monotonicMs();
+    service.cancel(id);
+    const view = await scene.ended(service, id);
+    expect(systemClock.monotonicMs() - startedMs, at).toBeLessThan(2_000);
+    expect(view.stage, at).toBe('cancelled');
+    expect(service.cancel(id), 'a repeat').toEqual(view);
+  }
+
+  for (const stage of ['queued', 'preparing', 'uploading']) {
+    const request = scene.backupRequest();
+    service.beginBackup(scene.podId, request);
+    await cancelled(request.operation_id, stage, (view) =>
+      stage === 'uploading' ? sending(view) : view.stage === stage,
+    );
+  }
+  for (const stage of ['queued', 'fetching']) {
+    const request = scene.restoreRequest(done.snapshot_id ?? '');
+    service.beginRestore(scene.podId, request);
+    await cancelled(request.operation_id, stage, (view) =>
+      stage === 'fetching' ? (view.processed_bytes ?? 0) > 0 : view.stage === stage,
+    );
+  }
+  // A pod that does not stop: its restore waits for that.
+  scene.pod.standing = () => 'moving';
+  const stuck = scene.restoreRequest(done.snapshot_id ?? '');
+  scene.pod.stops = false;
+  const fast = opened(scene);
+  fast.beginRestore(scene.podId, stuck);
+  await eventually('stopping', () => fast.get(stuck.operation_id).stage === 'stopping');
+  fast.cancel(stuck.operation_id);
+  expect((await scene.ended(fast, stuck.operation_id)).stage).toBe('cancelled');
+  expect(fingerprintOf(scene.volume)).toEqual(before);
+  expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
+  expect(scene.restic('list', 'locks', '--no-lock')).toBe('');
+});
+
+it('says why a backup or restore cannot be had', async () => {
+  const scene = newScene();
+  const service = opened(scene);
+  writeFileSync(join(scene.volume, 'file'), randomBytes(MIB));
+  const missing = await backUp(scene, service, { create_repository: false });
+  expect(missing).toMatchObject({ stage: 'failed', error: { code: 'RepositoryMissing' } });
+  const good = await backUp(scene, service);
+  const { repository, location } = scene;
+
+  const wrong = { repository: { ...repository, password: 'another-password-of-16' } };
+  const denied = await backUp(scene, service, wrong);
+  expect(denied).toMatchObject({ stage: 'failed', error: { code: 'RepositoryAuth' } });
+  expect(JSON.stringify(denied)).not.toContain('another-password');
+  const nowhere = { repository: { ...repository, location: 'rest:http://127.0.0.1:1/x/' } };
+  expect((await backUp(scene, service, nowhere)).error?.code).toBe('RepositoryUnreachable');
+  expect((await restore(scene, service, 'f'.repeat(64))).error?.code).toBe('SnapshotMissing');
+  const absent = await backUp(scene, opened(scene, join(scene.folder, 'no-restic')));
+  expect(absent.error).toMatchObject({
+    code: 'EngineFailed',
+    message: expect.stringContaining('not installed'),
+  });
+
+  for (const folder of readdirSync(join(location, 'data'))) {
+    for (const name of readdirSync(join(location, 'data', folder))) {
+      const pack = join(location, 'data', folder, name);
+      chmodSync(pack, 0o600);
+      const bytes = readFileSync(pack);
+      bytes.fill(0, 40, 120);
+      writeFileSync(pack, bytes);
+    }
+  }
+  const before = fingerprintOf(scene.volume);
+  const corrupt = await restore(scene, service, good.snapshot_id);
+  expect(corrupt).toMatchObject({ stage: 'failed', error: { code: 'RepositoryCorrupt' } });
+  expect(fingerprintOf(scene.volume)).toEqual(before);
+  expect(JSON.stringify(service.list())).not.toContain(PASSWORD);
+});
+
+it('takes no path out of the volume, by name or by link', async () => {
+  const scene = newScene();
+  const service = opened(scene);
+  mkdirSync(join(scene.volume, 'folder'));
+  writeFileSync(join(scene.volume, 'folder', 'file'), 'mine');
+  symlinkSync('/etc', join(scene.volume, 'etc'));
+  symlinkSync('folder', join(scene.volume, 'alias'));
+  for (const path of ['/etc', '/database', '/data/etc', '/data/etc/hostname', '/data/alias/file']) {
+    expect((await backUp(scene, service, { path })).error?.code, path).toBe('PathRefused');
+  }
+  expect((await backUp(scene, service, { path: '/data/none' })).error?.code).toBe('PathMissing');
+  const file = await backUp(scene, service, { path: '/data/folder/file' });
+  expect(file, 'one file').toMatchObject({ stage: 'done', total_files: 1 });
+  const whole = await restore(scene, service, file.snapshot_id);
+  expect(whole.error, 'a file for a volume').toMatchObject({ code: 'PathRefused' });
+  const through = await restore(scene, service, file.snapshot_id, { target_path: '/data/etc/x' });
+  expect(through.error?.code).toBe('PathRefused');
+  expect(existsSync('/etc/x')).toBe(false);
+});
+
+it('sees the volume read-only and follows none of its links, whenever the pod puts them in', async () => {
+  const scene = newScene();
+  const secret = join(scene.folder, 'host-secrets');
+  mkdirSync(secret);
+  writeFileSync(join(secret, 'file'), 'secret of the host');
+  symlinkSync(secret, join(scene.volume, 'link'));
+  const program = join(scene.folder, 'curious-restic');
+  const look = `cat '${scene.volume}/link/file' > '${scene.folder}/read' 2>&1; touch '${scene.volume}/touched'`;
+  const script = `#!/bin/sh\ncase "$*" in backup*) ${look};; esac\nexec restic "$@"\n`;
+  writeFileSync(program, script);
+  chmodSync(program, 0o755);
+  expect((await backUp(scene, opened(scene, program))).stage).toBe('done');
+  expect(readFileSync(join(scene.folder, 'read'), 'utf8')).toContain('symbolic links');
+  expect(existsSync(join(scene.volume, 'touched')), 'a backup can write there').toBe(false);
+});
+
+it('answers repeats alike, other content with a conflict, and a second one of the pod with the first', async () => {
+  const scene = newScene();
+  const service = scene.open({ restic: neverEnding() });
+  services.push(service);
+  const request = scene.backupRequest();
+  const view = service.beginBackup(scene.podId, request);
+  expect(service.beginBackup(scene.podId, request).id).toBe(view.id);
+  expect(() => service.beginBackup(scene.podId, { ...request, path: '/data/x' })).toThrow(
+    /other content/,
+  );
+  expect(() => service.beginBackup(systemRandom.uuid(), request)).toThrow(/other content/);
+  expect(() => service.beginBackup(scene.podId, scene.backupRequest())).toThrow(
+    expect.objectContaining({
+      code: 'BACKUP_STORAGE_BUSY',
+      options: { details: { active_operation_id: request.operation_id } },
+    }),
+  );
+  const rows = Array.from({ length: 3 }, () => {
+    const other = scene.backupRequest();
+    service.beginBackup(systemRandom.uuid(), other);
+    return other.operation_id;
+  });
+  await eventually(
+    'two at a time',
+    () => rows.map((id) => service.get(id).stage).join() === 'preparing,queued,queued',
+  );
+});
+
+/** Waits in `open` until it is aborted. */
+function neverEnding(): ReturnType<typeof import('./restic.ts').createRestic> {
+  const never = () => Promise.reject(new Error('not here'));
+  return {
+    checkVersion: never,
+    open: ({ signal }) => systemClock.sleep(600_000, signal),
+    ...{ backup: never, findSnapshot: never, statsOf: never, restore: never },
+  };
+}

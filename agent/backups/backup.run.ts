@@ -1,0 +1,66 @@
+/** One backup, from its path to a verified snapshot (agent reference 14). */
+import type { BackupRow } from '../store/operation.store.ts';
+import { locate } from './data-path.ts';
+import type { RunPorts, Working } from './operation.work.ts';
+import { OperationFailure } from './operation-failure.ts';
+import type { BackupStatus } from './restic-output.ts';
+
+/** Resolves when the snapshot is known to be there; rejects with OperationFailure or the signal's reason. */
+export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Promise<void> {
+  const { restic, executorId } = ports;
+  const { pod_id: podId, request } = work.row();
+  work.move('preparing', {});
+  const roots = await ports.dataRootsOf(podId);
+  const place = await locate(roots, request.path, 'must_be_there');
+  const talk = work.talk([
+    [place.live, request.path],
+    [place.root.hostPath, place.root.mountPath],
+  ]);
+  await restic.open(talk, request.create_repository);
+
+  work.move('uploading', {});
+  work.say(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
+  const startedMs = ports.clock.monotonicMs();
+  const { partial, summary } = await restic.backup(
+    talk,
+    {
+      jail: { folder: place.root.hostPath, readOnly: true, cwd: place.parent },
+      name: place.name,
+      host: executorId,
+      tag: podId,
+    },
+    (status) => work.advance(progressOf(status, ports.clock.monotonicMs() - startedMs)),
+  );
+  if (summary === null) throw new OperationFailure('EngineFailed', 'restic told of no snapshot');
+
+  work.move('verifying', {});
+  const snapshot_id = await restic.findSnapshot(talk, summary.snapshot_id);
+  await restic.statsOf(talk, snapshot_id);
+  const { total_files_processed: files, total_bytes_processed: bytes } = summary;
+  const quality = partial ? 'partial' : 'full';
+  work.say(
+    `Snapshot ${snapshot_id}: ${files} files, ${bytes} bytes, ${summary.data_added} new (${quality})`,
+  );
+  work.advance({
+    total_files: files,
+    processed_files: files,
+    total_bytes: bytes,
+    processed_bytes: bytes,
+  });
+  work.note({ snapshot_id, quality });
+}
+
+const MS_PER_SECOND = 1_000;
+
+function progressOf(status: BackupStatus, elapsedMs: number) {
+  return {
+    total_files: status.total_files,
+    processed_files: status.files_done,
+    total_bytes: status.total_bytes,
+    processed_bytes: status.bytes_done,
+    percent: status.percent_done * 100,
+    bytes_per_second:
+      elapsedMs > 0 ? Math.round((status.bytes_done * MS_PER_SECOND) / elapsedMs) : null,
+    remaining_seconds: status.seconds_remaining ?? null,
+  };
+}

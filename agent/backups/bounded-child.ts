@@ -1,0 +1,89 @@
+/** A long-running program as a child of its own group: bounded output, cancelled gently, gone for sure. */
+import { spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import type { Clock } from '#shared/clock.ts';
+
+/** From SIGINT, on which restic removes its lock, to SIGKILL. */
+const CANCEL_GRACE_MS = 25_000;
+const MAX_LINE_CHARS = 64 * 1024;
+const MAX_ERROR_LINES = 40;
+
+export type ChildRequest = {
+  command: readonly [string, ...string[]];
+  cwd?: string;
+  environment: Record<string, string>;
+  /** Each line of stdout; what is longer than 64 KiB is left out. */
+  onLine(line: string): void;
+  onStart?(pid: number): void;
+  signal: AbortSignal;
+};
+
+export type ChildEnd = {
+  /** Null when a signal ended it. */
+  exitCode: number | null;
+  /** The last lines of stderr. */
+  errorLines: readonly string[];
+};
+
+export type RunChild = (request: ChildRequest) => Promise<ChildEnd>;
+
+/** Rejects when it cannot be started, and with the signal's reason once an aborted child has ended. */
+export function createRunChild(clock: Clock): RunChild {
+  return ({ command: [file, ...args], cwd, environment, onLine, onStart, signal }) =>
+    new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      const child = spawn(file, args, {
+        ...(cwd === undefined ? {} : { cwd }),
+        env: environment,
+        // The leader of a group of its own: nothing that it starts outlives a kill.
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const over = new AbortController();
+      const errorLines: string[] = [];
+      readLines(child.stdout, onLine);
+      readLines(child.stderr, (line) => {
+        errorLines.push(line);
+        if (errorLines.length > MAX_ERROR_LINES) errorLines.shift();
+      });
+      const cancel = () => {
+        if (child.pid === undefined) return;
+        const { pid } = child;
+        signalGroup(pid, 'SIGINT');
+        const kill = () => signalGroup(pid, 'SIGKILL');
+        clock.sleep(CANCEL_GRACE_MS, over.signal).then(kill, () => undefined);
+      };
+      const settle = (finish: () => void) => {
+        over.abort();
+        signal.removeEventListener('abort', cancel);
+        finish();
+      };
+      signal.addEventListener('abort', cancel, { once: true });
+      child.once('error', (error) => settle(() => reject(error)));
+      child.once('close', (exitCode) =>
+        settle(() => (signal.aborted ? reject(signal.reason) : resolve({ exitCode, errorLines }))),
+      );
+      if (child.pid !== undefined) onStart?.(child.pid);
+    });
+}
+
+function signalGroup(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, name);
+  } catch {
+    // It has just ended.
+  }
+}
+
+function readLines(stream: Readable, onLine: (line: string) => void): void {
+  let rest = '';
+  stream.setEncoding('utf8');
+  stream.on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n');
+    rest = (lines.pop() ?? '').slice(0, MAX_LINE_CHARS);
+    for (const line of lines) if (line !== '' && line.length < MAX_LINE_CHARS) onLine(line);
+  });
+  stream.on('end', () => {
+    if (rest !== '') onLine(rest);
+  });
+}

@@ -1,0 +1,74 @@
+/** Where a path of a pod lies on the host: inside one of its data roots, with no link on the way. */
+import type { Stats } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { DataRoot } from '../pods/pod-data.ts';
+import { OperationFailure } from './operation-failure.ts';
+
+export type DataPlace = {
+  root: DataRoot;
+  /** The path on the host. */
+  live: string;
+  /** Its folder, and its name there. */
+  parent: string;
+  name: string;
+  /** Null: nothing is there. */
+  kind: 'folder' | 'file' | null;
+};
+
+/**
+ * Rejects with PathRefused for what lies in no data root, goes through a link or is neither folder nor file, and
+ * with PathMissing for what has to be there and is not. Links are looked for step by step, and a running pod may
+ * put one in afterwards: whoever reads does it in a jail, whoever writes only while the pod is held.
+ */
+export async function locate(
+  roots: readonly DataRoot[],
+  podPath: string,
+  presence: 'must_be_there' | 'may_be_missing',
+): Promise<DataPlace> {
+  const root = rootOf(roots, podPath);
+  const steps = podPath
+    .slice(root.mountPath.length)
+    .split('/')
+    .filter((step) => step !== '');
+  let live = root.hostPath;
+  let found = await look(live);
+  for (const step of steps) {
+    if (found !== null && !found.isDirectory()) {
+      throw refused(podPath, 'goes through a link or a file');
+    }
+    live = join(live, step);
+    found = found === null ? null : await look(live);
+  }
+  if (found === null && presence === 'must_be_there') {
+    throw new OperationFailure('PathMissing', `${podPath} is not there`);
+  }
+  const kind = found === null ? null : kindOf(found, podPath);
+  return { root, live, parent: dirname(live), name: basename(live), kind };
+}
+
+function rootOf(roots: readonly DataRoot[], podPath: string): DataRoot {
+  const [root] = roots
+    .filter(({ mountPath }) => podPath === mountPath || podPath.startsWith(`${mountPath}/`))
+    .toSorted((a, b) => b.mountPath.length - a.mountPath.length);
+  if (root !== undefined) return root;
+  const places = roots.map(({ mountPath }) => mountPath).join(', ');
+  throw refused(podPath, places === '' ? 'lies in no volume: it has none' : `is not in ${places}`);
+}
+
+async function look(path: string): Promise<Stats | null> {
+  return lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw new OperationFailure('EngineFailed', `A volume cannot be read (${error.code})`, error);
+  });
+}
+
+function kindOf(stats: Stats, podPath: string): 'folder' | 'file' {
+  if (stats.isDirectory()) return 'folder';
+  if (stats.isFile()) return 'file';
+  throw refused(podPath, 'is neither a folder nor a file');
+}
+
+function refused(podPath: string, why: string): OperationFailure {
+  return new OperationFailure('PathRefused', `${podPath} ${why}`);
+}

@@ -1,0 +1,109 @@
+/** Over HTTP, through a whole agent: a restore has the pod's container stand still, and start again. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, it } from 'vitest';
+import { OperationList, OperationView } from '#shared/agent-api/operations.ts';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import { PASSWORD } from '../../test/fakes/backup-scene.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
+
+const IMAGE = 'registry.example/one:1';
+const DIGEST = `sha256:${'a1'.repeat(32)}`;
+const folder = mkdtempSync(join(tmpdir(), 'podwright-operations-'));
+const ends: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+  rmSync(folder, { recursive: true });
+});
+
+it('backs up and restores a running pod, and refuses what it should', async () => {
+  const engine = createFakeEngine(systemClock);
+  engine.addImage(IMAGE, DIGEST);
+  engine.keepVolumesIn(folder);
+  const agent = createTestAgent({ engine, clock: systemClock });
+  ends.push(() => agent.stop());
+  agent.start();
+  const podId = systemRandom.uuid();
+  const call = async (method: 'GET' | 'POST' | 'PUT', url: string, payload?: object) => {
+    const sent = payload === undefined ? {} : { payload };
+    const response = await agent.server.inject({ method, url, ...sent });
+    return { status: response.statusCode, body: response.json() };
+  };
+  await call(
+    'PUT',
+    `/v1/pods/${podId}`,
+    podSpec({ image: { reference: IMAGE }, volumes: ['/data'] }),
+  );
+  const phase = async () => (await call('GET', `/v1/pods/${podId}`)).body.phase;
+  await eventually('the pod runs', async () => (await phase()) === 'running');
+  const [{ hostPath: volume } = { hostPath: '' }] = await engine.listVolumes({});
+  mkdirSync(volume, { recursive: true });
+  writeFileSync(join(volume, 'file'), 'first');
+
+  const repository = { location: join(folder, 'repository'), password: PASSWORD };
+  const id = systemRandom.uuid();
+  const backup = { operation_id: id, path: '/data', repository, create_repository: true };
+  const ended = (operation: string) =>
+    eventually(
+      'the end',
+      async () => {
+        const view = OperationView.parse((await call('GET', `/v1/operations/${operation}`)).body);
+        return view.finished_ms === null ? null : view;
+      },
+      60_000,
+    );
+  expect((await call('POST', `/v1/pods/${podId}/backups`, backup)).status).toBe(200);
+  const busy = await call('POST', `/v1/pods/${podId}/backups`, {
+    ...backup,
+    operation_id: systemRandom.uuid(),
+  });
+  expect(busy).toMatchObject({ status: 409 });
+  expect(JSON.stringify(busy.body)).toContain(`"active_operation_id":"${id}"`);
+  const done = await ended(id);
+  expect(done).toMatchObject({ stage: 'done', pod_id: podId, kind: 'backup' });
+  expect(await phase()).toBe('running');
+
+  writeFileSync(join(volume, 'file'), 'second');
+  const restore = systemRandom.uuid();
+  const wanted = {
+    operation_id: restore,
+    snapshot_id: done.snapshot_id,
+    source_path: '/data',
+    target_path: '/data',
+    repository,
+  };
+  await call('POST', `/v1/pods/${podId}/restores`, wanted);
+  await eventually('the pod stands still', async () => (await phase()) !== 'running', 60_000);
+  expect(await ended(restore)).toMatchObject({ stage: 'done', kind: 'restore' });
+  expect(readFileSync(join(volume, 'file'), 'utf8')).toBe('first');
+  const view = (await call('GET', `/v1/pods/${podId}`)).body;
+  expect(view).toMatchObject({ phase: 'running', reason: null, restart_count: 0 });
+  const listed = OperationList.parse((await call('GET', `/v1/operations?pod_id=${podId}`)).body);
+  expect(listed.operations.map((operation) => operation.id)).toEqual([restore, id]);
+
+  const bad = (change: object) =>
+    call('POST', `/v1/pods/${podId}/backups`, {
+      ...backup,
+      operation_id: systemRandom.uuid(),
+      ...change,
+    });
+  expect((await bad({ path: '/data/../etc' })).status).toBe(422);
+  expect((await bad({ path: 'data' })).status).toBe(422);
+  expect(
+    (await bad({ repository: { ...repository, environment: { LD_PRELOAD: '/x' } } })).status,
+  ).toBe(422);
+  expect(
+    (
+      await call('POST', `/v1/pods/${systemRandom.uuid()}/backups`, {
+        ...backup,
+        operation_id: systemRandom.uuid(),
+      })
+    ).status,
+  ).toBe(404);
+  expect((await call('GET', `/v1/operations/${systemRandom.uuid()}`)).status).toBe(404);
+  expect((await call('POST', `/v1/operations/${restore}/cancel`)).body.stage).toBe('done');
+}, 120_000);

@@ -1,0 +1,41 @@
+/** The routes of backups and restores (design, "The agent's HTTP interface"). */
+import { z } from 'zod';
+import {
+  BackupRequest,
+  OperationId,
+  OperationList,
+  OperationView,
+  RestoreRequest,
+} from '#shared/agent-api/operations.ts';
+import { PodId } from '#shared/agent-api/pod.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { OperationService } from './operation.service.ts';
+
+const ofPod = { params: z.object({ id: PodId }), response: { 200: OperationView } };
+const ofOperation = { params: z.object({ id: OperationId }), response: { 200: OperationView } };
+const ListQuery = z.object({ pod_id: PodId.optional() });
+
+/** Signatures and roles are checked by the server's hooks before any of these runs. */
+export function registerOperationRoutes(server: HttpServer, operations: OperationService): void {
+  server.post(
+    '/v1/pods/:id/backups',
+    { schema: { ...ofPod, body: BackupRequest } },
+    async ({ params, body }) => operations.beginBackup(params.id, body),
+  );
+  server.post(
+    '/v1/pods/:id/restores',
+    { schema: { ...ofPod, body: RestoreRequest } },
+    async ({ params, body }) => operations.beginRestore(params.id, body),
+  );
+  server.get(
+    '/v1/operations',
+    { schema: { querystring: ListQuery, response: { 200: OperationList } } },
+    async ({ query }) => ({ operations: operations.list(query.pod_id) }),
+  );
+  server.get('/v1/operations/:id', { schema: ofOperation }, async ({ params }) =>
+    operations.get(params.id),
+  );
+  server.post('/v1/operations/:id/cancel', { schema: ofOperation }, async ({ params }) =>
+    operations.cancel(params.id),
+  );
+}

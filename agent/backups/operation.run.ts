@@ -1,0 +1,131 @@
+/** One operation under way: its row kept true by the second, its end written whatever happens. */
+import { RepositoryAccess } from '#shared/agent-api/operations.ts';
+import { messageOf } from '#shared/errors.ts';
+import type { OperationRow, Progress } from '../store/operation.store.ts';
+import { advanced, finished, isCancellable, mayMove, withLine } from './operation.state.ts';
+import { AgentStopping, CancelRequested, type RunPorts, type Working } from './operation.work.ts';
+import { OperationFailure } from './operation-failure.ts';
+
+/** A row says at least this often that somebody works on it. */
+export const HEARTBEAT_MS = 1_000;
+
+const POD_GONE = new OperationFailure('PodGone', 'The pod was removed');
+
+/** Where the sealed repository of an operation may be opened, and nowhere else. */
+export const placeOfRepository = (id: string) => `operation ${id}`;
+
+/** Resolves when it has ended, or was left for the next agent; never rejects. */
+export async function runOperation(
+  id: string,
+  ports: RunPorts,
+  signals: { cancelled: AbortSignal; stopping: AbortSignal },
+): Promise<void> {
+  const { store, clock, log } = ports;
+  const { stopping } = signals;
+  const gone = new AbortController();
+  const signal = AbortSignal.any([signals.cancelled, stopping, gone.signal]);
+  const over = new AbortController();
+  let progress: Partial<Progress> | null = null;
+  let onBeat = () => {};
+
+  function row(): OperationRow {
+    const found = store.get(id);
+    if (found === null) throw new Error(`operation ${id} is gone`);
+    return found;
+  }
+
+  function note(patch: Partial<OperationRow>): void {
+    const before = row();
+    const { stage = before.stage } = patch;
+    if (!mayMove(before, stage)) throw new Error(`no move from ${before.stage} to ${stage}`);
+    const moved = progress === null ? before.progress : advanced(before.progress, progress);
+    progress = null;
+    const beat = { progress: moved, heartbeat_ms: clock.now() };
+    store.put({ ...before, ...beat, ...patch } as OperationRow);
+  }
+
+  function access(): RepositoryAccess {
+    const { sealed_repository: sealed } = row();
+    if (sealed === null) throw new OperationFailure('EngineFailed', 'The repository is not known');
+    return RepositoryAccess.parse(JSON.parse(ports.sealing.open(sealed, placeOfRepository(id))));
+  }
+
+  async function beat(): Promise<void> {
+    while (!over.signal.aborted) {
+      await clock.sleep(HEARTBEAT_MS, over.signal).catch(() => undefined);
+      if (over.signal.aborted) return;
+      onBeat();
+      note({});
+      if (ports.isGone(row().pod_id)) gone.abort(POD_GONE);
+    }
+  }
+
+  const work: Working<OperationRow> = {
+    row,
+    move: (stage, patch) => note({ ...patch, stage }),
+    note,
+    advance: (now) => {
+      progress = { ...progress, ...now };
+    },
+    say: (line) => note({ log: withLine(row().log, line) }),
+    talk: (paths) => ({ access: access(), paths, signal, say: work.say }),
+    signal,
+    stopping,
+    onBeat: (next) => {
+      onBeat = next;
+    },
+  };
+
+  function end(outcome: Parameters<typeof finished>[1]): void {
+    note({});
+    note(finished(row(), outcome, clock.now()));
+    ports.hold.wake(row().pod_id);
+  }
+
+  async function run(): Promise<void> {
+    stopping.throwIfAborted();
+    if (isCancellable(row()) && row().cancel_requested) throw new CancelRequested();
+    if (ports.isGone(row().pod_id)) throw POD_GONE;
+    note({ attempts: row().attempts + 1 });
+    const { kind } = row();
+    // Loaded only here: most agents never need it.
+    if (kind === 'backup') {
+      const { runBackup } = await import('./backup.run.ts');
+      await runBackup(work as Working<Extract<OperationRow, { kind: 'backup' }>>, ports);
+    } else {
+      const { runRestore } = await import('./restore.run.ts');
+      await runRestore(work as Working<Extract<OperationRow, { kind: 'restore' }>>, ports);
+    }
+    end('done');
+  }
+
+  function settle(error: unknown): void {
+    try {
+      const outcome = error instanceof CancelRequested ? 'cancelled' : failureOf(error);
+      if (outcome !== 'cancelled') {
+        log.warn({ operation_id: id, detail: messageOf(error), ...outcome }, 'an operation failed');
+      }
+      end(outcome);
+    } catch (again) {
+      // The next agent finds it unfinished.
+      log.error({ operation_id: id, err: again }, 'the end of an operation cannot be written');
+    }
+  }
+
+  const beating = beat().catch((error: unknown) =>
+    log.error({ operation_id: id, err: error }, 'an operation cannot say that it is alive'),
+  );
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof AgentStopping)) settle(error);
+  }
+  over.abort();
+  await beating;
+}
+
+function failureOf(error: unknown): Pick<OperationFailure, 'code' | 'message'> {
+  if (error instanceof OperationFailure) return { code: error.code, message: error.message };
+  // Texts of other errors may name paths of the host.
+  return { code: 'EngineFailed', message: 'The host could not do it' };
+}

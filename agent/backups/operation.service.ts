@@ -1,0 +1,173 @@
+/** What can be asked of backups and restores: begin, read, cancel. Requests are durable before they are answered. */
+import { createHmac } from 'node:crypto';
+import type {
+  BackupRequest,
+  OperationView,
+  RepositoryAccess,
+  RestoreRequest,
+} from '#shared/agent-api/operations.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import { createSealing } from '#shared/sealing.ts';
+import { createSemaphore } from '#shared/semaphore.ts';
+import type { OperationRow } from '../store/operation.store.ts';
+import { placeOfRepository, runOperation } from './operation.run.ts';
+import {
+  finished,
+  isCancellable,
+  isFinal,
+  isWornOut,
+  NO_PROGRESS,
+  operationView,
+  recovered,
+} from './operation.state.ts';
+import { AgentStopping, CancelRequested, type RunPorts } from './operation.work.ts';
+
+/** Running at a time on this host; more would only share its disk and network. */
+const MAX_RUNNING = 2;
+/** Unfinished on this host, those that wait included. */
+const MAX_UNFINISHED = 200;
+const MAX_LISTED = 100;
+const FINISHED_KEPT_MS = 7 * 24 * 3_600_000;
+const WORN_OUT = 'The agent was ended too often while it worked on it';
+
+export type OperationService = ReturnType<typeof createOperationService>;
+
+type Wanted =
+  | { kind: 'backup'; request: Omit<BackupRequest, 'repository'> }
+  | { kind: 'restore'; request: Omit<RestoreRequest, 'repository'> };
+
+/** Nothing runs before `start`. */
+export function createOperationService(
+  deps: Omit<RunPorts, 'sealing'> & { secret: Uint8Array; random: Random },
+) {
+  const { store, clock, log } = deps;
+  const ports: RunPorts = {
+    ...deps,
+    sealing: createSealing({ key: deps.secret, random: deps.random }),
+  };
+  const stopping = new AbortController();
+  const turns = createSemaphore(MAX_RUNNING);
+  const running = new Map<string, { cancelled: AbortController; ended: Promise<void> }>();
+
+  function launch(id: string): void {
+    const cancelled = new AbortController();
+    const signals = { cancelled: cancelled.signal, stopping: stopping.signal };
+    const work = () => runOperation(id, ports, signals);
+    // One that is cancelled while it waits still has to write so.
+    const ended = turns
+      .run(work, AbortSignal.any([cancelled.signal, stopping.signal]))
+      .catch(work)
+      .catch((error: unknown) => log.error({ operation_id: id, err: error }, 'operation failed'))
+      .finally(() => running.delete(id));
+    running.set(id, { cancelled, ended });
+  }
+
+  function fingerprintOf(podId: string, wanted: Wanted, repository: RepositoryAccess): string {
+    const environment = Object.entries(repository.environment).toSorted();
+    const content = [podId, wanted.kind, wanted.request, { ...repository, environment }];
+    return createHmac('sha256', deps.secret).update(JSON.stringify(content)).digest('hex');
+  }
+
+  function checkFree(podId: string): void {
+    if (deps.isGone(podId)) {
+      throw new ApiError('pod_not_found', 'There is no such pod on this host');
+    }
+    const active = store.activeOf(podId);
+    if (active !== null) {
+      throw new ApiError('BACKUP_STORAGE_BUSY', `A ${active.kind} of this pod is under way`, {
+        details: { active_operation_id: active.id },
+      });
+    }
+    if (store.unfinished(MAX_UNFINISHED).length < MAX_UNFINISHED) return;
+    throw new ApiError('conflict', `${MAX_UNFINISHED} operations wait on this host`);
+  }
+
+  /** A repeat answers the row that is there, whatever has become of it. */
+  function begin(podId: string, wanted: Wanted, repository: RepositoryAccess): OperationView {
+    const id = wanted.request.operation_id;
+    const fingerprint = fingerprintOf(podId, wanted, repository);
+    const known = store.get(id);
+    if (known !== null) {
+      if (known.fingerprint === fingerprint) return operationView(known);
+      throw new ApiError('conflict', 'This operation is known with other content');
+    }
+    checkFree(podId);
+    const nowMs = clock.now();
+    const row: OperationRow = {
+      ...wanted,
+      ...{ id, pod_id: podId, stage: 'queued', fingerprint, progress: NO_PROGRESS },
+      sealed_repository: ports.sealing.seal(JSON.stringify(repository), placeOfRepository(id)),
+      ...{ journal: null, attempts: 0, cancel_requested: false, snapshot_id: null },
+      ...{ quality: null, error: null, log: [] },
+      ...{ started_ms: nowMs, heartbeat_ms: nowMs, finished_ms: null },
+    };
+    store.put(row);
+    store.dropFinishedBefore(nowMs - FINISHED_KEPT_MS);
+    launch(id);
+    return operationView(row);
+  }
+
+  /** One that waits for its turn is alive, too: no row is written for that. */
+  function viewOf(row: OperationRow): OperationView {
+    const waits = row.stage === 'queued' && running.has(row.id);
+    return operationView(waits ? { ...row, heartbeat_ms: clock.now() } : row);
+  }
+
+  function find(id: string): OperationRow {
+    const row = store.get(id);
+    if (row === null) throw new ApiError('not_found', 'There is no such operation on this host');
+    return row;
+  }
+
+  function resume(row: OperationRow): void {
+    if (isWornOut(row)) {
+      const failure = { code: 'EngineFailed', message: WORN_OUT } as const;
+      store.put({ ...row, ...finished(row, failure, clock.now()) } as OperationRow);
+      return;
+    }
+    store.put({ ...row, ...recovered(row), heartbeat_ms: clock.now() } as OperationRow);
+    launch(row.id);
+  }
+
+  return {
+    /** Idempotent by `operation_id`; throws ApiError, `BACKUP_STORAGE_BUSY` while another one is under way. */
+    beginBackup: (podId: string, { repository, ...request }: BackupRequest): OperationView =>
+      begin(podId, { kind: 'backup', request }, repository),
+    /** The same. */
+    beginRestore: (podId: string, { repository, ...request }: RestoreRequest): OperationView =>
+      begin(podId, { kind: 'restore', request }, repository),
+    get: (id: string): OperationView => viewOf(find(id)),
+    /** Unfinished ones first, oldest first; then those that ended last. Of one pod where one is given. */
+    list(podId?: string): OperationView[] {
+      const rows = [...store.unfinished(MAX_LISTED), ...store.finished(MAX_LISTED)];
+      return rows
+        .filter((row) => podId === undefined || row.pod_id === podId)
+        .slice(0, MAX_LISTED)
+        .map(viewOf);
+    },
+    /** Begins the cancellation; one that has ended stays as it is. `conflict` where a tree is being exchanged. */
+    cancel(id: string): OperationView {
+      const row = find(id);
+      if (isFinal(row.stage)) return operationView(row);
+      if (!isCancellable(row)) {
+        throw new ApiError('conflict', 'The restored tree is being put in place', {
+          hint: 'Wait for its end, then restore another backup.',
+        });
+      }
+      const asked = { ...row, cancel_requested: true };
+      store.put(asked);
+      running.get(id)?.cancelled.abort(new CancelRequested());
+      return operationView(asked);
+    },
+    /** Goes on with what an earlier agent has left. */
+    start(): void {
+      for (const row of store.unfinished(MAX_UNFINISHED)) resume(row);
+    },
+    /** Ends what runs; the rows are left for the next agent. */
+    async stop(): Promise<void> {
+      stopping.abort(new AgentStopping('the agent ends'));
+      await Promise.all([...running.values()].map(({ ended }) => ended));
+    },
+  };
+}

@@ -1,0 +1,53 @@
+/** What the work on one operation has and may do. */
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import type { RunCommand } from '#shared/run-command.ts';
+import type { Sealing } from '#shared/sealing.ts';
+import type { DataRoot } from '../pods/pod-data.ts';
+import type { OperationRow, OperationStore, Progress } from '../store/operation.store.ts';
+import type { Stage } from './operation.state.ts';
+import type { PodHold } from './pod-hold.ts';
+import type { Restic, Talk } from './restic.ts';
+
+/** The agent ends: what is under way is left for the next one. */
+export class AgentStopping extends Error {
+  override name = 'AgentStopping';
+}
+
+/** The renter wants it no more. */
+export class CancelRequested extends Error {
+  override name = 'CancelRequested';
+}
+
+export type RunPorts = {
+  executorId: string;
+  store: OperationStore;
+  sealing: Sealing;
+  restic: Restic;
+  hold: PodHold;
+  dataRootsOf(podId: string): Promise<readonly DataRoot[]>;
+  /** It is removed, or being removed. */
+  isGone(podId: string): boolean;
+  runCommand: RunCommand;
+  /** A pod that ends within this time of its start does not run on a restored tree. */
+  settlingMs: number;
+  clock: Clock;
+  log: Log;
+};
+
+/** What the work on one row may do to it. Every write throws when it is no move. */
+export type Working<Row extends OperationRow> = {
+  row(): Row;
+  move(stage: Stage, patch: Partial<OperationRow>): void;
+  note(patch: Partial<OperationRow>): void;
+  /** Kept in memory until the next heartbeat. */
+  advance(progress: Partial<Progress>): void;
+  say(line: string): void;
+  talk(paths: readonly (readonly [string, string])[]): Talk;
+  /** Aborts with AgentStopping or CancelRequested. */
+  signal: AbortSignal;
+  /** Aborts with AgentStopping alone: for what has to be finished once it is begun. */
+  stopping: AbortSignal;
+  /** Called with each heartbeat. */
+  onBeat(work: () => void): void;
+};

@@ -1,0 +1,71 @@
+/** The command line and environment that restic runs with: low priority, bounded memory, pods' links not followed. Pure. */
+import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
+
+/** A folder as restic is to see it: bound over itself in a mount namespace of its own, where the kernel follows no link. */
+export type Jail = {
+  folder: string;
+  /** For a backup; a restore writes there. */
+  readOnly: boolean;
+  /** Where restic stands, in the folder or above it. */
+  cwd: string;
+};
+
+/** Above what restic needs for terabytes; more means that something is wrong. */
+const MEMORY_CAP_BYTES = 1024 * 1024 * 1024;
+/** From here on its garbage collector works harder. */
+const MEMORY_AIM = '256MiB';
+const NICE = '10';
+/** The jail could not be made; restic itself ends with less. */
+export const JAIL_FAILED = 125;
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/**
+ * Fixed text; folders and arguments come as its parameters. A pod works in its tree while it is read and could
+ * put a link to the host's files where a folder was: `nosymfollow` makes that an error instead of a leak.
+ */
+const ENTER_JAIL = `{ mount --bind "$1" "$1" && mount -o "remount,bind,$2" "$1" && cd "$3"; } || exit ${JAIL_FAILED}; shift 3; exec "$@"`;
+
+/** `jail` needs root; without it restic reads what its user may. */
+export function resticCommand(
+  program: string,
+  args: readonly string[],
+  jail: Jail | null,
+): [string, ...string[]] {
+  const enter =
+    jail === null
+      ? []
+      : [
+          ...['unshare', '--mount', '--propagation', 'private', '--', 'sh', '-c', ENTER_JAIL, 'sh'],
+          ...[jail.folder, `${jail.readOnly ? 'ro' : 'rw'},nosymfollow`, jail.cwd],
+        ];
+  return [
+    // A killed agent takes its child along.
+    ...(['setpriv', '--pdeathsig', 'KILL'] as const),
+    ...['nice', '-n', NICE, 'ionice', '-t', '-c', '3'],
+    ...['prlimit', `--data=${MEMORY_CAP_BYTES}`, '--core=0'],
+    ...enter,
+    program,
+    ...args,
+  ];
+}
+
+/** Secrets travel here and nowhere else. No cache: nothing of a renter's tree stays on the host, memory is the same. */
+export function resticEnvironment(access: RepositoryAccess, home: string): Record<string, string> {
+  return {
+    PATH,
+    HOME: home,
+    LANG: 'C',
+    GOMAXPROCS: '1',
+    GOMEMLIMIT: MEMORY_AIM,
+    GOGC: '50',
+    RESTIC_PROGRESS_FPS: '2',
+    ...access.environment,
+    RESTIC_REPOSITORY: access.location,
+    RESTIC_PASSWORD: access.password,
+  };
+}
+
+/** What must not appear in any line. */
+export function secretsOf({ password, environment }: RepositoryAccess): string[] {
+  return [password, ...Object.values(environment)].filter((secret) => secret.length >= 4);
+}

@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import { problemOf, redactLine } from './restic-failure.ts';
+
+it.each([
+  ['Fatal: wrong password or no key found', 'RepositoryAuth'],
+  [
+    'Fatal: unable to open config file: stat /r/config: no such file or directory\nIs there a repository at the following location?',
+    'RepositoryMissing',
+  ],
+  [
+    'Fatal: unable to open config file: client.Head: Head "http://h/x/config": dial tcp 127.0.0.1:1: connect: connection refused\nIs there a repository at the following location?',
+    'RepositoryUnreachable',
+  ],
+  [
+    'Fatal: unable to open config file: unexpected HTTP response (401): 401 Unauthorized\nIs there a repository',
+    'RepositoryAuth',
+  ],
+  [
+    'Fatal: unable to open config file: unexpected HTTP response (404): 404 Not Found\nIs there a repository',
+    'RepositoryMissing',
+  ],
+  ['unable to create lock in backend: repository is already locked exclusively by PID 1', 'locked'],
+  [
+    'Save(<data/1>) returned error: server response unexpected: 507 Insufficient Storage (507)',
+    'RepositoryNoSpace',
+  ],
+  ['Fatal: ciphertext verification failed', 'RepositoryCorrupt'],
+  ['Fatal: load <index/1>: invalid data returned', 'RepositoryCorrupt'],
+  ['invalid id "f": no matching ID found for prefix "f"', 'SnapshotMissing'],
+  ['something else', 'EngineFailed'],
+])('reads %s', (text, problem) => {
+  expect(problemOf(text)).toBe(problem);
+});
+
+it('tells a full disk of this host from a full repository', () => {
+  const text = 'ignoring error for /a: write /new/a: no space left on device';
+  expect(problemOf(text, 'restore')).toBe('NoSpace');
+  expect(problemOf(text)).toBe('RepositoryNoSpace');
+});
+
+it('leaves out secrets, credentials in addresses and paths of the host, and bounds the line', () => {
+  const known = { secrets: ['hunter-22'], paths: [['/var/lib/v/_data', '/data']] as const };
+  const line = 'open /var/lib/v/_data/x: rest:http://me:pw@h/ with hunter-22\u001b[0m';
+  expect(redactLine(line, known)).toBe('open /data/x: rest:http://***@h/ with *** [0m');
+  expect(redactLine('x'.repeat(5_000), known)).toHaveLength(301);
+});

@@ -1,0 +1,144 @@
+/** A restore that is cut off at every write of its journal, before and after it, and taken up by the next agent. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, it } from 'vitest';
+import { createBackupScene } from '../../test/fakes/backup-scene.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import type { OperationRow, OperationStore } from '../store/operation.store.ts';
+import type { Restic } from './restic.ts';
+
+const SNAPSHOT = 'a'.repeat(64);
+const CONTENT = 'restored\n';
+
+/** Its one snapshot is a folder with one file. */
+function fakeRestic(): Restic {
+  return {
+    checkVersion: async () => undefined,
+    open: async () => undefined,
+    backup: () => Promise.reject(new Error('not here')),
+    findSnapshot: async () => SNAPSHOT,
+    statsOf: async () => ({ total_size: CONTENT.length, total_file_count: 2 }),
+    async restore(_talk, { target }) {
+      mkdirSync(join(target, '_data'), { recursive: true });
+      writeFileSync(join(target, '_data', 'file'), CONTENT);
+    },
+  };
+}
+
+/** Whether a write changes more than the time of the last sign of life. */
+function isStep(before: OperationRow | null, after: OperationRow): boolean {
+  return before?.stage !== after.stage || before.journal?.step !== after.journal?.step;
+}
+
+/** Dies at the step of this number: nothing can be read or written afterwards, as after a kill. */
+function mortalStore(store: OperationStore, dieAt: number, when: 'before' | 'after') {
+  const state = { steps: 0, isDead: false, diedAt: '' };
+  const alive = () => {
+    if (state.isDead) throw new Error('killed');
+  };
+  const mortal: OperationStore = {
+    ...store,
+    get: (id) => {
+      alive();
+      return store.get(id);
+    },
+    put(row) {
+      alive();
+      const counts = isStep(store.get(row.id), row);
+      if (counts) state.steps += 1;
+      const isLast = counts && state.steps === dieAt;
+      if (isLast) state.diedAt = `${row.stage} ${row.journal?.step}`;
+      if (isLast && when === 'before') state.isDead = true;
+      alive();
+      store.put(row);
+      if (isLast) state.isDead = true;
+      alive();
+    },
+  };
+  return { mortal, state };
+}
+
+function textOf(path: string): string | null {
+  return existsSync(path) ? readFileSync(path, 'utf8') : null;
+}
+
+/** Resolves with where it died; null when the restore had fewer steps. */
+async function cutOff(options: {
+  at: number;
+  when: 'before' | 'after';
+  target: '/data' | '/data/inner/new';
+  fails: boolean;
+}): Promise<string | null> {
+  const scene = createBackupScene({ quick: true });
+  const live = join(scene.volume, options.target.slice('/data'.length));
+  const hadOld = options.target === '/data';
+  writeFileSync(join(scene.volume, 'file'), 'old\n');
+  const isRefused = () => options.fails && textOf(join(live, 'file')) === CONTENT;
+  scene.pod.standing = () => (isRefused() ? 'failed' : 'running');
+  const { mortal, state } = mortalStore(scene.store, options.at, options.when);
+  const first = scene.open({ store: mortal, restic: fakeRestic() });
+  const request = scene.restoreRequest(SNAPSHOT, { target_path: options.target });
+  try {
+    first.beginRestore(scene.podId, request);
+  } catch {
+    // Killed before it could answer.
+  }
+  const ended = () => scene.store.get(request.operation_id)?.finished_ms != null || state.isDead;
+  await eventually('the kill or the end', ended);
+  await first.stop();
+  const wasCut = state.isDead;
+  const second = scene.open({ restic: fakeRestic() });
+  second.start();
+  if (scene.store.get(request.operation_id) === null) second.beginRestore(scene.podId, request);
+  const view = await scene.ended(second, request.operation_id);
+  const found = textOf(join(live, 'file'));
+  const left = readdirSync(dirname(scene.volume));
+  const rest = readFileSync(join(scene.volume, 'file'), 'utf8');
+  scene.close();
+  const outcome = { stage: view.stage, code: view.error?.code ?? null, found, left };
+  const wanted = options.fails
+    ? { stage: 'failed', code: 'RolledBack', found: hadOld ? 'old\n' : null }
+    : { stage: 'done', code: null, found: CONTENT };
+  expect(outcome, `killed ${options.when} ${state.diedAt}`).toEqual({ ...wanted, left: ['_data'] });
+  if (!hadOld) expect(rest, 'the rest of the volume').toBe('old\n');
+  return wasCut ? state.diedAt : null;
+}
+
+it.each([
+  { target: '/data', fails: false },
+  { target: '/data', fails: true },
+  { target: '/data/inner/new', fails: false },
+  { target: '/data/inner/new', fails: true },
+] as const)('ends as if nothing had happened: $target, pod fails: $fails', async (given) => {
+  const points = new Set<string>();
+  for (const when of ['before', 'after'] as const) {
+    for (let at = 1; ; at += 1) {
+      const point = await cutOff({ ...given, at, when });
+      if (point === null) break;
+      points.add(point);
+    }
+  }
+  const last = given.fails ? ['swapping undoing', 'swapping undone'] : ['committed new_in'];
+  const expected = ['fetching fetching', 'stopping staged', 'swapping ready', 'swapping old_aside'];
+  expect([...points]).toEqual(expect.arrayContaining([...expected, 'starting new_in', ...last]));
+});
+
+it('keeps the copy it works on out of the volume', async () => {
+  const scene = createBackupScene({ quick: true });
+  const seen: string[] = [];
+  const service = scene.open({
+    restic: {
+      ...fakeRestic(),
+      async restore(_talk, { target }) {
+        mkdirSync(join(target, '_data'));
+        writeFileSync(join(target, '_data', 'file'), CONTENT);
+        seen.push(...readdirSync(scene.volume));
+      },
+    },
+  });
+  const request = scene.restoreRequest(SNAPSHOT);
+  service.beginRestore(scene.podId, request);
+  expect((await scene.ended(service, request.operation_id)).stage).toBe('done');
+  expect(seen).toEqual([]);
+  scene.close();
+});

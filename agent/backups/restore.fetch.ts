@@ -1,0 +1,170 @@
+/** The first half of a restore: the snapshot as a verified tree beside the pod's volume; the pod notices nothing. */
+import { chmod, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { RestoreJournal, RestoreRow } from '../store/operation.store.ts';
+import { type DataPlace, locate } from './data-path.ts';
+import { syncFolder } from './durable-files.ts';
+import type { RunPorts, Working } from './operation.work.ts';
+import { OperationFailure } from './operation-failure.ts';
+import type { SnapshotStats } from './restic-output.ts';
+import { measureTree } from './staged-tree.ts';
+
+const MARGIN_BYTES = 64 * 1024 * 1024;
+const MARGIN_SHARE = 0.05;
+/** What an entry takes beside its content. */
+const ENTRY_BYTES = 4_096;
+const SYNC_MS = 30 * 60_000;
+const MS_PER_SECOND = 1_000;
+
+/** Below it lie the staged tree (`new`), the old one (`old`) and one that was refused (`refused`). */
+export function stagingFolderOf(place: DataPlace, operationId: string): string {
+  return join(dirname(place.root.hostPath), `.podwright-restore-${operationId}`);
+}
+
+/** Ends in the stage `verifying`, with the staged tree on disk; what an earlier try left is dropped. */
+export async function fetchSnapshot(
+  work: Working<RestoreRow>,
+  ports: RunPorts,
+): Promise<RestoreJournal> {
+  const { restic } = ports;
+  const { id, pod_id: podId, request } = work.row();
+  const place = await locateTarget(podId, work.row(), ports);
+  const folder = stagingFolderOf(place, id);
+  const target = join(folder, 'new');
+  const begun = { folder, live: place.live, staged: target, had_old: false, was_running: false };
+  work.move('fetching', { journal: { ...begun, step: 'fetching' } });
+  await checkSameFileSystem(place);
+  const talk = work.talk([
+    [folder, '(staged)'],
+    [place.root.hostPath, place.root.mountPath],
+  ]);
+  await restic.checkVersion(talk.signal);
+  const stats = await restic.statsOf(talk, request.snapshot_id);
+  await checkSpace(dirname(place.root.hostPath), stats);
+
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { mode: 0o700 });
+  await chmod(folder, 0o700);
+  await mkdir(target, { mode: 0o700 });
+  work.say(`Fetching ${stats.total_file_count} entries, ${stats.total_size} bytes`);
+  const watch = watchProgress(work, ports, stats);
+  await restic.restore(talk, {
+    jail: { folder, readOnly: false, cwd: folder },
+    id: request.snapshot_id,
+    target,
+    onStart: watch.begin,
+  });
+  watch.end();
+
+  work.move('verifying', {});
+  const staged = await onlyEntryOf(target);
+  await checkTree(work, target, stats);
+  await ports.runCommand('sync', ['--file-system', target], {
+    timeoutMs: SYNC_MS,
+    maxOutputBytes: 4_096,
+  });
+  await syncFolder(dirname(folder));
+  const was_running = (await ports.hold.standingOf(podId)) === 'running';
+  return { ...begun, staged, was_running, step: 'staged' };
+}
+
+/** Where the tree is to go, as it is at this moment. */
+export async function locateTarget(
+  podId: string,
+  { request }: RestoreRow,
+  ports: RunPorts,
+): Promise<DataPlace> {
+  const place = await locate(await ports.dataRootsOf(podId), request.target_path, 'may_be_missing');
+  if (request.mode !== 'new_only' || place.kind === null) return place;
+  const isEmpty = place.kind === 'folder' && (await isEmptyFolder(place.live));
+  if (isEmpty) return place;
+  throw new OperationFailure('TargetNotEmpty', `${request.target_path} is there and not empty`);
+}
+
+async function isEmptyFolder(path: string): Promise<boolean> {
+  const folder = await opendir(path);
+  const first = await folder.read();
+  await folder.close();
+  return first === null;
+}
+
+/** Trees are exchanged by renames, and staged where the pod cannot reach: above its volume. */
+async function checkSameFileSystem({ root, live, kind }: DataPlace): Promise<void> {
+  const inside = await stat(kind === null ? root.hostPath : live);
+  const above = await stat(dirname(root.hostPath));
+  if (inside.dev === above.dev) return;
+  throw new OperationFailure('PathRefused', `${root.mountPath} is on a file system of its own`);
+}
+
+async function checkSpace(folder: string, stats: SnapshotStats): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  const needed =
+    Math.ceil(stats.total_size * (1 + MARGIN_SHARE)) +
+    stats.total_file_count * ENTRY_BYTES +
+    MARGIN_BYTES;
+  if (bavail * bsize >= needed) return;
+  const free = `${bavail * bsize} bytes are free on the node`;
+  throw new OperationFailure('NoSpace', `The restore needs ${needed} bytes, ${free}`);
+}
+
+async function onlyEntryOf(target: string): Promise<string> {
+  const folder = await opendir(target);
+  const names: string[] = [];
+  for await (const entry of folder) if (names.push(entry.name) > 1) break;
+  const [name] = names;
+  if (name !== undefined && names.length === 1) return join(target, name);
+  throw new OperationFailure('VerificationFailed', 'The snapshot does not hold exactly one tree');
+}
+
+async function checkTree(
+  work: Working<RestoreRow>,
+  target: string,
+  stats: SnapshotStats,
+): Promise<void> {
+  const found = await measureTree(target, work.signal);
+  if (found.removedDevices > 0) work.say(`${found.removedDevices} device files were left out`);
+  if (found.entries === stats.total_file_count && found.bytes === stats.total_size) {
+    work.advance({ processed_bytes: found.bytes, processed_files: found.entries });
+    return;
+  }
+  const there = `${found.entries} entries and ${found.bytes} bytes`;
+  const wanted = `${stats.total_file_count} and ${stats.total_size}`;
+  throw new OperationFailure('VerificationFailed', `The restored tree has ${there}, not ${wanted}`);
+}
+
+/** restic 0.14 tells nothing while it restores: what its process has written is what was staged, at no cost. */
+function watchProgress(
+  work: Working<RestoreRow>,
+  { clock }: RunPorts,
+  { total_size, total_file_count }: SnapshotStats,
+) {
+  const startedMs = clock.monotonicMs();
+  let watched: number | null = null;
+  work.advance({ total_bytes: total_size, total_files: total_file_count });
+
+  async function look(pid: number): Promise<void> {
+    const text = await readFile(`/proc/${pid}/io`, 'utf8').catch(() => '');
+    const written = Number(/^wchar: (\d+)$/m.exec(text)?.[1] ?? 0);
+    if (watched !== pid || written === 0) return;
+    const processed_bytes = Math.min(written, total_size);
+    const seconds = (clock.monotonicMs() - startedMs) / MS_PER_SECOND;
+    const rate = Math.round(processed_bytes / Math.max(seconds, 0.001));
+    work.advance({
+      processed_bytes,
+      percent: total_size === 0 ? 0 : (processed_bytes * 100) / total_size,
+      bytes_per_second: rate,
+      remaining_seconds: rate === 0 ? null : Math.ceil((total_size - processed_bytes) / rate),
+    });
+  }
+
+  return {
+    begin(pid: number): void {
+      watched = pid;
+      work.onBeat(() => void look(pid));
+    },
+    end(): void {
+      watched = null;
+      work.onBeat(() => undefined);
+    },
+  };
+}

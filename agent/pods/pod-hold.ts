@@ -1,0 +1,43 @@
+/** The port of restores onto pods: one stands still while its row of operations says so (agent reference 14). */
+import type { PodHold } from '../backups/pod-hold.ts';
+import { type ContainerState, EngineError } from '../docker/engine.ts';
+import type { EngineHealth } from '../docker/engine-health.ts';
+import { podLabels } from './pod.container.ts';
+import { isAlive } from './pod.containers.ts';
+import type { PodRecords } from './pod.records.ts';
+import { RESTING_PHASES } from './pod.state.ts';
+import type { PodSupervisor } from './pod.supervisor.ts';
+
+export function createPodHold(deps: {
+  executorId: string;
+  health: Pick<EngineHealth, 'listContainers'>;
+  records: Pick<PodRecords, 'get'>;
+  supervisor: Pick<PodSupervisor, 'wake' | 'isIdle'>;
+  isHeld(podId: string): boolean;
+}): PodHold {
+  const { executorId, health, records, supervisor, isHeld } = deps;
+
+  async function listOrNull(podId: string): Promise<readonly ContainerState[] | null> {
+    try {
+      return await health.listContainers(podLabels(executorId, podId));
+    } catch (error) {
+      if (error instanceof EngineError) return null;
+      throw error;
+    }
+  }
+
+  return {
+    wake: supervisor.wake,
+    async standingOf(podId) {
+      const containers = await listOrNull(podId);
+      if (containers === null) return 'unknown';
+      const row = records.get(podId);
+      if (row === null || row.desired === 'removed') return 'gone';
+      // A step under way may yet start it; the next one sees that it is held.
+      if (!supervisor.isIdle(podId)) return 'moving';
+      if (containers.some(isAlive)) return row.phase === 'running' ? 'running' : 'moving';
+      if (isHeld(podId)) return 'stopped';
+      return RESTING_PHASES.includes(row.phase) ? 'failed' : 'moving';
+    },
+  };
+}

@@ -1,0 +1,132 @@
+/** Backups and restores on plain folders with the real restic; the pod is a fake that runs unless it is held. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type {
+  BackupRequestInput,
+  OperationView,
+  RestoreRequestInput,
+} from '#shared/agent-api/operations.ts';
+import { BackupRequest, RestoreRequest } from '#shared/agent-api/operations.ts';
+import { systemClock } from '#shared/clock.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { type RunCommand, runCommand } from '#shared/run-command.ts';
+import { createRunChild } from '../../agent/backups/bounded-child.ts';
+import { createOperationService } from '../../agent/backups/operation.service.ts';
+import { holdsPod, isFinal } from '../../agent/backups/operation.state.ts';
+import type { PodStanding } from '../../agent/backups/pod-hold.ts';
+import { createRestic, type Restic } from '../../agent/backups/restic.ts';
+import { openDatabase } from '../../agent/store/database.ts';
+import { createOperationStore, type OperationStore } from '../../agent/store/operation.store.ts';
+import { eventually } from './eventually.ts';
+
+/** restic has the lowest priority, and this machine may be busy. */
+const LONGEST_MS = 60_000;
+export const PASSWORD = 'a-password-of-the-repository';
+const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
+
+export type BackupScene = ReturnType<typeof createBackupScene>;
+
+const noCommand: RunCommand = async () => ({ exitCode: 0, stdout: '', stderr: '', ended: null });
+
+/** As the agent makes it; `program` may stand in for restic. */
+export function realRestic(program = 'restic'): Restic {
+  const runChild = createRunChild(systemClock);
+  return createRestic({ clock: systemClock, runChild, program, isRoot: process.getuid?.() === 0 });
+}
+
+/** One pod with one volume at /data. `quick`: nothing has to outlive the process. `close` removes everything. */
+export function createBackupScene({ quick = false } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-backup-'));
+  const volume = join(folder, 'volume', '_data');
+  const location = join(folder, 'repository');
+  mkdirSync(volume, { recursive: true });
+  const podId = systemRandom.uuid();
+  const database = openDatabase(quick ? ':memory:' : join(folder, 'agent.sqlite'));
+  const store = createOperationStore(database);
+  const pod = {
+    /** What it is while nothing holds it. */
+    standing: (): PodStanding => 'running',
+    /** Whether it stops when it is held. */
+    stops: true,
+  };
+  const repository = { location, password: PASSWORD, environment: {} };
+
+  function open(options: { store?: OperationStore; program?: string; restic?: Restic } = {}) {
+    const program = options.program ?? 'restic';
+    return createOperationService({
+      executorId: EXECUTOR,
+      store: options.store ?? store,
+      secret: new Uint8Array(32).fill(7),
+      random: systemRandom,
+      restic: options.restic ?? realRestic(program),
+      hold: {
+        wake: () => undefined,
+        async standingOf(id) {
+          const standing = pod.standing();
+          const isHeld = standing !== 'gone' && pod.stops && holdsPod(store.activeOf(id));
+          return isHeld ? 'stopped' : standing;
+        },
+      },
+      dataRootsOf: async () => [{ mountPath: '/data', hostPath: volume }],
+      isGone: () => pod.standing() === 'gone',
+      runCommand: quick ? noCommand : runCommand,
+      clock: systemClock,
+      log: createLog({ name: 'test-backups', level: 'silent' }),
+      settlingMs: 0,
+    });
+  }
+
+  type Service = ReturnType<typeof open>;
+
+  return {
+    folder,
+    volume,
+    location,
+    repository,
+    podId,
+    pod,
+    store,
+    open,
+    backupRequest: (change: Partial<BackupRequestInput> = {}) =>
+      BackupRequest.parse({
+        operation_id: systemRandom.uuid(),
+        path: '/data',
+        repository,
+        create_repository: true,
+        ...change,
+      }),
+    restoreRequest: (snapshot_id: string, change: Partial<RestoreRequestInput> = {}) =>
+      RestoreRequest.parse({
+        operation_id: systemRandom.uuid(),
+        snapshot_id,
+        source_path: '/data',
+        target_path: '/data',
+        repository,
+        ...change,
+      }),
+    /** Waits for its end. */
+    ended: (service: Service, id: string): Promise<OperationView> =>
+      eventually(
+        'the end of an operation',
+        () => {
+          const view = service.get(id);
+          return isFinal(view.stage) ? view : null;
+        },
+        LONGEST_MS,
+      ),
+    /** restic's own word. */
+    restic: (...args: string[]): string =>
+      execFileSync('restic', ['-r', location, '--no-cache', ...args], {
+        env: { ...process.env, RESTIC_PASSWORD: PASSWORD },
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    close(): void {
+      database.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
