@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { seedMarket } from '../../../test/bench/market-seed.ts';
 import { createPostgresDatabase } from '../../../test/fakes/central-database.ts';
@@ -40,27 +39,29 @@ it('misses no change of another process, in whichever order transactions come to
 });
 
 it('reads nothing again that did not change, also after a move to another cluster', async () => {
-  await sql`update executors set revision = 9000000000000 where price_uusd_per_gpu_hour > 0`.execute(
-    db,
-  );
+  const foreign = 9_000_000_000_000;
+  await db.updateTable('executors').set({ revision: foreign }).execute();
   await forgetForeignRevisions(db);
   const view = createMarketView({ db });
-  const before = await view.listed();
-  expect(before).not.toHaveLength(0);
+  const [first, second] = (await view.listed()).map(({ node }) => node.id);
   // A transaction under way keeps the horizon where it is.
   const slow = await other.startTransaction().execute();
-  await slow.updateTable('executors').set({ paused: 1 }).where('id', '=', 'none').execute();
-  await sql`select pg_current_xact_id()`.execute(slow);
-  const id = before[0]?.node.id ?? '';
+  const price = (cents: number) => ({ price_uusd_per_gpu_hour: cents * 10_000 });
+  await slow
+    .updateTable('executors')
+    .set(price(2))
+    .where('id', '=', second ?? '')
+    .execute();
+  const before = await view.listed();
   await db
     .updateTable('executors')
-    .set({ price_uusd_per_gpu_hour: 1 })
-    .where('id', '=', id)
+    .set(price(1))
+    .where('id', '=', first ?? '')
     .execute();
   const changed = await view.listed();
   expect(changed).not.toBe(before);
   expect(await view.listed()).toBe(changed);
   await slow.rollback().execute();
-  const { rows } = await sql<{ n: number }>`select max(revision) as n from executors`.execute(db);
-  expect(rows[0]?.n).toBeLessThan(9_000_000_000_000);
+  const revisions = await db.selectFrom('executors').select('revision').execute();
+  expect(Math.max(...revisions.map(({ revision }) => revision))).toBeLessThan(foreign);
 });

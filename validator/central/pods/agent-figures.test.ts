@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MAX_AGE_MS, MAX_BYTES, MAX_FIGURE, MAX_WAIT_SECONDS } from '#shared/agent-api/bounds.ts';
 import type { HostMetrics } from '#shared/agent-api/metrics.ts';
@@ -135,7 +134,7 @@ it('syncs what is due although a row cannot be read', async () => {
   const poisoned = await rent(node);
   await market.sync();
   const removal = { removal_at: market.clock.now(), removal_warning_at: market.clock.now() };
-  const unsafe = sql<number>`9007199254740993`;
+  const unsafe = 9_007_199_254_740_993n as unknown as number;
   const poison = { ...removal, ready_expected_at: unsafe };
   await db.updateTable('pods').set(poison).where('id', '=', poisoned).execute();
   const id = await rent(other);
