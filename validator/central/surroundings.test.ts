@@ -6,11 +6,15 @@ const open = (environment: Record<string, string>) =>
   openSurroundings(readSurroundings(environment), {
     clock: createManualClock(),
     objectFolder: '/objects',
+    backupFolder: '/backups',
   });
 
 it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy is believed', () => {
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
-    ports: { mailer: null, objects: { folder: '/objects' }, chat: null },
+    ports: {
+      ...{ mailer: null, objects: { folder: '/objects' }, chat: null, backupStorage: null },
+      backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
+    },
     options: {
       trustedProxies: [],
       apiKeysRetrievable: true,
