@@ -7,6 +7,7 @@ import {
   readdirSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { request } from 'node:http';
@@ -360,4 +361,21 @@ it('sweeps what a kill left, at the start', async () => {
   writeFileSync(inFolder('arriving', 'half'), 'half');
   await reopen({});
   expect([arriving(), existsSync(removed)]).toEqual([[], false]);
+});
+
+it('sweeps every hour what nobody writes to any more, and counts accounts anew', async () => {
+  await reopen({ bytesPerAccount: 150_000 });
+  expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(200);
+  writeFileSync(inFolder('arriving', 'old'), 'old');
+  utimesSync(inFolder('arriving', 'old'), 1_000, 1_000);
+  writeFileSync(inFolder('arriving', 'new'), 'new');
+  // As another process on the same folder would.
+  rmSync(inFolder('data', NAME.slice(0, 2), NAME));
+  const other = Buffer.alloc(100_000, 1);
+  expect(await statusOf('POST', `data/${sha256(other)}`, { body: other })).toBe(507);
+  const jobs = server.startJobs();
+  await eventually('swept', () => arriving().length === 1);
+  await jobs.stop();
+  expect(arriving()).toEqual(['new']);
+  expect(await statusOf('POST', `data/${sha256(other)}`, { body: other })).toBe(200);
 });
