@@ -14,6 +14,7 @@ import { registerRepositoryRoutes } from './repository.routes.ts';
 import { createRepositories } from './repository.service.ts';
 import { createRepositoryCredentials } from './repository-credentials.ts';
 import { bytesStored, listRepositories, ownerOf } from './repository-folder.ts';
+import { isRepositoryId } from './restic-path.ts';
 import { createTransfers, TRANSFER_LIMITS } from './transfers.ts';
 import { createUploads } from './upload.ts';
 
@@ -53,14 +54,21 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
 
   const storage: BackupStorage = {
     async place({ id, accountId }, rights) {
+      requireIds(id, accountId);
       const { username, password } = credentials.of({ repositoryId: id, accountId, rights });
       return {
         location: `rest:${deps.origin()}/restic/${id}/`,
         environment: { RESTIC_REST_USERNAME: username, RESTIC_REST_PASSWORD: password },
       };
     },
-    bytesOf: (id) => bytesStored(join(root, id)),
-    remove: removals.remove,
+    async bytesOf(id) {
+      requireIds(id);
+      return bytesStored(join(root, id));
+    },
+    async remove(id) {
+      requireIds(id);
+      await removals.remove(id);
+    },
   };
 
   return {
@@ -86,6 +94,11 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
         onError: (error) => log.error({ err: error }, 'sweeping the folder of backups failed'),
       }),
   };
+}
+
+/** Ids of ours become names of folders and users: nothing else may. Throws RangeError. */
+function requireIds(...ids: string[]): void {
+  if (!ids.every(isRepositoryId)) throw new RangeError('ids are UUIDs in lower case');
 }
 
 /** Charged bytes of an account's repositories. */

@@ -23,7 +23,11 @@ export function createDiskRoom(spaceOf: () => Promise<Space>) {
     async requireFor(bytes: number): Promise<void> {
       const { freeBytes, totalBytes } = await spaceOf();
       if (freeBytes - bytes >= Math.max(RESERVE_BYTES, totalBytes * RESERVE_SHARE)) return;
-      throw new ResticRefusal(507, 'The disk for backups is full');
+      throw diskFull();
     },
   };
+}
+
+export function diskFull(): ResticRefusal {
+  return new ResticRefusal(507, 'The disk for backups is full');
 }

@@ -37,13 +37,10 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
     for (const folder of foldersOf(type)) {
       const path = join(repository, folder);
       const names = ((await unlessAbsent(readdir(path))) ?? []).filter((name) => NAME.test(name));
-      for (const name of names) {
-        const size = withSizes ? await sizeOf(join(path, name)) : 0;
-        // Removed since the folder was read.
-        if (size === null) continue;
-        yield lead + JSON.stringify(withSizes ? { name, size } : name);
-        lead = ',';
-      }
+      const entries = withSizes ? await withSizesOf(path, names) : names;
+      if (entries.length === 0) continue;
+      yield lead + entries.map((entry) => JSON.stringify(entry)).join(',');
+      lead = ',';
     }
     yield lead === '[' ? '[]' : ']';
   }
@@ -51,8 +48,15 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
   return {
     /** Makes the folders; a repository that was removed never comes back. */
     async create(grant: Grant): Promise<void> {
-      if ((await sizeOf(join(root, REMOVED, grant.repositoryId))) !== null) throw absent();
+      const wasRemoved = async () =>
+        (await sizeOf(join(root, REMOVED, grant.repositoryId))) !== null;
+      if (await wasRemoved()) throw absent();
       await makeRepository(folderOf(grant), grant.accountId);
+      // In between: a removal marks first and takes away then, and may have come too early for these folders.
+      if (await wasRemoved()) {
+        await rm(folderOf(grant), { recursive: true, force: true });
+        throw absent();
+      }
     },
 
     /** `withSizes`: `[{name, size}]` of API v2, else the names of v1. */
@@ -109,6 +113,16 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
       });
     },
   };
+}
+
+/** Without those that were removed since the folder was read. */
+async function withSizesOf(path: string, names: readonly string[]) {
+  const entries: { name: string; size: number }[] = [];
+  for (const name of names) {
+    const size = await sizeOf(join(path, name));
+    if (size !== null) entries.push({ name, size });
+  }
+  return entries;
 }
 
 async function readingOf(handle: FileHandle, rangeHeader?: string): Promise<Reading> {

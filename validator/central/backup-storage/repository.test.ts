@@ -142,6 +142,7 @@ it('takes no content but that of the name, nothing twice, and the same again', a
   for (const _ of [1, 2]) expect(await statusOf('POST', 'config', { body: config })).toBe(200);
   expect(await statusOf('POST', 'config', { body: Buffer.from('others') })).toBe(403);
   expect((await send('GET', 'config')).body.equals(config)).toBe(true);
+  expect(await statusOf('POST', 'config', { body: PACK })).toBe(413);
 });
 
 it('has those who may append remove locks and nothing else', async () => {
@@ -213,6 +214,11 @@ it('knows no path but those of the protocol', async () => {
     expect([path, await statusOf('GET', path, { place: full })]).toEqual([path, 401]);
   }
   expect(await server.storage.bytesOf(id)).toBe(4_096);
+  for (const name of ['..', id.toUpperCase(), '']) {
+    await expect(server.storage.remove(name)).rejects.toThrow(RangeError);
+    await expect(server.storage.bytesOf(name)).rejects.toThrow(RangeError);
+    await expect(server.storage.place({ id: name, accountId }, 'full')).rejects.toThrow(RangeError);
+  }
 });
 
 it('holds an account to its bytes over all its repositories, and gives back what is removed', async () => {
@@ -287,6 +293,7 @@ it('removes a repository for good, also for uploads that come later', async () =
   await server.storage.remove(randomUUID());
   expect(existsSync(inFolder())).toBe(false);
   expect(await server.storage.bytesOf(id)).toBe(0);
+  // Its own credentials from before, that a node may still have.
   for (const [method, path] of [
     ['POST', '?create=true'],
     ['POST', `data/${NAME}`],

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Random } from '#shared/random.ts';
 import type { Room } from './account-usage.ts';
-import type { DiskRoom } from './disk-room.ts';
+import { type DiskRoom, diskFull } from './disk-room.ts';
 import {
   arrivingIn,
   isCode,
@@ -13,12 +13,15 @@ import {
   pathOf,
   sizeOf,
   syncFolder,
+  unlessAbsent,
 } from './repository-folder.ts';
 import type { RepositoryFile } from './restic-path.ts';
 import { absent, ResticRefusal } from './restic-refusal.ts';
 
 /** Of one file; packs of restic have 16 MiB, 128 MiB at most. */
 export const MAX_FILE_BYTES = 512 * 1024 * 1024;
+/** restic's has less than a KiB; two are compared in memory. */
+const MAX_CONFIG_BYTES = 64 * 1024;
 /** The disk's free space is looked at again after so many bytes. */
 const LOOK_EVERY_BYTES = 16 * 1024 * 1024;
 const FILE_MODE = 0o600;
@@ -26,11 +29,14 @@ const FILE_MODE = 0o600;
 /** `statedBytes`: its Content-Length; null when it was not told. */
 export type Content = { stream: Readable; statedBytes: number | null };
 
+/** `max`: bytes of the file. */
+type Bounds = { room: Room; max: number };
+
 export type Uploads = ReturnType<typeof createUploads>;
 
 export function createUploads({ random, disk }: { random: Random; disk: DiskRoom }) {
   /** Bytes and their SHA-256. Sets aside what was stated at once, the rest as it comes. */
-  async function copy({ stream, statedBytes }: Content, file: FileHandle, room: Room) {
+  async function copy({ stream, statedBytes }: Content, file: FileHandle, { room, max }: Bounds) {
     const hash = createHash('sha256');
     let bytes = 0;
     let reserved = statedBytes ?? 0;
@@ -38,7 +44,7 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRoom
     // Not destroyed when we stop early: the refusal has to travel back over the same socket.
     for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
       bytes += chunk.length;
-      if (bytes > MAX_FILE_BYTES) throw tooLarge();
+      if (bytes > max) throw tooLarge(max);
       if (bytes > reserved) {
         room.take(bytes - reserved);
         reserved = bytes;
@@ -53,15 +59,16 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRoom
     return { bytes, sha256: hash.digest('hex') };
   }
 
-  async function receive(content: Content, beside: string, room: Room) {
+  async function receive(content: Content, beside: string, bounds: Bounds) {
     const file = await open(beside, 'wx', FILE_MODE).catch((error: unknown) => {
       throw isCode(error, 'ENOENT') ? absent() : error;
     });
     try {
-      const received = await copy(content, file, room);
+      const received = await copy(content, file, bounds);
       await file.sync();
       return received;
     } catch (error) {
+      if (isCode(error, 'ENOSPC') || isCode(error, 'EDQUOT')) throw diskFull();
       if (content.stream.errored === null) throw error;
       throw new ResticRefusal(400, 'The upload was cut off');
     } finally {
@@ -81,13 +88,14 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRoom
       content: Content,
       room: Room,
     ): Promise<number | null> {
-      if ((content.statedBytes ?? 0) > MAX_FILE_BYTES) throw tooLarge();
+      const max = file === 'config' ? MAX_CONFIG_BYTES : MAX_FILE_BYTES;
+      if ((content.statedBytes ?? 0) > max) throw tooLarge(max);
       room.take(content.statedBytes ?? 0);
       await disk.requireFor(content.statedBytes ?? 0);
       const path = join(repository, pathOf(file));
       const beside = join(arrivingIn(repository), random.uuid());
       try {
-        const { bytes, sha256 } = await receive(content, beside, room);
+        const { bytes, sha256 } = await receive(content, beside, { room, max });
         if (file !== 'config' && sha256 !== file.name) {
           throw new ResticRefusal(400, 'The content does not have the hash that its name states');
         }
@@ -111,7 +119,8 @@ async function putInPlace(beside: string, path: string): Promise<boolean> {
     outcome = await linkOnce(beside, path);
   if (outcome === 'ENOENT') throw absent();
   if (outcome === 'EEXIST') return false;
-  await syncFolder(folder);
+  // Removed together with its repository, just now.
+  if ((await unlessAbsent(syncFolder(folder).then(() => true))) === null) throw absent();
   return true;
 }
 
@@ -140,6 +149,6 @@ async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
   }
 }
 
-function tooLarge(): ResticRefusal {
-  return new ResticRefusal(413, `A file has at most ${MAX_FILE_BYTES} bytes`);
+function tooLarge(max: number): ResticRefusal {
+  return new ResticRefusal(413, `This file has at most ${max} bytes`);
 }
