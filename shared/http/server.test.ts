@@ -3,17 +3,19 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createHttpServer } from './server.ts';
 
 const ID = '00000000-0000-4000-8000-000000000000';
 
-function createServer() {
+function createServer(options: { requestTimeoutMs?: number } = {}) {
   const server = createHttpServer({
     log: createLog({ name: 'test', level: 'silent' }),
     clock: createManualClock(),
     random: systemRandom,
     bodyLimitBytes: 1000,
+    ...options,
     profileOf: (path) => (path.startsWith('/volumes') ? 'flat' : 'envelope'),
   });
   const schema = {
@@ -106,6 +108,31 @@ it('takes a parameter left blank as absent', async () => {
   for (const blank of ['', '%20', '+%09']) {
     expect((await server.inject(`/q?n=${blank}&m=1`)).json()).toEqual({ n: null });
   }
+});
+
+it('ends a request that is not whole in time, but for those of unhurried routes', async () => {
+  const server = createServer({ requestTimeoutMs: 200 });
+  server.post('/slow', { config: { unhurried: true } }, async () => ({ ok: true }));
+  let lateRequests = 0;
+  server.server.on('clientError', () => {
+    lateRequests += 1;
+  });
+  const { port } = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
+  const open = (path: string) => {
+    const sent = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.write(`${sent}Connection: close\r\nContent-Length: 2\r\n\r\n{`);
+    const answer = new Promise<string>((resolve) => {
+      socket.on('data', (chunk) => resolve(chunk.toString().slice(0, 12)));
+    });
+    return { socket, answer };
+  };
+  const [usual, slow] = [open(`/a/${ID}`), open('/slow')];
+  expect(await usual.answer).toBe('HTTP/1.1 408');
+  await eventually('both were late', () => lateRequests === 2);
+  slow.socket.write('}');
+  expect(await slow.answer).toBe('HTTP/1.1 200');
+  await server.close();
 });
 
 it.each([

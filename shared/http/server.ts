@@ -1,6 +1,7 @@
 /** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
 import Fastify, {
   type FastifyBaseLogger,
@@ -38,6 +39,10 @@ declare module 'fastify' {
     /** Why the body is no JSON; thrown only after `verifyBody` has passed. */
     bodyError: ApiError | null;
   }
+  interface FastifyContextConfig {
+    /** Bodies of this route may take longer than others': its handler bounds them. */
+    unhurried?: true;
+  }
 }
 
 /** A fastify instance whose schemas are zod objects. */
@@ -61,6 +66,8 @@ export type HttpServerOptions = {
   profileOf?(path: string, status: number): ErrorProfile;
   /** Runs with the raw body before its syntax is judged: the place for body signatures. */
   verifyBody?(request: FastifyRequest): Promise<void>;
+  /** In which a whole request arrives, but for those of `unhurried` routes; 30 seconds when absent. */
+  requestTimeoutMs?: number;
 };
 
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -73,6 +80,8 @@ const RETRY_WHEN_CLOSED_SECONDS = '5';
 /** Creates the instance; the caller registers routes and listens. `/x` and `/x/` are served alike. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { log, clock, random, trustedProxies = [] } = options;
+  const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
+  const unhurried = new WeakSet<Socket>();
   const server: HttpServer = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -80,7 +89,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     childLoggerFactory: (logger) => logger,
     bodyLimit: options.bodyLimitBytes,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: requestTimeoutMs,
     forceCloseConnections: 'idle',
     // Refused by `refuseWhileClosing` instead, with an error body like any other.
     return503OnClosing: false,
@@ -90,10 +99,19 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       maxParamLength: MAX_PARAM_LENGTH,
       querystringParser: parseQuery,
     },
-    clientErrorHandler: (error, socket) =>
-      answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() }),
+    clientErrorHandler(error, socket) {
+      // Node has one time-out for all requests of a server, and asks here what to do about each: nothing ends this one.
+      if (isLate(error) && unhurried.has(socket)) return;
+      answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() });
+    },
     // Node would answer a request without Host itself, with an empty body.
-    http: { requireHostHeader: false, shouldUpgradeCallback: wantsWebSocket },
+    http: {
+      requireHostHeader: false,
+      shouldUpgradeCallback: wantsWebSocket,
+      // Node takes the shorter of the two time-outs for the headers and the longer one for the whole.
+      headersTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: requestTimeoutMs,
+    },
     frameworkErrors: (error, request, reply) => {
       void reply.header('X-Request-Id', request.id);
       sendError(error, request, reply);
@@ -110,6 +128,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.addHook('onRoute', (route) => methods.add(route.method, route.url));
   server.addHook('onRequest', async (request, reply) => {
     void reply.header('X-Request-Id', request.id);
+    if (request.routeOptions.config.unhurried === true) exempt(request.raw.socket, reply);
   });
   refuseWhileClosing(server);
   acceptUpgrades(server, clock);
@@ -117,6 +136,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     await options.verifyBody?.(request);
     if (request.bodyError !== null) throw request.bodyError;
   });
+
+  /** From the end of the headers to that of the answer. */
+  function exempt(socket: Socket, reply: FastifyReply): void {
+    unhurried.add(socket);
+    reply.raw.once('close', () => unhurried.delete(socket));
+  }
 
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const refusal = toApiError(error);
@@ -165,6 +190,10 @@ function refuseWhileClosing(server: HttpServer): void {
     void reply.headers({ Connection: 'close', 'Retry-After': RETRY_WHEN_CLOSED_SECONDS });
     throw new ApiError('upstream_unavailable', 'The service is stopping', { status: 503 });
   });
+}
+
+function isLate(error: Error & { code?: string }): boolean {
+  return error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
 }
 
 function pathOf(request: FastifyRequest): string {

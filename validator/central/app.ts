@@ -7,6 +7,8 @@ import { createSessions } from './auth/session.ts';
 import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
 import { createValidatorSignatures } from './auth/validator-signature.ts';
+import { openEmbeddedBackups } from './backup-storage/backup-storage.ts';
+import { listeningOrigin } from './backup-storage/listening-origin.ts';
 import { balanceOf } from './balance/balance.service.ts';
 import { registerDockerCredentialRoutes } from './docker-credentials/docker-credential.routes.ts';
 import { createDockerCredentials } from './docker-credentials/docker-credential.service.ts';
@@ -60,11 +62,19 @@ export async function createCentral(
   given: CentralPorts,
   options: CentralOptions,
 ): Promise<Central> {
-  const { clock, random, log, secret, signals = null } = given;
+  const { clock, random, log, secret, signals = null, backupFolder = null } = given;
   const news = createEventNews({ clock, signals });
   const db = news.toldBy(given.db);
-  const ports = { ...given, db };
   const stopping = new AbortController();
+  const backups =
+    backupFolder === null
+      ? null
+      : await openEmbeddedBackups({
+          ...{ place: backupFolder, secret, clock, random, log, stopping: stopping.signal },
+          isAlone: signals === null,
+          origin: () => options.publicOrigin ?? listeningOrigin(server),
+        });
+  const ports = { ...given, db, backupStorage: given.backupStorage ?? backups?.storage ?? null };
   const sessions = createSessions({ clock, random, secret });
   const validators = createValidatorSignatures({
     clock,
@@ -123,7 +133,11 @@ export async function createCentral(
     market.registerApi,
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
-  await registerBelow(server, '/', [market.registerOrigin, membership.registerOrigin]);
+  await registerBelow(server, '/', [
+    market.registerOrigin,
+    membership.registerOrigin,
+    async (origin) => backups?.register(origin),
+  ]);
   await server.ready();
 
   let jobs: { stop(): Promise<void> }[] = [];
@@ -135,7 +149,9 @@ export async function createCentral(
     verifyAccount: membership.verifyAccount,
     pods: market.clearance,
     start() {
-      if (jobs.length === 0) jobs = [market.startJobs(), membership.startJobs()];
+      if (jobs.length > 0) return;
+      jobs = [market.startJobs(), membership.startJobs()];
+      if (backups !== null) jobs.push(backups.startJobs());
     },
     async close() {
       stopping.abort();

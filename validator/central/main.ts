@@ -50,6 +50,7 @@ async function serve(config: CentralConfig): Promise<void> {
   const surroundings = openSurroundings(config, {
     clock: systemClock,
     objectFolder: inHome('objects'),
+    backupFolder: inHome('backups'),
   });
   const target = config.CENTRAL_DATABASE ?? inHome('central.db');
   const db = await openCentralDatabase(target);

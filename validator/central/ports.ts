@@ -12,6 +12,8 @@ import type { BalanceOf } from './accounts/account.service.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { UserCredentials } from './auth/user-credentials.ts';
+import type { Space } from './backup-storage/disk-room.ts';
+import type { TransferLimits } from './backup-storage/transfers.ts';
 import type { Signals } from './db/signals.ts';
 import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
@@ -119,6 +121,17 @@ export type BackupStorage = {
   remove(repositoryId: string): Promise<void>;
 };
 
+/** A folder of ours for repositories; served to restic at our own origin. */
+export type BackupFolder = {
+  folder: string;
+  /** Of one account's repositories together. */
+  bytesPerAccount: number;
+  /** Of the file system under a folder; the system's own words when absent. */
+  spaceOf?(folder: string): Promise<Space>;
+  /** Of requests; the usual ones when absent. */
+  limits?: TransferLimits;
+};
+
 export type CentralPorts = {
   db: Database;
   clock: Clock;
@@ -131,6 +144,9 @@ export type CentralPorts = {
   mailer?: Mailer | null;
   /** Where uploads lie; null or absent: nothing can be uploaded. */
   objects?: ObjectStore | null;
+  /** Where backups lie; null or absent: in `backupFolder`, and without that nothing can be backed up. */
+  backupStorage?: BackupStorage | null;
+  backupFolder?: BackupFolder | null;
   /** The chat platform that accounts can be linked to; null or absent: none. */
   chat?: ChatPlatform | null;
   /** Support channels; null or absent: they are kept in the database alone. */

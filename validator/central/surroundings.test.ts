@@ -6,11 +6,15 @@ const open = (environment: Record<string, string>) =>
   openSurroundings(readSurroundings(environment), {
     clock: createManualClock(),
     objectFolder: '/objects',
+    backupFolder: '/backups',
   });
 
 it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy is believed', () => {
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
-    ports: { mailer: null, objects: { folder: '/objects' }, chat: null },
+    ports: {
+      ...{ mailer: null, objects: { folder: '/objects' }, chat: null, backupStorage: null },
+      backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
+    },
     options: {
       trustedProxies: [],
       apiKeysRetrievable: true,
@@ -48,8 +52,28 @@ it.each([
   [{ CENTRAL_SMTP_URL: 'http://user:hush@mail.example' }, /CENTRAL_SMTP_URL/],
   [{ CENTRAL_CHAT_CLIENT_ID: 'x' }, /CENTRAL_CHAT_TOKEN_URL.*: set them too, or none/],
   [{ CENTRAL_S3_BUCKET: 'b', CENTRAL_S3_ACCESS_KEY_ID: 'x' }, /CENTRAL_S3_SECRET_ACCESS_KEY/],
+  [{ CENTRAL_BACKUP_REPOSITORY: 'backups' }, /CENTRAL_BACKUP_REPOSITORY: an absolute path/],
+  [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY: give/],
+  [{ CENTRAL_BACKUP_GIB: '0' }, /CENTRAL_BACKUP_GIB/],
   [{ CENTRAL_API_KEYS_RETRIEVABLE: 'perhaps' }, /CENTRAL_API_KEYS_RETRIEVABLE/],
 ])('refuses %j, naming it and showing no password', (environment, message) => {
   expect(() => open(environment as Record<string, string>)).toThrow(message);
   expect(() => open(environment as Record<string, string>)).not.toThrow(/hush/);
+});
+
+it('has backups where it is told, with the credentials of that place and no others', async () => {
+  const { ports } = open({
+    CENTRAL_BACKUP_REPOSITORY: 's3:https://s3.example/pods',
+    CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: 'key',
+    CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: 'hush',
+    CENTRAL_S3_BUCKET: 'uploads',
+    AWS_ACCESS_KEY_ID: 'our own',
+  });
+  expect(ports.backupFolder).toBeNull();
+  const repository = { id: 'r', accountId: 'a' };
+  expect(await ports.backupStorage?.place(repository, 'append')).toEqual({
+    location: 's3:https://s3.example/pods/r',
+    environment: { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'hush' },
+  });
+  expect(open({ CENTRAL_BACKUP_GIB: '0.5' }).ports.backupFolder?.bytesPerAccount).toBe(2 ** 29);
 });

@@ -4,11 +4,13 @@ import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { ConfigError, parseConfig } from '#shared/config.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
+import { createResticLocation } from './adapters/restic-location.ts';
 import { createS3Objects } from './adapters/s3-objects.ts';
 import { createSmtpMailer } from './adapters/smtp-mailer.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
 
 const HttpUrl = z.url({ protocol: /^https?$/ });
+const GIB = 1024 ** 3;
 const DEFAULT_SENDER = 'Podwright <no-reply@localhost>';
 
 const Proxies = z
@@ -39,6 +41,16 @@ export const SURROUNDINGS = {
   CENTRAL_S3_SECRET_ACCESS_KEY: z.string().optional(),
   /** Where everybody can read the bucket. */
   CENTRAL_S3_PUBLIC_URL: HttpUrl.optional(),
+  /** What an account's backups may take on this machine's disk. */
+  CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
+  /** Below which restic finds repositories, each by its id; without it they lie here. */
+  CENTRAL_BACKUP_REPOSITORY: z.string().min(1).max(1_024).optional(),
+  /** Handed to nodes under their names less `CENTRAL_BACKUP_`. */
+  CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: z.string().optional(),
+  CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: z.string().optional(),
+  CENTRAL_BACKUP_AWS_DEFAULT_REGION: z.string().optional(),
+  CENTRAL_BACKUP_RESTIC_REST_USERNAME: z.string().optional(),
+  CENTRAL_BACKUP_RESTIC_REST_PASSWORD: z.string().optional(),
   /** All of these but the scope, or none. */
   CENTRAL_CHAT_AUTHORIZE_URL: HttpUrl.optional(),
   CENTRAL_CHAT_TOKEN_URL: HttpUrl.optional(),
@@ -56,7 +68,7 @@ const Schema = z.object(SURROUNDINGS);
 export type SurroundingsConfig = z.output<typeof Schema>;
 
 export type Surroundings = {
-  ports: Pick<CentralPorts, 'mailer' | 'objects' | 'chat'>;
+  ports: Pick<CentralPorts, 'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder'>;
   options: Pick<
     CentralOptions,
     'trustedProxies' | 'apiKeysRetrievable' | 'consoleUrl' | 'publicOrigin' | 'channelUrl'
@@ -71,16 +83,20 @@ export function readSurroundings(
   return parseConfig(Schema, Object.fromEntries(own), 'CENTRAL_');
 }
 
-/** Nothing is connected or loaded before it is used. `objectFolder` holds uploads where no other store is named. */
+/** What lies on this machine where no other place is named: uploads, backups. */
+export type SurroundingFolders = { objectFolder: string; backupFolder: string };
+
+/** Nothing is connected or loaded before it is used. */
 export function openSurroundings(
   config: SurroundingsConfig,
-  { clock, objectFolder }: { clock: Clock; objectFolder: string },
+  { clock, objectFolder, backupFolder }: SurroundingFolders & { clock: Clock },
 ): Surroundings {
   return {
     ports: {
       mailer: mailerOf(config),
       objects: objectsOf(config) ?? { folder: objectFolder },
       chat: chatOf(config, clock),
+      ...backupsOf(config, backupFolder),
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
@@ -121,6 +137,39 @@ function objectsOf(config: SurroundingsConfig) {
           },
     publicUrl: config.CENTRAL_S3_PUBLIC_URL ?? null,
   });
+}
+
+function backupsOf(config: SurroundingsConfig, folder: string) {
+  const environment = backupVariables(config);
+  if (config.CENTRAL_BACKUP_REPOSITORY === undefined) {
+    const bytesPerAccount = Math.floor(config.CENTRAL_BACKUP_GIB * GIB);
+    return { backupStorage: null, backupFolder: { folder, bytesPerAccount } };
+  }
+  const prefix = backupPrefix(config.CENTRAL_BACKUP_REPOSITORY);
+  return { backupStorage: createResticLocation({ prefix, environment }), backupFolder: null };
+}
+
+/** Judged here and not by the schema, whose refusal would show a password in it. */
+function backupPrefix(text: string): string {
+  const scheme = /^([a-z0-9]+):/.exec(text)?.[1];
+  const hasPassword = /\/\/[^/@]*:[^/@]*@/.test(text);
+  if (!hasPassword && (text.startsWith('/') || scheme !== undefined)) return text;
+  throw new ConfigError(
+    hasPassword
+      ? 'configuration refused:\n  CENTRAL_BACKUP_REPOSITORY: give credentials in variables of their own'
+      : 'configuration refused:\n  CENTRAL_BACKUP_REPOSITORY: an absolute path, sftp:…, s3:…, rest:…',
+  );
+}
+
+function backupVariables(config: SurroundingsConfig): Record<string, string> {
+  const prefix = 'CENTRAL_BACKUP_';
+  return Object.fromEntries(
+    Object.entries(config)
+      .filter(([name]) => /^CENTRAL_BACKUP_(?:AWS|RESTIC_REST)_/.test(name))
+      .flatMap(([name, value]) =>
+        typeof value === 'string' ? [[name.slice(prefix.length), value]] : [],
+      ),
+  );
 }
 
 function chatOf(config: SurroundingsConfig, clock: Clock) {

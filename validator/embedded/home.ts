@@ -35,6 +35,7 @@ export function homeAt(folder: string) {
     centralSecret: join(root, 'central.secret'),
     centralSeed: join(root, 'central.seed'),
     centralObjects: join(root, 'objects'),
+    centralBackups: join(root, 'backups'),
     validatorSeed: join(root, 'validator.seed'),
     providerSeed: join(root, 'provider.seed'),
     sshPrivateKey: join(root, 'id_ed25519'),

@@ -57,6 +57,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   const surroundings = openSurroundings(readSurroundings(parts.environment), {
     clock,
     objectFolder: home.centralObjects,
+    backupFolder: home.centralBackups,
   });
   const urls = urlsOf(options);
   progress('starting the central API and the validator');

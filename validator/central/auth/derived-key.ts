@@ -11,7 +11,8 @@ export type KeyPurpose =
   | 'email-hash'
   | 'object-address'
   | 'docker-credential-sealing'
-  | 'stream-ticket-sealing';
+  | 'stream-ticket-sealing'
+  | 'backup-repository';
 
 const KEY_BYTES = 32;
 

@@ -1,0 +1,112 @@
+/** Repositories of backups on this machine's disk, served to restic: the embedded `BackupStorage`. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '#shared/clock.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Log } from '#shared/log.ts';
+import { startLoop } from '#shared/loop.ts';
+import type { Random } from '#shared/random.ts';
+import type { BackupFolder, BackupStorage } from '../ports.ts';
+import { createAccountUsage } from './account-usage.ts';
+import { createDiskRoom, spaceAt } from './disk-room.ts';
+import { createRemovals } from './repository.removal.ts';
+import { registerRepositoryRoutes } from './repository.routes.ts';
+import { createRepositories } from './repository.service.ts';
+import { createRepositoryCredentials } from './repository-credentials.ts';
+import { bytesStored, listRepositories, ownerOf } from './repository-folder.ts';
+import { isRepositoryId } from './restic-path.ts';
+import { createTransfers, TRANSFER_LIMITS } from './transfers.ts';
+import { createUploads } from './upload.ts';
+
+const SWEEP_INTERVAL_MS = 3_600_000;
+/** An upload that stood still for so long was cut long ago, whichever process took it. */
+const LEFT_OVER_AFTER_MS = 600_000;
+
+export type EmbeddedBackupsDeps = {
+  place: BackupFolder;
+  secret: Uint8Array;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  stopping: AbortSignal;
+  /** Nobody else has the folder: what is half there when we start was left by a kill. */
+  isAlone: boolean;
+  /** `https://host`: how agents reach us, as long as we serve. */
+  origin(): string;
+};
+
+export type EmbeddedBackups = Awaited<ReturnType<typeof openEmbeddedBackups>>;
+
+/** Makes the folder and sweeps it; nothing is served yet. */
+export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
+  const { place, clock, random, log, stopping } = deps;
+  const { folder: root, bytesPerAccount, spaceOf = spaceAt, limits = TRANSFER_LIMITS } = place;
+  const credentials = createRepositoryCredentials({ secret: deps.secret });
+  const usage = createAccountUsage({
+    limitBytes: bytesPerAccount,
+    count: (id) => countOf(root, id),
+  });
+  const removals = createRemovals({ root, usage });
+  const uploads = createUploads({ random, disk: createDiskRoom(() => spaceOf(root)) });
+  await mkdir(root, { recursive: true, mode: 0o700 });
+  const leftOverBefore = () => clock.now() - LEFT_OVER_AFTER_MS;
+  await removals.sweep(deps.isAlone ? Number.POSITIVE_INFINITY : leftOverBefore());
+
+  const storage: BackupStorage = {
+    async place({ id, accountId }, rights) {
+      requireIds(id, accountId);
+      const { username, password } = credentials.of({ repositoryId: id, accountId, rights });
+      return {
+        location: `rest:${deps.origin()}/restic/${id}/`,
+        environment: { RESTIC_REST_USERNAME: username, RESTIC_REST_PASSWORD: password },
+      };
+    },
+    async bytesOf(id) {
+      requireIds(id);
+      return bytesStored(join(root, id));
+    },
+    async remove(id) {
+      requireIds(id);
+      await removals.remove(id);
+    },
+  };
+
+  return {
+    storage,
+
+    /** Routes at the origin. */
+    register: (origin: HttpServer) =>
+      registerRepositoryRoutes(origin, {
+        repositories: createRepositories({ root, usage, uploads }),
+        credentials,
+        transfers: createTransfers({ clock, limits, stopping }),
+        log,
+      }),
+
+    startJobs: (): { stop(): Promise<void> } =>
+      startLoop({
+        clock,
+        intervalMs: SWEEP_INTERVAL_MS,
+        async run() {
+          await removals.sweep(leftOverBefore());
+          await usage.forgetIdle();
+        },
+        onError: (error) => log.error({ err: error }, 'sweeping the folder of backups failed'),
+      }),
+  };
+}
+
+/** Ids of ours become names of folders and users: nothing else may. Throws RangeError. */
+function requireIds(...ids: string[]): void {
+  if (!ids.every(isRepositoryId)) throw new RangeError('ids are UUIDs in lower case');
+}
+
+/** Charged bytes of an account's repositories. */
+async function countOf(root: string, accountId: string): Promise<number> {
+  let bytes = 0;
+  for (const id of await listRepositories(root)) {
+    const repository = join(root, id);
+    if ((await ownerOf(repository)) === accountId) bytes += await bytesStored(repository);
+  }
+  return bytes;
+}
