@@ -1,5 +1,6 @@
 /** The command line and environment that restic runs with: low priority, bounded memory, pods' links not followed. Pure. */
 import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
+import { repositoryVariables } from '#shared/restic-repository.ts';
 
 /** A folder as restic is to see it: bound over itself in a mount namespace of its own, where the kernel follows no link. */
 export type Jail = {
@@ -59,8 +60,7 @@ export function resticEnvironment(access: RepositoryAccess, home: string): Recor
     GOMEMLIMIT: MEMORY_AIM,
     GOGC: '50',
     RESTIC_PROGRESS_FPS: '2',
-    ...access.environment,
-    RESTIC_REPOSITORY: access.location,
+    ...repositoryVariables(access),
     RESTIC_PASSWORD: access.password,
   };
 }
