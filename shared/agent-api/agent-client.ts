@@ -7,6 +7,7 @@ import type { SignedFetch } from '../signing/signed-fetch.ts';
 import { Inventory, VerifyResult } from './inventory.ts';
 import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
+import { type BackupRequestInput, OperationView, type RestoreRequestInput } from './operations.ts';
 import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
 import { refusalFrom } from './refusal.ts';
 
@@ -54,6 +55,12 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       call(PodView, 'PUT', `/v1/pods/${id}/ssh-keys`, { ssh_public_keys: keys }),
     postNotebook: (id: string, request: NotebookRequest) =>
       call(PodView, 'POST', `/v1/pods/${id}/notebook`, request),
+    postBackup: (podId: string, request: BackupRequestInput) =>
+      call(OperationView, 'POST', `/v1/pods/${podId}/backups`, request),
+    postRestore: (podId: string, request: RestoreRequestInput) =>
+      call(OperationView, 'POST', `/v1/pods/${podId}/restores`, request),
+    getOperation: (id: string) => call(OperationView, 'GET', `/v1/operations/${id}`),
+    cancelOperation: (id: string) => call(OperationView, 'POST', `/v1/operations/${id}/cancel`),
     verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>
       call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
 

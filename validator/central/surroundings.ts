@@ -3,7 +3,9 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { ConfigError, parseConfig } from '#shared/config.ts';
+import { runCommand } from '#shared/run-command.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
+import { createResticPrune } from './adapters/restic-prune.ts';
 import { createS3Objects } from './adapters/s3-objects.ts';
 import { createSmtpMailer } from './adapters/smtp-mailer.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
@@ -56,7 +58,7 @@ const Schema = z.object(SURROUNDINGS);
 export type SurroundingsConfig = z.output<typeof Schema>;
 
 export type Surroundings = {
-  ports: Pick<CentralPorts, 'mailer' | 'objects' | 'chat'>;
+  ports: Pick<CentralPorts, 'mailer' | 'objects' | 'chat' | 'pruneBackups'>;
   options: Pick<
     CentralOptions,
     'trustedProxies' | 'apiKeysRetrievable' | 'consoleUrl' | 'publicOrigin' | 'channelUrl'
@@ -81,6 +83,7 @@ export function openSurroundings(
       mailer: mailerOf(config),
       objects: objectsOf(config) ?? { folder: objectFolder },
       chat: chatOf(config, clock),
+      pruneBackups: createResticPrune(runCommand),
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,

@@ -11,6 +11,7 @@ export type KeyPurpose =
   | 'email-hash'
   | 'object-address'
   | 'docker-credential-sealing'
+  | 'backup-repository-sealing'
   | 'stream-ticket-sealing';
 
 const KEY_BYTES = 32;
