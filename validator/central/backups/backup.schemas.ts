@@ -1,7 +1,7 @@
 /** Backups and restores on the central API's wire (contract 9.1). */
 import { z } from 'zod';
 import { RESTORE_MODES } from '#shared/agent-api/operations.ts';
-import { displayName, displayText, NaiveTime, optional, withDefault } from '../wire.ts';
+import { displayName, displayText, NaiveTime, optional } from '../wire.ts';
 import { BACKUP_STATES, RESTORE_STATES } from './backup.state.ts';
 
 const MAX_PAGE = 1_000_000;
@@ -19,8 +19,8 @@ export const PodIdParams = z.object({ pod_id: z.uuid() });
 export const PodUuidParams = z.object({ pod_uuid: z.uuid() });
 
 export const PageQuery = z.object({
-  page: withDefault(z.coerce.number().int().min(1).max(MAX_PAGE), 1),
-  limit: withDefault(z.coerce.number().int().min(1).max(MAX_LIMIT), DEFAULT_LIMIT),
+  page: z.coerce.number().int().min(1).max(MAX_PAGE).default(1),
+  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT),
 });
 export type PageQuery = z.output<typeof PageQuery>;
 
