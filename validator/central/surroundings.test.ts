@@ -10,7 +10,10 @@ const open = (environment: Record<string, string>) =>
 
 it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy is believed', () => {
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
-    ports: { mailer: null, objects: { folder: '/objects' }, chat: null },
+    ports: {
+      ...{ mailer: null, objects: { folder: '/objects' }, chat: null },
+      pruneBackups: expect.any(Function),
+    },
     options: {
       trustedProxies: [],
       apiKeysRetrievable: true,

@@ -5,8 +5,8 @@ import type { PruneRepository } from '../ports.ts';
 
 const TIMEOUT_MS = 600_000;
 const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
-/** Ids in one command line. */
-const BATCH = 200;
+/** Ids in one command line; the rest goes with the next prune. */
+const MAX_IDS = 10_000;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** Of restic's own words in an error. */
 const MAX_SHOWN_CHARS = 300;
@@ -36,11 +36,7 @@ export function createResticPrune(run: RunCommand): PruneRepository {
     const kept = new Set(keepSnapshots);
     const present = Snapshots.parse(JSON.parse(await restic('snapshots', '--json'))) ?? [];
     const waste = present.map(({ id }) => id).filter((id) => !kept.has(id));
-    for (let at = 0; at < waste.length; at += BATCH) {
-      await restic('forget', ...waste.slice(at, at + BATCH));
-    }
-    // Also what unfinished backups have left.
-    await restic('prune');
+    if (waste.length > 0) await restic('forget', '--prune', ...waste.slice(0, MAX_IDS));
     return true;
   };
 }
