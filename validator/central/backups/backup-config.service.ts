@@ -76,11 +76,12 @@ export function createBackupConfigs(deps: {
   };
 }
 
-/** The schedule that a pod's detail shows. */
+/** The schedule that a pod's detail shows; an ended pod has none. */
 export async function activeConfigOf(
   db: Db,
-  pod: Pick<Pod, 'id' | 'executor_id'>,
+  pod: Pick<Pod, 'id' | 'executor_id' | 'ended_at'>,
 ): Promise<BackupConfigResponse | null> {
+  if (pod.ended_at !== null) return null;
   const config = await findConfigOf(db, pod.id);
   return config?.next_at == null ? null : configRow(config, pod.executor_id);
 }

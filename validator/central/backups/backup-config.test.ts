@@ -128,7 +128,8 @@ it('ends with its pod', async () => {
   await put();
   await scene.remove(scene.podId);
   await scene.market.sync();
+  expect((await ofPod()).body).toBe(null);
+  expect((await scene.call('GET', '/backup-configs')).body).toEqual([]);
   await scene.tend(7 * HOUR_MS);
   expect(await logs()).toEqual([]);
-  expect((await ofPod()).body).toBe(null);
 });

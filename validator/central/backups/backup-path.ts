@@ -25,6 +25,7 @@ export function checkedPath(given: string, volumes: readonly string[]): string {
 }
 
 function problemOf(path: string, volumes: readonly string[]): string | null {
+  if (volumes.length === 0) return 'can be none: the pod has no volumes';
   if (!path.startsWith('/')) return 'is not absolute';
   if (path.split('/').includes('..')) return 'has a step back (..)';
   if (!PodPath.safeParse(path).success) return 'has empty or . steps';
@@ -37,7 +38,7 @@ function problemOf(path: string, volumes: readonly string[]): string | null {
 
 function hintFor(volumes: readonly string[]): string {
   return volumes.length === 0
-    ? 'The pod has no volumes: its template names none.'
+    ? 'Edit the pod so that its template names volumes.'
     : `Name a folder in ${volumes.join(' or ')}.`;
 }
 

@@ -22,13 +22,22 @@ export function findConfigOf(db: Db, podId: string): Promise<BackupConfig | unde
   return db.selectFrom('backup_configs').selectAll().where('pod_id', '=', podId).executeTakeFirst();
 }
 
-/** An account's active ones, oldest first. */
+/** An account's active ones of pods that have not ended, oldest first. */
 export function listConfigs(db: Db, accountId: string): Promise<BackupConfig[]> {
   return db
     .selectFrom('backup_configs')
     .selectAll()
     .where('account_id', '=', accountId)
     .where('next_at', 'is not', null)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('pods')
+          .select('pods.id')
+          .whereRef('pods.id', '=', 'backup_configs.pod_id')
+          .where('pods.ended_at', 'is', null),
+      ),
+    )
     .orderBy('created_at')
     .orderBy('id')
     .execute();

@@ -103,12 +103,15 @@ export function createOperationSync(deps: {
     if (step === 'cancel') return cancel(client, operation, pod);
   }
 
-  /** What was settled without the node: it is not to go on with it. */
-  async function endAbandoned(client: AgentClient, executorId: string): Promise<void> {
+  /** What was settled without the node: it is not to go on with it. True while it still does. */
+  async function endAbandoned(client: AgentClient, executorId: string): Promise<boolean> {
+    let isAwaited = false;
     for (const abandoned of await listAbandonedOn(db, executorId)) {
       const view = await unlessAbsent(client.cancelOperation(abandoned.id));
       if (view === null || view.finished_ms !== null) await clearAbandoned(db, abandoned);
+      else isAwaited = true;
     }
+    return isAwaited;
   }
 
   async function giveUpSilent(executorId: string): Promise<void> {
@@ -123,8 +126,11 @@ export function createOperationSync(deps: {
   return {
     /** One pass with an agent that answers; whether to come back soon. Rejects with ApiError when it no longer does. */
     async pass(client: AgentClient, executorId: string): Promise<boolean> {
-      await endAbandoned(client, executorId);
-      for (const operation of await listOpenOn(db, executorId)) {
+      const isAwaited = await endAbandoned(client, executorId);
+      const operations = await listOpenOn(db, executorId);
+      // As nearly always.
+      if (operations.length === 0) return isAwaited;
+      for (const operation of operations) {
         const pod = await findAnyPod(db, operation.pod_id);
         try {
           await perform(client, operation, pod);
@@ -134,8 +140,7 @@ export function createOperationSync(deps: {
         }
       }
       await giveUpSilent(executorId);
-      const open = await listOpenOn(db, executorId);
-      return open.length > 0 || (await listAbandonedOn(db, executorId)).length > 0;
+      return true;
     },
 
     /** Of an agent that does not answer. */
