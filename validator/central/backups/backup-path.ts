@@ -28,6 +28,7 @@ function problemOf(path: string, volumes: readonly string[]): string | null {
   if (volumes.length === 0) return 'can be none: the pod has no volumes';
   if (!path.startsWith('/')) return 'is not absolute';
   if (path.split('/').includes('..')) return 'has a step back (..)';
+  if (/\p{Cc}/u.test(path)) return 'holds a control character';
   if (!PodPath.safeParse(path).success) return 'has empty or . steps';
   const refused = REFUSED.find((folder) => isWithin(path, folder));
   if (refused !== undefined) return `lies in ${refused}, which is never backed up`;

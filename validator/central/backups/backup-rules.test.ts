@@ -26,6 +26,7 @@ it.each([
   '/root//a',
   '/root/./a',
   '/root/a//',
+  '/root/a\u0007',
   '/tmp',
   '/tmp/x',
   '/var/tmp',
