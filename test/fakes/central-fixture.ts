@@ -9,7 +9,18 @@ import { createManualClock, type ManualClock } from './manual-clock.ts';
 
 /** What lies outside the central API, where a test has it; a database of its own when absent. */
 type Outside = Partial<
-  Pick<CentralPorts, 'agents' | 'log' | 'mailer' | 'objects' | 'chat' | 'channels' | 'db'>
+  Pick<
+    CentralPorts,
+    | 'agents'
+    | 'log'
+    | 'mailer'
+    | 'objects'
+    | 'chat'
+    | 'channels'
+    | 'db'
+    | 'backupStorage'
+    | 'pruneBackups'
+  >
 >;
 
 export type TestCentralOverrides = Partial<CentralOptions> & Outside & { clock?: ManualClock };
@@ -50,7 +61,8 @@ export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 /** Close it with `close()`, which ends the database too. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
-  const { clock = createManualClock(), db = await createTestDatabase(), ...options } = rest;
+  const { backupStorage = null, pruneBackups = null, ...others } = rest;
+  const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
   const ports: CentralPorts = {
     db,
     clock,
@@ -60,6 +72,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
+    ...{ backupStorage, pruneBackups },
   };
   const central = await createCentral(ports, {
     validators: [],

@@ -17,6 +17,7 @@ import { ApiError } from '#shared/errors.ts';
 import type { Agents } from '../../validator/central/ports.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 import { createFakeLog, type FakeLog } from './fake-log.ts';
+import { createFakeOperations, type FakeOperations } from './fake-operations.ts';
 
 const FIRST_PORT = 31_000;
 const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
@@ -47,6 +48,8 @@ export type FakeHost = {
   notebookTokens: Map<string, string>;
   /** Thrown instead of taking a notebook server. */
   notebookRefusal: ApiError | null;
+  /** Backups and restores. */
+  operations: FakeOperations;
   /** What a check asked for now finds; null: it cannot be had. */
   report: HealthReport | null;
   /** Of every pod. */
@@ -121,6 +124,7 @@ function createHost(executorId: string): FakeHost {
     metricsAsked: 0,
     notebookTokens: new Map(),
     notebookRefusal: null,
+    operations: createFakeOperations(),
     report: null,
     log: createFakeLog(),
     logFault: null,
@@ -193,10 +197,6 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         if (host.removesAtOnce) host.pods.delete(id);
         return view;
       }),
-    postBackup: () => Promise.reject(silent()),
-    postRestore: () => Promise.reject(silent()),
-    getOperation: () => Promise.reject(silent()),
-    cancelOperation: () => Promise.reject(silent()),
     rebootPod: (id, reboot) =>
       reach(() => {
         host.calls.push(`reboot ${id} ${reboot}`);
@@ -223,6 +223,18 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         });
         return known(id);
       }),
+    postBackup: (id, request) =>
+      reach(() => {
+        known(id);
+        return host.operations.begin('backup', id, request, nowMs());
+      }),
+    postRestore: (id, request) =>
+      reach(() => {
+        known(id);
+        return host.operations.begin('restore', id, request, nowMs());
+      }),
+    getOperation: (id) => reach(() => host.operations.get(id)),
+    cancelOperation: (id) => reach(() => host.operations.cancel(id, nowMs())),
     verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
     async podLogs(id, query, signal) {
       host.log.queries.push(query);

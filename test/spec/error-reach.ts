@@ -193,6 +193,15 @@ export const REACH: Readonly<Record<string, Reach>> = {
     market.agents.host(node.id).up = false;
     return market.call('GET', `/pods/${id}/logs`, { headers: account.key });
   },
+  BACKUP_STORAGE_BUSY: async ({ market, account }) => {
+    const node = await market.verifiedNode();
+    const { id } = (await market.rent(account, node.id, { template_id: DEFAULT_TEMPLATE })).body;
+    await market.sync();
+    const backUp = () =>
+      market.call('POST', `/pods/${id}/backup`, { headers: account.key, body: {} });
+    await backUp();
+    return backUp();
+  },
   internal_error: async ({ market }) => {
     await market.ports.db.schema.alterTable('executors').renameTo('lost').execute();
     return market.call('GET', '/executors');

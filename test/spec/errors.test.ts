@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ERROR_TABLE } from '#shared/errors.ts';
 import { DEFAULT_LIMITS } from '../../validator/central/rate-limits/policies.ts';
 import { onPostgres } from '../fakes/central-database.ts';
+import { createFakeBackupStorage } from '../fakes/fake-backup-storage.ts';
 import { createTestMarket } from '../fakes/market-fixture.ts';
 import { REACH, REACH_IN_PARALLEL, type Scene } from './error-reach.ts';
 import { ERRORS } from './errors.ts';
@@ -12,6 +13,7 @@ let scene: Scene;
 beforeEach(async () => {
   const market = await createTestMarket({
     rateLimits: { ...DEFAULT_LIMITS, login: DEFAULT_LIMITS.address },
+    backupStorage: createFakeBackupStorage(),
   });
   scene = { market, account: await market.renter() };
 });

@@ -100,3 +100,15 @@ it('keeps back 100 lines of a log unless asked for more, and takes up to 1000 no
 it.each(['-1', '30.1', 'x'])('sleeps 0 to 30 seconds, not %s', async (seconds) => {
   expect((await market.call('GET', `/sleep/${seconds}`)).status).toBe(422);
 });
+
+it('lists 1 to 100 restores a page, 20 unless asked for more, from page 1 on', async () => {
+  const node = await market.verifiedNode({ gpus: 1 });
+  const { id } = (await market.rent(account, node.id)).body;
+  const list = (query: string) =>
+    market.call('GET', `/pods/${id}/restore-logs?${query}`, { headers: account.key });
+  expect((await list('')).body).toMatchObject({ items: [], page: 1, limit: 20 });
+  const statuses = ['page=1&limit=1', 'limit=100', 'page=0', 'limit=0', 'limit=101', 'limit=x'].map(
+    async (query) => (await list(query)).status,
+  );
+  expect(await Promise.all(statuses)).toEqual([200, 200, 422, 422, 422, 422]);
+});

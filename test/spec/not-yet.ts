@@ -17,15 +17,9 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
     'PUT /users/me/notification: missing',
     'PUT /users/me/referral-payout-method: missing',
   ],
-  'backups and volumes': [
-    'GET /backup-configs: missing',
-    'GET /backup-logs: missing',
-    'GET /pods/{pod_uuid}/restore-logs: missing',
+  volumes: [
     'GET /volumes/{volume_id}/current-stats: missing',
     'GET /volumes: missing',
-    'POST /backup-configs: missing',
-    'POST /pods/{pod_id}/backup: missing',
-    'POST /pods/{pod_uuid}/restore: missing',
     'POST /volumes: missing',
   ],
   validator: [
@@ -40,11 +34,13 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
 
 /** Codes of the error table that no request can reach yet. */
 export const CODES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
-  'backups and volumes': ['BACKUP_STORAGE_BUSY', 'volume_not_found'],
+  volumes: ['volume_not_found'],
 };
 
 /** Routes of our own, or of groups that the specification names without their paths. */
 export const OWN_ROUTES: readonly string[] = [
+  'DELETE /backup-configs/{id}',
+  'DELETE /backup-logs/{id}',
   'DELETE /bookmark/{executor_id}',
   'DELETE /bookmarks/{executor_id}',
   'DELETE /docker-credentials/{id}',
@@ -52,6 +48,9 @@ export const OWN_ROUTES: readonly string[] = [
   'DELETE /keys/{id}',
   'DELETE /machine-requests/{id}',
   'DELETE /templates/{id}',
+  'GET /backup-configs/pod/{pod_id}',
+  'GET /backup-logs/pod/{pod_id}',
+  'GET /backup-logs/{id}',
   'GET /bookmarks',
   'GET /docker-credentials',
   'GET /docker-credentials/{id}',
@@ -68,9 +67,11 @@ export const OWN_ROUTES: readonly string[] = [
   'POST /auth/resend-verify-email',
   'POST /auth/signup',
   'POST /auth/verify-email',
+  'POST /backup-logs/{id}/cancel',
   'POST /bookmarks',
   'POST /docker-credentials',
   'POST /pods/{id}/stream-ticket',
+  'POST /restore-logs/{id}/cancel',
   'POST /templates',
   'POST /users/me/stream-ticket',
   'PUT /docker-credentials/{id}',

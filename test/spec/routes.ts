@@ -95,7 +95,7 @@ const PODS: readonly Row[] = [
   ['POST', '/pods/{id}/install-jupyter', 'JWT', 'InstallJupyterRequest', 'Pod'],
   ['GET', '/pods/{id}/events', 'JWT', '-', '-'],
   ['POST', '/pods/{pod_id}/backup', 'JWT', 'ManualBackupTriggerRequest', '-'],
-  ['GET', '/pods/{pod_uuid}/restore-logs', 'JWT', '-', '-'],
+  ['GET', '/pods/{pod_uuid}/restore-logs', 'JWT', '-', 'PaginatedResponse'],
   ['POST', '/pods/{pod_uuid}/restore', 'JWT', 'RestoreRequest', '-'],
   ['POST', '/pods/{pod_id}/feedback', 'JWT', 'FeedbackRequest', 'FeedbackResponse', 201],
   ['GET', '/pods/{pod_id}/gpu-utilization', '-', '-', '-'],

@@ -44,6 +44,8 @@ export type Central = {
   server: HttpServer;
   /** One pass over every pod that is due, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
+  /** One look at the schedules of backups and one clean-up, for the same. */
+  tendBackups(): Promise<void>;
   /** One pass over the mails that are due, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
   sweepAccounts(): Promise<void>;
@@ -144,6 +146,7 @@ export async function createCentral(
   return {
     server,
     syncPods: market.syncOnce,
+    tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,

@@ -1,6 +1,8 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/loop.ts';
+import { activeConfigOf } from './backups/backup-config.service.ts';
+import { createBackupWork } from './backups.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
 import { isPostgres } from './db/engine.ts';
@@ -64,14 +66,19 @@ export function createMarket(deps: CentralDeps) {
     ? createSharedTurns({ db, clock, processes })
     : createLocalTurns({ db, clock });
   const wakeOthers = () => signals?.send(SYNC_WORD);
+  const wake = (executorId: string): void => sync.wake(executorId);
+  const backups = createBackupWork(deps, { processes, wake });
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf },
+    operations: backups.operations,
     turns,
     wakeOthers,
   });
-  const { wake } = sync;
   const idempotency = createIdempotency({ db, clock, processes });
-  const pods = createPods({ db, clock, random, wake, notebookToken, notesOf });
+  const pods = createPods({
+    ...{ db, clock, random, wake, notebookToken, notesOf },
+    backupConfigOf: activeConfigOf,
+  });
   const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
   const view = createMarketView({ db });
   const { objects = null } = deps.ports;
@@ -107,6 +114,7 @@ export function createMarket(deps: CentralDeps) {
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
       registerGpuUtilization(api, createGpuUtilizations({ db, clock, agents }));
+      backups.register(api, { clock, idempotency });
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSharedConfig(api);
@@ -136,12 +144,16 @@ export function createMarket(deps: CentralDeps) {
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
 
+    /** One look at the schedules of backups and one clean-up: tests call it instead of `startJobs`. */
+    tendBackups: backups.runOnce,
+
     /** Removes everybody's pods, and tells how many are left. */
     clearance,
 
     startJobs(): { stop(): Promise<void> } {
       processes.start();
       sync.start();
+      backups.start();
       signals?.listen((word) => {
         if (word === null || word === SYNC_WORD) sync.look();
         deps.news.hear(word);
@@ -153,12 +165,13 @@ export function createMarket(deps: CentralDeps) {
           await idempotency.sweep();
           await forgetOldImages(db, clock.now());
           await sync.sweep();
+          await backups.sweep();
         },
         onError: (error) => log.error({ err: error }, 'sweeping failed'),
       });
       return {
         async stop() {
-          await Promise.all([sync.stop(), sweep.stop()]);
+          await Promise.all([sync.stop(), backups.stop(), sweep.stop()]);
         },
       };
     },

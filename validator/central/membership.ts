@@ -12,6 +12,7 @@ import { createPasswordReset } from './accounts/password-reset.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { createPasswords } from './auth/password.ts';
+import { forgetBackups } from './backups/backup.service.ts';
 import { forgetBookmarks } from './bookmarks/bookmark.service.ts';
 import { registerChatRoutes } from './chat/chat.routes.ts';
 import { createChatLinks } from './chat/chat.service.ts';
@@ -66,6 +67,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         forgetBookmarks,
         forgetFeedback,
         forgetChannels,
+        (tx: Db, accountId: string) => forgetBackups(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetMachineRequests(tx, accountId, clock.now()),
       ];

@@ -2,6 +2,7 @@
 
 import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import type { TerminalQuery } from '#shared/agent-api/terminal.ts';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -132,6 +133,15 @@ export type BackupFolder = {
   limits?: TransferLimits;
 };
 
+/**
+ * Takes every snapshot but those out of a repository, which nobody else uses meanwhile, and frees their space. False
+ * where there is no program to do it with; rejects when it fails.
+ */
+export type PruneRepository = (
+  access: RepositoryAccess,
+  keepSnapshots: readonly string[],
+) => Promise<boolean>;
+
 export type CentralPorts = {
   db: Database;
   clock: Clock;
@@ -151,6 +161,8 @@ export type CentralPorts = {
   chat?: ChatPlatform | null;
   /** Support channels; null or absent: they are kept in the database alone. */
   channels?: SupportChannels | null;
+  /** Frees the space of single backups; null or absent: only whole repositories go. */
+  pruneBackups?: PruneRepository | null;
   /** Words to other processes on the same database; absent where there are none. */
   signals?: Signals | null;
 };

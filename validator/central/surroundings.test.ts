@@ -14,6 +14,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
     ports: {
       ...{ mailer: null, objects: { folder: '/objects' }, chat: null, backupStorage: null },
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
+      pruneBackups: expect.any(Function),
     },
     options: {
       trustedProxies: [],

@@ -3,8 +3,10 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { ConfigError, parseConfig } from '#shared/config.ts';
+import { runCommand } from '#shared/run-command.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
 import { createResticLocation } from './adapters/restic-location.ts';
+import { createResticPrune } from './adapters/restic-prune.ts';
 import { createS3Objects } from './adapters/s3-objects.ts';
 import { createSmtpMailer } from './adapters/smtp-mailer.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
@@ -68,7 +70,10 @@ const Schema = z.object(SURROUNDINGS);
 export type SurroundingsConfig = z.output<typeof Schema>;
 
 export type Surroundings = {
-  ports: Pick<CentralPorts, 'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder'>;
+  ports: Pick<
+    CentralPorts,
+    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups'
+  >;
   options: Pick<
     CentralOptions,
     'trustedProxies' | 'apiKeysRetrievable' | 'consoleUrl' | 'publicOrigin' | 'channelUrl'
@@ -97,6 +102,7 @@ export function openSurroundings(
       objects: objectsOf(config) ?? { folder: objectFolder },
       chat: chatOf(config, clock),
       ...backupsOf(config, backupFolder),
+      pruneBackups: createResticPrune(runCommand),
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,

@@ -12,7 +12,8 @@ export type KeyPurpose =
   | 'object-address'
   | 'docker-credential-sealing'
   | 'stream-ticket-sealing'
-  | 'backup-repository';
+  | 'backup-repository'
+  | 'backup-repository-sealing';
 
 const KEY_BYTES = 32;
 

@@ -4,7 +4,10 @@ import { isPostgres } from './engine.ts';
 import type { Db, Tables } from './tables.ts';
 
 /** Tables whose rows are read, judged and then changed. */
-type LockedTable = keyof Pick<Tables, 'accounts' | 'api_keys' | 'executors' | 'pods' | 'templates'>;
+type LockedTable = keyof Pick<
+  Tables,
+  'accounts' | 'api_keys' | 'backup_repositories' | 'executors' | 'pods' | 'templates'
+>;
 
 /**
  * Call it first, in the transaction that reads a row, judges it and changes it or counts what belongs to it:
@@ -13,7 +16,8 @@ type LockedTable = keyof Pick<Tables, 'accounts' | 'api_keys' | 'executors' | 'p
  * SQLite transactions begin IMMEDIATE and run one at a time, so nothing is left to do there. PostgreSQL runs
  * them side by side at READ COMMITTED: an update that states its condition (`where state in …`), a unique key
  * and this lock are all that stands between two of them. Whoever needs several locks takes them in this
- * order, so that nobody waits in a circle: executors, pods, accounts, gpu_slots, templates, api_keys.
+ * order, so that nobody waits in a circle: executors, pods, accounts, gpu_slots, templates, api_keys,
+ * backup_repositories.
  */
 export async function lockRow(tx: Db, table: LockedTable, id: string): Promise<void> {
   if (!tx.isTransaction) throw new Error('a row is locked outside a transaction');

@@ -3,6 +3,7 @@
  * milliseconds UTC, money as integer micro-dollars, flags as 0/1, JSON as text (style reference B.5).
  */
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely';
+import type { OperationState } from '../backups/backup.state.ts';
 import type { MachineRequestState } from '../machine-requests/machine-request.state.ts';
 
 type Flag = 0 | 1;
@@ -448,6 +449,102 @@ export type ImageSizesTable = {
   updated_at: number;
 };
 
+/** Where the backups of one pod lie; they may outlive it. */
+export type BackupRepositoriesTable = {
+  id: string;
+  pod_id: string;
+  account_id: string;
+  /** Of the repository itself, sealed for the place `id`. */
+  password_sealed: string;
+  /** When its first backup had been made; null: there is nothing there that has to be found. */
+  made_at: number | null;
+  /** The process that takes snapshots out of it just now: meanwhile nothing may use it. */
+  cleaning_boot_id: string | null;
+  created_at: number;
+  /** When everything in it was removed, for good. */
+  removed_at: number | null;
+};
+
+/** One row per pod that ever had one: what is backed up, how often, and for how long it is kept. */
+export type BackupConfigsTable = Stamped & {
+  id: string;
+  pod_id: string;
+  account_id: string;
+  backup_frequency_hours: number;
+  retention_days: number;
+  backup_path: string;
+  /** The next run; null: it is not active. */
+  next_at: number | null;
+};
+
+/** What backups and restores have in common: each is an operation on a node, there under the same id. */
+export type OperationColumns = {
+  id: string;
+  account_id: string;
+  pod_id: string;
+  executor_id: string;
+  repository_id: string;
+  state: OperationState;
+  /** As the node names it; null before it has taken it. */
+  stage: string | null;
+  /** 0-100, never falling. */
+  percent: number;
+  total_files: number | null;
+  processed_files: number | null;
+  total_bytes: number | null;
+  processed_bytes: number | null;
+  bytes_per_second: number | null;
+  remaining_seconds: number | null;
+  /** Before the first request to the node goes out: null means that it cannot know of it. */
+  sent_at: number | null;
+  /** When its end was asked for. */
+  cancel_at: number | null;
+  /** The last sign of life, by our clock. */
+  heartbeat_at: number;
+  /** The same by the node's clock. */
+  node_heartbeat_ms: number | null;
+  /** Settled here without its node, which is to end it as soon as it answers. */
+  abandoned_at: number | null;
+  error_code: string | null;
+  error_message: string | null;
+  /** The request that wanted it; null for scheduled ones. */
+  request_id: string | null;
+  created_at: number;
+  started_at: number | null;
+  /** Null exactly while it is PENDING or IN_PROGRESS. */
+  completed_at: number | null;
+};
+
+export type BackupLogsTable = OperationColumns & {
+  /** The schedule that wanted it; null for manual ones. */
+  config_id: string | null;
+  name: string | null;
+  description: string | null;
+  path: string;
+  retention_days: number;
+  snapshot_id: string | null;
+  quality: string | null;
+  /** Null once nothing of it is kept any more. */
+  expires_at: number | null;
+  /** Since when its snapshot is to be taken out of the repository; null when there is nothing to take out. */
+  cleanup_at: number | null;
+  /** Why that has not happened. */
+  cleanup_problem: string | null;
+  cleaned_at: number | null;
+};
+
+export type RestoreLogsTable = OperationColumns & {
+  backup_id: string;
+  snapshot_id: string;
+  source_path: string;
+  target_path: string;
+  mode: 'replace' | 'new_only';
+  /** With the rental, or while the pod was running. */
+  occasion: 'STARTUP' | 'LIVE';
+  /** What the node did, line by line. */
+  log: string;
+};
+
 export type Tables = {
   meta: MetaTable;
   accounts: AccountsTable;
@@ -477,6 +574,10 @@ export type Tables = {
   machine_requests: MachineRequestsTable;
   pull_speeds: PullSpeedsTable;
   image_sizes: ImageSizesTable;
+  backup_repositories: BackupRepositoriesTable;
+  backup_configs: BackupConfigsTable;
+  backup_logs: BackupLogsTable;
+  restore_logs: RestoreLogsTable;
 };
 
 /** What every store function takes first: the database, or the transaction it runs in. */
@@ -500,4 +601,8 @@ export type MailRow = Selectable<MailsTable>;
 export type Upload = Selectable<UploadsTable>;
 export type Bookmark = Selectable<BookmarksTable>;
 export type MachineRequest = Selectable<MachineRequestsTable>;
+export type BackupRepository = Selectable<BackupRepositoriesTable>;
+export type BackupConfig = Selectable<BackupConfigsTable>;
+export type BackupLog = Selectable<BackupLogsTable>;
+export type RestoreLog = Selectable<RestoreLogsTable>;
 export type NewEvent = Insertable<EventsTable>;

@@ -11,6 +11,8 @@ const TICK_MS = 300;
 const CALM_INTERVAL_MS = 10_000;
 /** Pause after a refusal that may pass: a GPU still in use, a pod not yet fit to reboot. */
 const REFUSED_INTERVAL_MS = 2_000;
+/** Pause between looks at the progress of a backup or restore. */
+const WORKING_INTERVAL_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
 const LAST_BACKOFF_MS = 30_000;
 const MAX_CONCURRENT = 16;
@@ -130,6 +132,8 @@ function pauseAfter(result: SyncResult, failures: number): number {
       return CALM_INTERVAL_MS;
     case 'refused':
       return REFUSED_INTERVAL_MS;
+    case 'working':
+      return WORKING_INTERVAL_MS;
     case 'unreachable':
       return Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), LAST_BACKOFF_MS);
   }

@@ -42,10 +42,23 @@ export type SyncDeps = {
     accountId: string,
   ): Promise<{ username: string; password: string } | null>;
   notebookToken: NotebookTokenOf;
+  /** Backups and restores, which are long work on the same agents. */
+  operations: OperationPasses;
 };
 
-/** How an executor was found; `refused`: its agent answers, yet does not do as asked for the time being. */
-export type SyncResult = 'busy' | 'calm' | 'refused' | 'unreachable';
+/** What else an agent is asked in its executor's turn. */
+export type OperationPasses = {
+  /** Whether to come back soon. Rejects with ApiError when the agent does not answer. */
+  pass(client: AgentClient, executorId: string): Promise<boolean>;
+  /** The agent does not answer. */
+  unanswered(executorId: string): Promise<void>;
+};
+
+/**
+ * How an executor was found; `refused`: its agent answers, yet does not do as asked for the time being; `working`: it
+ * backs up or restores.
+ */
+export type SyncResult = 'busy' | 'calm' | 'refused' | 'working' | 'unreachable';
 
 /** One pass over one executor. Never rejects because an agent does not answer. */
 export function createPodSync(deps: SyncDeps) {
@@ -167,6 +180,7 @@ export function createPodSync(deps: SyncDeps) {
     const client = deps.agents.clientOf(executorId);
     const pods = await listAliveOn(db, executorId);
     let isAllDone: boolean;
+    let isWorking: boolean;
     try {
       const views = await client.listPods();
       const executor = await findExecutor(db, executorId);
@@ -175,15 +189,18 @@ export function createPodSync(deps: SyncDeps) {
       const known = new Set(pods.map((pod) => pod.id));
       const strays = views.filter((view) => !known.has(view.id) && view.desired === 'running');
       await tidy(client, executorId, strays);
+      isWorking = await deps.operations.pass(client, executorId);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       await giveUpLateLaunches(executorId);
       await record.unanswered(pods);
+      await deps.operations.unanswered(executorId);
       return 'unreachable';
     }
     await giveUpLateLaunches(executorId);
     if (!isAllDone) return 'refused';
-    return (await listAliveOn(db, executorId)).some(needsAttention) ? 'busy' : 'calm';
+    if ((await listAliveOn(db, executorId)).some(needsAttention)) return 'busy';
+    return isWorking ? 'working' : 'calm';
   };
 }
 

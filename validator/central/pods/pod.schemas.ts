@@ -1,5 +1,6 @@
 /** What the pod routes take and answer (contract 5). */
 import { z } from 'zod';
+import { BackupConfig } from '../backups/backup.schemas.ts';
 import { AccountEvent } from '../events/event.schemas.ts';
 import { NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
@@ -112,7 +113,7 @@ export const PodDetailResponse = z
     ...podListShape,
     executor_status: z.object({ logs: z.array(z.string()) }),
     last_event: AccountEvent.nullable(),
-    backup_config: z.null(),
+    backup_config: BackupConfig.nullable(),
     /** Only on the tombstone of a deleted pod. */
     deleted_at: z.string().optional(),
   })

@@ -43,6 +43,8 @@ export type PodsDeps = {
   wake(executorId: string): void;
   notebookToken: NotebookTokenOf;
   notesOf: NotesOf;
+  /** The schedule of a pod's backups. */
+  backupConfigOf(db: Db, pod: Pod): Promise<PodDetailResponse['backup_config']>;
 };
 
 export type Pods = ReturnType<typeof createPods>;
@@ -104,7 +106,7 @@ export function createPods(deps: PodsDeps) {
         ...(await rowOf(db, pod)),
         executor_status: { logs: [] },
         last_event: await lastPodEvent(db, id),
-        backup_config: null,
+        backup_config: await deps.backupConfigOf(db, pod),
         ...(goneAt === null ? {} : { status: 'DELETED', deleted_at: naiveUtc(goneAt) }),
       };
     },

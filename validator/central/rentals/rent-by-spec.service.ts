@@ -19,6 +19,7 @@ import type {
 } from './rent-by-spec.schemas.ts';
 import type { RentExecutorResponse } from './rental.schemas.ts';
 import { type RentDeps, type RentRequest, rentIn, requireOneImage } from './rental.service.ts';
+import { restoreWish } from './rental-restore.ts';
 import { constraintsOf, downloadMbpsOf, gpusFor } from './spec-constraints.ts';
 import { matchSpec, type NoMatch } from './spec-match.ts';
 import { refuseUnavailable } from './unavailable-fields.ts';
@@ -56,6 +57,7 @@ export async function rentBySpecIn(
   const { body } = request;
   refuseUnavailable(body);
   requireOneImage(body);
+  restoreWish(body);
   const survivors = await candidatesFor(tx, market, body);
   const isDry = body.dry_run === true;
   const { node, pod, attempts } = isDry

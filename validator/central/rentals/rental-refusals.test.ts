@@ -98,8 +98,6 @@ describe('refusals, each before those after it', () => {
 
   it.each([
     ['volume_id', NOWHERE],
-    ['backup_log_id', NOWHERE],
-    ['restore_path', '/root'],
     ['enable_volume_encryption', true],
     ['max_spend_usd', 5],
     ['secret_names', ['a']],

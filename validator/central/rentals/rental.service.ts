@@ -4,6 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { accountOf, defaultTerminationHours } from '../accounts/account.service.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
+import { beginRestore } from '../backups/restore.service.ts';
 import { requireFloor } from '../balance/balance.service.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Account, Db, Template } from '../db/tables.ts';
@@ -30,6 +31,7 @@ import { dockerfileTemplate, NO_TEMPLATE_ID } from './dockerfile-template.ts';
 import { chooseGpuCount } from './gpu-choice.ts';
 import type { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
 import { chosenKeys } from './rental-keys.ts';
+import { restoreWish } from './rental-restore.ts';
 import { refuseUnavailable } from './unavailable-fields.ts';
 
 export type RentRequest = {
@@ -52,6 +54,7 @@ export async function rentIn(
 ): Promise<RentExecutorResponse> {
   refuseUnavailable(body);
   requireOneImage(body);
+  const restore = restoreWish(body);
   const nowMs = deps.clock.now();
   await lockRow(tx, 'executors', executorId);
   const executor = await requireRentable(tx, executorId);
@@ -124,6 +127,10 @@ export async function rentIn(
     reason: 'user_initiated',
     payload: { pod_name: pod.pod_name, node: executor.id },
   });
+  if (restore !== null) {
+    const caller = { identity, actor };
+    await beginRestore(tx, deps, { pod, caller, request: restore, occasion: 'STARTUP' });
+  }
   const taken = { ...executor, slots_free: executor.slots_free - gpus };
   return { ...podRow(pod, taken, nowMs, NO_TOKEN), success: true, pod_id: podId };
 }

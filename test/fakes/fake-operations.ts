@@ -1,0 +1,88 @@
+/** Backups and restores on a fake agent: taken, then moved on by the test. */
+import type {
+  BackupRequestInput,
+  OperationView,
+  RestoreRequestInput,
+} from '#shared/agent-api/operations.ts';
+import { ApiError } from '#shared/errors.ts';
+
+type Request = BackupRequestInput | RestoreRequestInput;
+type Progress = Partial<Omit<OperationView, 'id' | 'pod_id' | 'kind'>>;
+
+export type FakeOperations = ReturnType<typeof createFakeOperations>;
+
+export function createFakeOperations() {
+  const views = new Map<string, OperationView>();
+  /** What was asked for, by operation; each once, however often it was sent. */
+  const requests = new Map<string, Request>();
+  const calls: string[] = [];
+
+  function get(id: string): OperationView {
+    const view = views.get(id);
+    if (view === undefined) throw new ApiError('not_found', `no operation ${id}`);
+    return view;
+  }
+
+  function change(id: string, progress: Progress): OperationView {
+    const view = { ...get(id), ...progress };
+    views.set(id, view);
+    return view;
+  }
+
+  const fake = {
+    views,
+    requests,
+    /** `backup <id>`, `restore <id>`, `cancel <id>`, in order, repeats included. */
+    calls,
+    /** Thrown instead of taking one. */
+    refusal: null as ApiError | null,
+    get,
+
+    /** One that is running on the pod refuses another. */
+    begin(kind: 'backup' | 'restore', podId: string, request: Request, nowMs: number) {
+      const { operation_id: id } = request;
+      calls.push(`${kind} ${id}`);
+      if (fake.refusal !== null) throw fake.refusal;
+      const present = views.get(id);
+      if (present !== undefined) return present;
+      const others = [...views.values()].filter((view) => view.pod_id === podId);
+      if (others.some((view) => view.finished_ms === null)) {
+        throw new ApiError('BACKUP_STORAGE_BUSY', 'another operation of this pod is running');
+      }
+      requests.set(id, request);
+      const view: OperationView = {
+        ...{ id, pod_id: podId, kind, stage: 'queued', percent: 0 },
+        ...{ total_files: null, processed_files: null, total_bytes: null, processed_bytes: null },
+        ...{ bytes_per_second: null, remaining_seconds: null, snapshot_id: null, quality: null },
+        ...{ error: null, log: [], started_ms: nowMs, heartbeat_ms: nowMs, finished_ms: null },
+      };
+      views.set(id, view);
+      return view;
+    },
+
+    cancel(id: string, nowMs: number): OperationView {
+      calls.push(`cancel ${id}`);
+      if (get(id).finished_ms !== null) return get(id);
+      return change(id, { stage: 'cancelled', finished_ms: nowMs });
+    },
+
+    /** Moves one on; its heart beats with every change. */
+    progress: (id: string, progress: Progress) =>
+      change(id, { heartbeat_ms: get(id).heartbeat_ms + 1, ...progress }),
+
+    /** Ends one well; a backup with a snapshot of the one repeated digit. */
+    finish(id: string, digit = 'a'): void {
+      const isBackup = get(id).kind === 'backup';
+      change(id, {
+        ...{ stage: 'done', percent: 100, finished_ms: get(id).started_ms + 1 },
+        ...(isBackup ? { snapshot_id: digit.repeat(64), quality: 'full' } : {}),
+      });
+    },
+
+    /** Ends one badly. */
+    fail(id: string, error: NonNullable<OperationView['error']>): void {
+      change(id, { stage: 'failed', error, finished_ms: get(id).started_ms + 1 });
+    },
+  };
+  return fake;
+}

@@ -1,0 +1,54 @@
+/** Backups put together: their routes, the passes over agents, schedules and clean-up. */
+import type { HttpServer } from '#shared/http/server.ts';
+import { createBackupJob } from './backups/backup.job.ts';
+import { registerBackupRoutes } from './backups/backup.routes.ts';
+import { createBackups } from './backups/backup.service.ts';
+import { createBackupCleanup } from './backups/backup-cleanup.ts';
+import { createBackupConfigs } from './backups/backup-config.service.ts';
+import { createBackupRepositories } from './backups/backup-repository.service.ts';
+import { createBackupUpkeep } from './backups/backup-upkeep.ts';
+import { createOperationSync } from './backups/operation-sync.ts';
+import { createRestores } from './backups/restore.service.ts';
+import type { CentralDeps } from './ports.ts';
+import type { Processes } from './processes/process.service.ts';
+import type { OnceDeps } from './rentals/once.ts';
+
+/** Nothing runs and nothing is registered yet. Without a storage nothing can be begun, and what is there is shown. */
+export function createBackupWork(
+  { ports }: CentralDeps,
+  { processes, wake }: { processes: Processes; wake(executorId: string): void },
+) {
+  const { db, clock, random, log, secret } = ports;
+  const { backupStorage: storage = null, pruneBackups: prune = null } = ports;
+  const repositories = createBackupRepositories({ db, clock, random, secret, storage });
+  const shared = { db, clock, random, log, repositories };
+  const operations = createOperationSync(shared);
+  const upkeep = createBackupUpkeep(shared);
+  const cleanUp =
+    storage === null
+      ? async () => undefined
+      : createBackupCleanup({ ...shared, processes, storage, prune });
+  const job = createBackupJob({ clock, log, upkeep, operations, cleanUp, wake });
+
+  return {
+    /** What agents are asked in the turns of the pod sync. */
+    operations,
+
+    /** Routes below /api. */
+    register(api: HttpServer, once: OnceDeps): void {
+      registerBackupRoutes(api, {
+        ...once,
+        wake,
+        configs: createBackupConfigs(shared),
+        backups: createBackups({ ...shared, wake }),
+        restores: createRestores({ ...shared, wake }),
+      });
+    },
+
+    runOnce: () => job.runOnce(),
+    start: () => job.start(),
+    stop: () => job.stop(),
+    /** Removes logs of what is long over. */
+    sweep: () => upkeep.sweep(),
+  };
+}

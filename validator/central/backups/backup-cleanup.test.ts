@@ -1,0 +1,121 @@
+/** What becomes of backups that are deleted or kept for long enough (marketplace reference 1.17). */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { naiveUtc } from '#shared/clock.ts';
+import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
+
+const DAY_MS = 86_400_000;
+
+let scene: BackupScene;
+beforeEach(async () => {
+  scene = await createBackupScene();
+});
+afterEach(() => scene.close());
+
+const remove = (id: string) => scene.call('DELETE', `/backup-logs/${id}`);
+const trigger = () => scene.call('POST', `/pods/${scene.podId}/backup`, {});
+const digits = (...kept: string[]) => kept.map((digit) => digit.repeat(64));
+
+it('is deleted at once, and its space is freed later', async () => {
+  const [first, second] = [await scene.backedUp('a'), await scene.backedUp('b')];
+  expect(await remove(first)).toMatchObject({
+    status: 200,
+    body: { status: 'DELETED', deletion_state: 'PENDING', physical_cleanup_at: null },
+  });
+  expect(scene.storage.pruned).toEqual([]);
+  await scene.tend();
+  expect(scene.storage.pruned).toEqual([digits('b')]);
+  expect(await scene.log(first)).toMatchObject({
+    ...{ deletion_state: 'DONE', physical_cleanup_at: naiveUtc(scene.market.clock.now()) },
+  });
+  expect((await remove(first)).body.deletion_state).toBe('DONE');
+  await scene.tend();
+  expect(scene.storage.pruned).toHaveLength(1);
+  // With the last one the whole repository goes, and the next backup makes it anew.
+  await remove(second);
+  await scene.tend();
+  expect(scene.storage.removed).toHaveLength(1);
+  const next = await scene.backUp();
+  expect(scene.operations.requests.get(next)).toMatchObject({ create_repository: true });
+});
+
+it('is not deleted while it is being made', async () => {
+  const id = await scene.backUp();
+  const { status, body } = await remove(id);
+  expect([status, body.error.code]).toEqual([400, 'bad_request']);
+  scene.operations.fail(id, { code: 'PathMissing', message: 'no such folder' });
+  await scene.later(2_000);
+  expect((await remove(id)).body).toMatchObject({ status: 'DELETED', deletion_state: 'DONE' });
+});
+
+it('expires after its days', async () => {
+  const [first] = [await scene.backedUp('a'), await scene.backedUp('b')];
+  await scene.tend(30 * DAY_MS - 2_001);
+  expect((await scene.log(first)).status).toBe('COMPLETED');
+  await scene.tend(1);
+  expect(await scene.log(first)).toMatchObject({ status: 'EXPIRED', deletion_state: 'DONE' });
+  expect(scene.storage.pruned).toEqual([digits('b')]);
+});
+
+it('says that single backups cannot be freed where there is no restic', async () => {
+  scene.storage.pruning = Promise.resolve(false);
+  const [first, second] = [await scene.backedUp('a'), await scene.backedUp('b')];
+  await remove(first);
+  await scene.tend();
+  expect(await scene.log(first)).toMatchObject({
+    ...{ status: 'DELETED', deletion_state: 'BLOCKED', physical_cleanup_at: null },
+    status_message: expect.stringContaining('restic is not installed'),
+  });
+  await remove(second);
+  await scene.tend();
+  expect(await scene.log(first)).toMatchObject({ deletion_state: 'DONE', status_message: null });
+});
+
+it('waits while the repository is used, and nothing uses it meanwhile', async () => {
+  const [first] = [await scene.backedUp('a'), await scene.backedUp('b')];
+  const running = await scene.backUp();
+  await remove(first);
+  await scene.tend();
+  expect(scene.storage.pruned).toEqual([]);
+  scene.operations.finish(running, 'c');
+  await scene.later(2_000);
+  const pruning = Promise.withResolvers<boolean>();
+  scene.storage.pruning = pruning.promise;
+  const cleaning = scene.tend();
+  await expect.poll(() => scene.storage.pruned).toEqual([digits('b', 'c')]);
+  const { status, body } = await trigger();
+  expect([status, body.error.code, body.detail.active_operation_id]).toEqual([
+    409,
+    'BACKUP_STORAGE_BUSY',
+    null,
+  ]);
+  pruning.resolve(true);
+  await cleaning;
+  expect((await trigger()).status).toBe(200);
+});
+
+it('is tried again after a failure, and after a process that died at it', async () => {
+  const id = await scene.backedUp();
+  await remove(id);
+  scene.storage.isUp = false;
+  await scene.tend();
+  expect((await scene.log(id)).deletion_state).toBe('PENDING');
+  const { db } = scene.market.ports;
+  await db.updateTable('backup_repositories').set({ cleaning_boot_id: 'a dead one' }).execute();
+  scene.storage.isUp = true;
+  await scene.tend();
+  expect((await scene.log(id)).deletion_state).toBe('DONE');
+  expect((await trigger()).status).toBe(200);
+});
+
+it('outlives its pod for its days, then nothing is left', async () => {
+  const id = await scene.backedUp();
+  await scene.remove(scene.podId);
+  await scene.market.sync();
+  await scene.tend(29 * DAY_MS);
+  expect(scene.storage.removed).toEqual([]);
+  await scene.tend(DAY_MS);
+  expect(scene.storage.removed).toHaveLength(1);
+  expect(await scene.log(id)).toMatchObject({ status: 'EXPIRED', deletion_state: 'DONE' });
+  await scene.tend(DAY_MS);
+  expect(scene.storage.removed).toHaveLength(1);
+});

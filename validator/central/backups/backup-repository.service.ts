@@ -1,0 +1,72 @@
+/** Where backups lie and what opens them: one repository for each pod, which outlives it. */
+import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import { type Random, randomToken } from '#shared/random.ts';
+import { createSealing } from '#shared/sealing.ts';
+import { deriveKey } from '../auth/derived-key.ts';
+import { lockRow } from '../db/row-lock.ts';
+import type { BackupRepository, Database, Db } from '../db/tables.ts';
+import type { BackupStorage } from '../ports.ts';
+import { findRepository, findRepositoryOf, insertRepository } from './backup-repository.store.ts';
+
+const PASSWORD_BYTES = 32;
+
+export type BackupRepositories = ReturnType<typeof createBackupRepositories>;
+
+export function createBackupRepositories(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  secret: Uint8Array;
+  /** Null: backups can neither be made nor restored. */
+  storage: BackupStorage | null;
+}) {
+  const { db, clock, random, storage } = deps;
+  const key = deriveKey(deps.secret, 'backup-repository-sealing');
+  const sealing = createSealing({ key, random });
+
+  return {
+    /** Throws 400 `bad_request` where backups have no place to lie. */
+    requireStorage(): void {
+      if (storage !== null) return;
+      throw new ApiError('bad_request', 'This marketplace has no storage for backups', {
+        hint: 'Copy the data over SSH; ask the operator for backup storage.',
+      });
+    },
+
+    /** The pod's, made when it has none, and held until the transaction ends. The caller holds the pod. */
+    async ofPod(tx: Db, pod: { id: string; account_id: string }): Promise<BackupRepository> {
+      const present = await findRepositoryOf(tx, pod.id);
+      if (present !== undefined) return holdRepository(tx, present.id);
+      const id = random.uuid();
+      const row = {
+        ...{ id, pod_id: pod.id, account_id: pod.account_id },
+        password_sealed: sealing.seal(randomToken(random, PASSWORD_BYTES), id),
+        ...{ made_at: null, cleaning_boot_id: null, removed_at: null, created_at: clock.now() },
+      };
+      await insertRepository(tx, row);
+      return row;
+    },
+
+    /** What opens it; `isMade` is false while nothing has to be there. Rejects when the storage does not answer. */
+    async access(
+      id: string,
+      rights: 'append' | 'full',
+    ): Promise<RepositoryAccess & { isMade: boolean }> {
+      const row = await findRepository(db, id);
+      if (row === undefined || storage === null) throw new Error('there is no storage for backups');
+      const place = await storage.place({ id, accountId: row.account_id }, rights);
+      const password = sealing.open(row.password_sealed, id);
+      return { ...place, password, isMade: row.made_at !== null };
+    },
+  };
+}
+
+/** The repository, held until the transaction ends: nobody begins to use it or to clean it meanwhile. */
+export async function holdRepository(tx: Db, id: string): Promise<BackupRepository> {
+  await lockRow(tx, 'backup_repositories', id);
+  const row = await findRepository(tx, id);
+  if (row === undefined) throw new Error(`the repository ${id} of a backup is missing`);
+  return row;
+}

@@ -1,0 +1,67 @@
+/** Backups with two central APIs on one PostgreSQL database, in one process and on one clock. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
+import { createPostgresDatabase } from '../../../test/fakes/central-database.ts';
+import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import { openCentralDatabase } from '../db/database.ts';
+
+let scene: BackupScene;
+let other: TestMarket;
+beforeEach(async () => {
+  const url = await createPostgresDatabase();
+  scene = await createBackupScene({ db: await openCentralDatabase(url) });
+  const { agents, clock } = scene.market;
+  const { storage } = scene;
+  const outside = { agents, clock, backupStorage: storage, pruneBackups: storage.prune };
+  other = await createTestMarket({ db: await openCentralDatabase(url), ...outside });
+});
+afterEach(async () => {
+  await scene.close();
+  await other.close();
+});
+
+it('begins a scheduled run once, sends it once, and tells of its end once', async () => {
+  const { clock } = scene.market;
+  await scene.call('POST', '/backup-configs', {
+    ...{ pod_id: scene.podId, backup_frequency_hours: 1, retention_days: 1 },
+    backup_path: '/workspace',
+  });
+  await clock.advance(3_600_000);
+  const beat = { beat_at: clock.now() };
+  await scene.market.ports.db.updateTable('central_processes').set(beat).execute();
+  const both = (work: (market: TestMarket) => Promise<void>) =>
+    Promise.all([scene.market, other].map(work));
+  await both((market) => market.central.tendBackups());
+  await both((market) => market.sync());
+  const { items } = (await scene.call('GET', '/backup-logs')).body;
+  expect(items).toHaveLength(1);
+  expect(scene.operations.calls).toEqual([`backup ${items[0].id}`]);
+  scene.operations.finish(items[0].id);
+  await clock.advance(2_000);
+  await both((market) => market.sync());
+  expect(await scene.told('backup')).toEqual(['requested', 'success']);
+});
+
+it('takes one of two backups and restores that are asked for at once', async () => {
+  const backupId = await scene.backedUp();
+  const restore = { backup_id: backupId, restore_path: '/workspace' };
+  const ask = (market: TestMarket, path: string, body: object) =>
+    market.call('POST', `/pods/${scene.podId}/${path}`, {
+      headers: scene.account.key,
+      body: body as Record<string, unknown>,
+    });
+  const answers = await Promise.all([
+    ask(scene.market, 'backup', {}),
+    ask(other, 'restore', restore),
+    ask(other, 'backup', {}),
+    ask(scene.market, 'restore', restore),
+  ]);
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409]);
+});
+
+it('cleans a repository in one process at a time', async () => {
+  const [first] = [await scene.backedUp('a'), await scene.backedUp('b')];
+  await scene.call('DELETE', `/backup-logs/${first}`);
+  await Promise.all([scene.market, other].map((market) => market.central.tendBackups()));
+  expect(scene.storage.pruned).toEqual([['b'.repeat(64)]]);
+});

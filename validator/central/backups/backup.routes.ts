@@ -1,0 +1,172 @@
+/** Backups, restores and their schedules (contract 9.1). */
+import { z } from 'zod';
+import type { HttpServer } from '#shared/http/server.ts';
+import { userOf } from '../auth/identity.ts';
+import type { Db } from '../db/tables.ts';
+import { callerOf } from '../pods/caller.ts';
+import { answerOnce, type OnceDeps } from '../rentals/once.ts';
+import { IdParams } from '../wire.ts';
+import {
+  BackupConfig,
+  BackupConfigCreate,
+  BackupLog,
+  BackupLogPage,
+  BackupTriggered,
+  ManualBackupTriggerRequest,
+  PageQuery,
+  PodIdParams,
+  PodUuidParams,
+  RestoreLog,
+  RestoreLogPage,
+  RestoreRequest,
+  RestoreTriggered,
+} from './backup.schemas.ts';
+import type { Backups } from './backup.service.ts';
+import type { BackupConfigs } from './backup-config.service.ts';
+import type { Restores } from './restore.service.ts';
+
+const tags = ['Backups'];
+const config = { auth: 'user' } as const;
+
+export type BackupRoutesDeps = OnceDeps & {
+  backups: Backups;
+  configs: BackupConfigs;
+  restores: Restores;
+  wake(executorId: string): void;
+};
+
+/** Registers them. */
+export function registerBackupRoutes(api: HttpServer, deps: BackupRoutesDeps): void {
+  registerConfigs(api, deps);
+  registerBackups(api, deps);
+  registerRestores(api, deps);
+}
+
+function registerConfigs(api: HttpServer, { configs, ...once }: BackupRoutesDeps): void {
+  api.get(
+    '/backup-configs',
+    { config, schema: { tags, response: { 200: z.array(BackupConfig) } } },
+    (request) => configs.list(userOf(request)),
+  );
+  api.post(
+    '/backup-configs',
+    {
+      config: { ...config, once: 'backup-config' },
+      schema: { tags, body: BackupConfigCreate, response: { 200: BackupConfig } },
+    },
+    async (request, reply) => {
+      const effects = (tx: Db) => configs.put(tx, userOf(request), request.body);
+      await answerOnce(once, { request, reply }, { schema: BackupConfig, effects });
+      return reply;
+    },
+  );
+  api.get(
+    '/backup-configs/pod/:pod_id',
+    { config, schema: { tags, params: PodIdParams, response: { 200: BackupConfig.nullable() } } },
+    async (request, reply) => {
+      const row = await configs.ofPod(userOf(request), request.params.pod_id);
+      // Left to itself the framework would send an empty body for null.
+      return row ?? reply.type('application/json; charset=utf-8').serializer(String).send(row);
+    },
+  );
+  api.delete(
+    '/backup-configs/:id',
+    { config, schema: { tags, params: IdParams, response: { 200: BackupConfig } } },
+    (request) => configs.remove(userOf(request), request.params.id),
+  );
+}
+
+function registerBackups(api: HttpServer, { backups, wake, ...once }: BackupRoutesDeps): void {
+  const response = { 200: BackupLog };
+  api.post(
+    '/pods/:pod_id/backup',
+    {
+      config: { ...config, once: 'backup' },
+      schema: {
+        tags,
+        params: PodIdParams,
+        body: ManualBackupTriggerRequest.nullish(),
+        response: { 200: BackupTriggered },
+      },
+    },
+    async (request, reply) => {
+      const { pod_id: podId } = request.params;
+      let begunOn: string | null = null;
+      const effects = async (tx: Db): Promise<BackupTriggered> => {
+        const begun = await backups.trigger(tx, callerOf(request), podId, request.body ?? {});
+        begunOn = begun.executor_id;
+        return { success: true, backup_log_id: begun.id };
+      };
+      await answerOnce(once, { request, reply }, { schema: BackupTriggered, effects });
+      if (begunOn !== null) wake(begunOn);
+      return reply;
+    },
+  );
+  const pages = { querystring: PageQuery, response: { 200: BackupLogPage } };
+  api.get('/backup-logs', { config, schema: { tags, ...pages } }, (request) =>
+    backups.list(userOf(request), request.query),
+  );
+  api.get(
+    '/backup-logs/pod/:pod_id',
+    { config, schema: { tags, params: PodIdParams, ...pages } },
+    (request) => backups.listOf(userOf(request), request.params.pod_id, request.query),
+  );
+  api.get('/backup-logs/:id', { config, schema: { tags, params: IdParams, response } }, (request) =>
+    backups.get(userOf(request), request.params.id),
+  );
+  api.delete(
+    '/backup-logs/:id',
+    { config, schema: { tags, params: IdParams, response } },
+    (request) => backups.remove(userOf(request), request.params.id),
+  );
+  api.post(
+    '/backup-logs/:id/cancel',
+    { config, schema: { tags, params: IdParams, response } },
+    (request) => backups.cancel(callerOf(request), request.params.id),
+  );
+}
+
+function registerRestores(api: HttpServer, { restores, wake, ...once }: BackupRoutesDeps): void {
+  api.post(
+    '/pods/:pod_uuid/restore',
+    {
+      config: { ...config, once: 'restore' },
+      schema: {
+        tags,
+        params: PodUuidParams,
+        body: RestoreRequest,
+        response: { 200: RestoreTriggered },
+      },
+    },
+    async (request, reply) => {
+      const { pod_uuid: podId } = request.params;
+      let begunOn: string | null = null;
+      const effects = async (tx: Db): Promise<RestoreTriggered> => {
+        const begun = await restores.trigger(tx, callerOf(request), podId, request.body);
+        begunOn = begun.executor_id;
+        return { success: true, restore_log_id: begun.id };
+      };
+      await answerOnce(once, { request, reply }, { schema: RestoreTriggered, effects });
+      if (begunOn !== null) wake(begunOn);
+      return reply;
+    },
+  );
+  api.get(
+    '/pods/:pod_uuid/restore-logs',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodUuidParams,
+        querystring: PageQuery,
+        response: { 200: RestoreLogPage },
+      },
+    },
+    (request) => restores.list(userOf(request), request.params.pod_uuid, request.query),
+  );
+  api.post(
+    '/restore-logs/:id/cancel',
+    { config, schema: { tags, params: IdParams, response: { 200: RestoreLog } } },
+    (request) => restores.cancel(callerOf(request), request.params.id),
+  );
+}

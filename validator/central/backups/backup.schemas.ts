@@ -1,0 +1,165 @@
+/** Backups and restores on the central API's wire (contract 9.1). */
+import { z } from 'zod';
+import { RESTORE_MODES } from '#shared/agent-api/operations.ts';
+import { displayName, displayText, NaiveTime, optional } from '../wire.ts';
+import { BACKUP_STATES, RESTORE_STATES } from './backup.state.ts';
+
+const MAX_PAGE = 1_000_000;
+const MAX_LIMIT = 100;
+const DEFAULT_LIMIT = 20;
+const MAX_PATH = 4_096;
+const MAX_NAME = 200;
+const MAX_DESCRIPTION = 1_000;
+/** A month. */
+const MAX_FREQUENCY_HOURS = 720;
+/** A year. */
+const MAX_RETENTION_DAYS = 365;
+
+export const PodIdParams = z.object({ pod_id: z.uuid() });
+export const PodUuidParams = z.object({ pod_uuid: z.uuid() });
+
+export const PageQuery = z.object({
+  page: z.coerce.number().int().min(1).max(MAX_PAGE).default(1),
+  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT),
+});
+export type PageQuery = z.output<typeof PageQuery>;
+
+/** A list in pages, newest first. */
+function pageOf<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    items: z.array(item),
+    /** On all pages together. */
+    total: z.int(),
+    page: z.int(),
+    limit: z.int(),
+    has_next: z.boolean(),
+  });
+}
+
+/** The form of a path is judged by the service, with the pod's volumes before it. */
+const GivenPath = z.string().min(1).max(MAX_PATH);
+
+export const BackupConfigCreate = z
+  .object({
+    pod_id: z.uuid(),
+    backup_frequency_hours: z.int().min(1).max(MAX_FREQUENCY_HOURS),
+    retention_days: z.int().min(1).max(MAX_RETENTION_DAYS),
+    backup_path: GivenPath,
+  })
+  .meta({ id: 'BackupConfigCreate' });
+export type BackupConfigCreate = z.output<typeof BackupConfigCreate>;
+
+export const BackupConfig = z
+  .object({
+    id: z.uuid(),
+    pod_id: z.uuid(),
+    /** The node that the pod is on. */
+    pod_executor_id: z.uuid(),
+    backup_frequency_hours: z.int(),
+    retention_days: z.int(),
+    backup_path: z.string(),
+    is_active: z.boolean(),
+    /** Null when it is not active. */
+    next_run_at: NaiveTime.nullable(),
+    created_at: NaiveTime,
+    updated_at: NaiveTime,
+  })
+  .meta({ id: 'BackupConfig' });
+export type BackupConfigResponse = z.output<typeof BackupConfig>;
+
+export const ManualBackupTriggerRequest = z
+  .object({
+    name: optional(displayName(MAX_NAME)),
+    description: optional(displayText(MAX_DESCRIPTION)),
+  })
+  .meta({ id: 'ManualBackupTriggerRequest' });
+export type ManualBackupTriggerRequest = z.output<typeof ManualBackupTriggerRequest>;
+
+export const BackupTriggered = z
+  .object({ success: z.literal(true), backup_log_id: z.uuid() })
+  .meta({ id: 'BackupTriggeredResponse' });
+export type BackupTriggered = z.output<typeof BackupTriggered>;
+
+/** What logs of backups and restores have in common. */
+const operationShape = {
+  id: z.uuid(),
+  pod_id: z.uuid(),
+  /** Percent. */
+  progress: z.number(),
+  started_at: NaiveTime.nullable(),
+  completed_at: NaiveTime.nullable(),
+  error_message: z.string().nullable(),
+  /** Stable, for programs; null where nothing failed. */
+  error_code: z.string().nullable(),
+  created_at: NaiveTime,
+  last_heartbeat_at: NaiveTime.nullable(),
+  total_files: z.int().nullable(),
+  processed_files: z.int().nullable(),
+  total_bytes: z.int().nullable(),
+  processed_bytes: z.int().nullable(),
+  elapsed_seconds: z.number().nullable(),
+  throughput_bytes_per_second: z.number().nullable(),
+  estimated_remaining_seconds: z.number().nullable(),
+  status_message: z.string().nullable(),
+};
+
+export const BackupLog = z
+  .object({
+    ...operationShape,
+    backup_config_id: z.uuid().nullable(),
+    name: z.string().nullable(),
+    description: z.string().nullable(),
+    backup_path: z.string(),
+    status: z.enum(BACKUP_STATES),
+    stage: z.enum(['QUEUED', 'PREPARING', 'UPLOADING', 'VERIFYING']).nullable(),
+    backup_volume_id: z.null(),
+    /** Of what it kept of a deleted or expired one: PENDING until it is removed, BLOCKED with the cause in status_message. */
+    deletion_state: z.enum(['PENDING', 'BLOCKED', 'DONE']).nullable(),
+    /** When that was removed. */
+    physical_cleanup_at: NaiveTime.nullable(),
+    /** Of the snapshot, which holds the hashes of all that is in it. */
+    sha256: z.string().nullable(),
+    /** `partial`: some files could not be read. */
+    quality: z.string().nullable(),
+    expires_at: NaiveTime.nullable(),
+  })
+  .meta({ id: 'BackupLog' });
+export type BackupLogResponse = z.output<typeof BackupLog>;
+
+export const BackupLogPage = pageOf(BackupLog).meta({ id: 'BackupLogPage' });
+export type BackupLogPage = z.output<typeof BackupLogPage>;
+
+export const RestoreRequest = z
+  .object({
+    /** The id of a backup log. */
+    backup_id: z.uuid(),
+    restore_path: GivenPath,
+    /** `replace` when absent. */
+    mode: optional(z.enum(RESTORE_MODES)),
+  })
+  .meta({ id: 'RestoreRequest' });
+export type RestoreRequest = z.output<typeof RestoreRequest>;
+
+export const RestoreTriggered = z
+  .object({ success: z.literal(true), restore_log_id: z.uuid() })
+  .meta({ id: 'RestoreTriggeredResponse' });
+export type RestoreTriggered = z.output<typeof RestoreTriggered>;
+
+export const RestoreLog = z
+  .object({
+    ...operationShape,
+    backup_id: z.uuid(),
+    status: z.enum(RESTORE_STATES),
+    stage: z.enum(['PREPARING', 'RESTORING', 'FINALIZING']).nullable(),
+    /** What the node did, line by line. */
+    logs: z.string().nullable(),
+    restore_path: z.string(),
+    backup_engine: z.literal('restic'),
+    restore_mode: z.enum(['STARTUP', 'LIVE']),
+    mode: z.enum(RESTORE_MODES),
+  })
+  .meta({ id: 'RestoreLogResponse' });
+export type RestoreLogResponse = z.output<typeof RestoreLog>;
+
+export const RestoreLogPage = pageOf(RestoreLog).meta({ id: 'PaginatedResponse' });
+export type RestoreLogPage = z.output<typeof RestoreLogPage>;

@@ -1,0 +1,29 @@
+/** How the end of a backup or restore is asked for. */
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import type { Actor } from '../auth/identity.ts';
+import type { Db } from '../db/tables.ts';
+import { tellOperation } from './operation.events.ts';
+import { cancelUnsent, changeOpen, type Operation } from './operation.store.ts';
+
+/** Asked for again, it changes nothing. Throws `bad_request` for one that is settled. */
+export async function cancelOperation(
+  tx: Db,
+  deps: { clock: Clock; random: Random },
+  operation: Operation,
+  actor: Actor,
+): Promise<void> {
+  const nowMs = deps.clock.now();
+  if (operation.state === 'CANCELLED') return;
+  if (await cancelUnsent(tx, operation, nowMs)) {
+    await tellOperation(tx, deps, operation, { outcome: 'status', actor, detail: 'cancelled' });
+    return;
+  }
+  if (operation.completed_at !== null) {
+    throw new ApiError('bad_request', `It is ${operation.state} already`, {
+      hint: 'Only what is PENDING or IN_PROGRESS can be cancelled.',
+    });
+  }
+  if (operation.cancel_at === null) await changeOpen(tx, operation, { cancel_at: nowMs });
+}

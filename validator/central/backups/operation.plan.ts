@@ -1,0 +1,47 @@
+/** What is to be done about one backup or restore, from its row and its pod. Pure. */
+import type { Pod } from '../db/tables.ts';
+import { CREATION_STATES, podStateOf } from '../pods/pod.state.ts';
+import type { Operation } from './operation.store.ts';
+
+/** Without a sign of life for this long it counts as failed (marketplace reference 1.17). */
+export const SILENCE_MS = 120_000;
+
+export type OperationStep =
+  /** Send it to the node: again where the answer to the last time was lost. */
+  | 'send'
+  /** Ask the node where it stands. */
+  | 'ask'
+  /** Have the node end it. */
+  | 'cancel'
+  /** A restore of a pod that has not run yet. */
+  | 'wait'
+  /** There is no pod to do it on. */
+  | 'fail';
+
+/** The next step. */
+export function operationStep(operation: Operation, pod: Pod | undefined): OperationStep {
+  const isGone = pod === undefined || pod.ended_at !== null;
+  const isGoing = isGone || pod.delete_requested_at !== null;
+  // What the node has begun, it ends with its pod, and tells how.
+  if (isGone || (isGoing && operation.sent_at === null)) return 'fail';
+  if (operation.cancel_at !== null || isGoing) return 'cancel';
+  if (operation.state === 'IN_PROGRESS') return 'ask';
+  return awaitsPod(operation, pod) ? 'wait' : 'send';
+}
+
+/** Whether nothing was heard of it for too long, counting from when we could have heard: this process began at `startedMs`. */
+export function isSilent(
+  operation: Operation,
+  pod: Pod | undefined,
+  { nowMs, startedMs }: { nowMs: number; startedMs: number },
+): boolean {
+  if (pod !== undefined && awaitsPod(operation, pod)) return false;
+  const sinceMs = Math.max(operation.heartbeat_at, startedMs, pod?.first_running_at ?? 0);
+  return nowMs - sinceMs >= SILENCE_MS;
+}
+
+function awaitsPod(operation: Operation, pod: Pod): boolean {
+  if (operation.table === 'backup_logs' || operation.state !== 'PENDING') return false;
+  const isCreated = !CREATION_STATES.some((state) => state === podStateOf(pod.state));
+  return operation.occasion === 'STARTUP' && !isCreated;
+}

@@ -1,0 +1,152 @@
+/** Restores as their renter sees them (contract 9.1), into a pod that runs and with a rental. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
+import { DEFAULT_TEMPLATE } from '../../../test/fakes/market-fixture.ts';
+
+const NOWHERE = '00000000-0000-4000-8000-000000000000';
+
+let scene: BackupScene;
+let backupId: string;
+beforeEach(async () => {
+  scene = await createBackupScene();
+  backupId = await scene.backedUp();
+});
+afterEach(() => scene.close());
+
+const trigger = (body: object) => scene.call('POST', `/pods/${scene.podId}/restore`, body);
+
+it('is done by the node and followed to its end', async () => {
+  const id = await scene.restore({ backup_id: backupId, restore_path: '/workspace/data/' });
+  expect(scene.operations.requests.get(id)).toMatchObject({
+    operation_id: id,
+    snapshot_id: 'a'.repeat(64),
+    ...{ source_path: '/workspace', target_path: '/workspace/data', mode: 'replace' },
+    repository: scene.operations.requests.get(backupId)?.repository,
+  });
+  const stages: [node: 'queued' | 'verifying' | 'swapping', shown: string][] = [
+    ['queued', 'PREPARING'],
+    ['verifying', 'RESTORING'],
+    ['swapping', 'FINALIZING'],
+  ];
+  for (const [stage, shown] of stages) {
+    scene.operations.progress(id, { stage, percent: 50, log: ['one', 'two'] });
+    await scene.later(2_000);
+    expect((await scene.restores())[0]).toMatchObject({
+      ...{ id, backup_id: backupId, status: 'IN_PROGRESS', stage: shown, progress: 50 },
+      ...{ logs: 'one\ntwo', restore_path: '/workspace/data', mode: 'replace' },
+      ...{ backup_engine: 'restic', restore_mode: 'LIVE' },
+    });
+  }
+  scene.operations.finish(id);
+  await scene.later(2_000);
+  expect((await scene.restores())[0]).toMatchObject({ status: 'COMPLETED', progress: 100 });
+  expect(await scene.told('restore')).toEqual(['requested', 'success']);
+});
+
+it('tells that the node has put everything back', async () => {
+  const id = await scene.restore({ backup_id: backupId, mode: 'new_only' });
+  expect(scene.operations.requests.get(id)).toMatchObject({ mode: 'new_only' });
+  scene.operations.fail(id, { code: 'RolledBack', message: 'the pod did not start' });
+  await scene.later(2_000);
+  const { body } = await scene.call('GET', `/pods/${scene.podId}/restore-logs`);
+  expect(body).toMatchObject({
+    ...{ total: 1, page: 1, limit: 20, has_next: false },
+    items: [{ status: 'FAILED', error_code: 'RolledBack', error_message: 'the pod did not start' }],
+  });
+  expect(await scene.told('restore')).toEqual(['requested', 'failed']);
+});
+
+it('is cancelled by the node', async () => {
+  const id = await scene.restore({ backup_id: backupId });
+  const { body } = await scene.call('POST', `/restore-logs/${id}/cancel`);
+  expect(body.status).toBe('IN_PROGRESS');
+  await scene.market.sync();
+  expect((await scene.restores())[0].status).toBe('CANCELLED');
+  const stranger = await scene.market.renter();
+  const path = `/restore-logs/${id}/cancel`;
+  const foreign = await scene.market.call('POST', path, { headers: stranger.key });
+  expect([foreign.status, foreign.body.error.code]).toEqual([403, 'forbidden']);
+  expect((await scene.call('POST', `/restore-logs/${NOWHERE}/cancel`)).status).toBe(404);
+});
+
+it('is of one’s own backups, that were made and are still there', async () => {
+  const restore_path = '/workspace';
+  const absent = await trigger({ backup_id: NOWHERE, restore_path });
+  expect([absent.status, absent.body.error.code]).toEqual([404, 'not_found']);
+  const stranger = await scene.market.renter();
+  const node = await scene.market.verifiedNode({ gpus: 1 });
+  const theirs = (await scene.market.rent(stranger, node.id)).body.id;
+  await scene.market.sync();
+  const foreign = await scene.market.call('POST', `/pods/${theirs}/restore`, {
+    headers: stranger.key,
+    body: { backup_id: backupId, restore_path },
+  });
+  expect([foreign.status, foreign.body.error.code]).toEqual([403, 'forbidden']);
+  await scene.call('DELETE', `/backup-logs/${backupId}`);
+  const deleted = await trigger({ backup_id: backupId, restore_path });
+  expect([deleted.status, deleted.body.error.code]).toEqual([400, 'bad_request']);
+  expect((await trigger({ backup_id: 7, restore_path })).status).toBe(422);
+  expect((await trigger({ backup_id: backupId, restore_path, mode: 'over' })).status).toBe(422);
+});
+
+it('goes nowhere but into the pod’s volumes', async () => {
+  for (const restore_path of ['/etc', '/workspace/../etc', 'workspace', '/tmp/x', '/']) {
+    const { status, body } = await trigger({ backup_id: backupId, restore_path });
+    expect([restore_path, status, body.error.code]).toEqual([restore_path, 400, 'bad_request']);
+  }
+  expect(await scene.restores()).toEqual([]);
+});
+
+describe('with a rental', () => {
+  const rent = (body: object) =>
+    scene.market.rent(scene.account, scene.node.id, { gpu_count: 1, ...body });
+
+  it('begins once the pod runs, and waits for it without failing', async () => {
+    scene.host.arrives = 'pulling';
+    const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
+    expect(rented.status).toBe(200);
+    const { id } = rented.body;
+    for (let minutes = 0; minutes < 4; minutes += 1) await scene.later(60_000);
+    const [waiting] = await scene.restores(id);
+    expect(waiting).toMatchObject({ status: 'PENDING', restore_mode: 'STARTUP', stage: null });
+    scene.host.change(id, { phase: 'running' });
+    await scene.later();
+    await scene.later(2_000);
+    expect((await scene.restores(id))[0]).toMatchObject({ id: waiting.id, status: 'IN_PROGRESS' });
+    expect(scene.operations.calls).toContain(`restore ${waiting.id}`);
+    expect(await scene.told('restore', id)).toEqual(['requested']);
+  });
+
+  it('ends with a pod that never came to run', async () => {
+    scene.host.arrives = 'failed';
+    const { id } = (await rent({ backup_log_id: backupId, restore_path: '/workspace' })).body;
+    await scene.market.sync();
+    await scene.later();
+    const { db } = scene.market.ports;
+    const rows = await db.selectFrom('restore_logs').selectAll().where('pod_id', '=', id).execute();
+    expect(rows).toMatchObject([{ state: 'FAILED', error_code: 'PodGone' }]);
+  });
+
+  it('takes both members or none, and only what can be restored', async () => {
+    for (const body of [
+      { backup_log_id: backupId },
+      { restore_path: '/workspace' },
+      { backup_log_id: backupId, restore_path: '/etc' },
+    ]) {
+      const { status, body: answer } = await rent(body);
+      expect([status, answer.error.code]).toEqual([400, 'bad_request']);
+    }
+    const wish = { backup_log_id: NOWHERE, restore_path: '/workspace' };
+    expect((await rent(wish)).body.error.code).toBe('not_found');
+    expect(await scene.freeGpus()).toBe(1);
+    const spec = {
+      pod_name: 'by spec',
+      template_id: DEFAULT_TEMPLATE,
+      backup_log_id: backupId,
+      restore_path: '/workspace',
+    };
+    const chosen = await scene.call('POST', '/executors/rent-by-spec', { ...spec, gpu_count: 1 });
+    expect(chosen.status).toBe(200);
+    expect(await scene.restores(chosen.body.id)).toMatchObject([{ backup_id: backupId }]);
+  });
+});
