@@ -8,9 +8,6 @@ export function refuseUnavailable(body: RentExecutorRequest): void {
     volume_id: isGiven(body.volume_id),
     backup_log_id: isGiven(body.backup_log_id),
     restore_path: isGiven(body.restore_path),
-    enable_volume_encryption: body.enable_volume_encryption === true,
-    max_spend_usd: isGiven(body.max_spend_usd),
-    idle_shutdown_minutes: isGiven(body.idle_shutdown_minutes),
     secret_names: (body.secret_names ?? []).length > 0,
   };
   for (const [name, wished] of Object.entries(wishes)) {
