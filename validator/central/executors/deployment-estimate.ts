@@ -5,6 +5,7 @@ import { microToUsd } from '#shared/money.ts';
 import { rentalFloor } from '../balance/balance.service.ts';
 import type { Database, Template } from '../db/tables.ts';
 import { visibleTemplate } from '../templates/template.service.ts';
+import { Uuid } from '../wire.ts';
 import { gpuTotalOf } from './executor.row.ts';
 import { requireExecutor } from './executor.service.ts';
 import {
@@ -16,7 +17,7 @@ import {
 
 const SECOND_MS = 1_000;
 
-export const DeploymentEstimateQuery = z.object({ template_id: z.uuid(), executor_id: z.uuid() });
+export const DeploymentEstimateQuery = z.object({ template_id: Uuid, executor_id: Uuid });
 export type DeploymentEstimateQuery = z.output<typeof DeploymentEstimateQuery>;
 
 export const DeploymentEstimateResponse = z
