@@ -43,9 +43,20 @@ export function parseIsoTime(text: string): number | null {
   const match = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?$/.exec(
     text,
   );
-  if (match === null) return null;
+  if (match === null || !isDate(text.slice(0, DATE_CHARS))) return null;
   const epochMs = Date.parse(match[3] === undefined ? `${text}Z` : text);
   return Number.isNaN(epochMs) ? null : epochMs;
+}
+
+const DATE_CHARS = '2026-11-20'.length;
+/** Every month has as many. */
+const SHORTEST_MONTH_DAYS = 28;
+
+/** Date.parse takes the 31st of November for the 1st of December. */
+function isDate(date: string): boolean {
+  if (Number(date.slice(-2)) <= SHORTEST_MONTH_DAYS) return true;
+  const epochMs = Date.parse(date);
+  return !Number.isNaN(epochMs) && new Date(epochMs).toISOString().startsWith(date);
 }
 
 /** Milliseconds since the epoch of an HTTP Date header (RFC 9110 5.6.7, the form in use). Null if invalid. */

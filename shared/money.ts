@@ -9,6 +9,11 @@ export function usdToMicro(usd: number): number {
   return micro;
 }
 
+/** The same for an amount that may be none. */
+export function microOrNull(usd: number | null | undefined): number | null {
+  return usd === null || usd === undefined ? null : usdToMicro(usd);
+}
+
 /** Integer micro-dollars -> USD as a JSON number with at most 6 decimals. */
 export function microToUsd(micro: number): number {
   return micro / MICRO_USD_PER_USD;

@@ -1,5 +1,5 @@
 /** The one home of node:sqlite: how every database file of ours is opened. */
-import { mkdirSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -9,10 +9,10 @@ const BUSY_TIMEOUT_MS = 5_000;
 
 /**
  * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a commit that returned survives kill -9
- * and power loss. Creates the folder with mode 0700.
+ * and power loss. Creates the folder with mode 0700, the file and those beside it with 0600.
  */
 export function openSqlite(path: string): DatabaseSync {
-  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  if (path !== ':memory:') createPrivately(path);
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   database.exec('PRAGMA journal_mode = WAL');
   database.exec('PRAGMA synchronous = FULL');
@@ -38,9 +38,15 @@ export function inTransaction<T>(database: DatabaseSync, body: () => T): T {
  * Throws when another process holds it: two daemons on one store would fight.
  */
 export function lockExclusively(path: string): DatabaseSync {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  createPrivately(path);
   const lock = new DatabaseSync(path, { timeout: 0 });
   lock.exec('PRAGMA locking_mode = EXCLUSIVE');
   lock.exec('BEGIN EXCLUSIVE');
   return lock;
+}
+
+/** SQLite gives its journals the mode of the database, and leaves an empty file as it was made. */
+function createPrivately(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, 'a', 0o600));
 }

@@ -28,7 +28,7 @@ export type ErrorContext = { requestId: string; nowMs: number; profile: ErrorPro
 
 /** The body for `error`. No stack, query or path ever enters it: only ApiError texts do. */
 export function errorBody(error: ApiError, context: ErrorContext): Record<string, unknown> {
-  if (context.profile === 'flat') return { success: false, message: error.message };
+  if (context.profile === 'flat') return { success: false, message: flatMessage(error) };
   const { requestId } = context;
   if (context.profile === 'problem') return problem(error, requestId);
   return {
@@ -44,6 +44,12 @@ export function errorBody(error: ApiError, context: ErrorContext): Record<string
     details: error.options.details ?? null,
     ...error.options.extra,
   };
+}
+
+/** With the first wrong field, for which these bodies have no other place. */
+function flatMessage({ message, options }: ApiError): string {
+  const [first] = options.validationErrors ?? [];
+  return first === undefined ? message : `${message}: ${first.field}: ${first.message}`;
 }
 
 function problem(error: ApiError, requestId: string): Record<string, unknown> {

@@ -66,6 +66,27 @@ it.each([
   expect(response.body).not.toMatch(/secret|\/etc|\.ts:/);
 });
 
+it.each([
+  ['application/json', {}, 200],
+  ['Application/JSON; charset=UTF-8', {}, 200],
+  ['application/vnd.podwright+json ; charset="utf-8"', {}, 200],
+  ['application/json', { 'content-encoding': 'identity' }, 200],
+  ['application/jsonp', {}, 415],
+  ['application/json5', {}, 415],
+  ['application/json; charset=utf-16', {}, 415],
+  ['application/json; charset="iso-8859-1"', {}, 415],
+  ['application/json', { 'content-encoding': 'gzip' }, 415],
+])('reads plain JSON in UTF-8 only: %s %j', async (type, others, status) => {
+  const response = await createServer().inject({
+    method: 'POST',
+    url: `/a/${ID}`,
+    payload: '{"n":1,"pod_name":"x"}',
+    headers: { 'content-type': type, ...others },
+  });
+  expect(response.statusCode).toBe(status);
+  if (status !== 200) expect(response.json().error.code).toBe('client_error');
+});
+
 it('names every wrong field by its path', async () => {
   const response = await createServer().inject({
     method: 'POST',
@@ -174,4 +195,15 @@ it('answers the flat body on the groups that have it', async () => {
   const response = await createServer().inject({ url: '/volumes' });
   expect(response.statusCode).toBe(500);
   expect(response.json()).toEqual({ success: false, message: 'An unexpected error occurred' });
+});
+
+it('names the first wrong field in the message of a flat body', async () => {
+  const server = createServer();
+  const body = z.object({ name: z.string(), size: z.int() });
+  server.post('/volumes', { schema: { body } }, async () => ({}));
+  const response = await server.inject({ method: 'POST', url: '/volumes', payload: { name: 'x' } });
+  expect([response.statusCode, response.json()]).toEqual([
+    422,
+    { success: false, message: 'Request validation failed: body.size: Field required' },
+  ]);
 });

@@ -1,6 +1,6 @@
 /** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
 import Fastify, {
@@ -213,11 +213,16 @@ function parseQuery(text: string): Record<string, unknown> {
 function acceptOnlyJson(server: HttpServer): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser<Buffer>(
-    /^application\/(?:[\w.+-]+\+)?json/i,
+    /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i,
     { parseAs: 'buffer' },
     (request, body, done) => {
       request.rawBody = body;
       if (body.length === 0) {
+        done(null, undefined);
+        return;
+      }
+      request.bodyError = encodingRefusal(request.headers);
+      if (request.bodyError !== null) {
         done(null, undefined);
         return;
       }
@@ -231,6 +236,25 @@ function acceptOnlyJson(server: HttpServer): void {
       }
     },
   );
+}
+
+const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
+/** US-ASCII is a part of it. */
+const UTF_8 = /^(?:utf-?8|us-ascii)$/i;
+
+/** Why a body of these headers is not read, 415; null where it is plain UTF-8. */
+function encodingRefusal(headers: IncomingHttpHeaders): ApiError | null {
+  const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers;
+  if (coding.trim().toLowerCase() !== 'identity') {
+    return unsupported('Compressed bodies are not read', 'Send the body without Content-Encoding.');
+  }
+  const [, charset = 'utf-8'] = CHARSET.exec(type) ?? [];
+  if (UTF_8.test(charset)) return null;
+  return unsupported('JSON is read in UTF-8 only', 'Send UTF-8, or name no charset.');
+}
+
+function unsupported(message: string, hint: string): ApiError {
+  return new ApiError('client_error', message, { status: 415, hint });
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

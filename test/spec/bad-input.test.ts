@@ -139,6 +139,36 @@ it('refuses the character NUL, which not every database can store', async () => 
   expect(status).toBe(422);
 });
 
+it('refuses half a surrogate pair wherever no schema does, and takes whole ones', async () => {
+  const { key: headers } = account;
+  const template = { name: 'x', docker_image: 'ubuntu' };
+  const make = (change: object) =>
+    central.call('POST', '/templates', { headers, body: { ...template, ...change } });
+  for (const [change, field] of [
+    [{ environment: { A: 'x\udc00' } }, 'body.environment.A'],
+    [{ readme: '\ud83dx' }, 'body.readme'],
+  ] as const) {
+    const { status, body } = await make(change);
+    expect([status, body.validation_errors[0].field]).toEqual([422, field]);
+  }
+  expect((await make({ readme: '\ud83d\ude00' })).body.readme).toBe('\u{1f600}');
+});
+
+it('takes numbers in queries in decimal notation only, and no other view than the summary', async () => {
+  for (const query of [
+    ...['price_lte=0x10', 'size=1e2', 'page=+1', 'lat=%205', 'gpu_count_gte=1.5', 'size=1_0'],
+    ...['price_gte=Infinity', `price_gte=${'9'.repeat(400)}`, 'price_lte=.5', 'page=1&page=2'],
+    ...['view=full', 'view=Summary'],
+  ]) {
+    const { status, body } = await central.call('GET', `/executors?${query}`);
+    expect([query, status]).toEqual([query, 422]);
+    expect(body.validation_errors[0].field).toBe(`query.${query.split('=')[0]}`);
+  }
+  const good =
+    'price_lte=10.50&lat=-33.9&lon=007&max_distance_mile=1&size=1000&page=1&view=summary';
+  expect((await central.call('GET', `/executors?${good}`)).status).toBe(200);
+});
+
 it('changed nothing', async () => {
   const { body } = await central.call('GET', '/pods', { headers: account.key });
   expect(body).toEqual([]);

@@ -21,7 +21,7 @@ import { createEventNews } from './events/event-news.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { describeInterface } from './openapi.ts';
-import { refuseNul } from './plain-text.ts';
+import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
@@ -116,7 +116,7 @@ export async function createCentral(
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
   installAuthentication(server, { db, sessions, users, validators, tickets });
-  refuseNul(server);
+  refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);
   installKeyGate(server);

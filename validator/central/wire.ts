@@ -58,8 +58,21 @@ export const IsoTime = z
     return z.NEVER;
   });
 
+/** A resource's id as clients send it; kept and compared in lower case. */
+export const Uuid = z.uuid().toLowerCase();
+
+const DECIMAL = /^-?\d+(?:\.\d+)?$/;
+
+/** A number in a query or a path, in decimal notation only; `number` says which ones. */
+export function queryNumber(number: z.ZodNumber = z.number()) {
+  return z.preprocess(
+    (text) => (typeof text === 'string' && DECIMAL.test(text) ? Number(text) : text),
+    number,
+  );
+}
+
 /** US dollars as a JSON number with at most 6 decimals. */
 export const Usd = z.number().meta({ description: 'USD' });
 
 /** The path parameter of routes below one resource. */
-export const IdParams = z.object({ id: z.uuid() });
+export const IdParams = z.object({ id: Uuid });

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { SOURCES } from '../auth/identity.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
-import { displayName, NaiveTime, optional, Usd } from '../wire.ts';
+import { displayName, NaiveTime, optional, Usd, Uuid } from '../wire.ts';
 
 const MAX_EMAIL_CHARS = 254;
 /** What is offered for comparison is hashed, hence bounded. */
@@ -99,7 +99,7 @@ export const UpdateUserDto = z
     current_password: optional(GivenPassword),
     preference: optional(
       z.object({
-        default_template_id: z.uuid().nullish(),
+        default_template_id: Uuid.nullish(),
         default_termination_hours: optional(TerminationHours),
       }),
     ),

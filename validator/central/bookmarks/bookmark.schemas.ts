@@ -1,14 +1,14 @@
 /** Bookmarks on the wire (contract 8). */
 import { z } from 'zod';
 import { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
-import { NaiveTime, optional } from '../wire.ts';
+import { NaiveTime, optional, Uuid } from '../wire.ts';
 
-export const BookmarkParams = z.object({ executor_id: z.uuid() });
+export const BookmarkParams = z.object({ executor_id: Uuid });
 
 /** No member has a default: the idempotency fingerprint covers what was sent. */
 export const BookmarkRequest = z
   .object({
-    executor_id: z.uuid(),
+    executor_id: Uuid,
     /** True when absent; false takes the bookmark away. */
     bookmarked: optional(z.boolean()),
   })

@@ -103,9 +103,14 @@ it('refuses flat', async () => {
   expect([unknown.status, unknown.body]).toEqual([404, flat(`There is no node ${UNKNOWN_ID}`)]);
   for (const body of [{}, { executor_id: 7 }, { executor_id: UNKNOWN_ID, bookmarked: 'no' }, []]) {
     const wrong = await call('POST', '', body);
-    expect([wrong.status, wrong.body]).toEqual([422, flat('Request validation failed')]);
+    expect([wrong.status, wrong.body]).toEqual([
+      422,
+      flat(expect.stringMatching(/^Request validation failed: body(\.\w+)?: ./)),
+    ]);
   }
-  expect((await call('DELETE', '/7')).body).toEqual(flat('Request validation failed'));
+  expect((await call('DELETE', '/7')).body).toEqual(
+    flat('Request validation failed: path.executor_id: Invalid UUID'),
+  );
   const nobody = await call('POST', '', {}, {});
   expect([nobody.status, nobody.body]).toEqual([401, flat('API key header is missing')]);
   const put = await market.call('PUT', '/bookmark', { headers: account.key });
@@ -170,4 +175,13 @@ it('has at most 1000 of an account', async () => {
   expect((await call('POST', '', { executor_id: kept.id })).status).toBe(200);
   const filtered = await market.call('GET', '/executors?bookmarked=true', { headers: account.key });
   expect(filtered.body).toHaveLength(1_000);
+});
+
+it('takes an id in upper case for the one that it is', async () => {
+  const node = await market.verifiedNode();
+  const id = node.id.toUpperCase();
+  const added = await call('POST', '', { executor_id: id });
+  expect(added.body).toMatchObject({ executor_id: node.id, is_bookmarked: true });
+  expect((await call('DELETE', `/${id}`)).status).toBe(200);
+  expect((await call('GET')).body).toEqual([]);
 });

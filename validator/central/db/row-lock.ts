@@ -1,4 +1,4 @@
-/** Locks on rows, what makes one transaction at a time true on PostgreSQL as well; and attempts that give theirs back. */
+/** Locks on rows, what makes one transaction at a time true on PostgreSQL as well; attempts that give theirs back, and rehearsals. */
 import { sql } from 'kysely';
 import { isPostgres } from './engine.ts';
 import type { Db, Tables } from './tables.ts';
@@ -37,5 +37,16 @@ export async function inSavepoint<T>(tx: Db, work: () => Promise<T>): Promise<T>
     await sql`rollback to savepoint attempt`.execute(tx);
     await sql`release savepoint attempt`.execute(tx);
     throw error;
+  }
+}
+
+/** What `work` in `tx` comes to, its refusals too; everything it did is undone, its locks included. */
+export async function rehearse<T>(tx: Db, work: () => Promise<T>): Promise<T> {
+  await sql`savepoint rehearsal`.execute(tx);
+  try {
+    return await work();
+  } finally {
+    await sql`rollback to savepoint rehearsal`.execute(tx);
+    await sql`release savepoint rehearsal`.execute(tx);
   }
 }

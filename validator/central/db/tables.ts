@@ -287,6 +287,8 @@ export type PodsTable = Stamped & {
   /** Kept for the renter; nothing is metered yet. */
   max_spend_uusd: number | null;
   idle_shutdown_minutes: number | null;
+  /** Asked for with the rental; kept for the renter. */
+  enable_volume_encryption: Flag;
   first_running_at: number | null;
   /** When it will probably be ready; null when nobody can tell. Means nothing once it has run. */
   ready_expected_at: number | null;

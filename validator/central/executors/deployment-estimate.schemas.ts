@@ -1,8 +1,9 @@
 /** What a deployment estimate asks and says (contract 3.2). */
 import { z } from 'zod';
+import { Uuid } from '../wire.ts';
 import { ETA_BASES } from './launch-estimate.ts';
 
-export const DeploymentEstimateQuery = z.object({ template_id: z.uuid(), executor_id: z.uuid() });
+export const DeploymentEstimateQuery = z.object({ template_id: Uuid, executor_id: Uuid });
 export type DeploymentEstimateQuery = z.output<typeof DeploymentEstimateQuery>;
 
 export const DeploymentEstimateResponse = z

@@ -1,33 +1,34 @@
 /** What the renter's node routes take and answer (contract 3). */
 import { z } from 'zod';
+import { queryNumber, Uuid } from '../wire.ts';
 import { ExecutorSpecs } from './specs.ts';
 
 /** Largest page of GET /executors; classic clients ask for exactly this many. */
 export const MAX_PAGE_SIZE = 1_000;
 
-export const ExecutorParams = z.object({ executor_uuid: z.uuid() });
+export const ExecutorParams = z.object({ executor_uuid: Uuid });
 
 /** Filters of GET /executors; the ones of GET /pods are the same. */
 export const NodeFilterQuery = z.object({
   machine_names: z.string().max(4_000).optional(),
-  price_lte: z.coerce.number().optional(),
-  price_gte: z.coerce.number().optional(),
-  gpu_count_lte: z.coerce.number().int().optional(),
-  gpu_count_gte: z.coerce.number().int().optional(),
-  lat: z.coerce.number().min(-90).max(90).optional(),
-  lon: z.coerce.number().min(-180).max(180).optional(),
-  max_distance_mile: z.coerce.number().min(0).optional(),
+  price_lte: queryNumber().optional(),
+  price_gte: queryNumber().optional(),
+  gpu_count_lte: queryNumber(z.int()).optional(),
+  gpu_count_gte: queryNumber(z.int()).optional(),
+  lat: queryNumber(z.number().min(-90).max(90)).optional(),
+  lon: queryNumber(z.number().min(-180).max(180)).optional(),
+  max_distance_mile: queryNumber(z.number().min(0)).optional(),
   bookmarked: z.stringbool().optional(),
-  machine_request_id: z.string().max(100).optional(),
+  machine_request_id: z.string().max(100).toLowerCase().optional(),
   collateral_deposited: z.stringbool().optional(),
 });
 export type NodeFilterQuery = z.output<typeof NodeFilterQuery>;
 
 export const ExecutorListQuery = NodeFilterQuery.extend({
-  page: z.coerce.number().int().min(1).optional(),
-  size: z.coerce.number().int().min(1).max(MAX_PAGE_SIZE).optional(),
-  view: z.string().max(20).optional(),
-  min_download_mbps: z.coerce.number().min(0).optional(),
+  page: queryNumber(z.int().min(1)).optional(),
+  size: queryNumber(z.int().min(1).max(MAX_PAGE_SIZE)).optional(),
+  view: z.literal('summary').optional(),
+  min_download_mbps: queryNumber(z.number().min(0)).optional(),
   nvlink: z.stringbool().optional(),
   /** Takes no part: every listed node is available. */
   available: z.stringbool().optional(),

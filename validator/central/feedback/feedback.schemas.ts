@@ -1,6 +1,6 @@
 /** Feedback on a pod, on the wire (contract 5.2). */
 import { z } from 'zod';
-import { NaiveTime, optional, withDefault } from '../wire.ts';
+import { NaiveTime, optional, Uuid, withDefault } from '../wire.ts';
 
 export const FEEDBACK_CATEGORIES = [
   'performance',
@@ -16,7 +16,7 @@ export const MAX_ATTACHMENTS = 5;
 /** Longer than any key that we give. */
 const MAX_KEY_CHARS = 200;
 
-export const FeedbackParams = z.object({ pod_id: z.uuid() });
+export const FeedbackParams = z.object({ pod_id: Uuid });
 
 export const FeedbackRequest = z
   .object({

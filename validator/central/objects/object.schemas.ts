@@ -1,6 +1,6 @@
 /** Uploads on the wire (contract 9.2). */
 import { z } from 'zod';
-import { NaiveTime } from '../wire.ts';
+import { NaiveTime, queryNumber } from '../wire.ts';
 
 const MAX_UPLOAD_BYTES = 10 * 1024 * 1024;
 const IMAGES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif'] as const;
@@ -45,7 +45,7 @@ export const ObjectParams = z.object({
 });
 
 export const ObjectSignature = z.object({
-  expires: z.coerce.number().int().min(0),
+  expires: queryNumber(z.int().min(0)),
   signature: z.string().max(100),
 });
 

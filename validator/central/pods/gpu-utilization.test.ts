@@ -80,6 +80,16 @@ it('says that nothing is known: empty before the first sample, 502 when the node
   expect((await fresh.ask()).body).toMatchObject({ stale: false, gpus: [], history: [] });
 });
 
+it('says of a pod that its node has not heard of whether the GPUs of its node are simulated', async () => {
+  const { id, ask, host } = await rented(false);
+  host.pods.clear();
+  const nodes = market.ports.db.updateTable('executors');
+  await nodes.set({ simulated: 1 }).execute();
+  expect((await ask()).body).toMatchObject({ pod_id: id, gpus: [], simulated: true });
+  await nodes.set({ simulated: 0 }).execute();
+  expect((await ask()).body).toMatchObject({ pod_id: id, gpus: [], simulated: false });
+});
+
 it('is 404 for what is no pod, or is one no more, and 422 for what is no id', async () => {
   const { id, ask, host } = await rented();
   await ask();

@@ -4,6 +4,7 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Database } from '../db/tables.ts';
 import { createAgentLooks } from '../executors/agent-looks.ts';
+import { findExecutor } from '../executors/executor.service.ts';
 import { gpuSampleOf, STALE_AFTER_MS } from '../executors/gpu-sample.ts';
 import type { Agents } from '../ports.ts';
 import type { GpuUtilization } from './gpu-utilization.schemas.ts';
@@ -35,7 +36,8 @@ export function createGpuUtilizations(deps: {
     if (last === null) {
       throw new ApiError('upstream_unavailable', 'The node of this pod does not answer');
     }
-    return utilizationOf(podId, { ...last, isLive, nowMs: clock.now() });
+    const simulated = last.value?.simulated ?? (await isSimulated(db, pod.executor_id));
+    return utilizationOf(podId, { ...last, isLive, simulated, nowMs: clock.now() });
   };
 }
 
@@ -45,15 +47,29 @@ function nullIfUnknown(error: unknown): null {
   throw error;
 }
 
-type Answer = { value: PodMetrics | null; atMs: number; isLive: boolean; nowMs: number };
+/** As its inventory says, for a pod that was not measured yet. */
+async function isSimulated(db: Database, executorId: string): Promise<boolean> {
+  return (await findExecutor(db, executorId))?.simulated === 1;
+}
 
-function utilizationOf(podId: string, { value, atMs, isLive, nowMs }: Answer): GpuUtilization {
+type Answer = {
+  value: PodMetrics | null;
+  atMs: number;
+  isLive: boolean;
+  simulated: boolean;
+  nowMs: number;
+};
+
+function utilizationOf(
+  podId: string,
+  { value, atMs, isLive, simulated, nowMs }: Answer,
+): GpuUtilization {
   const sampledMs = atMs - (value?.age_ms ?? 0);
   return {
     pod_id: podId,
     timestamp: naiveUtc(sampledMs),
     stale: !isLive || nowMs - sampledMs > STALE_AFTER_MS,
-    simulated: value?.simulated ?? false,
+    simulated,
     interval_seconds: value?.interval_seconds ?? SAMPLE_INTERVAL_MS / MS_PER_SECOND,
     gpus: (value?.gpus ?? []).map(gpuSampleOf),
     history: (value?.history ?? []).map((point) => ({

@@ -1,7 +1,7 @@
 /** What a renter changes of a pod: its template, its content, its name and limits (contract 5.2). */
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
-import { usdToMicro } from '#shared/money.ts';
+import { microOrNull } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import { findExecutor } from '../executors/executor.service.ts';
@@ -14,13 +14,11 @@ import {
 } from '../templates/template.service.ts';
 import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
-import { podRow, statusOf } from './pod.row.ts';
+import { podRow } from './pod.row.ts';
 import type { PodListItemResponse, PodUpdateRequest } from './pod.schemas.ts';
-import { POD_STATES, REMOVAL_STATES } from './pod.state.ts';
-import { changePod } from './pod.store.ts';
 import { requireOwnPod } from './pod-access.ts';
 import { beginRestart, templateOf } from './pod-change.ts';
-import { recordSchedule } from './pod-removal.ts';
+import { changeUnlessGoing, recordSchedule } from './pod-removal.ts';
 import { removalAfter } from './removal-time.ts';
 import { removalChange } from './removal-warnings.ts';
 
@@ -64,10 +62,7 @@ export function createPodEdits(deps: {
         const patch = patchOf(pod, request, clock.now());
         if (Object.keys(patch).length === 0) throw nothingToChange();
         const change = { ...patch, updated_at: clock.now() };
-        const states = POD_STATES.filter((state) => !REMOVAL_STATES.includes(state));
-        if (!(await changePod(tx, id, states, change))) {
-          throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
-        }
+        await changeUnlessGoing(tx, pod, change);
         const { removal_at: removalAt = pod.removal_at } = change;
         await recordSchedule(tx, deps, pod, { actor: caller.actor, removalAt });
         return rowOf(tx, { ...pod, ...change });
@@ -101,9 +96,7 @@ function patchOf(pod: Pod, request: PodUpdateRequest, nowMs: number) {
   const { pod_name, max_spend_usd, idle_shutdown_minutes, termination_hours } = request;
   return {
     ...(pod_name === undefined ? {} : { pod_name }),
-    ...(max_spend_usd === undefined
-      ? {}
-      : { max_spend_uusd: max_spend_usd === null ? null : usdToMicro(max_spend_usd) }),
+    ...(max_spend_usd === undefined ? {} : { max_spend_uusd: microOrNull(max_spend_usd) }),
     ...(idle_shutdown_minutes === undefined ? {} : { idle_shutdown_minutes }),
     ...(termination_hours === undefined
       ? {}

@@ -67,7 +67,7 @@ it('tells a life from the rental over reboot and edit to the scheduled removal',
   await market.sync();
   await named('edit-0001', 'PUT', `/pods/${id}`, { environment: { A: 'b' } });
   await market.sync();
-  const at = (hours: number) => naiveUtc(market.clock.now() + hours * HOUR_MS);
+  const at = (hours: number) => `${naiveUtc(market.clock.now() + hours * HOUR_MS)}Z`;
   const path = `/pods/${id}/schedule-removal`;
   await named('schedule-0001', 'POST', path, { removal_scheduled_at: at(5) });
   await named('cancel-0001', 'DELETE', path);

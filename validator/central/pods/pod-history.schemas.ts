@@ -1,6 +1,6 @@
 /** GET /pods/history (contract 5.2). */
 import { z } from 'zod';
-import { NaiveTime, withDefault } from '../wire.ts';
+import { NaiveTime, queryNumber, withDefault } from '../wire.ts';
 import { PodListItemResponse } from './pod.schemas.ts';
 
 const MAX_PAGE = 1_000_000;
@@ -8,8 +8,8 @@ const MAX_LIMIT = 100;
 const DEFAULT_LIMIT = 20;
 
 export const PodHistoryQuery = z.object({
-  page: withDefault(z.coerce.number().int().min(1).max(MAX_PAGE), 1),
-  limit: withDefault(z.coerce.number().int().min(1).max(MAX_LIMIT), DEFAULT_LIMIT),
+  page: withDefault(queryNumber(z.int().min(1).max(MAX_PAGE)), 1),
+  limit: withDefault(queryNumber(z.int().min(1).max(MAX_LIMIT)), DEFAULT_LIMIT),
 });
 export type PodHistoryQuery = z.output<typeof PodHistoryQuery>;
 

@@ -69,6 +69,10 @@ it('refuses none, too many, strange and unknown keys', async () => {
   expect((await add({ public_keys: ['ssh-rsa nonsense'] })).status).toBe(422);
   const unknown = await add({ ssh_key_ids: ['00000000-0000-4000-8000-000000000000'] });
   expect(unknown.status).toBe(404);
+  const stranger = await market.renter();
+  const [theirs] = (await market.call('GET', '/ssh-keys', { headers: stranger.key })).body;
+  const foreign = await add({ ssh_key_ids: [theirs.id] });
+  expect([foreign.status, foreign.body.error.code]).toEqual([403, 'forbidden']);
   const rounds = await Promise.all(
     Array.from({ length: 3 }, () =>
       add({ public_keys: Array.from({ length: 17 }, () => newKey()) }),

@@ -2,11 +2,9 @@
 import { ApiError } from '#shared/errors.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { type PublicKey, parsePublicKey } from '../ssh-keys/public-key.ts';
-import { listForAccount } from '../ssh-keys/ssh-key.service.ts';
-import { statusOf } from './pod.row.ts';
+import { listForAccount, requireOwnSshKey } from '../ssh-keys/ssh-key.service.ts';
 import type { AddSshKeysRequest, PodSshKey } from './pod.schemas.ts';
-import { POD_STATES, REMOVAL_STATES } from './pod.state.ts';
-import { changePod } from './pod.store.ts';
+import { changeUnlessGoing } from './pod-removal.ts';
 
 /** What an agent takes for one pod. */
 const MAX_KEYS_PER_POD = 50;
@@ -31,10 +29,7 @@ export async function addKeys(
     throw new ApiError('bad_request', `A pod has at most ${MAX_KEYS_PER_POD} SSH keys`);
   }
   const change = { ssh_keys_json: JSON.stringify(keys), updated_at: nowMs };
-  const states = POD_STATES.filter((state) => !REMOVAL_STATES.includes(state));
-  if (!(await changePod(tx, pod.id, states, change))) {
-    throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
-  }
+  await changeUnlessGoing(tx, pod, change);
   return { pod: { ...pod, ...change }, added, alreadyPresent: wanted.length - added };
 }
 
@@ -59,11 +54,11 @@ async function keysWanted(
   request: AddSshKeysRequest,
 ): Promise<PodSshKey[]> {
   const registered = await listForAccount(tx, accountId);
-  const byId = (request.ssh_key_ids ?? []).map((id) => {
-    const key = registered.find((known) => known.id === id);
-    if (key === undefined) throw new ApiError('not_found', 'SSH key not found');
-    return { id, name: key.name, public_key: key.public_key };
-  });
+  const byId: PodSshKey[] = [];
+  for (const id of request.ssh_key_ids ?? []) {
+    const { name, public_key } = await requireOwnSshKey(tx, accountId, id);
+    byId.push({ id, name, public_key });
+  }
   const given = (request.public_keys ?? []).map(({ text, fingerprint }: PublicKey) => {
     const known = registered.find((key) => key.fingerprint === fingerprint);
     return { id: known?.id ?? null, name: known?.name ?? '', public_key: text };

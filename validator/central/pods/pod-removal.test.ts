@@ -106,19 +106,25 @@ describe('a scheduled removal', () => {
   });
 
   it('can be set within 1-720 hours, replaced and cancelled', async () => {
-    const id = await scene.rentOne();
+    const id = await scene.rentOne({ termination_hours: 2 });
     const at = (hours: number) => {
-      const time = naiveUtc(market.clock.now() + hours * 3_600_000);
+      const time = `${naiveUtc(market.clock.now() + hours * 3_600_000)}Z`;
       return scene.post(id, 'schedule-removal', { removal_scheduled_at: time });
     };
     expect((await at(0.99)).body.error.code).toBe('ttl_invalid');
     expect((await at(720.01)).body.error.code).toBe('ttl_invalid');
     expect((await at(1)).body.removal_scheduled_at).toMatch(/^\d{4}-.*\.\d{6}$/);
     expect((await at(720)).status).toBe(200);
-    const soon = await scene.post(id, 'schedule-removal', { removal_scheduled_at: 'soon' });
-    expect(soon.status).toBe(422);
+    const naive = naiveUtc(market.clock.now() + 7_200_000);
+    for (const time of ['soon', naive, `${naive} Z`, '2027-02-29T00:00:00Z']) {
+      const refused = await scene.post(id, 'schedule-removal', { removal_scheduled_at: time });
+      expect([time, refused.status]).toEqual([time, 422]);
+      expect(refused.body.validation_errors[0].field).toBe('body.removal_scheduled_at');
+    }
     const cancel = () => scene.call('DELETE', `/pods/${id}/schedule-removal`);
-    expect((await cancel()).body.removal_scheduled_at).toBeNull();
+    expect((await cancel()).body).toMatchObject({
+      ...{ removal_scheduled_at: null, termination_hours: null },
+    });
     expect((await cancel()).body.error.code).toBe('pod_state_conflict');
     await scene.remove(id);
     expect((await at(2)).body.error.code).toBe('pod_state_conflict');

@@ -7,7 +7,7 @@ import type { Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
-import { changePod, movePod } from './pod.store.ts';
+import { changePod, movePod, type PodChange } from './pod.store.ts';
 import { removalChange } from './removal-warnings.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -46,18 +46,26 @@ export async function beginRemoval(
   return { ...pod, ...change, state: 'deleting' };
 }
 
-/** Schedules the removal for `removalAt`, or for never. Throws `pod_state_conflict` for a pod that is going already. */
+/** Throws `pod_state_conflict` for a pod that is going already. */
+export async function changeUnlessGoing(tx: Db, pod: Pod, change: PodChange): Promise<void> {
+  const states = POD_STATES.filter((state) => !REMOVAL_STATES.includes(state));
+  if (await changePod(tx, pod.id, states, change)) return;
+  throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
+}
+
+/** Schedules the removal for `removalAt`, or for never, whatever hours were asked for before. Throws `pod_state_conflict` for a pod that is going already. */
 export async function scheduleRemoval(
   tx: Db,
   deps: Deps,
   pod: Pod,
   { actor, removalAt }: { actor: Actor; removalAt: number | null },
 ): Promise<Pod> {
-  const change = { ...removalChange(pod, removalAt), updated_at: deps.clock.now() };
-  const states = POD_STATES.filter((state) => !REMOVAL_STATES.includes(state));
-  if (!(await changePod(tx, pod.id, states, change))) {
-    throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
-  }
+  const change = {
+    ...removalChange(pod, removalAt),
+    ...(removalAt === null ? { termination_hours: null } : {}),
+    updated_at: deps.clock.now(),
+  };
+  await changeUnlessGoing(tx, pod, change);
   await recordSchedule(tx, deps, pod, { actor, removalAt });
   return { ...pod, ...change };
 }

@@ -24,7 +24,7 @@ async function warnings(id: string): Promise<number[]> {
 const minutes = (count: number) => scene.later(count * MINUTE_MS);
 
 async function schedule(id: string, inMinutes: number) {
-  const time = naiveUtc(scene.market.clock.now() + inMinutes * MINUTE_MS);
+  const time = `${naiveUtc(scene.market.clock.now() + inMinutes * MINUTE_MS)}Z`;
   return scene.call('POST', `/pods/${id}/schedule-removal`, { removal_scheduled_at: time });
 }
 

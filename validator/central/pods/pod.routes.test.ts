@@ -1,18 +1,24 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import {
+  createTestMarket,
+  DEFAULT_TEMPLATE,
+  type TestMarket,
+} from '../../../test/fakes/market-fixture.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 
 let market: TestMarket;
 let account: TestAccount;
 let podId: string;
+let nodeId: string;
 
 beforeEach(async () => {
   market = await createTestMarket();
   const node = await market.verifiedNode({ gpus: 4, minimum: 1 });
   account = await market.renter();
-  podId = (await market.rent(account, node.id, { gpu_count: 1, pod_name: 'one' })).body.id;
+  nodeId = node.id;
+  podId = (await market.rent(account, nodeId, { gpu_count: 1, pod_name: 'one' })).body.id;
 });
 afterEach(() => market.close());
 
@@ -113,6 +119,30 @@ it('counts every like of several at once, and takes none for a pod that has ende
   await market.sync();
   const late = await like();
   expect([late.status, late.body.error.code]).toEqual([404, 'pod_not_found']);
+});
+
+it('takes no like for a pod that is on its way out', async () => {
+  await market.sync();
+  market.agents.host(nodeId).removesAtOnce = false;
+  const headers = account.key;
+  await market.call('DELETE', `/pods/${podId}`, { headers });
+  const late = await market.call('POST', `/pods/${podId}/like`, { headers });
+  expect([late.status, late.body.error.code]).toEqual([400, 'pod_state_conflict']);
+});
+
+it('knows a pod by its id in upper case, in path and body', async () => {
+  const headers = account.key;
+  const { body } = await market.call('GET', `/pods/${podId.toUpperCase()}`, { headers });
+  expect(body.id).toBe(podId);
+  const path = `/executors/${nodeId.toUpperCase()}/rent`;
+  const sent = { pod_name: 'two', gpu_count: 1, template_id: DEFAULT_TEMPLATE.toUpperCase() };
+  const rented = await market.call('POST', path, { headers, body: sent });
+  expect(rented.body).toMatchObject({ executor_id: nodeId, template_id: DEFAULT_TEMPLATE });
+  const estimate = `template_id=${sent.template_id}&executor_id=${nodeId.toUpperCase()}`;
+  const found = await market.call('GET', `/executors/deployment-estimate?${estimate}`, { headers });
+  expect(found.status).toBe(200);
+  const template = await market.call('GET', `/templates/${sent.template_id}`);
+  expect(template.body.id).toBe(DEFAULT_TEMPLATE);
 });
 
 it('shows one pod in full', async () => {

@@ -83,7 +83,7 @@ export function podRow(
     workspace_id: null,
     cluster_id: null,
     cluster_name: null,
-    enable_volume_encryption: false,
+    enable_volume_encryption: pod.enable_volume_encryption === 1,
     volume_encryption_status: null,
     reason_code: pod.reason_code,
     message: pod.message === '' ? null : pod.message,

@@ -6,10 +6,10 @@ import { NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
 import { PublicKeyText } from '../ssh-keys/ssh-key.schemas.ts';
 import { templateChanges } from '../templates/template.schemas.ts';
-import { displayName, optional } from '../wire.ts';
+import { displayName, optional, Uuid } from '../wire.ts';
 import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
 
-export const PodParams = z.object({ id: z.uuid() });
+export const PodParams = z.object({ id: Uuid });
 
 export const PodListQuery = NodeFilterQuery.extend({ only_favorites: z.stringbool().optional() });
 export type PodListQuery = z.output<typeof PodListQuery>;
@@ -127,12 +127,17 @@ export const PodDeletedResponse = z
 const MAX_SPEND_USD = 1_000_000;
 const MAX_IDLE_MINUTES = 43_200;
 
+/** What a pod may cost, and how long it may idle. */
+export const podLimits = {
+  max_spend_usd: z.number().gt(0).max(MAX_SPEND_USD).nullish(),
+  idle_shutdown_minutes: z.int().min(1).max(MAX_IDLE_MINUTES).nullish(),
+};
+
 /** Absent members stay as they are; null takes a limit away. */
 export const PodUpdateRequest = z
   .object({
     pod_name: optional(displayName(100)),
-    max_spend_usd: z.number().gt(0).max(MAX_SPEND_USD).nullish(),
-    idle_shutdown_minutes: z.int().min(1).max(MAX_IDLE_MINUTES).nullish(),
+    ...podLimits,
     termination_hours: z.number().nullish(),
   })
   .meta({ id: 'PodUpdateRequest' });
@@ -144,18 +149,18 @@ export const CustomTemplateRequest = z
   .meta({ id: 'CustomTemplateRequest' });
 
 export const SwitchTemplatePodRequest = z
-  .object({ template_id: z.uuid() })
+  .object({ template_id: Uuid })
   .meta({ id: 'SwitchTemplatePodRequest' });
 
 export const RebootPodRequest = z
-  .object({ volume_id: z.uuid().nullish() })
+  .object({ volume_id: Uuid.nullish() })
   .meta({ id: 'RebootPodRequest' });
 
 const MAX_KEYS_PER_REQUEST = 20;
 
 export const AddSshKeysRequest = z
   .object({
-    ssh_key_ids: z.array(z.uuid()).max(MAX_KEYS_PER_REQUEST).nullish(),
+    ssh_key_ids: z.array(Uuid).max(MAX_KEYS_PER_REQUEST).nullish(),
     public_keys: z.array(PublicKeyText).max(MAX_KEYS_PER_REQUEST).nullish(),
   })
   .refine(

@@ -23,13 +23,12 @@ import type {
   PodListItemResponse,
   PodListQuery,
 } from './pod.schemas.ts';
-import { POD_STATES } from './pod.state.ts';
-import { changePod, listLiveOn, listVisible } from './pod.store.ts';
+import { listLiveOn, listVisible } from './pod.store.ts';
 import { goneAtOf, podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
 import { beginRestart, changedTemplateOf } from './pod-change.ts';
 import { addKeys } from './pod-keys.ts';
 import { askForNotebook } from './pod-notebook.ts';
-import { beginRemoval, scheduleRemoval } from './pod-removal.ts';
+import { beginRemoval, changeUnlessGoing, scheduleRemoval } from './pod-removal.ts';
 import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
 
@@ -166,7 +165,7 @@ export function createPods(deps: PodsDeps) {
     like: (caller: Caller, id: string) =>
       changeOwn(caller, id, async (tx, pod) => {
         const change = { is_favorite: pod.is_favorite === 1 ? 0 : 1 } as const;
-        await changePod(tx, id, POD_STATES, change);
+        await changeUnlessGoing(tx, pod, change);
         return { ...pod, ...change };
       }),
 

@@ -4,7 +4,7 @@ import type { Db, Pod, PodsTable } from '../db/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
 
 /** Columns of a pod but its state, which `movePod` alone writes. */
-type PodChange = Omit<Updateable<PodsTable>, 'state'> & { state?: never };
+export type PodChange = Omit<Updateable<PodsTable>, 'state'> & { state?: never };
 
 /** Where every pod begins. */
 export type NewPod = Pod & { state: 'pending' };

@@ -1,20 +1,18 @@
 /** When a pod may be made to end by itself (specification, Limits). Pure. */
 import { parseIsoTime } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+import { ApiError, refusedField } from '#shared/errors.ts';
 
 const HOUR_MS = 3_600_000;
 const MIN_HOURS = 1;
 const MAX_HOURS = 720;
 
-/** Milliseconds of `text`; throws 422 for no time, 400 `ttl_invalid` outside 1-720 hours from now. */
+const OFFSET = /(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** Milliseconds of `text`; throws 422 for no time or one without an offset, 400 `ttl_invalid` outside 1-720 hours from now. */
 export function removalTimeOf(text: string, nowMs: number): number {
   const atMs = parseIsoTime(text);
-  if (atMs === null) {
-    const field = 'body.removal_scheduled_at';
-    throw new ApiError('validation_error', 'Request validation failed', {
-      hint: `Fix ${field} and retry.`,
-      validationErrors: [{ field, message: 'Not an ISO 8601 time', type: 'invalid' }],
-    });
+  if (atMs === null || !OFFSET.test(text)) {
+    throw refusedField('body.removal_scheduled_at', 'Not an ISO 8601 time with Z or an offset');
   }
   requireHours((atMs - nowMs) / HOUR_MS);
   return atMs;

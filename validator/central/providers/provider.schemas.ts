@@ -1,6 +1,7 @@
 /** What the provider portal takes and answers (contract 10). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { queryNumber } from '../wire.ts';
 
 const MAX_LIMIT = 1_000;
 const DEFAULT_LIMIT = 20;
@@ -144,8 +145,8 @@ export type PortalNode = z.output<typeof PortalNode>;
 export const NodeListQuery = z.object({
   miner_hotkey: z.string().max(64).optional(),
   scope: z.string().max(20).optional(),
-  page: z.coerce.number().int().min(1).default(1),
-  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT),
+  page: queryNumber(z.int().min(1)).default(1),
+  limit: queryNumber(z.int().min(1).max(MAX_LIMIT)).default(DEFAULT_LIMIT),
 });
 export type NodeListQuery = z.output<typeof NodeListQuery>;
 

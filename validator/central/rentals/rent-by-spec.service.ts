@@ -1,7 +1,7 @@
 /** Renting the best node that meets a specification, all in one transaction (contract 4.2, marketplace reference 1.9). */
 import { ApiError, type ErrorCode } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
-import { inSavepoint, lockRow } from '../db/row-lock.ts';
+import { inSavepoint, lockRow, rehearse } from '../db/row-lock.ts';
 import type { Db } from '../db/tables.ts';
 import { executorRow, gpuTotalOf, locationOf, machineNameOf } from '../executors/executor.row.ts';
 import {
@@ -45,8 +45,8 @@ export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & { body: Rent
 export type RentBySpecDeps = RentDeps & { notesOf: NotesOf };
 
 /**
- * Rents in `tx` one of the nodes that had room just now, given cheapest first; a dry run only says what would be
- * rented. Throws 409 `no_executor_matches_spec`.
+ * Rents in `tx` one of the nodes that had room just now, given cheapest first; a dry run does the same and undoes
+ * it, so that it promises nothing that a rental refuses. Throws 409 `no_executor_matches_spec`.
  */
 export async function rentBySpecIn(
   tx: Db,
@@ -60,9 +60,8 @@ export async function rentBySpecIn(
   restoreWish(body);
   const survivors = await candidatesFor(tx, market, body);
   const isDry = body.dry_run === true;
-  const { node, pod, attempts } = isDry
-    ? { node: firstOf(survivors), pod: null, attempts: 0 }
-    : await rentFirstOf(tx, deps, request, survivors);
+  const rent = () => rentFirstOf(tx, deps, request, survivors);
+  const { node, pod, attempts } = isDry ? await rehearse(tx, rent) : await rent();
   const others = survivors.filter(({ id }) => id !== node.id).slice(0, MAX_ALTERNATIVES);
   const nowMs = deps.clock.now();
   const selected = await requireExecutor(tx, node.id);
@@ -71,15 +70,15 @@ export async function rentBySpecIn(
   return {
     success: true,
     dry_run: isDry,
-    pod_id: pod?.id ?? null,
-    id: pod?.id ?? null,
-    pod,
-    template_id: pod?.template_id ?? null,
-    price_per_hour: pod?.price ?? hourlyPrice(node, body),
+    pod_id: isDry ? null : pod.id,
+    id: isDry ? null : pod.id,
+    pod: isDry ? null : pod,
+    template_id: pod.template_id,
+    price_per_hour: pod.price,
     selected_executor: executorRow(selected, { nowMs, summary: false, personal }),
     candidates: survivors.length,
     alternatives_considered: others.map((other) => alternative(other, body)),
-    attempts,
+    attempts: isDry ? 0 : attempts,
   };
 }
 
@@ -123,12 +122,6 @@ async function rentIfStill(tx: Db, deps: RentDeps, request: RentBySpec, id: stri
     throw new ApiError('node_unavailable', 'The node no longer meets the specification');
   }
   return { node, pod: await rentIn(tx, deps, { ...request, executorId: id }) };
-}
-
-function firstOf(survivors: readonly MarketNode[]): MarketNode {
-  const [first] = survivors;
-  if (first === undefined) throw new Error('a match without survivors');
-  return first;
 }
 
 /** The flat members that clients read, beside the envelope's own. */

@@ -67,10 +67,54 @@ describe('a specification that nodes meet', () => {
     expect(status).toBe(200);
     expect(body).toMatchObject({
       ...{ dry_run: true, pod: null, pod_id: null, id: null, attempts: 0 },
-      ...{ price_per_hour: 4.4, candidates: 1 },
+      ...{ price_per_hour: 4.4, candidates: 1, template_id: DEFAULT_TEMPLATE },
       selected_executor: { id: node.id, available_gpu_count: 4 },
     });
     expect(await pods()).toEqual([]);
+    const { db } = market.ports;
+    const taken = db.selectFrom('gpu_slots').select('pod_id').where('pod_id', 'is not', null);
+    expect(await taken.execute()).toEqual([]);
+    const rentals = db.selectFrom('events').select('id').where('event_type', '=', 'pod-rent');
+    expect(await rentals.execute()).toEqual([]);
+  });
+
+  it('refuses on a dry run what the rental would refuse, in the same words', async () => {
+    await market.verifiedNode();
+    const { db } = market.ports;
+    const nowhere = '00000000-0000-4000-8000-000000000000';
+    const once = await market.call('POST', '/templates', {
+      headers: account.key,
+      body: {
+        name: 'once',
+        docker_image: 'alpine',
+        docker_image_tag: '3',
+        one_time_template: true,
+      },
+    });
+    const used = { template_id: once.body.id };
+    expect((await bySpec({ ...used, dry_run: true })).body.template_id).toBe(once.body.id);
+    expect((await bySpec(used)).status).toBe(200);
+    await market.verifiedNode();
+    const both = async (wish: Record<string, unknown>) => {
+      const answers = [await bySpec({ ...wish, dry_run: true }), await bySpec(wish)];
+      const [dry, real] = answers.map(({ status, body }) => [
+        status,
+        body.error.code,
+        body.message,
+      ]);
+      expect(dry).toEqual(real);
+      return dry?.[1];
+    };
+    expect(await both({ template_id: nowhere })).toBe('template_not_found');
+    expect(await both(used)).toMatch(/^template_/);
+    expect(await both({ termination_hours: 0 })).toBe('ttl_invalid');
+    expect(await both({ user_public_key: 'ssh-rsa x' })).toBe('bad_request');
+    expect(await both({ secret_names: ['a'] })).toBe('bad_request');
+    await db.updateTable('accounts').set({ email_verified_at: null, balance_uusd: 1 }).execute();
+    expect(await both({})).toBe('email_not_verified');
+    await db.updateTable('accounts').set({ email_verified_at: 1 }).execute();
+    expect(await both({})).toBe('insufficient_balance');
+    expect(await pods()).toHaveLength(1);
   });
 
   it('answers one key with one node, also when a cheaper one has come', async () => {

@@ -98,8 +98,6 @@ describe('refusals, each before those after it', () => {
 
   it.each([
     ['volume_id', NOWHERE],
-    ['enable_volume_encryption', true],
-    ['max_spend_usd', 5],
     ['secret_names', ['a']],
   ])('says that %s is not available yet', async (name, value) => {
     const { status, body } = await market.rent(account, node.id, { [name]: value });
@@ -111,6 +109,9 @@ describe('refusals, each before those after it', () => {
   it.each([
     ['gpu_count', 0],
     ['gpu_count', 1.5],
+    ['max_spend_usd', 0],
+    ['idle_shutdown_minutes', 43_201],
+    ['enable_volume_encryption', 'yes'],
     ['termination_hours', 'soon'],
     ['template_id', 'x'],
     ['pod_name', 'x'.repeat(101)],

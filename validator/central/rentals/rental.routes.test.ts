@@ -77,6 +77,18 @@ it('records where the rental came from', async () => {
   });
 });
 
+it('keeps limits and the wish for an encrypted volume', async () => {
+  const wish = { max_spend_usd: 2.5, idle_shutdown_minutes: 30, enable_volume_encryption: true };
+  const { body } = await market.rent(account, node.id, { gpu_count: 1, ...wish });
+  expect(body).toMatchObject({ ...wish, volume_encryption_status: null });
+  const seen = await market.call('GET', `/pods/${body.id}`, { headers: account.key });
+  expect(seen.body).toMatchObject(wish);
+  const plain = await market.rent(account, node.id, { gpu_count: 1, max_spend_usd: null });
+  expect(plain.body).toMatchObject({
+    ...{ max_spend_usd: null, idle_shutdown_minutes: null, enable_volume_encryption: false },
+  });
+});
+
 it('un-rents the only pod on a node, and asks which one when there are several', async () => {
   const unrent = () =>
     market.call('DELETE', `/executors/${node.id}/rent`, { headers: account.key });

@@ -1,6 +1,7 @@
 /** Renting: every check and every effect in one transaction (design, "Rent"; marketplace reference 1.1). */
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import { microOrNull } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { accountOf, defaultTerminationHours } from '../accounts/account.service.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
@@ -111,6 +112,9 @@ export async function rentIn(
     image_key: imageKeyOf(spec.image),
     ...removalColumns(removalAt),
     termination_hours: hours,
+    max_spend_uusd: microOrNull(body.max_spend_usd),
+    idle_shutdown_minutes: body.idle_shutdown_minutes ?? null,
+    enable_volume_encryption: body.enable_volume_encryption === true ? 1 : 0,
     source: identity.source,
     client_version: identity.clientVersion,
     created_by_api_key_id: actor.apiKeyId,
@@ -185,8 +189,6 @@ function newPod(
     template_json: JSON.stringify(toTemplateRow(template)),
     template_tried_at: null,
     previous_json: null,
-    max_spend_uusd: null,
-    idle_shutdown_minutes: null,
     price_uusd_per_gpu_hour: executor.price_uusd_per_gpu_hour,
     state: 'pending' as const,
     phase: wirePhase('pending') ?? '',

@@ -6,9 +6,6 @@ import type { RentExecutorRequest } from './rental.schemas.ts';
 export function refuseUnavailable(body: RentExecutorRequest): void {
   const wishes: Record<string, boolean> = {
     volume_id: isGiven(body.volume_id),
-    enable_volume_encryption: body.enable_volume_encryption === true,
-    max_spend_usd: isGiven(body.max_spend_usd),
-    idle_shutdown_minutes: isGiven(body.idle_shutdown_minutes),
     secret_names: (body.secret_names ?? []).length > 0,
   };
   for (const [name, wished] of Object.entries(wishes)) {

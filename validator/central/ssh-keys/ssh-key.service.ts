@@ -24,22 +24,13 @@ export type SshKeys = ReturnType<typeof createSshKeys>;
 export function createSshKeys(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock, random } = deps;
 
-  async function ownKey(handle: Db, caller: UserIdentity, id: string): Promise<SshKey> {
-    const row = await findSshKey(handle, id);
-    if (row === undefined) throw new ApiError('not_found', 'SSH key not found');
-    if (row.account_id !== caller.accountId) {
-      throw new ApiError('forbidden', 'This SSH key belongs to another account');
-    }
-    return row;
-  }
-
   return {
     async list(caller: UserIdentity): Promise<SshKeyResponse[]> {
       return (await listForAccount(db, caller.accountId)).map(toResponse);
     },
 
     async get(caller: UserIdentity, id: string): Promise<SshKeyResponse> {
-      return toResponse(await ownKey(db, caller, id));
+      return toResponse(await requireOwnSshKey(db, caller.accountId, id));
     },
 
     /** The same key again answers the row that is there, its name unchanged. */
@@ -82,7 +73,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
     ): Promise<SshKeyResponse> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'accounts', caller.accountId);
-        const row = await ownKey(tx, caller, id);
+        const row = await requireOwnSshKey(tx, caller.accountId, id);
         const { text, fingerprint } = public_key;
         const same = await findSshKeyByFingerprint(tx, caller.accountId, fingerprint);
         if (same !== undefined && same.id !== id) {
@@ -98,7 +89,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
     remove(caller: UserIdentity, id: string): Promise<SshKeyResponse> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'accounts', caller.accountId);
-        const row = await ownKey(tx, caller, id);
+        const row = await requireOwnSshKey(tx, caller.accountId, id);
         await deleteSshKey(tx, id);
         return toResponse(row);
       });
@@ -109,6 +100,14 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
 /** The account's keys, oldest first: for renting, and for whoever needs the rows. */
 export function listForAccount(db: Db, accountId: string): Promise<SshKey[]> {
   return listSshKeys(db, accountId);
+}
+
+/** Throws 404 for a key that is not there, 403 for another account's. */
+export async function requireOwnSshKey(db: Db, accountId: string, id: string): Promise<SshKey> {
+  const row = await findSshKey(db, id);
+  if (row === undefined) throw new ApiError('not_found', 'SSH key not found');
+  if (row.account_id === accountId) return row;
+  throw new ApiError('forbidden', 'This SSH key belongs to another account');
 }
 
 function toResponse(row: SshKey): SshKeyResponse {

@@ -1,6 +1,6 @@
 /** Health, version and the like on the wire (contract 9.2, 3.2). */
 import { z } from 'zod';
-import { NaiveTime } from '../wire.ts';
+import { NaiveTime, queryNumber } from '../wire.ts';
 
 /** Longest answer of GET /sleep (contract 12.25). */
 const MAX_SLEEP_S = 30;
@@ -19,7 +19,7 @@ export const VersionResponse = z
   })
   .meta({ id: 'VersionResponse' });
 
-export const SleepParams = z.object({ seconds: z.coerce.number().min(0).max(MAX_SLEEP_S) });
+export const SleepParams = z.object({ seconds: queryNumber(z.number().min(0).max(MAX_SLEEP_S)) });
 export const SleepResponse = z.object({ slept: z.number() }).meta({ id: 'SleepResponse' });
 
 export const OpenApiDocument = z.looseObject({ openapi: z.string() });

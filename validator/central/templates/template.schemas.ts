@@ -1,7 +1,7 @@
 /** Templates on the wire (contract 8). */
 import { z } from 'zod';
 import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from '#shared/agent-api/volume-paths.ts';
-import { displayName, NaiveTime, optional, withDefault } from '../wire.ts';
+import { displayName, NaiveTime, optional, Uuid, withDefault } from '../wire.ts';
 
 export const TEMPLATE_CATEGORIES = [
   'DOCKER',
@@ -46,7 +46,7 @@ const fields = {
   one_time_template: z.boolean(),
   is_temporary: z.boolean(),
   container_start_immediately: z.boolean(),
-  docker_credential_id: z.uuid(),
+  docker_credential_id: Uuid,
 };
 
 export const CreateTemplate = z
