@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MAX_WAIT_MS } from '#shared/agent-api/bounds.ts';
 import type { FinishedPull } from '#shared/agent-api/pull-progress.ts';
 import { NO_PROGRESS } from '#shared/agent-api/pull-progress.ts';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
@@ -8,7 +9,7 @@ import {
   DEFAULT_TEMPLATE,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
-import { LONGEST_WAIT_MS, launchEstimate, slownessWarning } from './launch-estimate.ts';
+import { launchEstimate, slownessWarning } from './launch-estimate.ts';
 import { averagedSpeed, createPullMeasures, forgetOldImages } from './pull-measures.ts';
 import { findImageSize, findPullSpeed } from './pull-speed.store.ts';
 
@@ -194,6 +195,6 @@ it('takes the start-up from launches of other images, and none of them for a pul
   expect(launchEstimate({ ...known, anyImageMs: [90_000] }).ms).toBe(130_000);
   expect(launchEstimate({ ...known, imageBytes: null, anyImageMs: [] }).basis).toBe('assumed');
   const endless = { ...known, imageBytes: 2 ** 53, bytesPerSecond: 1, anyImageMs: [] };
-  expect(launchEstimate(endless)).toMatchObject({ ms: LONGEST_WAIT_MS, basis: 'pull_speed' });
+  expect(launchEstimate(endless)).toMatchObject({ ms: MAX_WAIT_MS, basis: 'pull_speed' });
   expect([slownessWarning(null), slownessWarning(12_500_000)]).toEqual([null, null]);
 });

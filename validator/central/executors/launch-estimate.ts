@@ -1,4 +1,5 @@
 /** How soon a pod will be ready, from what is known of its node and its image (contract 3.2). Pure. */
+import { MAX_WAIT_MS } from '#shared/agent-api/bounds.ts';
 import type { PodSpecInput } from '#shared/agent-api/pod.ts';
 import { BUILTIN_HOST } from '#shared/agent-api/registry-auth.ts';
 
@@ -19,8 +20,6 @@ export const ASSUMED_BYTES_PER_SECOND = 50_000_000;
 export const ASSUMED_START_MS = 10_000;
 /** A node that gets images more slowly is called slow: 100 Mbit/s. */
 export const SLOW_BYTES_PER_SECOND = 12_500_000;
-/** Nobody is told to wait longer. */
-export const LONGEST_WAIT_MS = 7 * 24 * 3_600_000;
 /** A launch that took longer has waited for its image as well. */
 const LONGEST_START_MS = 30_000;
 
@@ -40,10 +39,10 @@ export type LaunchKnowledge = {
 
 export type LaunchEstimate = { ms: number; basis: EtaBasis; isCached: boolean };
 
-/** From now to ready, at most `LONGEST_WAIT_MS`: what is known rests on what agents and renters say. */
+/** From now to ready, at most `MAX_WAIT_MS`: what is known rests on what agents and renters say. */
 export function launchEstimate(known: LaunchKnowledge): LaunchEstimate {
   const estimate = unboundedEstimate(known);
-  return { ...estimate, ms: Math.min(LONGEST_WAIT_MS, estimate.ms) };
+  return { ...estimate, ms: Math.min(MAX_WAIT_MS, estimate.ms) };
 }
 
 function unboundedEstimate(known: LaunchKnowledge): LaunchEstimate {

@@ -27,8 +27,12 @@ const SIZE_KEPT_MS = 180 * 24 * 3_600_000;
  * per second. Pure.
  */
 export function averagedSpeed(before: number | null, { bytes, took_ms }: FinishedPull): number {
-  const speed = Math.min(FASTEST, Math.max(1, (bytes * MS_PER_SECOND) / Math.max(1, took_ms)));
-  return Math.round(before === null ? speed : before + (speed - before) * WEIGHT);
+  const speed = bounded((bytes * MS_PER_SECOND) / Math.max(1, took_ms));
+  return before === null ? speed : bounded(before + (speed - before) * WEIGHT);
+}
+
+function bounded(bytesPerSecond: number): number {
+  return Math.min(FASTEST, Math.max(1, Math.round(bytesPerSecond)));
 }
 
 /** What was measured so far of a node and of an image by its key; null for what was not. */

@@ -10,6 +10,7 @@ import {
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
 import { findPullSpeed } from '../executors/pull-speed.store.ts';
+import { findPod } from './pod.store.ts';
 
 const UBUNTU = '5d0c8f3a-6d0e-4c59-9a3e-3f6f0b7c1a01';
 const PULL: FinishedPull = {
@@ -134,9 +135,15 @@ it('syncs what is due although a row cannot be read', async () => {
   const poisoned = await rent(node);
   await market.sync();
   const removal = { removal_at: market.clock.now(), removal_warning_at: market.clock.now() };
-  const unsafe = 9_007_199_254_740_993n as unknown as number;
-  const poison = { ...removal, ready_expected_at: unsafe };
-  await db.updateTable('pods').set(poison).where('id', '=', poisoned).execute();
+  await db
+    .updateTable('pods')
+    .set((eb) => {
+      const unsafe = eb(eb.lit(Number.MAX_SAFE_INTEGER), '+', eb.lit(2));
+      return { ...removal, ready_expected_at: unsafe };
+    })
+    .where('id', '=', poisoned)
+    .execute();
+  await expect(findPod(db, poisoned)).rejects.toThrow();
   const id = await rent(other);
   await market.clock.advance(10_000);
   await market.sync();

@@ -1,4 +1,5 @@
 /** When pods will be ready: from launches and pulls seen before, and then from what their agents say. */
+import { MAX_WAIT_MS } from '#shared/agent-api/bounds.ts';
 import type { PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
 import type { Db, Pod, Template } from '../db/tables.ts';
 import {
@@ -7,7 +8,6 @@ import {
   imageKey,
   isBuiltin,
   type LaunchKnowledge,
-  LONGEST_WAIT_MS,
   launchEstimate,
 } from '../executors/launch-estimate.ts';
 import { pullFigures } from '../executors/pull-measures.ts';
@@ -68,7 +68,7 @@ export function expectationAfter(pod: Pod, view: PodView, nowMs: number): Expect
   if (view.phase === 'pulling') {
     const seconds = view.pull?.eta_seconds ?? null;
     if (seconds === null) return null;
-    const waitMs = Math.min(LONGEST_WAIT_MS, seconds * MS_PER_SECOND + ASSUMED_START_MS);
+    const waitMs = Math.min(MAX_WAIT_MS, seconds * MS_PER_SECOND + ASSUMED_START_MS);
     const at = nowMs + waitMs;
     const isSame = pod.eta_basis === 'progress' && Math.abs(at - (before ?? 0)) < RESOLUTION_MS;
     return isSame ? null : { ready_expected_at: at, eta_basis: 'progress' satisfies EtaBasis };
