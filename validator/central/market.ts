@@ -1,6 +1,6 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { startLoop } from '#shared/loop.ts';
+import { runEach, startLoop } from '#shared/loop.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
 import { isPostgres } from './db/engine.ts';
@@ -150,11 +150,7 @@ export function createMarket(deps: CentralDeps) {
       const sweep = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
-        run: async () => {
-          await idempotency.sweep();
-          await pullMeasures.sweep();
-          await sync.sweep();
-        },
+        run: () => runEach([idempotency.sweep, pullMeasures.sweep, sync.sweep]),
         onError: (error) => log.error({ err: error }, 'sweeping failed'),
       });
       return {
