@@ -128,12 +128,18 @@ function requireHandshake({ headers }: FastifyRequest): void {
   });
 }
 
-/** Aborts when the client has gone or its answer is through, whichever kind of stream it asked for. */
+/**
+ * Aborts when the client has gone or its answer is through, whichever kind of stream it asked for; at once when
+ * it left while the request was on its way here. The reason is an ApiError.
+ */
 export function clientGone(request: FastifyRequest, reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   // The reply has nothing to do with the socket any more once that has become a WebSocket.
   const ended = request.upgrade === null ? reply.raw : request.raw.socket;
-  ended.once('close', () => gone.abort());
+  const leave = () => gone.abort(new ApiError('client_error', 'The client is gone'));
+  // What closed during authentication has told it already, and does not tell it again.
+  if (ended.destroyed) leave();
+  else ended.once('close', leave);
   return gone.signal;
 }
 
