@@ -15,6 +15,7 @@ import { podStory } from './migrations/0010-pod-story.ts';
 import { pledges } from './migrations/0011-pledges.ts';
 import { streams } from './migrations/0012-streams.ts';
 import { launchEstimates } from './migrations/0013-launch-estimates.ts';
+import { feedIndexes } from './migrations/0015-feed-indexes.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -34,6 +35,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   pledges,
   streams,
   launchEstimates,
+  feedIndexes,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

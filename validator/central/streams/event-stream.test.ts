@@ -84,6 +84,7 @@ function createStreams() {
   const db = news.toldBy(market.ports.db);
   const streams = createEventStreams({
     clock: systemClock,
+    random: systemRandom,
     log,
     news,
     db,
@@ -95,7 +96,7 @@ function createStreams() {
         accountId: account.id,
         query: { since: undefined, pod_id: undefined },
         lastEventId,
-        stillAllowed: async () => true,
+        revoked: NEVER,
       },
       NEVER,
     );

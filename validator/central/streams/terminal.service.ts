@@ -19,7 +19,7 @@ export type TerminalRequest = {
   podId: string;
   query: TerminalQuery;
   requestId: string;
-  stillAllowed: Guarded['stillAllowed'];
+  revoked: Guarded['revoked'];
 };
 
 /** A terminal that waits for its client. */
@@ -47,8 +47,9 @@ export function createTerminals(deps: {
   async function watch(near: WebSocket, guarded: Guarded): Promise<void> {
     const closed = new AbortController();
     near.once('close', () => closed.abort());
+    const wake = AbortSignal.any([closed.signal, guarded.revoked]);
     while (!closed.signal.aborted) {
-      await clock.sleep(CHECK_INTERVAL_MS, closed.signal).catch(() => undefined);
+      await clock.sleep(CHECK_INTERVAL_MS, wake).catch(() => undefined);
       const reason = closed.signal.aborted ? null : await guard.endReason(guarded);
       if (reason !== null) return near.close(CLOSE.normal, reason);
     }
@@ -87,6 +88,7 @@ export function createTerminals(deps: {
       if (pod.state !== 'running') {
         throw new ApiError('pod_state_conflict', 'A terminal needs a running pod');
       }
+      gone.throwIfAborted();
       const leave = seats.take(pod.id, accountId);
       const { query, requestId } = request;
       const wish = { query, requestId, signal: gone };
