@@ -1,4 +1,4 @@
-/** A database whose queries are counted, and can be kept waiting for their answers. */
+/** A database whose queries are counted, and can fail or be kept waiting for their answers. */
 import type { KyselyPlugin } from 'kysely';
 import type { Database } from '../../validator/central/db/tables.ts';
 
@@ -6,12 +6,14 @@ import type { Database } from '../../validator/central/db/tables.ts';
 export function watchDatabase(db: Database) {
   let queries = 0;
   let slowTable: string | null = null;
+  let isFailing = false;
   let gate = Promise.withResolvers<void>();
   const slow = new WeakSet<object>();
 
   const plugin: KyselyPlugin = {
     transformQuery({ node, queryId }) {
       queries += 1;
+      if (isFailing) throw new Error('the database fails');
       if (slowTable !== null && JSON.stringify(node).includes(`"name":"${slowTable}"`)) {
         slow.add(queryId);
       }
@@ -31,7 +33,12 @@ export function watchDatabase(db: Database) {
     hold(table: string): void {
       slowTable = table;
     },
+    /** From now on every query fails until `release`. */
+    fail(): void {
+      isFailing = true;
+    },
     release(): void {
+      isFailing = false;
       slowTable = null;
       gate.resolve();
       gate = Promise.withResolvers();
