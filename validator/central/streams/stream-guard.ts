@@ -24,8 +24,8 @@ export function createStreamGuard({ db, stopping }: { db: Database; stopping: Ab
     /** Why the stream is over; null while it is not. */
     async endReason({ podId, revoked }: Guarded): Promise<string | null> {
       if (stopping.aborted) return 'server_shutdown';
-      if (podId !== null && (await isGone(podId))) return 'pod_deleted';
-      return revoked.aborted ? 'credential_revoked' : null;
+      if (revoked.aborted) return 'credential_revoked';
+      return podId !== null && (await isGone(podId)) ? 'pod_deleted' : null;
     },
   };
 }

@@ -44,13 +44,18 @@ export function createTerminals(deps: {
   const seats = createStreamSeats(TERMINAL_LIMITS);
 
   /** Ends `near`, and with it the terminal, as soon as the pod or the credential is gone. */
-  async function watch(near: WebSocket, guarded: Guarded): Promise<void> {
+  async function watch(near: WebSocket, guarded: Guarded, log: Log): Promise<void> {
     const closed = new AbortController();
     near.once('close', () => closed.abort());
     const wake = AbortSignal.any([closed.signal, guarded.revoked]);
     while (!closed.signal.aborted) {
       await clock.sleep(CHECK_INTERVAL_MS, wake).catch(() => undefined);
-      const reason = closed.signal.aborted ? null : await guard.endReason(guarded);
+      if (closed.signal.aborted) return;
+      // A failure to look is no reason to end it; the next look may succeed.
+      const reason = await guard.endReason(guarded).catch((error: unknown) => {
+        log.warn({ err: error }, 'a terminal was not looked at');
+        return null;
+      });
       if (reason !== null) return near.close(CLOSE.normal, reason);
     }
   }
@@ -66,8 +71,7 @@ export function createTerminals(deps: {
     const startedMs = clock.monotonicMs();
     const bytes = { sent: 0, received: 0 };
     log.info(who, 'terminal begins');
-    // A failure to look is no reason to end it; the next look may succeed.
-    watch(near, request).catch((error: unknown) => log.warn({ err: error }, 'terminal unwatched'));
+    void watch(near, request, log);
     await joinWebSockets(near, far, {
       toFar(count) {
         bytes.received += count;
