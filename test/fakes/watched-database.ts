@@ -1,5 +1,4 @@
 /** A database whose queries are counted, and can fail or be kept waiting for their answers. */
-import type { KyselyPlugin } from 'kysely';
 import type { Database } from '../../validator/central/db/tables.ts';
 
 /** `db` itself stays as it is; ending the watched one ends it. */
@@ -10,7 +9,7 @@ export function watchDatabase(db: Database) {
   let gate = Promise.withResolvers<void>();
   const slow = new WeakSet<object>();
 
-  const plugin: KyselyPlugin = {
+  const plugin: Parameters<Database['withPlugin']>[0] = {
     transformQuery({ node, queryId }) {
       queries += 1;
       if (isFailing) throw new Error('the database fails');
