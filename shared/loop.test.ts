@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createManualClock } from '../test/fakes/manual-clock.ts';
-import { startLoop } from './loop.ts';
+import { runEach, startLoop } from './loop.ts';
 
 function setUp(run: (signal: AbortSignal, count: number) => Promise<void> = async () => undefined) {
   const clock = createManualClock();
@@ -66,4 +66,19 @@ it('stops a run by its signal and waits for it', async () => {
   await loop.stop();
   expect(isOver).toBe(true);
   expect(state.errors).toEqual([]);
+});
+
+it('takes every step in turn, and tells afterwards which failed', async () => {
+  const taken: string[] = [];
+  const step = (name: string, error?: Error) => async () => {
+    await Promise.resolve();
+    taken.push(name);
+    if (error !== undefined) throw error;
+  };
+  const first = new Error('first');
+  const third = new Error('third');
+  const steps = [step('a', first), step('b'), step('c', third), step('d')];
+  await expect(runEach(steps)).rejects.toMatchObject({ errors: [first, third] });
+  expect(taken).toEqual(['a', 'b', 'c', 'd']);
+  await expect(runEach([step('e')])).resolves.toBeUndefined();
 });

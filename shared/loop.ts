@@ -17,6 +17,13 @@ export type LoopOptions = {
   onError(error: unknown): void;
 };
 
+/** Takes every step, one after the other, whatever becomes of those before; then throws what failed. */
+export async function runEach(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const step of steps) await step().catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw new AggregateError(errors, `${errors.length} steps failed`);
+}
+
 /** Starts with a run at once. */
 export function startLoop({ clock, intervalMs, run, onError }: LoopOptions): Loop {
   const stopping = new AbortController();

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
@@ -11,7 +12,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
-async function serve(source: () => SseSource): Promise<string> {
+async function serve(source: () => SseSource, send = sendSse): Promise<string> {
   const log = createLog({ name: 'test', level: 'silent' });
   const server = createHttpServer({
     log,
@@ -19,7 +20,7 @@ async function serve(source: () => SseSource): Promise<string> {
     random: systemRandom,
     bodyLimitBytes: 1000,
   });
-  server.get('/events', (_request, reply) => sendSse(reply, source()));
+  server.get('/events', (_request, reply) => send(reply, source()));
   servers.push(server);
   return server.listen({ host: '127.0.0.1', port: 0 });
 }
@@ -67,6 +68,39 @@ it('does not pull the source while the reader does not read, and leaves it with 
   expect(state.ended).toBe(false);
   socket.destroy();
   while (!state.ended) await systemClock.sleep(10);
+});
+
+it('takes nothing from its source for a client that left before, and comes to an end', async () => {
+  const state = { pulled: 0, ended: false };
+  const arrived = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  const base = await serve(
+    () => generated(1_000_000, 10_000, state),
+    async (reply, source) => {
+      arrived.resolve();
+      await once(reply.raw, 'close');
+      await sendSse(reply, source).then(over.resolve, over.reject);
+    },
+  );
+  const socket = connect(Number(new URL(base).port), '127.0.0.1');
+  socket.write('GET /events HTTP/1.1\r\nHost: x\r\n\r\n');
+  await arrived.promise;
+  socket.destroy();
+  await over.promise;
+  expect(state.pulled).toBe(0);
+});
+
+it('answers HEAD with its headers alone, and goes on with the connection', async () => {
+  const state = { pulled: 0, ended: false };
+  const base = await serve(() => generated(1_000_000, 10_000, state));
+  const socket = connect(Number(new URL(base).port), '127.0.0.1');
+  for (let n = 0; n < 2; n += 1) {
+    socket.write('HEAD /events HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [head] = await once(socket, 'data');
+    expect(String(head)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*text\/event-stream.*\r\n\r\n$/s);
+  }
+  expect(state.pulled).toBe(0);
+  socket.destroy();
 });
 
 it('closes the stream when its source fails', async () => {

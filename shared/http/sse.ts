@@ -17,6 +17,12 @@ export function dataFrame(value: unknown): string {
 export async function sendSse(reply: FastifyReply, source: SseSource): Promise<void> {
   reply.hijack();
   const response = reply.raw;
+  const frames = source[Symbol.asyncIterator]();
+  if (response.destroyed) {
+    // It would take no frame and never say that it is ready for one.
+    await frames.return?.();
+    return;
+  }
   response.writeHead(200, {
     // In small letters, as the reply's own are: one in each form would be sent twice.
     ...headersSet(reply),
@@ -27,10 +33,10 @@ export async function sendSse(reply: FastifyReply, source: SseSource): Promise<v
   response.flushHeaders();
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  const frames = source[Symbol.asyncIterator]();
   gone.signal.addEventListener('abort', () => void frames.return?.());
   try {
-    for (;;) {
+    // Nothing but the headers is wanted of a HEAD: pulling frames would keep its connection for nobody.
+    while (reply.request.method !== 'HEAD') {
       const next = await frames.next();
       if (next.done === true || gone.signal.aborted) break;
       if (!response.write(next.value)) await once(response, 'drain', { signal: gone.signal });

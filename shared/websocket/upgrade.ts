@@ -45,12 +45,15 @@ export function wantsWebSocket(request: IncomingMessage): boolean {
 /** Call before any other hook is added. */
 export function acceptUpgrades(server: HttpServer, clock: Clock): void {
   const waiting = new WeakMap<IncomingMessage, { socket: Duplex; head: Buffer }>();
+  const accepted = new WeakSet<Duplex>();
   const open = new Set<WebSocket>();
 
   server.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     waiting.set(request, { socket, head });
     // Its end follows; without a listener it would be the process's.
     socket.on('error', () => socket.destroy());
+    // Half closed it is of no use to a WebSocket; only an open one may have something left to say.
+    socket.once('end', () => accepted.has(socket) || socket.destroy());
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
@@ -85,6 +88,7 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
     if (socket.destroyed) throw new ApiError('client_error', 'The client is gone');
     reply.hijack();
     reply.raw.detachSocket(socket as Socket);
+    accepted.add(socket);
     const acceptor = new WebSocketServer({
       noServer: true,
       clientTracking: false,
@@ -99,13 +103,13 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
       socket.pause();
       resolve(socket);
     });
-    const accepted = await promise;
-    open.add(accepted);
-    accepted.once('close', () => open.delete(accepted));
+    const webSocket = await promise;
+    open.add(webSocket);
+    webSocket.once('close', () => open.delete(webSocket));
     // A broken frame ends the socket with its code; that is no event of ours.
-    accepted.on('error', () => undefined);
-    keepAlive(accepted, clock);
-    return accepted;
+    webSocket.on('error', () => undefined);
+    keepAlive(webSocket, clock);
+    return webSocket;
   }
 
   server.addHook('preClose', async () => {
@@ -128,12 +132,18 @@ function requireHandshake({ headers }: FastifyRequest): void {
   });
 }
 
-/** Aborts when the client has gone or its answer is through, whichever kind of stream it asked for. */
+/**
+ * Aborts when the client has gone or its answer is through, whichever kind of stream it asked for; at once when
+ * it left while the request was on its way here. The reason is an ApiError.
+ */
 export function clientGone(request: FastifyRequest, reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   // The reply has nothing to do with the socket any more once that has become a WebSocket.
   const ended = request.upgrade === null ? reply.raw : request.raw.socket;
-  ended.once('close', () => gone.abort());
+  const leave = () => gone.abort(new ApiError('client_error', 'The client is gone'));
+  // What closed during authentication has told it already, and does not tell it again.
+  if (ended.destroyed) leave();
+  else ended.once('close', leave);
   return gone.signal;
 }
 

@@ -10,6 +10,9 @@ import {
 } from './central-fixture.ts';
 import { createFakeAgents } from './fake-agents.ts';
 
+/** The body of a refusal where clients of the reference expect no code. */
+export const flatRefusal = (message: unknown) => ({ success: false, message });
+
 /** A seed of one repeated byte. */
 export function testSigner(byte: number) {
   return createSigner(new Uint8Array(32).fill(byte));
@@ -137,6 +140,19 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return account;
   }
 
+  /** Requests of an account to one group of routes. */
+  function below(prefix: string, account: TestAccount) {
+    return (
+      method: 'GET' | 'POST' | 'DELETE',
+      path = '',
+      body?: object,
+      headers: Record<string, string> = account.key,
+    ) => {
+      const sent = body === undefined ? { headers } : { headers, body };
+      return central.call(method, `${prefix}${path}`, sent);
+    };
+  }
+
   function rent(
     account: TestAccount,
     nodeId: string,
@@ -162,6 +178,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     healthCheck,
     verifiedNode,
     renter,
+    below,
     rent,
     sync: central.central.syncPods,
   };

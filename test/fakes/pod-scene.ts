@@ -60,6 +60,11 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
       const slots = await market.ports.db.selectFrom('gpu_slots').select('pod_id').execute();
       return slots.filter((slot) => slot.pod_id === null).length;
     },
+    /** Micro-dollars that each pod holds, whosever it is. */
+    async holds(): Promise<number[]> {
+      const rows = await market.ports.db.selectFrom('pods').select('hold_uusd').execute();
+      return rows.map((row) => row.hold_uusd);
+    },
     /** USD that the renter's pods hold. */
     held: async () => (await call('GET', '/users/me')).body.held,
     close: market.close,

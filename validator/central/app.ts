@@ -3,6 +3,7 @@ import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
+import { createCredentialWatch } from './auth/credential-watch.ts';
 import { createSessions } from './auth/session.ts';
 import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
@@ -93,8 +94,12 @@ export async function createCentral(
   });
   const users = createUserCredentials({ db, sessions, apiKeys });
   const tickets = createStreamTickets({ db, clock, random, secret });
+  const credentials = createCredentialWatch({
+    ...{ db, clock, log, sessions, apiKeys },
+    stopping: stopping.signal,
+  });
   const deps = {
-    ...{ ports, options, sessions, users, balanceOf, tickets, news },
+    ...{ ports, options, sessions, credentials, balanceOf, tickets, news },
     stopping: stopping.signal,
   };
   const market = createMarket(deps);

@@ -1,6 +1,6 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { startLoop } from '#shared/loop.ts';
+import { runEach, startLoop } from '#shared/loop.ts';
 import { activeConfigOf } from './backups/backup-config.service.ts';
 import { createBackupWork } from './backups.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
@@ -161,12 +161,13 @@ export function createMarket(deps: CentralDeps) {
       const sweep = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
-        run: async () => {
-          await idempotency.sweep();
-          await forgetOldImages(db, clock.now());
-          await sync.sweep();
-          await backups.sweep();
-        },
+        run: () =>
+          runEach([
+            idempotency.sweep,
+            () => forgetOldImages(db, clock.now()),
+            sync.sweep,
+            backups.sweep,
+          ]),
         onError: (error) => log.error({ err: error }, 'sweeping failed'),
       });
       return {

@@ -10,9 +10,9 @@ import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
+import type { CredentialWatch } from './auth/credential-watch.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
-import type { UserCredentials } from './auth/user-credentials.ts';
 import type { Space } from './backup-storage/disk-room.ts';
 import type { TransferLimits } from './backup-storage/transfers.ts';
 import type { Signals } from './db/signals.ts';
@@ -198,8 +198,8 @@ export type CentralDeps = {
   options: CentralOptions;
   /** Issues portal and user tokens. */
   sessions: Sessions;
-  /** Looks again at the credentials of a request, for streams that outlast them. */
-  users: UserCredentials;
+  /** Ends streams that outlast the credential of their request. */
+  credentials: CredentialWatch;
   tickets: StreamTickets;
   /** Tells streams of new events. */
   news: EventNews;

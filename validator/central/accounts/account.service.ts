@@ -146,7 +146,7 @@ export function createAccounts(deps: AccountsDeps) {
 }
 
 /** The caller's row. Throws `unauthorized` for an account that was deleted while the request was under way. */
-export async function accountOf(db: Db, caller: UserIdentity): Promise<Account> {
+export async function accountOf(db: Db, caller: Pick<UserIdentity, 'accountId'>): Promise<Account> {
   const account = await findAccount(db, caller.accountId);
   if (account === undefined) throw new ApiError('unauthorized', 'This account is deleted');
   return account;

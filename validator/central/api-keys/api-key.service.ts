@@ -13,6 +13,7 @@ import {
   findApiKey,
   findApiKeyByHash,
   insertApiKey,
+  listActiveKeyIds,
   listApiKeys,
   touchApiKey,
   updateApiKey,
@@ -123,6 +124,9 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
       }
       return row;
     },
+
+    /** Those of these ids that would still be recognised. */
+    standing: (ids: readonly string[]) => listActiveKeyIds(db, ids, clock.now()),
 
     async list(caller: UserIdentity): Promise<ApiKeyResponse[]> {
       const rows = await listApiKeys(db, caller.accountId);

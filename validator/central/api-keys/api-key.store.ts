@@ -27,6 +27,24 @@ export function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
     .executeTakeFirst();
 }
 
+/** Those of these ids that are active now, of whatever accounts. */
+export async function listActiveKeyIds(
+  db: Db,
+  ids: readonly string[],
+  nowMs: number,
+): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom('api_keys')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('is_active', '=', 1)
+    .where('deleted_at', 'is', null)
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', nowMs)]))
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
 /** Oldest first. */
 export function listApiKeys(db: Db, accountId: string): Promise<ApiKey[]> {
   return db

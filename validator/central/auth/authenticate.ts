@@ -25,7 +25,6 @@ const PORTAL_TOKEN_EXPIRED = 419;
 /** Guards every route registered afterwards; one that states no rule is refused at registration. */
 export function installAuthentication(server: HttpServer, deps: AuthenticationDeps): void {
   server.decorateRequest('identity', null);
-  server.decorateRequest('credential', null);
   server.addHook('onRoute', (route) => {
     if (route.config?.auth === undefined) {
       throw new Error(`${String(route.method)} ${route.url} states no config.auth`);
@@ -59,9 +58,8 @@ function identify(
 
 /** A ticket stands for the headers of the request that asked for it. */
 async function byHeadersOrTicket(request: FastifyRequest, deps: AuthenticationDeps) {
-  const credential = (await deps.tickets.redeem(request)) ?? request.headers;
-  request.credential = credential;
-  return deps.users.identify({ headers: credential });
+  const headers = (await deps.tickets.redeem(request)) ?? request.headers;
+  return deps.users.identify({ headers });
 }
 
 /** Only refusals count as "no credential": a failing database is still an error. */

@@ -1,7 +1,6 @@
 /** Who calls: what authentication attaches to a request, and what routes demand (specification, Authentication). */
 import type { FastifyRequest } from 'fastify';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { CredentialHeaders } from './stream-ticket.ts';
 
 /** Where a rental came from (specification, Authentication 9). */
 export const SOURCES = ['ui', 'cli', 'sdk', 'mcp', 'programmatic'] as const;
@@ -38,8 +37,6 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     identity: Identity | null;
-    /** What proved a `user`: the request's own headers, or those behind its ticket. */
-    credential: CredentialHeaders | null;
   }
 }
 

@@ -15,6 +15,23 @@ export function findSession(db: Db, id: string): Promise<Session | undefined> {
   return db.selectFrom('sessions').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
+/** Those of these ids that are neither revoked nor expired. */
+export async function listLiveSessionIds(
+  db: Db,
+  ids: readonly string[],
+  nowMs: number,
+): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom('sessions')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', nowMs)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
 /** Revokes one session; a second time changes nothing. */
 export async function revokeSession(db: Db, id: string, nowMs: number): Promise<void> {
   await db

@@ -9,6 +9,7 @@ import {
   deleteExpiredSessions,
   findSession,
   insertSession,
+  listLiveSessionIds,
   revokeSession,
   revokeSessions,
 } from './session.store.ts';
@@ -85,6 +86,9 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
       if (!stands) return { state: 'invalid' };
       return { state: 'valid', subjectId: claims.sub, sessionId: claims.jti };
     },
+
+    /** Those of these ids whose tokens would still be valid. */
+    standing: (db: Db, ids: readonly string[]) => listLiveSessionIds(db, ids, clock.now()),
 
     async revoke(db: Db, sessionId: string): Promise<void> {
       await revokeSession(db, sessionId, clock.now());

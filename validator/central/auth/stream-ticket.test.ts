@@ -57,6 +57,27 @@ it('lies neither in the clear nor for long, nor does what it stands for', async 
   expect(await rows()).toEqual([]);
 });
 
+it('is swept while the store of uploads does not answer', async () => {
+  await market.close();
+  const refusal = new Error('the bucket does not answer');
+  market = await createTestMarket({
+    objects: {
+      sign: async ({ key }) => ({ url: `https://x/${key}`, headers: {}, publicUrl: null }),
+      remove: () => Promise.reject(refusal),
+    },
+  });
+  const [leaver, stayer] = [await market.signUp(), await market.signUp()];
+  const body = { file_name: 'a.png', content_type: 'image/png', size_bytes: 1, purpose: 'avatar' };
+  await market.call('POST', '/users/presigned-url', { headers: leaver.key, body });
+  await market.call('DELETE', '/users/me', { headers: leaver.session });
+  await market.call('POST', '/users/me/stream-ticket', { headers: stayer.key });
+  const tickets = () => market.ports.db.selectFrom('stream_tickets').selectAll().execute();
+  expect(await tickets()).toHaveLength(1);
+  await market.clock.advance(TICKET_LIFETIME_MS);
+  await expect(market.central.sweepAccounts()).rejects.toMatchObject({ errors: [refusal] });
+  expect(await tickets()).toEqual([]);
+});
+
 it('is worth nothing once the credential that asked for it is revoked', async () => {
   const { ticket } = (await ask()).body;
   const [key] = (await market.call('GET', '/keys', { headers: account.session })).body;

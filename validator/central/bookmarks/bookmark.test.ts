@@ -1,31 +1,23 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import {
+  createTestMarket,
+  flatRefusal as flat,
+  type TestMarket,
+} from '../../../test/fakes/market-fixture.ts';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 
 let market: TestMarket;
 let account: TestAccount;
+let call: ReturnType<TestMarket['below']>;
 beforeEach(async () => {
   market = await createTestMarket();
   account = await market.renter();
+  call = market.below('/bookmark', account);
 });
 afterEach(() => market.close());
 
-function call(
-  method: 'GET' | 'POST' | 'DELETE',
-  path = '',
-  body?: object,
-  headers: Record<string, string> = account.key,
-) {
-  return market.call(
-    method,
-    `/bookmark${path}`,
-    body === undefined ? { headers } : { headers, body },
-  );
-}
-
-const flat = (message: unknown) => ({ success: false, message });
 const answer = (executor_id: string, is_bookmarked: boolean) => ({
   status: 200,
   body: { success: true, executor_id, is_bookmarked },

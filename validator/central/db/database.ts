@@ -18,6 +18,7 @@ import { launchEstimates } from './migrations/0013-launch-estimates.ts';
 import { podImages } from './migrations/0014-pod-images.ts';
 import { backups } from './migrations/0015-backups.ts';
 import { volumeEncryption } from './migrations/0016-volume-encryption.ts';
+import { feedIndexes } from './migrations/0017-feed-indexes.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -40,6 +41,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   podImages,
   backups,
   volumeEncryption,
+  feedIndexes,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

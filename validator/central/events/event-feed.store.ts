@@ -104,3 +104,20 @@ export async function findPlace(db: Db, accountId: string, id: EventRow['id']) {
     .executeTakeFirst();
   return row?.feed_no ?? null;
 }
+
+/** The first place of an event that is not older; null without one. Call `placeEvents` before. */
+export async function findPlaceInTime(
+  db: Db,
+  accountId: string,
+  sinceMs: number,
+): Promise<number | null> {
+  const { first } = await db
+    .selectFrom('events')
+    // A sum, so that the index by time is read: the feed's own would be read from its beginning.
+    .select((eb) => eb.fn.min<number | null>(eb('feed_no', '+', 0)).as('first'))
+    .where('account_id', '=', accountId)
+    .where('created_at', '>=', sinceMs)
+    .where('feed_no', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return first;
+}

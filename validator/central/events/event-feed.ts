@@ -2,7 +2,13 @@
 import { parseIsoTime } from '#shared/clock.ts';
 import type { AccountEvent } from './event.schemas.ts';
 import { toAccountEvent } from './event.service.ts';
-import { type FeedFilter, findPlace, placeEvents, readFeed } from './event-feed.store.ts';
+import {
+  type FeedFilter,
+  findPlace,
+  findPlaceInTime,
+  placeEvents,
+  readFeed,
+} from './event-feed.store.ts';
 import { createEventWatches, type EventWatchDeps } from './event-watch.ts';
 
 /** Events read at a time. */
@@ -27,12 +33,16 @@ export function createEventFeeds(deps: EventWatchDeps) {
   const { db } = deps;
   const watches = createEventWatches(deps);
 
-  async function startOf(accountId: string, since: string | undefined): Promise<Start> {
+  async function startOf(accountId: string, { since, podId }: FeedWish): Promise<Start> {
     // What the client has seen elsewhere has its place from here on.
     const last = await placeEvents(db, accountId);
     if (since === undefined) return { after: last, isGap: false };
     const sinceMs = parseIsoTime(since);
-    if (sinceMs !== null) return { after: 0, sinceMs, isGap: false };
+    if (sinceMs !== null) {
+      // A pod's few events are judged one by one.
+      const first = podId === undefined ? await findPlaceInTime(db, accountId, sinceMs) : 1;
+      return { after: first === null ? last : first - 1, sinceMs, isGap: false };
+    }
     const place = await findPlace(db, accountId, since);
     return { after: place ?? 0, isGap: place === null };
   }
@@ -58,8 +68,9 @@ export function createEventFeeds(deps: EventWatchDeps) {
 
   return {
     /** The place is that of now, not of the first page. */
-    async open(accountId: string, { since, podId }: FeedWish): Promise<FeedReader> {
-      const { after, sinceMs, isGap } = await startOf(accountId, since);
+    async open(accountId: string, wish: FeedWish): Promise<FeedReader> {
+      const { after, sinceMs, isGap } = await startOf(accountId, wish);
+      const { podId } = wish;
       return { isGap, pages: (signal) => pages(accountId, after, { podId, sinceMs }, signal) };
     },
   };

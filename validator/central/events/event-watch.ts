@@ -1,12 +1,14 @@
 /** The feeds that somebody follows: one look at the database for all who follow the same account's here. */
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
+import type { Random } from '#shared/random.ts';
 import type { Database } from '../db/tables.ts';
 import { placeEvents } from './event-feed.store.ts';
 import type { EventNews } from './event-news.ts';
 
-/** Without any word. */
-const CALM_PAUSE_MS = 5_000;
+/** Without any word: only what was not told is found so late. Shorter by chance, so that watches spread out. */
+const CALM_PAUSE_MS = 30_000;
+const CALM_JITTER_MS = 10_000;
 /** A word comes before its event is committed: looks go on for this long, at growing pauses. */
 const EAGER_MS = 2_000;
 const FIRST_PAUSE_MS = 10;
@@ -18,7 +20,13 @@ export type EventWatch = {
 
 export type EventWatches = ReturnType<typeof createEventWatches>;
 
-export type EventWatchDeps = { db: Database; clock: Clock; log: Log; news: EventNews };
+export type EventWatchDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  news: EventNews;
+};
 
 /** A feed is looked at as long as it has followers. */
 export function createEventWatches(deps: EventWatchDeps) {
@@ -52,7 +60,7 @@ export function createEventWatches(deps: EventWatchDeps) {
 
 /** Runs until `over` aborts. */
 function startWatch(deps: EventWatchDeps, accountId: string, over: AbortSignal): EventWatch {
-  const { db, clock, log, news } = deps;
+  const { db, clock, random, log, news } = deps;
   let last = 0;
   let wake = new AbortController();
   let heardAtMs = Number.NEGATIVE_INFINITY;
@@ -68,7 +76,8 @@ function startWatch(deps: EventWatchDeps, accountId: string, over: AbortSignal):
   /** As long as it has been since the last word, so that the pauses double. */
   function pauseMs(): number {
     const sinceMs = clock.monotonicMs() - heardAtMs;
-    return sinceMs < EAGER_MS ? Math.max(sinceMs, FIRST_PAUSE_MS) : CALM_PAUSE_MS;
+    if (sinceMs < EAGER_MS) return Math.max(sinceMs, FIRST_PAUSE_MS);
+    return CALM_PAUSE_MS - random.int(CALM_JITTER_MS);
   }
 
   async function run(): Promise<void> {

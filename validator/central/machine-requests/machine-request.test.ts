@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import {
+  createTestMarket,
+  flatRefusal as flat,
+  type TestMarket,
+} from '../../../test/fakes/market-fixture.ts';
 import { moveMachineRequest } from './machine-request.store.ts';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -16,23 +20,13 @@ const WISH = {
 
 let market: TestMarket;
 let account: TestAccount;
+let call: ReturnType<TestMarket['below']>;
 beforeEach(async () => {
   market = await createTestMarket();
   account = await market.signUp();
+  call = market.below('/machine-requests', account);
 });
 afterEach(() => market.close());
-
-function call(
-  method: 'GET' | 'POST' | 'DELETE',
-  path = '',
-  body?: object,
-  headers: Record<string, string> = account.key,
-) {
-  const sent = body === undefined ? { headers } : { headers, body };
-  return market.call(method, `/machine-requests${path}`, sent);
-}
-
-const flat = (message: unknown) => ({ success: false, message });
 
 it('keeps, lists and cancels requests', async () => {
   const created = await call('POST', '', WISH);

@@ -15,11 +15,6 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-async function holds(): Promise<number[]> {
-  const rows = await market.ports.db.selectFrom('pods').select('hold_uusd').execute();
-  return rows.map((row) => row.hold_uusd);
-}
-
 describe('GPU counts, each row of marketplace reference 1.11', () => {
   type Wish = { minimum: number | null; splits: boolean; rented: number };
   const whole: Wish = { minimum: null, splits: true, rented: 0 };
@@ -64,7 +59,7 @@ describe('GPU counts, each row of marketplace reference 1.11', () => {
     const answer = await market.rent(account, four.id, { gpu_count });
     expect([answer.status, answer.body.error?.code ?? null]).toEqual([status, code]);
     if (status === 200) expect(answer.body.gpu_count).toBe(String(gpu_count ?? 4));
-    expect(await holds()).toHaveLength(status === 200 ? 1 : 0);
+    expect(await scene.holds()).toHaveLength(status === 200 ? 1 : 0);
   });
 });
 

@@ -17,11 +17,6 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-async function holds(): Promise<number[]> {
-  const rows = await market.ports.db.selectFrom('pods').select('hold_uusd').execute();
-  return rows.map((row) => row.hold_uusd);
-}
-
 async function setBalance(micro: number): Promise<void> {
   await market.ports.db.updateTable('accounts').set({ balance_uusd: micro }).execute();
 }
@@ -73,7 +68,7 @@ describe('refusals, each before those after it', () => {
     expect(await code(keyed)).toBe('email_not_verified');
     await db.updateTable('accounts').set({ email_verified_at: 1 }).execute();
     expect(await code(keyed)).toBe('insufficient_balance');
-    expect(await holds()).toEqual([]);
+    expect(await scene.holds()).toEqual([]);
   });
 
   it('says what is missing in the words that clients parse', async () => {
@@ -91,7 +86,7 @@ describe('refusals, each before those after it', () => {
     expect((await market.rent(account, node.id, { gpu_count: 1 })).status).toBe(200);
     const second = await market.rent(account, node.id, { gpu_count: 1 });
     expect(second.body.message).toContain('Your balance is $0.00');
-    expect(await holds()).toEqual([550_000]);
+    expect(await scene.holds()).toEqual([550_000]);
     const me = (await market.call('GET', '/users/me', { headers: account.key })).body;
     expect(me).toMatchObject({ balance: 0.55, held: 0.55, available: 0 });
   });
@@ -145,7 +140,7 @@ describe('one wrong at a time', () => {
     expect([refused.status, refused.body.error.code]).toEqual([status, code]);
     expect(refused.body.error.hint).not.toBe('');
     expect(JSON.stringify(refused.body)).not.toContain('PRIVATE KEY');
-    expect(await holds()).toEqual([]);
+    expect(await scene.holds()).toEqual([]);
   });
 
   it('rents a one-time template once', async () => {

@@ -1,8 +1,8 @@
 /** GET /users/me/events/stream: an addition of ours to the interface. */
-import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { sendSse } from '#shared/http/sse.ts';
 import { clientGone } from '#shared/websocket/upgrade.ts';
+import type { CredentialWatch } from '../auth/credential-watch.ts';
 import { userOf } from '../auth/identity.ts';
 import type { EventStreams } from './event-stream.ts';
 import { lastEventIdOf } from './resumable.ts';
@@ -10,8 +10,7 @@ import { EventStreamQuery } from './stream.schemas.ts';
 
 export type EventStreamRoutesDeps = {
   events: EventStreams;
-  /** Whether the credential of a request made earlier still stands. */
-  credentialStands(request: FastifyRequest): Promise<boolean>;
+  credentials: CredentialWatch;
 };
 
 const DESCRIPTION =
@@ -28,14 +27,16 @@ export function registerEventStreamRoutes(api: HttpServer, deps: EventStreamRout
       schema: { tags: ['Users'], description: DESCRIPTION, querystring: EventStreamQuery },
     },
     async (request, reply) => {
+      const { accountId, credential } = userOf(request);
+      const gone = clientGone(request, reply);
       const frames = await deps.events.open(
         {
-          accountId: userOf(request).accountId,
+          accountId,
           query: request.query,
           lastEventId: lastEventIdOf(request),
-          stillAllowed: () => deps.credentialStands(request),
+          revoked: deps.credentials.revoked(credential, gone),
         },
-        clientGone(request, reply),
+        gone,
       );
       await sendSse(reply, frames);
     },

@@ -5,6 +5,7 @@ import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import { type Frame, framesIn, framesOf } from '../../../test/fakes/event-follower.ts';
 import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
 import { createSeededRandom } from '../../../test/fakes/seeded-random.ts';
+import { watchDatabase } from '../../../test/fakes/watched-database.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
@@ -84,6 +85,7 @@ function createStreams() {
   const db = news.toldBy(market.ports.db);
   const streams = createEventStreams({
     clock: systemClock,
+    random: systemRandom,
     log,
     news,
     db,
@@ -95,7 +97,7 @@ function createStreams() {
         accountId: account.id,
         query: { since: undefined, pod_id: undefined },
         lastEventId,
-        stillAllowed: async () => true,
+        revoked: NEVER,
       },
       NEVER,
     );
@@ -125,11 +127,9 @@ it('shows what happens from now on, as the rows of the list, and ends with the s
   expect(await last).toEqual([ended('server_shutdown')]);
 });
 
-it('begins after an event or a time, of one pod if wanted, and tells of an id it does not know', async () => {
-  for (const name of ['a', 'b', 'c'])
-    await record(market.ports.db, name, name === 'b' ? POD : null);
-  const [b] = (await market.call('GET', `/users/me/events?pod_id=${POD}`, { headers: account.key }))
-    .body;
+it('begins after an event or a time, and tells of an id it does not know', async () => {
+  for (const name of ['a', 'b', 'c']) await record(market.ports.db, name);
+  const [, b] = (await market.call('GET', '/users/me/events', { headers: account.key })).body;
   const names = async (count: number, query: string, headers: Record<string, string> = {}) => {
     const frames = framesOf(await connect(query, { ...account.key, ...headers }));
     const taken = await take(frames, count);
@@ -138,7 +138,6 @@ it('begins after an event or a time, of one pod if wanted, and tells of an id it
   };
   expect(await names(1, `?since=${b.id}`)).toEqual(['c']);
   expect(await names(1, '?since=2020-01-01T00:00:00Z', { 'last-event-id': b.id })).toEqual(['c']);
-  expect(await names(1, `?since=2020-01-01T00:00:00Z&pod_id=${POD}`)).toEqual(['b']);
   const gap = JSON.stringify({ meta: 'gap', reason: 'unknown_id' });
   const all = await names(3, '?since=2020-01-01T00:00:00Z');
   expect(await names(4, '', { 'last-event-id': 'x'.repeat(5_000) })).toEqual([gap, ...all]);
@@ -148,6 +147,52 @@ it('begins after an event or a time, of one pod if wanted, and tells of an id it
   const foreign = { ...stranger.key, 'last-event-id': b.id };
   const [theirs] = await take(framesOf(await connect('', foreign)), 1);
   expect(theirs?.event).toBe('gap');
+});
+
+it('begins with the first that is not older, however clocks of processes differ', async () => {
+  const { db } = market.ports;
+  for (const name of ['a', 'b', 'c', 'd']) await record(db, name);
+  const seconds = [10, 30, 20, 40];
+  const rows = await db.selectFrom('events').select('id').orderBy('seq').execute();
+  for (const [index, { id }] of rows.entries()) {
+    const created_at = (seconds[index] ?? 0) * 1_000;
+    await db.updateTable('events').set({ created_at }).where('id', '=', id).execute();
+  }
+  await record(db, 'now');
+  const names = async (second: number, count: number) => {
+    const stream = await connect(`?since=1970-01-01T00:00:${second}Z`);
+    return (await take(framesOf(stream), count)).map(nameOf);
+  };
+  expect(await names(10, 5)).toEqual(['a', 'b', 'c', 'd', 'now']);
+  expect(await names(20, 4)).toEqual(['b', 'c', 'd', 'now']);
+  expect(await names(30, 3)).toEqual(['b', 'd', 'now']);
+  expect(await names(41, 1)).toEqual(['now']);
+  const future = take(framesOf(await connect('?since=2999-01-01T00:00:00Z')), 1);
+  await market.central.close();
+  expect(await future).toEqual([ended('server_shutdown')]);
+});
+
+it('is of one pod if wanted, of the account and not of another, ended or not', async () => {
+  const { db } = market.ports;
+  const renter = await market.renter();
+  const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
+  const rent = async () => (await market.rent(renter, node.id, { gpu_count: 1 })).body.id;
+  const [pod, other] = [await rent(), await rent()];
+  await market.call('DELETE', `/pods/${pod}`, { headers: renter.key });
+  await market.sync();
+  const listed = (await market.call('GET', `/pods/${other}/events`, { headers: renter.key })).body;
+  const recorded = await db.selectFrom('events').select('id').where('pod_id', '=', pod).execute();
+  const ids = async (podId: string, count: number, since = '2020-01-01T00:00:00Z') => {
+    const stream = await connect(`?since=${since}&pod_id=${podId}`, renter.key);
+    return (await take(framesOf(stream), count)).map(({ id }) => id);
+  };
+  expect(await ids(pod, recorded.length)).toEqual(recorded.map(({ id }) => id));
+  expect(await ids(other, listed.length)).toEqual(listed.map(({ id }: { id: string }) => id));
+  expect(await ids(other, 1, recorded[0]?.id)).toEqual([listed[0].id]);
+
+  const foreign = await connect(`?pod_id=${pod}`);
+  expect(foreign.status).toBe(404);
+  expect(await foreign.json()).toMatchObject({ error: { code: 'pod_not_found' } });
 });
 
 it.each(['since=yesterday', 'since=12', 'pod_id=x'])('answers 422 to %s', async (query) => {
@@ -160,6 +205,30 @@ it('ends with its credential', async () => {
   const frames = framesOf(await connect());
   await market.call('DELETE', `/keys/${key.id}`, { headers: account.session });
   expect(await take(frames, 2)).toEqual([ended('credential_revoked')]);
+});
+
+it('costs little while nothing happens, and still finds what nobody told of', async () => {
+  const watched = watchDatabase(market.ports.db);
+  const { agents, clock } = market;
+  const quiet = await createTestMarket({ db: watched.db, agents, clock });
+  base = await quiet.server.listen({ host: '127.0.0.1', port: 0 });
+  const followers = await Promise.all(
+    Array.from({ length: 20 }, async () => framesOf(await connect())),
+  );
+  const firsts = followers.map((frames) => frames.next());
+  const before = watched.queries();
+  for (let second = 0; second < 120; second += 1) {
+    await clock.advance(1_000);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  // For all twenty together: two of the feed in 20 to 30 seconds, one of their key in four.
+  expect(watched.queries() - before).toBeLessThanOrEqual(2 * 7 + 31);
+  await record(market.ports.db, 'untold');
+  const told = await during(Promise.all(firsts));
+  expect(told.map(({ value }) => (value === undefined ? null : nameOf(value)))).toEqual(
+    followers.map(() => 'untold'),
+  );
+  await quiet.central.close();
 });
 
 it('is had by a browser with a ticket of the account, once', async () => {
@@ -209,7 +278,9 @@ it('gives every event once to a follower that is cut off at any point, and to on
     const stream = await open(got.at(-1)?.id ?? first?.id);
     await stream.next();
     for (let isWhole = true; isWhole && got.length < all; ) {
-      const frames = framesIn((await stream.next()).value ?? '');
+      const { value, done } = await stream.next();
+      if (done === true) break;
+      const frames = framesIn(value);
       // What was on its way when the connection broke did not arrive.
       isWhole = random.int(3) > 0;
       got.push(...(isWhole ? frames : frames.slice(0, random.int(frames.length + 1))));
@@ -222,7 +293,6 @@ it('gives every event once to a follower that is cut off at any point, and to on
   expect(got.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 
   const read: Frame[] = [];
-  while (read.length < all + 1) read.push(...framesIn((await stalled.next()).value ?? ''));
+  for await (const text of stalled) if (read.push(...framesIn(text)) > all) break;
   expect(read.map(({ id }) => id)).toEqual([first?.id, ...got.map(({ id }) => id)]);
-  await stalled.return(undefined);
 });

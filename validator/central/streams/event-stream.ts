@@ -7,6 +7,7 @@ import { dataFrame } from '#shared/http/sse.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
 import { createEventFeeds, type FeedReader } from '../events/event-feed.ts';
 import type { EventWatchDeps } from '../events/event-watch.ts';
+import { requireAnyOwnPod } from '../pods/pod-access.ts';
 import { endFrame, eventFrame, KEEP_ALIVE, RETRY } from './resumable.ts';
 import type { EventStreamQuery } from './stream.schemas.ts';
 import { createStreamGuard } from './stream-guard.ts';
@@ -18,8 +19,8 @@ export type EventStreamRequest = {
   query: EventStreamQuery;
   /** Of the last event that the client has; wins over `since`. */
   lastEventId: string | undefined;
-  /** Whether the credential that opened the stream still stands. */
-  stillAllowed(): Promise<boolean>;
+  /** Aborts when the credential that opened the stream does not stand any more. */
+  revoked: AbortSignal;
 };
 
 export type EventStreams = ReturnType<typeof createEventStreams>;
@@ -33,12 +34,12 @@ export function createEventStreams(deps: EventWatchDeps & { stopping: AbortSigna
 
   async function* stream(
     reader: FeedReader,
-    stillAllowed: EventStreamRequest['stillAllowed'],
+    revoked: AbortSignal,
     gone: AbortSignal,
   ): AsyncGenerator<string> {
     const left = new AbortController();
-    const signal = AbortSignal.any([gone, stopping, left.signal]);
-    const endReason = () => guard.endReason({ podId: null, stillAllowed });
+    const signal = AbortSignal.any([gone, stopping, revoked, left.signal]);
+    const endReason = () => guard.endReason({ podId: null, revoked });
     try {
       yield RETRY;
       const frames = framesOf(reader, signal);
@@ -55,15 +56,17 @@ export function createEventStreams(deps: EventWatchDeps & { stopping: AbortSigna
   }
 
   return {
-    /** Throws 429. */
+    /** Throws 429, 404 for a pod that never was the account's, or the reason of `gone`. */
     async open(request: EventStreamRequest, gone: AbortSignal): Promise<AsyncGenerator<string>> {
-      const { accountId, query, lastEventId, stillAllowed } = request;
+      const { accountId, query, lastEventId, revoked } = request;
+      gone.throwIfAborted();
       const leave = seats.take(null, accountId);
       gone.addEventListener('abort', leave, { once: true });
       try {
+        if (query.pod_id !== undefined) await requireAnyOwnPod(db, accountId, query.pod_id);
         const wish = { since: lastEventId ?? query.since, podId: query.pod_id };
         const reader = await feeds.open(accountId, wish);
-        return leaving(stream(reader, stillAllowed, gone), leave);
+        return leaving(stream(reader, revoked, gone), leave);
       } catch (error) {
         leave();
         throw error;

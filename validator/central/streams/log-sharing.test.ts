@@ -49,7 +49,7 @@ function createStreams(limits?: StreamLimits) {
         podId,
         query: { tail: 100, follow: true, ...query },
         lastEventId: undefined,
-        stillAllowed: async () => true,
+        revoked: NEVER,
       },
       gone,
     );

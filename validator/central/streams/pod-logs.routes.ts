@@ -1,8 +1,8 @@
 /** GET /pods/{pod_id}/logs: Server-Sent Events (contract 7), and the same frames as a WebSocket. */
-import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { sendStream } from '#shared/websocket/stream.ts';
 import { clientGone } from '#shared/websocket/upgrade.ts';
+import type { CredentialWatch } from '../auth/credential-watch.ts';
 import { userOf } from '../auth/identity.ts';
 import type { PodLogs } from './pod-logs.ts';
 import { lastEventIdOf, resumableLog, wantsResumable } from './resumable.ts';
@@ -10,8 +10,7 @@ import { PodLogParams, PodLogsQuery } from './stream.schemas.ts';
 
 export type PodLogRoutesDeps = {
   logs: PodLogs;
-  /** Whether the credential of a request made earlier still stands. */
-  credentialStands(request: FastifyRequest): Promise<boolean>;
+  credentials: CredentialWatch;
 };
 
 const DESCRIPTION =
@@ -35,15 +34,17 @@ export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): v
       },
     },
     async (request, reply) => {
+      const { accountId, credential } = userOf(request);
+      const gone = clientGone(request, reply);
       const frames = await deps.logs.open(
         {
-          accountId: userOf(request).accountId,
+          accountId,
           podId: request.params.pod_id,
           query: request.query,
           lastEventId: lastEventIdOf(request),
-          stillAllowed: () => deps.credentialStands(request),
+          revoked: deps.credentials.revoked(credential, gone),
         },
-        clientGone(request, reply),
+        gone,
       );
       const isResumable =
         request.upgrade === null && wantsResumable(request.query.format, request.headers.accept);

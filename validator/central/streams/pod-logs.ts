@@ -30,8 +30,8 @@ export type LogRequest = {
   query: PodLogsQuery;
   /** Frame id of the last line the client has; means the same as `since`. */
   lastEventId: string | undefined;
-  /** Whether the credential that opened the stream still stands. */
-  stillAllowed(): Promise<boolean>;
+  /** Aborts when the credential that opened the stream does not stand any more. */
+  revoked: AbortSignal;
 };
 
 export type PodLogs = ReturnType<typeof createPodLogs>;
@@ -55,7 +55,7 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
   ): AsyncGenerator<string> {
     const { hub, leave } = hubs.join(request.podId, client);
     const left = new AbortController();
-    const signal = AbortSignal.any([gone, stopping, left.signal]);
+    const signal = AbortSignal.any([gone, stopping, request.revoked, left.signal]);
     try {
       const frames = followHub({ hub, clock, from: positionOf(request), signal });
       try {
@@ -98,10 +98,11 @@ export function createPodLogs({ db, clock, agents, stopping, limits }: PodLogsDe
   }
 
   return {
-    /** Throws 404, 403, 429, or 502 when the node does not answer and nothing is followed. */
+    /** Throws 404, 403, 429, the reason of `gone`, or 502 when the node does not answer and nothing is followed. */
     async open(request: LogRequest, gone: AbortSignal): Promise<AsyncGenerator<string>> {
       const pod = await requireReadable(db, request);
       const client = agents.clientOf(pod.executor_id);
+      gone.throwIfAborted();
       const leave = seats.take(pod.id, request.accountId);
       gone.addEventListener('abort', leave, { once: true });
       try {

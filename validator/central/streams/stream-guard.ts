@@ -1,16 +1,15 @@
-/** Looks again and again whether a stream may go on: pods are deleted and credentials revoked meanwhile. */
-
+/** Whether a stream may go on: pods are deleted and credentials revoked meanwhile. */
 import type { Database } from '../db/tables.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 
-/** How often pod and credential are looked at. */
+/** How often pods are looked at. */
 export const CHECK_INTERVAL_MS = 5_000;
 
 export type Guarded = {
   /** Null: of the account alone. */
   podId: string | null;
-  /** Whether the credential that opened the stream still stands. */
-  stillAllowed(): Promise<boolean>;
+  /** Aborts when the credential that opened the stream does not stand any more. */
+  revoked: AbortSignal;
 };
 
 export type StreamGuard = ReturnType<typeof createStreamGuard>;
@@ -23,10 +22,10 @@ export function createStreamGuard({ db, stopping }: { db: Database; stopping: Ab
 
   return {
     /** Why the stream is over; null while it is not. */
-    async endReason({ podId, stillAllowed }: Guarded): Promise<string | null> {
+    async endReason({ podId, revoked }: Guarded): Promise<string | null> {
       if (stopping.aborted) return 'server_shutdown';
-      if (podId !== null && (await isGone(podId))) return 'pod_deleted';
-      return (await stillAllowed()) ? null : 'credential_revoked';
+      if (revoked.aborted) return 'credential_revoked';
+      return podId !== null && (await isGone(podId)) ? 'pod_deleted' : null;
     },
   };
 }

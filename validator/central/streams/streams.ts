@@ -1,6 +1,4 @@
 /** What outlasts its request: logs and terminals of pods, events of accounts, put together. */
-import type { FastifyRequest } from 'fastify';
-import { ApiError } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { requireOwnPod } from '../pods/pod-access.ts';
 import type { CentralDeps } from '../ports.ts';
@@ -14,27 +12,19 @@ import { createTerminals } from './terminal.service.ts';
 
 /** Registers their routes below /api. */
 export function registerStreams(api: HttpServer, deps: CentralDeps): void {
-  const { db, clock, log, agents } = deps.ports;
-  const { stopping, tickets, users, news } = deps;
-  /** Only a refusal says that it does not: a failing database is no revocation. */
-  async function credentialStands(request: FastifyRequest): Promise<boolean> {
-    return users.identify({ headers: request.credential ?? {} }).then(
-      () => true,
-      (error: unknown) => !(error instanceof ApiError),
-    );
-  }
-
+  const { db, clock, random, log, agents } = deps.ports;
+  const { stopping, tickets, credentials, news } = deps;
   registerPodLogRoutes(api, {
     logs: createPodLogs({ db, clock, agents, stopping }),
-    credentialStands,
+    credentials,
   });
   registerTerminalRoutes(api, {
     terminals: createTerminals({ db, clock, log, agents, stopping }),
-    credentialStands,
+    credentials,
   });
   registerEventStreamRoutes(api, {
-    events: createEventStreams({ db, clock, log, news, stopping }),
-    credentialStands,
+    events: createEventStreams({ db, clock, random, log, news, stopping }),
+    credentials,
   });
   registerStreamTicketRoutes(api, {
     tickets,

@@ -1,15 +1,15 @@
 /** GET /pods/{id}/terminal: an addition of ours to the interface. */
-import type { FastifyRequest } from 'fastify';
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/agent-api/terminal.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { clientGone, upgradeRequired } from '#shared/websocket/upgrade.ts';
+import type { CredentialWatch } from '../auth/credential-watch.ts';
 import { userOf } from '../auth/identity.ts';
 import { PodStreamParams, PodTerminalQuery } from './stream.schemas.ts';
 import type { Terminals } from './terminal.service.ts';
 
 export type TerminalRoutesDeps = {
   terminals: Terminals;
-  credentialStands(request: FastifyRequest): Promise<boolean>;
+  credentials: CredentialWatch;
 };
 
 const tags = ['Pods'];
@@ -30,15 +30,17 @@ export function registerTerminalRoutes(api: HttpServer, deps: TerminalRoutesDeps
     async (request, reply) => {
       if (request.upgrade === null) throw upgradeRequired();
       const { accept } = request.upgrade;
+      const identity = userOf(request);
+      const gone = clientGone(request, reply);
       const terminal = await deps.terminals.open(
         {
-          identity: userOf(request),
+          identity,
           podId: request.params.id,
           query: request.query,
           requestId: request.id,
-          stillAllowed: () => deps.credentialStands(request),
+          revoked: deps.credentials.revoked(identity.credential, gone),
         },
-        clientGone(request, reply),
+        gone,
       );
       try {
         const near = await accept(reply, { maxMessageBytes: MAX_TERMINAL_MESSAGE_BYTES });

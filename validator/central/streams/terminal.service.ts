@@ -19,7 +19,7 @@ export type TerminalRequest = {
   podId: string;
   query: TerminalQuery;
   requestId: string;
-  stillAllowed: Guarded['stillAllowed'];
+  revoked: Guarded['revoked'];
 };
 
 /** A terminal that waits for its client. */
@@ -44,12 +44,18 @@ export function createTerminals(deps: {
   const seats = createStreamSeats(TERMINAL_LIMITS);
 
   /** Ends `near`, and with it the terminal, as soon as the pod or the credential is gone. */
-  async function watch(near: WebSocket, guarded: Guarded): Promise<void> {
+  async function watch(near: WebSocket, guarded: Guarded, log: Log): Promise<void> {
     const closed = new AbortController();
     near.once('close', () => closed.abort());
+    const wake = AbortSignal.any([closed.signal, guarded.revoked]);
     while (!closed.signal.aborted) {
-      await clock.sleep(CHECK_INTERVAL_MS, closed.signal).catch(() => undefined);
-      const reason = closed.signal.aborted ? null : await guard.endReason(guarded);
+      await clock.sleep(CHECK_INTERVAL_MS, wake).catch(() => undefined);
+      if (closed.signal.aborted) return;
+      // A failure to look is no reason to end it; the next look may succeed.
+      const reason = await guard.endReason(guarded).catch((error: unknown) => {
+        log.warn({ err: error }, 'a terminal was not looked at');
+        return null;
+      });
       if (reason !== null) return near.close(CLOSE.normal, reason);
     }
   }
@@ -65,8 +71,7 @@ export function createTerminals(deps: {
     const startedMs = clock.monotonicMs();
     const bytes = { sent: 0, received: 0 };
     log.info(who, 'terminal begins');
-    // A failure to look is no reason to end it; the next look may succeed.
-    watch(near, request).catch((error: unknown) => log.warn({ err: error }, 'terminal unwatched'));
+    void watch(near, request, log);
     await joinWebSockets(near, far, {
       toFar(count) {
         bytes.received += count;
@@ -87,6 +92,7 @@ export function createTerminals(deps: {
       if (pod.state !== 'running') {
         throw new ApiError('pod_state_conflict', 'A terminal needs a running pod');
       }
+      gone.throwIfAborted();
       const leave = seats.take(pod.id, accountId);
       const { query, requestId } = request;
       const wish = { query, requestId, signal: gone };

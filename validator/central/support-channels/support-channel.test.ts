@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/clock.ts';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
+import { createLocalChannels } from './local-channels.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 
@@ -129,4 +130,15 @@ it('forgets who asked and what was written with the account', async () => {
   expect(await stored()).toMatchObject([
     { pod_id: id, chat_user_id: null, topic: null, message: null },
   ]);
+});
+
+it('opens none for an account that was deleted since it was looked at', async () => {
+  await scene.remove(id);
+  await scene.market.sync();
+  await scene.market.call('DELETE', '/users/me', { headers: scene.account.session });
+  const channels = createLocalChannels({ ...scene.market.ports, baseUrl: null });
+  const wish = { podId: id, accountId: scene.account.id, name: 'pod', chatUserId: 'chat-ada' };
+  const opening = channels.open({ ...wish, topic: 'private', message: 'my name is Ada' });
+  await expect(opening).rejects.toMatchObject({ code: 'unauthorized' });
+  expect(await stored()).toEqual([]);
 });
