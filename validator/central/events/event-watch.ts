@@ -9,8 +9,7 @@ import type { EventNews } from './event-news.ts';
 /** Without any word: only what was not told is found so late. Shorter by chance, so that watches spread out. */
 const CALM_PAUSE_MS = 30_000;
 const CALM_JITTER_MS = 10_000;
-/** A word comes before its event is committed: looks go on for this long, at growing pauses. */
-const EAGER_MS = 2_000;
+/** A word comes before its event is committed: looks go on at growing pauses, for a commit that takes long. */
 const FIRST_PAUSE_MS = 10;
 
 export type EventWatch = {
@@ -76,8 +75,7 @@ function startWatch(deps: EventWatchDeps, accountId: string, over: AbortSignal):
   /** As long as it has been since the last word, so that the pauses double. */
   function pauseMs(): number {
     const sinceMs = clock.monotonicMs() - heardAtMs;
-    if (sinceMs < EAGER_MS) return Math.max(sinceMs, FIRST_PAUSE_MS);
-    return CALM_PAUSE_MS - random.int(CALM_JITTER_MS);
+    return Math.min(Math.max(sinceMs, FIRST_PAUSE_MS), CALM_PAUSE_MS - random.int(CALM_JITTER_MS));
   }
 
   async function run(): Promise<void> {
