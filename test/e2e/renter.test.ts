@@ -1,4 +1,4 @@
-/** Changing a rented pod over HTTP, through the program that `npm start` runs, on the real Docker engine. */
+/** What a renter does to a pod over HTTP, through the program that `npm start` runs, on the real Docker engine. */
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
@@ -157,3 +157,53 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   const volumesGone = async () => (await engine.listVolumes({ [LABELS.pod]: id })).length === 0;
   await eventually('volumes gone', volumesGone, WITHIN_MS);
 }, 180_000);
+
+it('backs up what lies in the volume, and restores it, also onto the other node', async () => {
+  const template = { template_id: market.demo().templates[0]?.id };
+  const nodes = await eventually('two free nodes', async () => {
+    const free = (await call('GET', '/executors')) as { id: string }[];
+    return free.length === 2 && free;
+  });
+  const rent = async (at: number, more: object = {}) => {
+    const body = { pod_name: 'kept', ...template, ...more };
+    return ((await call('POST', `/executors/${nodes[at]?.id}/rent`, body)) as PodRow).id;
+  };
+  const ended = (what: string, look: () => Promise<unknown>) =>
+    eventually(
+      what,
+      async () => {
+        const log = (await look()) as { status: string } | undefined;
+        return log !== undefined && !['PENDING', 'IN_PROGRESS'].includes(log.status) && log;
+      },
+      WITHIN_MS,
+    );
+  const restored = (id: string) =>
+    ended('the restore', async () => {
+      const { items } = (await call('GET', `/pods/${id}/restore-logs`)) as { items: object[] };
+      return items[0];
+    });
+  const id = await rent(0);
+  const pod = await untilRunning(id);
+  logIn(pod, 'echo first > /workspace/kept; head -c 3000000 /dev/urandom > /workspace/large');
+  const sum = logIn(pod, 'sha256sum /workspace/large');
+  const { backup_log_id: backup } = (await call('POST', `/pods/${id}/backup`, {})) as {
+    backup_log_id: string;
+  };
+  expect(await ended('the backup', () => call('GET', `/backup-logs/${backup}`))).toMatchObject({
+    status: 'COMPLETED',
+    quality: 'full',
+  });
+  logIn(pod, 'echo second > /workspace/kept; rm /workspace/large');
+  const wish = { backup_id: backup, restore_path: '/workspace' };
+  await call('POST', `/pods/${id}/restore`, wish);
+  expect(await restored(id)).toMatchObject({ status: 'COMPLETED', restore_mode: 'LIVE' });
+  const again = await untilRunning(id);
+  expect(again.ports_mapping).toEqual(pod.ports_mapping);
+  expect(logIn(again, 'cat /workspace/kept; sha256sum /workspace/large')).toBe(`first\n${sum}`);
+
+  const other = await rent(1, { backup_log_id: backup, restore_path: '/workspace' });
+  expect(await restored(other)).toMatchObject({ status: 'COMPLETED', restore_mode: 'STARTUP' });
+  const moved = await untilRunning(other);
+  expect(logIn(moved, 'cat /workspace/kept; sha256sum /workspace/large')).toBe(`first\n${sum}`);
+  for (const each of [id, other]) await call('DELETE', `/pods/${each}`);
+}, 240_000);
