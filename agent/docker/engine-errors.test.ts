@@ -19,6 +19,13 @@ it.each<[unknown, EngineErrorKind]>([
   [refusal(500, 'listen tcp4 0.0.0.0:20000: bind: address already in use'), 'port_busy'],
   [refusal(500, 'could not select device driver "" with capabilities: [[gpu]]'), 'device'],
   [refusal(500, `task ${'0f'.repeat(32)}: already exists`), 'task_left'],
+  [
+    refusal(
+      500,
+      `failed to start shim: mkdir /run/x/moby/${'0f'.repeat(32)}: file exists: unknown`,
+    ),
+    'task_left',
+  ],
   [refusal(500, 'nvidia-container-cli: initialization error: no driver'), 'device'],
   [refusal(400, 'Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs'), 'refused'],
   [refusal(500, 'OCI runtime create failed: exec: "x": not found'), 'refused'],

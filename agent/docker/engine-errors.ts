@@ -28,7 +28,11 @@ const UNREACHABLE_CODES = new Set([
 /** First match wins. The engine says 500 for nearly everything, so the text decides. */
 const TEXTS: readonly [RegExp, EngineErrorKind][] = [
   [/port is already allocated|address already in use/i, 'port_busy'],
-  [/^task [0-9a-f]{64}: already exists/, 'task_left'],
+  // Of a start that the engine was killed in: the task, or only its folder (moby/moby#50040).
+  [
+    /^task [0-9a-f]{64}: already exists|failed to start shim: mkdir \S+\/[0-9a-f]{64}: file exists/,
+    'task_left',
+  ],
   [/pool overlaps|overlapping IPv4/i, 'subnet_taken'],
   // Not every text with the name in it: images begin with /opt/nvidia/nvidia_entrypoint.sh.
   [

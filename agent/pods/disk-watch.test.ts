@@ -15,13 +15,8 @@ async function setUp(diskBytes: number | null = LIMIT, inVolumes?: () => Promise
   const clock = createManualClock();
   const engine = createFakeEngine(clock);
   engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
-  const agent = createTestAgent({
-    ...{
-      engine,
-      clock,
-      folderBytes: async (folders) => (folders.length === 0 ? 0 : (inVolumes?.() ?? 0)),
-    },
-  });
+  const folderBytes = async () => inVolumes?.() ?? 0;
+  const agent = createTestAgent({ engine, clock, folderBytes });
   const id = systemRandom.uuid();
   const volumes = inVolumes === undefined ? [] : ['/data'];
   const spec = podSpec({ image: { reference: IMAGE }, volumes });

@@ -82,6 +82,9 @@ function engineFailure(step: StepKind, { kind, message }: EngineError): Failure 
     }
     case 'deadline':
       return passing('DeadlineExceeded', message);
+    case 'task_left':
+      // The engine's own remnant, which a restart of the engine takes away at the latest: no fault of the pod.
+      return passing('StartFailed', message);
     default:
       return step === 'create'
         ? permanent('SpecRefused', message)

@@ -134,13 +134,13 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     } catch (error) {
       // The pod's network may have been removed by hand while it was stopped.
       if (error instanceof EngineError && error.kind === 'not_found') await ensureNetwork(row.id);
-      // Its layer would be lost with the container, so the task is ended and the next attempt succeeds.
       if (error instanceof EngineError && error.kind === 'task_left') {
         await deps.endLeftoverTask(container.id);
+        // Its layer would be lost with the container, if it ever ran; else another one has nothing in its way.
+        if (!again) await discard(row, container);
       }
       if (!display.isRefused(container.id, error)) throw error;
-      commit(row, () => ({ phase: 'creating', container_id: null }));
-      await engine.removeContainer(container.id);
+      await discard(row, container);
       return { observed: [] };
     }
     const running = commit(row, (now) => ({
@@ -148,6 +148,12 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       restart_count: now.restart_count + (again && !isOwnDoing && isOwnRestart(now) ? 1 : 0),
     }));
     return outcomeOf(running);
+  }
+
+  /** The next look creates another. */
+  async function discard(row: PodRow, container: ContainerState): Promise<void> {
+    commit(row, () => ({ phase: 'creating', container_id: null }));
+    await engine.removeContainer(container.id);
   }
 
   async function rejoinNetwork(row: PodRow, container: ContainerState): Promise<Outcome> {

@@ -255,3 +255,22 @@ it('takes reboots in order, each once, and only where there is something to rebo
   await agent.pods.remove(ID);
   expect(() => agent.pods.reboot(ID, 2)).toThrow('cannot be rebooted');
 });
+
+it('takes another container where the runtime keeps something of the first, but none for one that ran', async () => {
+  const mend = breakEngine(engine, 'startContainer', 'task_left');
+  await putAndSettle();
+  expect(engine.containers.size).toBe(0);
+  mend();
+  await pass(LONGEST_BACKOFF_MS);
+  const view = agent.pods.get(ID);
+  expect(view).toMatchObject({ phase: 'running', restart_count: 0 });
+
+  const mendAgain = breakEngine(engine, 'startContainer', 'task_left');
+  engine.exit(view.container_id ?? '', 1);
+  await pass(15_000);
+  expect(agent.pods.get(ID).reason).not.toBeNull();
+  expect(onlyContainer()).toMatchObject({ id: view.container_id, status: 'exited' });
+  mendAgain();
+  await pass(LONGEST_BACKOFF_MS);
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', container_id: view.container_id });
+});

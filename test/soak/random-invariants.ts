@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { PodView } from '#shared/agent-api/pod.ts';
 import { eventually } from '../fakes/eventually.ts';
-import type { EngineObject, World } from './random-world.ts';
+import type { EngineObject, ObjectKind, World } from './random-world.ts';
 
 /** Several operations may be waiting for one pod, each with a stop of a second. */
 const SETTLES_WITHIN_MS = 20_000;
@@ -74,16 +74,21 @@ async function unsettled(world: World): Promise<string | null> {
     const known = views.some((view) => view.id === id);
     if (known !== world.slots.includes(id)) return `${id} is ${known ? 'still there' : 'gone'}`;
   }
+  const oursOf = async (kind: ObjectKind) =>
+    (await world.objects(kind)).filter(({ executor }) => executor === world.executorId);
+  const [container, network, volume] = await Promise.all([
+    oursOf('container'),
+    oursOf('network'),
+    oursOf('volume'),
+  ]);
+  const found = { container, network };
   const wanted = (kind: 'container' | 'network') =>
     views
       .filter((view) => kind === 'network' || view.container_id !== null)
       .map(({ id }) => id)
       .toSorted();
   for (const kind of ['container', 'network'] as const) {
-    const objects = (await world.objects(kind)).filter(
-      ({ executor }) => executor === world.executorId,
-    );
-    const there = objects.map(({ pod }) => pod).toSorted();
+    const there = found[kind].map(({ pod }) => pod).toSorted();
     // A pod in backoff may have lost its network to somebody else; its next start makes it anew.
     const isMissing = (id: string) => !there.includes(id) && !isWaiting(views, id);
     if (new Set(there).size !== there.length || wanted(kind).some(isMissing)) {
@@ -91,10 +96,8 @@ async function unsettled(world: World): Promise<string | null> {
     }
     if (there.some((id) => !views.some((view) => view.id === id))) return `${kind}s left: ${there}`;
   }
-  const volumes = (await world.objects('volume')).filter(
-    ({ executor, pod }) => executor === world.executorId && !views.some((view) => view.id === pod),
-  );
-  return volumes.length === 0 ? null : `volumes left: ${volumes.map(({ id }) => id)}`;
+  const left = volume.filter(({ pod }) => !views.some((view) => view.id === pod));
+  return left.length === 0 ? null : `volumes left: ${left.map(({ id }) => id)}`;
 }
 
 /** It runs, or says when it will be tried again after somebody ended it time and again. */
