@@ -13,6 +13,7 @@ import { type CallGate, createCallGate } from '../fakes/call-gate.ts';
 import { type EngineProxy, startEngineProxy } from '../fakes/engine-proxy.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { freePorts } from '../fakes/free-ports.ts';
+import { momentsOf } from '../fakes/kill-moments.ts';
 import { type OwnEngine, startOwnEngine } from '../fakes/own-engine.ts';
 import { podSpec } from '../fakes/test-agent.ts';
 
@@ -256,7 +257,7 @@ it.each([
     const times: number[] = [];
 
     for (let index = 0; index < Math.max(...counts); index += 1) {
-      for (const moment of ['before', 'after'] as const) {
+      for (const moment of momentsOf(index)) {
         const launch = launchOf();
         replacing = replacementOf(replacing, toReplace);
         const reboot = rebootOf(rebooted, toReboot);

@@ -11,6 +11,7 @@ import { median } from '../bench/row.ts';
 import { type AgentProcess, createAgentHome } from './agent-process.ts';
 import { type EngineCall, startEngineProxy } from './engine-proxy.ts';
 import { eventually } from './eventually.ts';
+import { momentsOf } from './kill-moments.ts';
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
 const KILLED_WITHIN_MS = 45_000;
@@ -157,7 +158,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
   /** How long the agent took, once back. */
   async function survive(name: string, operation: Operation, index: number, change: EngineCall) {
     const times: number[] = [];
-    for (const moment of ['before', 'after'] as const) {
+    for (const moment of momentsOf(index)) {
       const { id, before } = await prepare(operation);
       const twins = watchForTwins(id);
       await killAt(index, moment, () => operation.ask(agent.client, id));

@@ -36,13 +36,15 @@ export type BackupCleanupDeps = {
 export function createBackupCleanup(deps: BackupCleanupDeps) {
   const { db, clock, log, processes, storage } = deps;
 
-  /** False while it is used, or another living process cleans it. */
+  /** False while it is used, or another living process cleans it or has just done so. */
   function claim({ id }: BackupRepository): Promise<boolean> {
     return db.transaction().execute(async (tx) => {
       const { cleaning_boot_id: holder } = await holdRepository(tx, id);
       if (holder !== null && holder !== processes.bootId && (await processes.isAlive(tx, holder))) {
         return false;
       }
+      // Another may have cleaned it since it was listed.
+      if ((await listToClean(tx, 1, id)).length === 0) return false;
       const isFree = !(await isInUse(tx, id));
       await setCleaner(tx, id, isFree ? processes.bootId : null);
       return isFree;

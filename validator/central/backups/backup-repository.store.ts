@@ -27,19 +27,23 @@ export async function noteMade(db: Db, id: string, nowMs: number): Promise<void>
     .execute();
 }
 
-/** Those with snapshots to take out, and those of ended pods in which nothing is kept. */
-export async function listToClean(db: Db, limit: number): Promise<BackupRepository[]> {
-  const withWaste = await db
+/** Those with snapshots to take out, and those of ended pods in which nothing is kept; of one alone when it is named. */
+export async function listToClean(
+  db: Db,
+  limit: number,
+  only?: string,
+): Promise<BackupRepository[]> {
+  const repositories = db
     .selectFrom('backup_repositories')
     .selectAll()
+    .$if(only !== undefined, (query) => query.where('id', '=', only ?? ''));
+  const withWaste = await repositories
     .where('id', 'in', (eb) =>
       eb.selectFrom('backup_logs').select('repository_id').where('cleanup_at', 'is not', null),
     )
     .limit(limit)
     .execute();
-  const left = await db
-    .selectFrom('backup_repositories')
-    .selectAll()
+  const left = await repositories
     .where('removed_at', 'is', null)
     .where((eb) =>
       eb.exists(
