@@ -23,7 +23,7 @@ export type FilterSubject = {
   collateralDeposited: boolean;
 };
 
-type Predicate<T> = { name: string; keep(item: T): boolean };
+export type Predicate<T> = { name: string; keep(item: T): boolean };
 
 type SeenColumn =
   | 'id'
@@ -72,18 +72,16 @@ export function assertPlace(query: NodeFilterQuery): void {
   });
 }
 
-/** Keeps what passes every filter given, and counts what each one left. */
-export function filterNodes<T extends FilterSubject>(
+/** Keeps what passes every filter, and counts what each one left. */
+export function filterNodes<T>(
   items: readonly T[],
-  query: NodeFilterQuery,
-  notes: NodeNotes,
-  more: readonly Predicate<T>[] = [],
-): { items: readonly T[]; funnel: Funnel } {
+  predicates: readonly Predicate<T>[],
+): { items: T[]; funnel: Funnel } {
   const funnel: Funnel = [{ name: 'offered', remaining: items.length }];
-  let left = items;
-  for (const predicate of [...namedPredicates(query, notes), ...more]) {
-    left = left.filter(predicate.keep);
-    funnel.push({ name: predicate.name, remaining: left.length });
+  let left = [...items];
+  for (const { name, keep } of predicates) {
+    left = left.filter(keep);
+    funnel.push({ name, remaining: left.length });
   }
   return { items: left, funnel };
 }
@@ -93,9 +91,9 @@ export function funnelText(funnel: Funnel): string {
   return funnel.map(({ name, remaining }) => `${name}=${remaining}`).join('; ');
 }
 
-/** The filters that only a free node has. */
-export function marketPredicates(query: ExecutorListQuery): Predicate<Listed>[] {
-  const predicates: Predicate<Listed>[] = [];
+/** Every filter of a search for free nodes, in order: some only a free node has. */
+export function marketPredicates(query: ExecutorListQuery, notes: NodeNotes): Predicate<Listed>[] {
+  const predicates: Predicate<Listed>[] = namedPredicates(query, notes);
   // No node reports its speed yet, and a figure that is not reported fails its floor.
   const { min_download_mbps: floor } = query;
   if (floor !== undefined) predicates.push({ name: 'min_download_mbps', keep: () => floor === 0 });
@@ -106,7 +104,8 @@ export function marketPredicates(query: ExecutorListQuery): Predicate<Listed>[] 
   return predicates;
 }
 
-function namedPredicates(
+/** The filters that the node under a pod has too. */
+export function namedPredicates(
   query: NodeFilterQuery,
   { bookmarked, asked }: NodeNotes,
 ): Predicate<FilterSubject>[] {

@@ -161,7 +161,7 @@ export function createExecutors({ db, clock, view, notesOf }: ExecutorsDeps) {
       accountId: string | null,
     ): Promise<{ json: string | Readable; funnel: Funnel }> {
       const notes = await notesOf(db, accountId, query.machine_request_id);
-      const { nodes, funnel } = search(await view.listed(), query, notes);
+      const { nodes, funnel } = search(await view.offers(), query, notes);
       const options = {
         nowMs: clock.now(),
         summary: query.view === 'summary',
@@ -170,7 +170,7 @@ export function createExecutors({ db, clock, view, notesOf }: ExecutorsDeps) {
       return { json: await texts.listOf(nodes, options), funnel };
     },
 
-    count: async () => (await view.listed()).length,
+    count: async () => (await view.offers()).nodes.length,
     totalCount: () => countPresent(db),
 
     async rentability(id: string): Promise<RentabilityResponse> {

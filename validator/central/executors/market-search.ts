@@ -1,57 +1,108 @@
 /** Looks for nodes on offer by the filters of the list (contract 3.1). */
-import { assertPlace, type Funnel, filterNodes, marketPredicates } from './executor.filters.ts';
-import { type ExecutorListQuery, MAX_PAGE_SIZE } from './executor.schemas.ts';
+import {
+  assertPlace,
+  type Funnel,
+  filterNodes,
+  marketPredicates,
+  type Predicate,
+} from './executor.filters.ts';
+import type { ExecutorListQuery } from './executor.schemas.ts';
 import type { MarketNode } from './market.store.ts';
 import type { Listed } from './market-view.ts';
 import type { NodeNotes } from './node-notes.ts';
+import { applyStep, type Offers, type Step } from './offers.ts';
 
 /** For a `page` without `size`. */
 const DEFAULT_PAGE_SIZE = 100;
-/** Answers that are kept of one market. */
+/** Filters whose nodes are kept, and of how many nodes in all. */
 const MOST_KEPT = 200;
+const MOST_KEPT_NODES = 1_000_000;
 
 export type MarketPage = { nodes: readonly MarketNode[]; funnel: Funnel };
 export type MarketSearch = (
-  listed: readonly Listed[],
+  offers: Offers,
   query: ExecutorListQuery,
   notes: NodeNotes,
 ) => MarketPage;
 
-/** Clients ask the same again and again: a page is kept until the market it was found on has changed. */
-export function createMarketSearch(): MarketSearch {
-  let market: readonly Listed[] = [];
-  const kept = new Map<string, MarketPage>();
+/** What one set of filters left of the market of that version. */
+type Found = {
+  version: number;
+  predicates: readonly Predicate<Listed>[];
+  funnel: Funnel;
+  nodes: Listed[];
+};
 
-  return (listed, query, notes) => {
-    // What somebody noted is nobody else's answer.
-    if (query.bookmarked !== undefined || query.machine_request_id !== undefined) {
-      return searchMarket(listed, query, notes);
+/** Clients ask the same again and again: what their filters leave is kept, and only changed nodes are looked at anew. */
+export function createMarketSearch(): MarketSearch {
+  // Asked for longest ago first.
+  const kept = new Map<string, Found>();
+
+  function keep(key: string, found: Found): void {
+    kept.delete(key);
+    kept.set(key, found);
+    let nodes = 0;
+    for (const { nodes: some } of kept.values()) nodes += some.length;
+    for (const [oldest, { nodes: some }] of kept) {
+      if (kept.size <= MOST_KEPT && nodes <= MOST_KEPT_NODES) break;
+      nodes -= some.length;
+      kept.delete(oldest);
     }
-    if (listed !== market || kept.size >= MOST_KEPT) kept.clear();
-    market = listed;
-    const key = JSON.stringify(query);
+  }
+
+  return (offers, query, notes) => {
+    assertPlace(query);
+    const predicates = marketPredicates(query, notes);
+    if (predicates.length === 0) return pageOf(find(offers, predicates), query);
+    // What somebody noted is nobody else's answer.
+    const isPersonal = query.bookmarked !== undefined || query.machine_request_id !== undefined;
+    if (isPersonal) return pageOf(find(offers, predicates), query);
+    const key = filterKey(query);
     const known = kept.get(key);
-    if (known !== undefined) return known;
-    const page = searchMarket(listed, query, notes);
-    if (page.nodes.length <= MAX_PAGE_SIZE) kept.set(key, page);
-    return page;
+    const found = (known && followed(known, offers)) ?? find(offers, predicates);
+    keep(key, found);
+    return pageOf(found, query);
   };
 }
 
-/** The page asked for, in the order of `listed`. Throws 422 for a distance without a place. */
-export function searchMarket(
-  listed: readonly Listed[],
-  query: ExecutorListQuery,
-  notes: NodeNotes,
-): MarketPage {
-  assertPlace(query);
-  const { items, funnel } = filterNodes(listed, query, notes, marketPredicates(query));
-  const { from, to } = pageOf(query);
-  return { nodes: items.slice(from, to).map(({ node }) => node), funnel };
+function find(offers: Offers, predicates: readonly Predicate<Listed>[]): Found {
+  const { items, funnel } = filterNodes(offers.nodes, predicates);
+  return { version: offers.version, predicates, funnel, nodes: items };
+}
+
+/** Up to date; null when too much has changed for that. */
+function followed(found: Found, offers: Offers): Found | null {
+  const steps = offers.stepsSince(found.version);
+  if (steps === null) return null;
+  for (const step of steps) follow(found, step);
+  found.version = offers.version;
+  return found;
+}
+
+function follow({ predicates, funnel, nodes }: Found, step: Step): void {
+  const failed = predicates.findIndex(({ keep }) => !keep(step.node));
+  const passed = failed < 0 ? predicates.length : failed;
+  for (const stage of funnel.slice(0, passed + 1)) stage.remaining += step.isIn ? 1 : -1;
+  if (failed < 0) applyStep(nodes, step);
+}
+
+/** The same for every page of the same filters. */
+function filterKey(query: ExecutorListQuery): string {
+  return JSON.stringify({ ...query, page: null, size: null, view: null });
+}
+
+/** In the order of the market. */
+function pageOf({ nodes, funnel }: Found, query: ExecutorListQuery): MarketPage {
+  const { from, to } = boundsOf(query);
+  return {
+    nodes: nodes.slice(from, to).map(({ node }) => node),
+    // The one kept moves with the market.
+    funnel: funnel.map((stage) => ({ ...stage })),
+  };
 }
 
 /** Without `page` and `size` everything. */
-function pageOf({ page, size }: ExecutorListQuery): { from: number; to?: number } {
+function boundsOf({ page, size }: ExecutorListQuery): { from: number; to?: number } {
   if (page === undefined && size === undefined) return { from: 0 };
   const limit = size ?? DEFAULT_PAGE_SIZE;
   const from = ((page ?? 1) - 1) * limit;

@@ -57,7 +57,7 @@ it('is what the database says, cheapest first, whatever was changed', async () =
   for (let round = 0; round < ROUNDS; round += 1) {
     for (let left = random.int(6); left > 0; left -= 1)
       await changes[random.int(changes.length)]?.();
-    const seen = (await view.listed()).map(({ node }) => ({
+    const seen = (await view.offers()).nodes.map(({ node }) => ({
       id: node.id,
       price: node.price_uusd_per_gpu_hour,
       slots_free: node.slots_free,
@@ -73,18 +73,18 @@ it('is what the database says, cheapest first, whatever was changed', async () =
 
 it('holds nothing that was rolled back, and shows everybody what was committed before they asked', async () => {
   const view = createMarketView({ db });
-  const before = (await view.listed()).length;
+  const before = (await view.offers()).nodes.length;
   const failed = db.transaction().execute(async (tx) => {
     await tx.updateTable('executors').set({ paused: 1 }).execute();
     throw new Error('rolled back');
   });
   await expect(failed).rejects.toThrow('rolled back');
-  expect(await view.listed()).toHaveLength(before);
+  expect((await view.offers()).nodes).toHaveLength(before);
 
-  const early = view.listed();
+  const early = view.offers();
   await db.updateTable('executors').set({ paused: 1 }).execute();
-  const counts = await Promise.all([view.listed(), view.listed()]);
-  expect(counts.map((nodes) => nodes.length)).toEqual([0, 0]);
+  const counts = await Promise.all([view.offers(), view.offers()]);
+  expect(counts.map(({ nodes }) => nodes.length)).toEqual([0, 0]);
   await early;
 });
 

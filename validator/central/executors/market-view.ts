@@ -7,6 +7,7 @@ import type { Database } from '../db/tables.ts';
 import { type FilterSubject, subjectOf } from './executor.filters.ts';
 import { hasRoom } from './executor.row.ts';
 import { changeHorizon, listChanges, type MarketChange, type MarketNode } from './market.store.ts';
+import { createOffers, type Offers } from './offers.ts';
 
 /** Rows that are read at a time, so that the first look at a large market holds up nobody. */
 const PAGE = 2_000;
@@ -14,22 +15,18 @@ const PAGE = 2_000;
 const MOST_NAMES = 10_000;
 
 /** A node with room, ready to be looked at by filters: counts are of free GPUs. */
-export type Listed = FilterSubject & {
-  node: MarketNode;
-  /** Another one stands for it now. */
-  isPast: boolean;
-};
+export type Listed = FilterSubject & { node: MarketNode };
 
 export type MarketView = {
-  /** Nodes with room, cheapest first, then by id: with everything that was committed before the call. */
-  listed(): Promise<readonly Listed[]>;
+  /** Nodes with room, with everything that was committed before the call. */
+  offers(): Promise<Offers>;
 };
 
 export function createMarketView({ db }: { db: Database }): MarketView {
   const byId = new Map<string, Listed>();
   // Each name once: the database gives every row a copy, and filters would compare them letter by letter.
   const names = new Map<string, string>();
-  let listed: Listed[] = [];
+  const market = createOffers();
   let horizon = 0;
   let running: Promise<void> | null = null;
   let next: Promise<void> | null = null;
@@ -59,19 +56,18 @@ export function createMarketView({ db }: { db: Database }): MarketView {
   }
 
   function apply(changed: ReadonlyMap<string, Listed | null>): void {
-    if (changed.size === 0) return;
+    const gone: Listed[] = [];
     const come: Listed[] = [];
     for (const [id, now] of changed) {
       const before = byId.get(id);
-      if (before !== undefined) before.isPast = true;
+      if (before !== undefined) gone.push(before);
       if (now === null) byId.delete(id);
       else {
         byId.set(id, now);
         come.push(now);
       }
     }
-    const stay = listed.filter(({ isPast }) => !isPast);
-    listed = merge(stay, come.sort(byPrice));
+    market.apply(gone, come);
   }
 
   /** One refresh at a time. One that began before the call may have missed what the caller has just done. */
@@ -92,9 +88,9 @@ export function createMarketView({ db }: { db: Database }): MarketView {
   }
 
   return {
-    async listed() {
+    async offers() {
       await upToDate();
-      return listed;
+      return market.offers;
     },
   };
 }
@@ -107,28 +103,5 @@ function listedOf(change: MarketChange, names: Map<string, string>): Listed | nu
   const machineName = names.get(subject.machineName) ?? subject.machineName;
   if (names.size >= MOST_NAMES) names.clear();
   names.set(machineName, machineName);
-  return { ...subject, machineName, node, isPast: false };
-}
-
-function byPrice({ node: a }: Listed, { node: b }: Listed): number {
-  return a.price_uusd_per_gpu_hour - b.price_uusd_per_gpu_hour || (a.id < b.id ? -1 : 1);
-}
-
-/** Both in order. */
-function merge(one: readonly Listed[], other: readonly Listed[]): Listed[] {
-  const merged: Listed[] = [];
-  let at = 0;
-  for (const item of other) {
-    for (; at < one.length; at += 1) {
-      const mine = one[at];
-      if (mine === undefined || byPrice(mine, item) > 0) break;
-      merged.push(mine);
-    }
-    merged.push(item);
-  }
-  for (; at < one.length; at += 1) {
-    const mine = one[at];
-    if (mine !== undefined) merged.push(mine);
-  }
-  return merged;
+  return { ...subject, machineName, node };
 }

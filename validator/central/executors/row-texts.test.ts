@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => db.destroy());
 
 async function listed(texts: ReturnType<typeof createRowTexts>, options = OPTIONS) {
-  const nodes = (await createMarketView({ db }).listed()).map(({ node }) => node);
+  const nodes = (await createMarketView({ db }).offers()).nodes.map(({ node }) => node);
   const json = await texts.listOf(nodes, options);
   const rows: ExecutorDetailResponse[] = JSON.parse(
     typeof json === 'string' ? json : await text(json),

@@ -10,6 +10,8 @@ import {
   assertPlace,
   type FilterSubject,
   filterNodes,
+  namedPredicates,
+  type Predicate,
   subjectOf,
 } from '../executors/executor.filters.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
@@ -80,13 +82,14 @@ export function createPods(deps: PodsDeps) {
         const subject = subjectOf(executor, pod.price_uusd_per_gpu_hour, pod.gpu_count);
         return [{ ...subject, pod, executor }];
       });
-      const wanted = query.only_favorites === true;
       const favorites = { name: 'only_favorites', keep: isFavorite };
       const { bookmarked, machine_request_id: requestId } = query;
       // Lists are polled, seldom by what was noted about nodes.
       const byNotes = bookmarked !== undefined || requestId !== undefined;
       const notes = byNotes ? await deps.notesOf(db, caller.accountId, requestId) : NO_NOTES;
-      const { items } = filterNodes(pairs, query, notes, wanted ? [favorites] : []);
+      const predicates: Predicate<PodOnNode>[] = namedPredicates(query, notes);
+      if (query.only_favorites === true) predicates.push(favorites);
+      const { items } = filterNodes(pairs, predicates);
       return items.map(({ pod, executor }) =>
         podRow(pod, executor, clock.now(), notebookToken(pod)),
       );

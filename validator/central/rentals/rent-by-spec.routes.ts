@@ -24,7 +24,7 @@ export function registerRentBySpec(api: HttpServer, deps: RentBySpecRoutesDeps):
     async (request, reply) => {
       const caller = callerOf(request);
       // Read before the transaction: whatever is taken away meanwhile is seen when it is tried.
-      const market = (await deps.view.listed()).map(({ node }) => node);
+      const market = (await deps.view.offers()).nodes.map(({ node }) => node);
       let rentedNode: string | null = null;
       const isRented = await answerOnce(
         deps,

@@ -172,7 +172,7 @@ describe('nodes that were taken after they were chosen', () => {
       .select('id')
       .executeTakeFirstOrThrow();
     const wish = request();
-    const listed = await createMarketView({ db }).listed();
+    const listed = (await createMarketView({ db }).offers()).nodes;
     const nodes = listed.map(({ node }) => node);
     const survivors = await candidatesFor(db, nodes, wish.body);
     await between(survivors.map(({ id }) => id));
