@@ -1,6 +1,7 @@
 /** Queries of the accounts table. Deleted accounts stay as rows, for events and money, and are never found. */
 import type { Insertable, Updateable } from 'kysely';
 import { isUniqueViolation } from '../db/engine.ts';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { Account, AccountsTable, Db } from '../db/tables.ts';
 
 /** Stores a new account; false if the address is taken. */
@@ -13,14 +14,13 @@ export async function insertAccount(db: Db, row: Insertable<AccountsTable>): Pro
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  db.selectFrom('accounts').selectAll().where('id', '=', id).where('deleted_at', 'is', null),
+);
+
 /** By id. */
-export function findAccount(db: Db, id: string): Promise<Account | undefined> {
-  return db
-    .selectFrom('accounts')
-    .selectAll()
-    .where('id', '=', id)
-    .where('deleted_at', 'is', null)
-    .executeTakeFirst();
+export async function findAccount(db: Db, id: string): Promise<Account | undefined> {
+  return (await byId(db, { id })).rows[0];
 }
 
 /** By normalised address. */

@@ -1,5 +1,6 @@
 /** Queries of the api_keys table. Deleted keys stay as rows, for events that name them, and are never found. */
 import type { Insertable, Updateable } from 'kysely';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { ApiKey, ApiKeysTable, Db } from '../db/tables.ts';
 
 /** Stores a new key. */
@@ -7,14 +8,17 @@ export async function insertApiKey(db: Db, row: Insertable<ApiKeysTable>): Promi
   await db.insertInto('api_keys').values(row).execute();
 }
 
-/** By the hash of its text, of whatever account. */
-export function findApiKeyByHash(db: Db, hash: string): Promise<ApiKey | undefined> {
-  return db
+const byHash = prepared((db, { hash }: Slots<{ hash: string }>) =>
+  db
     .selectFrom('api_keys')
     .selectAll()
     .where('key_hash', '=', hash)
-    .where('deleted_at', 'is', null)
-    .executeTakeFirst();
+    .where('deleted_at', 'is', null),
+);
+
+/** By the hash of its text, of whatever account. */
+export async function findApiKeyByHash(db: Db, hash: string): Promise<ApiKey | undefined> {
+  return (await byHash(db, { hash })).rows[0];
 }
 
 /** By id, of whatever account. */

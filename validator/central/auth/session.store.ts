@@ -1,5 +1,6 @@
 /** Queries of the sessions table. */
 import type { Selectable } from 'kysely';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db, SessionsTable } from '../db/tables.ts';
 
 export type Session = Selectable<SessionsTable>;
@@ -10,9 +11,13 @@ export async function insertSession(db: Db, session: Session): Promise<void> {
   await db.insertInto('sessions').values(session).execute();
 }
 
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  db.selectFrom('sessions').selectAll().where('id', '=', id),
+);
+
 /** The session, revoked ones included. */
-export function findSession(db: Db, id: string): Promise<Session | undefined> {
-  return db.selectFrom('sessions').selectAll().where('id', '=', id).executeTakeFirst();
+export async function findSession(db: Db, id: string): Promise<Session | undefined> {
+  return (await byId(db, { id })).rows[0];
 }
 
 /** Those of these ids that are neither revoked nor expired. */

@@ -1,16 +1,18 @@
 /** Queries behind a balance: the account's posted amount and what its pods hold. */
 import { sql } from 'kysely';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db } from '../db/tables.ts';
 import { BILLABLE_STATES } from '../pods/pod.state.ts';
 
+type OfAccount = Slots<{ accountId: string }>;
+
+const posted = prepared((db, { accountId }: OfAccount) =>
+  db.selectFrom('accounts').select('balance_uusd').where('id', '=', accountId),
+);
+
 /** The posted balance; undefined when there is no such account. */
 export async function postedOf(db: Db, accountId: string): Promise<number | undefined> {
-  const row = await db
-    .selectFrom('accounts')
-    .select('balance_uusd')
-    .where('id', '=', accountId)
-    .executeTakeFirst();
-  return row?.balance_uusd;
+  return (await posted(db, { accountId })).rows[0]?.balance_uusd;
 }
 
 export type Pledges = {
@@ -20,9 +22,8 @@ export type Pledges = {
   burn: number;
 };
 
-/** What the account's pods ask of its balance. */
-export function pledgedBy(db: Db, accountId: string): Promise<Pledges> {
-  return db
+const pledged = prepared((db, { accountId }: OfAccount) =>
+  db
     .selectFrom('pods')
     .select((eb) => [
       sql<number>`coalesce(sum(hold_uusd), 0)`.as('held'),
@@ -30,8 +31,12 @@ export function pledgedBy(db: Db, accountId: string): Promise<Pledges> {
         then price_uusd_per_gpu_hour * gpu_count else 0 end), 0)`.as('burn'),
     ])
     .where('account_id', '=', accountId)
-    .where('ended_at', 'is', null)
-    .executeTakeFirstOrThrow();
+    .where('ended_at', 'is', null),
+);
+
+/** What the account's pods ask of its balance. */
+export async function pledgedBy(db: Db, accountId: string): Promise<Pledges> {
+  return (await pledged(db, { accountId })).rows[0] ?? { held: 0, burn: 0 };
 }
 
 /** Notes that the account's sign-up credit is granted; false when it was before. */

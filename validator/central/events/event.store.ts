@@ -1,5 +1,6 @@
 /** Queries of the events table, which only grows; its order as a feed is event-feed.store.ts's. */
 import { ringBell } from '../db/bell.ts';
+import { insertOne } from '../db/prepared.ts';
 import type { Db, EventRow, NewEvent } from '../db/tables.ts';
 
 /** An event with the name of the key that caused it, deleted keys included. */
@@ -15,7 +16,7 @@ export type EventFilter = {
 
 /** Appends an event, and rings with its account's id (event-news.ts). */
 export async function insertEvent(db: Db, row: NewEvent): Promise<void> {
-  await db.insertInto('events').values(row).execute();
+  await insertOne(db, 'events', row);
   ringBell(db, row.account_id);
 }
 

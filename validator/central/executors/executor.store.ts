@@ -1,5 +1,6 @@
 /** All queries on executors. A listing joins the provider. */
 import type { Updateable } from 'kysely';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db, Executor, ExecutorsTable, NewExecutor } from '../db/tables.ts';
 
 /** An executor with what decides whether it is on the market. */
@@ -17,9 +18,13 @@ function entries(db: Db) {
     .select(['providers.hotkey as miner_hotkey', 'providers.opted_in', 'providers.banned_at']);
 }
 
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  entries(db).where('executors.id', '=', id),
+);
+
 /** In any state, removed ones included. */
 export async function findExecutor(db: Db, id: string): Promise<ExecutorEntry | undefined> {
-  return entries(db).where('executors.id', '=', id).executeTakeFirst();
+  return (await byId(db, { id })).rows[0];
 }
 
 /** Several at once, in any state. */

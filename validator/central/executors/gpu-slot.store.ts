@@ -4,6 +4,7 @@
  */
 import { sql } from 'kysely';
 import { isPostgres } from '../db/engine.ts';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db, GpuSlot } from '../db/tables.ts';
 
 /** By index. */
@@ -16,15 +17,18 @@ export async function listSlots(db: Db, executorId: string): Promise<GpuSlot[]> 
     .execute();
 }
 
-/** The same, and whoever wants to change one waits until the transaction has ended. */
-export async function lockSlots(tx: Db, executorId: string): Promise<GpuSlot[]> {
-  return tx
+const locked = prepared((tx, { executorId }: Slots<{ executorId: string }>) =>
+  tx
     .selectFrom('gpu_slots')
     .selectAll()
     .where('executor_id', '=', executorId)
     .orderBy('idx')
-    .$if(isPostgres(tx), (query) => query.forUpdate())
-    .execute();
+    .$if(isPostgres(tx), (query) => query.forUpdate()),
+);
+
+/** The same, and whoever wants to change one waits until the transaction has ended. */
+export async function lockSlots(tx: Db, executorId: string): Promise<GpuSlot[]> {
+  return (await locked(tx, { executorId })).rows;
 }
 
 /** Gives free slots to a pod; the number really taken is lower when another was faster. */
@@ -75,15 +79,17 @@ export async function insertSlots(db: Db, slots: readonly GpuSlot[]): Promise<vo
   await countSlots(db, [...new Set(slots.map((slot) => slot.executor_id))]);
 }
 
-async function countSlots(db: Db, executorIds: readonly string[]): Promise<void> {
-  if (executorIds.length === 0) return;
-  await db
+const counted = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db
     .updateTable('executors')
     .set({
       slots_total: sql<number>`(select count(*) from gpu_slots where executor_id = executors.id)`,
       slots_free: sql<number>`(select count(*) from gpu_slots
         where executor_id = executors.id and pod_id is null)`,
     })
-    .where('id', 'in', executorIds)
-    .execute();
+    .where('id', '=', executorId),
+);
+
+async function countSlots(db: Db, executorIds: readonly string[]): Promise<void> {
+  for (const executorId of executorIds) await counted(db, { executorId });
 }

@@ -1,16 +1,17 @@
 /** All queries on measured pulls: speeds of nodes, sizes of images. */
 import { sql } from 'kysely';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db, PullSpeedsTable } from '../db/tables.ts';
 
 export type PullSpeed = PullSpeedsTable;
 
+const speedOf = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db.selectFrom('pull_speeds').selectAll().where('executor_id', '=', executorId),
+);
+
 /** Undefined for a node that never pulled anything worth measuring. */
 export async function findPullSpeed(db: Db, executorId: string): Promise<PullSpeed | undefined> {
-  return db
-    .selectFrom('pull_speeds')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .executeTakeFirst();
+  return (await speedOf(db, { executorId })).rows[0];
 }
 
 /** The first measurement, or the one that takes the place of `before`; false when another was faster. */
@@ -36,14 +37,13 @@ export async function putPullSpeed(
   return changed.numUpdatedRows > 0n;
 }
 
+const sizeOf = prepared((db, { image }: Slots<{ image: string }>) =>
+  db.selectFrom('image_sizes').select('compressed_bytes').where('image', '=', image),
+);
+
 /** Compressed bytes; null for an image that was never pulled. */
 export async function findImageSize(db: Db, image: string): Promise<number | null> {
-  const row = await db
-    .selectFrom('image_sizes')
-    .select('compressed_bytes')
-    .where('image', '=', image)
-    .executeTakeFirst();
-  return row?.compressed_bytes ?? null;
+  return (await sizeOf(db, { image })).rows[0]?.compressed_bytes ?? null;
 }
 
 /** A whole image's size replaces any other; a part's only a smaller part's. */

@@ -1,5 +1,6 @@
 /** All queries on pods. A state is changed only where the row still is in a state that allows it. */
 import type { Updateable } from 'kysely';
+import { insertOne, prepared, type Slots } from '../db/prepared.ts';
 import type { Db, Pod, PodsTable } from '../db/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
 
@@ -11,12 +12,16 @@ export type NewPod = Pod & { state: 'pending' };
 
 /** Stores a new pod. */
 export async function insertPod(db: Db, pod: NewPod): Promise<void> {
-  await db.insertInto('pods').values(pod).execute();
+  await insertOne(db, 'pods', pod);
 }
+
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  db.selectFrom('pods').selectAll().where('id', '=', id),
+);
 
 /** In any state, ended ones included. */
 export async function findPod(db: Db, id: string): Promise<Pod | undefined> {
-  return db.selectFrom('pods').selectAll().where('id', '=', id).executeTakeFirst();
+  return (await byId(db, { id })).rows[0];
 }
 
 /** What an account sees in its list; failed creations while they failed after `failedSinceMs`. Newest first. */
@@ -125,13 +130,10 @@ export async function endPod(
   return movePod(db, id, 'deleted', { ...change, phase: '', hold_uusd: 0 });
 }
 
-/** What ran first in the latest pods of a node that ever ran, and how long after the rent. */
-export async function listLaunches(
-  db: Db,
-  executorId: string,
-  limit: number,
-): Promise<{ image: string | null; tookMs: number }[]> {
-  const rows = await db
+type Launches = Slots<{ executorId: string; limit: number }>;
+
+const launches = prepared((db, { executorId, limit }: Launches) =>
+  db
     .selectFrom('pods')
     .select(['image_key', 'created_at', 'first_running_at'])
     .where('executor_id', '=', executorId)
@@ -139,8 +141,16 @@ export async function listLaunches(
     // Any other may have been changed before it ran.
     .where('generation', '=', 1)
     .orderBy('first_running_at', 'desc')
-    .limit(limit)
-    .execute();
+    .limit(limit),
+);
+
+/** What ran first in the latest pods of a node that ever ran, and how long after the rent. */
+export async function listLaunches(
+  db: Db,
+  executorId: string,
+  limit: number,
+): Promise<{ image: string | null; tookMs: number }[]> {
+  const { rows } = await launches(db, { executorId, limit });
   return rows.map(({ image_key, created_at, first_running_at }) => ({
     image: image_key,
     tookMs: (first_running_at ?? created_at) - created_at,

@@ -1,5 +1,6 @@
 /** Queries of the ssh_keys table. */
 import type { Insertable, Updateable } from 'kysely';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db, SshKey, SshKeysTable } from '../db/tables.ts';
 
 /** Stores a new key; false if the account has it already. */
@@ -31,15 +32,18 @@ export function findSshKeyByFingerprint(
     .executeTakeFirst();
 }
 
-/** Oldest first. */
-export function listSshKeys(db: Db, accountId: string): Promise<SshKey[]> {
-  return db
+const ofAccount = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
+  db
     .selectFrom('ssh_keys')
     .selectAll()
     .where('account_id', '=', accountId)
     .orderBy('created_at')
-    .orderBy('id')
-    .execute();
+    .orderBy('id'),
+);
+
+/** Oldest first. */
+export async function listSshKeys(db: Db, accountId: string): Promise<SshKey[]> {
+  return (await ofAccount(db, { accountId })).rows;
 }
 
 /** Changes a key. */

@@ -1,5 +1,6 @@
 /** Queries of the templates table. Deleted templates stay as rows and are never found. */
 import type { Insertable, Updateable } from 'kysely';
+import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db, Template, TemplatesTable } from '../db/tables.ts';
 
 /** Stores a new template. */
@@ -17,14 +18,13 @@ export async function putTemplate(db: Db, row: Insertable<TemplatesTable>): Prom
     .execute();
 }
 
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  db.selectFrom('templates').selectAll().where('id', '=', id).where('deleted_at', 'is', null),
+);
+
 /** By id, of whatever account. */
-export function findTemplate(db: Db, id: string): Promise<Template | undefined> {
-  return db
-    .selectFrom('templates')
-    .selectAll()
-    .where('id', '=', id)
-    .where('deleted_at', 'is', null)
-    .executeTakeFirst();
+export async function findTemplate(db: Db, id: string): Promise<Template | undefined> {
+  return (await byId(db, { id })).rows[0];
 }
 
 /** Official ones first, then public and own, oldest first. Others' templates for one use are of no use to anybody else. */
