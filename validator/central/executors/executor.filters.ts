@@ -76,9 +76,9 @@ export function assertPlace(query: NodeFilterQuery): void {
 export function filterNodes<T>(
   items: readonly T[],
   predicates: readonly Predicate<T>[],
-): { items: T[]; funnel: Funnel } {
+): { items: readonly T[]; funnel: Funnel } {
   const funnel: Funnel = [{ name: 'offered', remaining: items.length }];
-  let left = [...items];
+  let left = items;
   for (const { name, keep } of predicates) {
     left = left.filter(keep);
     funnel.push({ name, remaining: left.length });

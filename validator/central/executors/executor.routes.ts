@@ -121,7 +121,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
   );
 }
 
-/** Text that is JSON already. */
-function sendJson(reply: FastifyReply, json: string | Readable): FastifyReply {
-  return reply.type('application/json; charset=utf-8').serializer(String).send(json);
+/** What is JSON already. */
+function sendJson(reply: FastifyReply, json: Buffer | Readable): FastifyReply {
+  return reply.type('application/json; charset=utf-8').send(json);
 }

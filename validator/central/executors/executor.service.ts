@@ -159,7 +159,7 @@ export function createExecutors({ db, clock, view, notesOf }: ExecutorsDeps) {
     async list(
       query: ExecutorListQuery,
       accountId: string | null,
-    ): Promise<{ json: string | Readable; funnel: Funnel }> {
+    ): Promise<{ json: Buffer | Readable; funnel: Funnel }> {
       const notes = await notesOf(db, accountId, query.machine_request_id);
       const { nodes, funnel } = search(await view.offers(), query, notes);
       const options = {

@@ -25,20 +25,22 @@ export type MarketSearch = (
   notes: NodeNotes,
 ) => MarketPage;
 
-/** What one set of filters left of the market of that version. */
-type Found = {
+/** What filters left of the market, and how many each one left. */
+type Found = { nodes: readonly Listed[]; funnel: Funnel };
+/** The same to be kept, with the version of the market that it is of. */
+type Kept = {
   version: number;
   predicates: readonly Predicate<Listed>[];
-  funnel: Funnel;
   nodes: Listed[];
+  funnel: Funnel;
 };
 
 /** Clients ask the same again and again: what their filters leave is kept, and only changed nodes are looked at anew. */
 export function createMarketSearch(): MarketSearch {
   // Asked for longest ago first.
-  const kept = new Map<string, Found>();
+  const kept = new Map<string, Kept>();
 
-  function keep(key: string, found: Found): void {
+  function keep(key: string, found: Kept): void {
     kept.delete(key);
     kept.set(key, found);
     let nodes = 0;
@@ -53,13 +55,12 @@ export function createMarketSearch(): MarketSearch {
   return (offers, query, notes) => {
     assertPlace(query);
     const predicates = marketPredicates(query, notes);
-    if (predicates.length === 0) return pageOf(find(offers, predicates), query);
-    // What somebody noted is nobody else's answer.
+    // What somebody noted is nobody else's answer; without any filter there is nothing to keep.
     const isPersonal = query.bookmarked !== undefined || query.machine_request_id !== undefined;
-    if (isPersonal) return pageOf(find(offers, predicates), query);
+    if (isPersonal || predicates.length === 0) return pageOf(find(offers, predicates), query);
     const key = filterKey(query);
     const known = kept.get(key);
-    const found = (known && followed(known, offers)) ?? find(offers, predicates);
+    const found = (known && followed(known, offers)) ?? findToKeep(offers, predicates);
     keep(key, found);
     return pageOf(found, query);
   };
@@ -67,19 +68,24 @@ export function createMarketSearch(): MarketSearch {
 
 function find(offers: Offers, predicates: readonly Predicate<Listed>[]): Found {
   const { items, funnel } = filterNodes(offers.nodes, predicates);
-  return { version: offers.version, predicates, funnel, nodes: items };
+  return { nodes: items, funnel };
+}
+
+function findToKeep(offers: Offers, predicates: readonly Predicate<Listed>[]): Kept {
+  const { nodes, funnel } = find(offers, predicates);
+  return { version: offers.version, predicates, nodes: [...nodes], funnel };
 }
 
 /** Up to date; null when too much has changed for that. */
-function followed(found: Found, offers: Offers): Found | null {
-  const steps = offers.stepsSince(found.version);
+function followed(kept: Kept, offers: Offers): Kept | null {
+  const steps = offers.stepsSince(kept.version);
   if (steps === null) return null;
-  for (const step of steps) follow(found, step);
-  found.version = offers.version;
-  return found;
+  for (const step of steps) follow(kept, step);
+  kept.version = offers.version;
+  return kept;
 }
 
-function follow({ predicates, funnel, nodes }: Found, step: Step): void {
+function follow({ predicates, funnel, nodes }: Kept, step: Step): void {
   const failed = predicates.findIndex(({ keep }) => !keep(step.node));
   const passed = failed < 0 ? predicates.length : failed;
   for (const stage of funnel.slice(0, passed + 1)) stage.remaining += step.isIn ? 1 : -1;

@@ -21,7 +21,7 @@ async function listed(texts: ReturnType<typeof createRowTexts>, options = OPTION
   const nodes = (await createMarketView({ db }).offers()).nodes.map(({ node }) => node);
   const json = await texts.listOf(nodes, options);
   const rows: ExecutorDetailResponse[] = JSON.parse(
-    typeof json === 'string' ? json : await text(json),
+    Buffer.isBuffer(json) ? json.toString() : await text(json),
   );
   return { nodes, rows };
 }
