@@ -24,6 +24,8 @@ const SECONDS = 2;
 const RENTAL = { pod_name: 'pod', template_id: DEFAULT_TEMPLATE, gpu_count: 1 };
 const SMALL = '/api/ssh-keys';
 const RENTALS = 2_000;
+/** Accounts that rent them, in turn. */
+const RENTERS = 20;
 const LEAST_RENTALS = 1_000;
 const MS_PER_SECOND = 1_000;
 /** Enough to rent every node for a while. */
@@ -84,21 +86,16 @@ function answersPerSecond(load: Load): Promise<number> {
 
 /** One after the other, each committed with synchronous FULL; beside transactions of one small row on the same disk. */
 async function rentals(central: TestCentral, db: Database, folder: string): Promise<BenchRow> {
-  const renter = await central.signUp();
-  const body = { name: 'mine', public_key: PUBLIC_KEY };
-  await central.call('POST', '/ssh-keys', { headers: renter.key, body });
+  const identities: UserIdentity[] = [];
+  for (let index = 0; index < RENTERS; index += 1) identities.push(await renterIn(central));
   await seedMarket(db, RENTALS);
   const nodes = await db.selectFrom('executors').select('id').where('slots_free', '>', 0).execute();
   const deps = { clock: systemClock, random: systemRandom };
-  const identity: UserIdentity = {
-    kind: 'user',
-    accountId: renter.id,
-    credential: { type: 'session', sessionId: '' },
-    source: 'sdk',
-    clientVersion: null,
-  };
   const actor = { auth: 'session' as const, apiKeyId: null, requestId: 'bench-request' };
+  let rented = 0;
   const ours = await perSecond(nodes, async ({ id: executorId }) => {
+    const identity = identities[rented++ % RENTERS];
+    if (identity === undefined) throw new Error('nobody rents');
     const request = { executorId, identity, actor, body: RENTAL };
     await db.transaction().execute((tx) => rentIn(tx, deps, request));
   });
@@ -108,6 +105,20 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   const reference = await perSecond(nodes, async ({ id }) => void insert.run(id));
   raw.close();
   return floorRow('rentals', '/s', 'one-row commits', { ours, reference }, LEAST_RENTALS);
+}
+
+/** An account that may rent, signed in. */
+async function renterIn(central: TestCentral): Promise<UserIdentity> {
+  const { id: accountId, key: headers } = await central.signUp();
+  const body = { name: 'mine', public_key: PUBLIC_KEY };
+  await central.call('POST', '/ssh-keys', { headers, body });
+  return {
+    kind: 'user',
+    accountId,
+    credential: { type: 'session', sessionId: '' },
+    source: 'sdk',
+    clientVersion: null,
+  };
 }
 
 async function perSecond<T>(items: readonly T[], work: (item: T) => Promise<void>) {

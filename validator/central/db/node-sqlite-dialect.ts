@@ -5,11 +5,15 @@ import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
 /** Distinct statements of the product are some hundreds; beyond this the oldest is prepared anew. */
 const STATEMENT_CACHE_SIZE = 1_000;
 
+/** 16 MiB. A checkpoint copies each page once, however often it was written since the last: a rental writes twenty. */
+const CHECKPOINT_PAGES = 4_000;
+
 type Parameters = readonly (string | number | bigint | null | Uint8Array)[];
 
 /** Opens `path` (or `:memory:`). Transactions begin IMMEDIATE, so none fails half-way for want of the lock. */
 export function nodeSqliteDialect(path: string): SqliteDialect {
   const database = openSqlite(path);
+  database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   const cache = new Map<string, SqliteStatement>();
   return new SqliteDialect({
     database: {

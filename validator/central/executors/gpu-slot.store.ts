@@ -7,17 +7,18 @@ import { isPostgres } from '../db/engine.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db, GpuSlot } from '../db/tables.ts';
 
+type OfNode = Slots<{ executorId: string }>;
+
+const byIndex = prepared((db, { executorId }: OfNode) =>
+  db.selectFrom('gpu_slots').selectAll().where('executor_id', '=', executorId).orderBy('idx'),
+);
+
 /** By index. */
 export async function listSlots(db: Db, executorId: string): Promise<GpuSlot[]> {
-  return db
-    .selectFrom('gpu_slots')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .orderBy('idx')
-    .execute();
+  return (await byIndex(db, { executorId })).rows;
 }
 
-const locked = prepared((tx, { executorId }: Slots<{ executorId: string }>) =>
+const locked = prepared((tx, { executorId }: OfNode) =>
   tx
     .selectFrom('gpu_slots')
     .selectAll()
@@ -79,7 +80,7 @@ export async function insertSlots(db: Db, slots: readonly GpuSlot[]): Promise<vo
   await countSlots(db, [...new Set(slots.map((slot) => slot.executor_id))]);
 }
 
-const counted = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+const counted = prepared((db, { executorId }: OfNode) =>
   db
     .updateTable('executors')
     .set({
