@@ -9,6 +9,9 @@ import { createRunChild } from './backups/bounded-child.ts';
 import { registerOperationRoutes } from './backups/operation.routes.ts';
 import { createOperationService } from './backups/operation.service.ts';
 import { createRestic } from './backups/restic.ts';
+import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
+import { createChallengeService } from './challenges/challenge.service.ts';
+import { proofThreads } from './challenges/proof-threads.ts';
 import { registerTerminalRoutes } from './exec/terminal.routes.ts';
 import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
@@ -48,6 +51,8 @@ export type AgentPorts = Omit<
   /** Who may call. */
   auth: Auth;
   metrics: Metrics;
+  /** On a disk of the host, for what is written to be removed again. */
+  scratchFolder: string;
 };
 
 export type Agent = ReturnType<typeof createAgent>;
@@ -108,6 +113,15 @@ export function createAgent(ports: AgentPorts) {
     settlingMs: SETTLING_MS,
   });
 
+  const challenges = createChallengeService({
+    ...ports,
+    workers: ports.host.cpuCores,
+    folder: ports.scratchFolder,
+    isRented: () => records.list().some(({ phase }) => phase !== 'removed'),
+    proof: proofThreads,
+  });
+  const stopping = new AbortController();
+
   const server = createServer(ports);
   registerPodRoutes(server, core.service);
   registerOperationRoutes(server, operations);
@@ -115,10 +129,10 @@ export function createAgent(ports: AgentPorts) {
   registerLogRoutes(server, { logs });
   registerTerminalRoutes(server, terminals);
   registerVerifyRoutes(server, { verify });
+  registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
   registerHostRoutes(server, ports, core, verify.gpuRuntimeTried);
 
-  const stopping = new AbortController();
   let loops: Loop[] = [];
   let events = Promise.resolve();
   let gateway: { stop(): Promise<void> } | null = null;

@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts';
 import { ApiError, messageOf } from '../errors.ts';
 import { readSse } from '../http/sse.ts';
 import type { SignedFetch } from '../signing/signed-fetch.ts';
+import { type ChallengeRequest, Commitment, Opening, type OpenRequest } from './challenges.ts';
 import { Inventory, VerifyResult } from './inventory.ts';
 import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
@@ -15,6 +16,7 @@ export type AgentClient = ReturnType<typeof createAgentClient>;
 
 const CALL_TIMEOUT_MS = 15_000;
 const VERIFY_TIMEOUT_MS = 120_000;
+const OPENING_TIMEOUT_MS = 90_000;
 const MAX_ANSWER_CHARS = 8 * 1024 * 1024;
 
 /**
@@ -63,6 +65,10 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     cancelOperation: (id: string) => call(OperationView, 'POST', `/v1/operations/${id}/cancel`),
     verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>
       call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
+    challenge: (request: ChallengeRequest) =>
+      call(Commitment, 'POST', '/v1/challenges', request, request.deadline_ms + CALL_TIMEOUT_MS),
+    openChallenge: (id: string, request: OpenRequest) =>
+      call(Opening, 'POST', `/v1/challenges/${id}/open`, request, OPENING_TIMEOUT_MS),
 
     /** Frames until the stream ends or `signal` aborts. Throws ApiError before the first frame only. */
     async podLogs(

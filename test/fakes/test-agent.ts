@@ -69,6 +69,7 @@ export function createTestAgent(
     imageMarks: { start: 99, stop: 98 },
     // Made with the first build.
     buildsFolder: join(tmpdir(), `podwright-builds-${executorId}`),
+    scratchFolder: tmpdir(),
     ...ports,
   });
 }

@@ -1,0 +1,160 @@
+/** The agent's proof of work under the validator's eyes: real threads, memory and files, small sizes. */
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { z } from 'zod';
+import {
+  type ChallengeRequest,
+  Commitment,
+  Opening,
+  type OpenRequest,
+} from '#shared/agent-api/challenges.ts';
+import { refusalFrom } from '#shared/agent-api/refusal.ts';
+import { systemClock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import { createHttpServer } from '#shared/http/server.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { registerChallengeRoutes } from '../../agent/challenges/challenge.routes.ts';
+import { createChallengeService } from '../../agent/challenges/challenge.service.ts';
+import { proofThreads } from '../../agent/challenges/proof-threads.ts';
+import { type ProofPlan, prove } from '../../validator/pow/prove.ts';
+
+const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
+const WALK = { block_bytes: 4_096, blocks: 200, steps: 500 };
+const PLAN: ProofPlan = {
+  deadline_ms: 60_000,
+  product: { n: 112, rounds: 3 },
+  memory: { block_bytes: 64, blocks: 10_000, steps: 2_000 },
+  disk: WALK,
+};
+
+let folder: string;
+let isRented: boolean;
+let server: HttpServer;
+let stopping: AbortController;
+/** Changes what the agent says on its way to the validator. */
+let tamper: (commitment: Commitment) => void;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-proof-'));
+  [isRented, tamper] = [false, () => {}];
+  serve();
+});
+afterEach(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+function serve(): void {
+  stopping = new AbortController();
+  const challenges = createChallengeService({
+    ...{ clock: systemClock, executorId: EXECUTOR, workers: 3, folder, proof: proofThreads },
+    isRented: () => isRented,
+  });
+  server = createHttpServer({
+    ...{ clock: systemClock, random: systemRandom, bodyLimitBytes: 10_000 },
+    log: createLog({ name: 'test', level: 'silent' }),
+  });
+  registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
+}
+
+async function post<T>(schema: z.ZodType<T>, url: string, payload: object): Promise<T> {
+  const { statusCode, body } = await server.inject({ method: 'POST', url, payload });
+  if (statusCode !== 200) throw refusalFrom(statusCode, JSON.parse(body));
+  return schema.parse(JSON.parse(body));
+}
+
+const client = {
+  async challenge(request: ChallengeRequest) {
+    const commitment = await post(Commitment, '/v1/challenges', request);
+    tamper(commitment);
+    return commitment;
+  },
+  openChallenge: (id: string, request: OpenRequest) =>
+    post(Opening, `/v1/challenges/${id}/open`, request),
+};
+
+const attempt = (plan: Partial<ProofPlan> = {}, executor = EXECUTOR) =>
+  prove({ client, clock: systemClock, random: systemRandom }, executor, { ...PLAN, ...plan });
+
+it('proves product, memory and disk, and leaves nothing behind', async () => {
+  const proof = await attempt();
+  expect(proof).toMatchObject({
+    status: 'proven',
+    commitment: { device: 'cpu', workers: 3, memory: { fill_ms: expect.any(Number) } },
+  });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it.each<[string, (commitment: Commitment) => void, string]>([
+  ['a root', ({ product }) => product?.roots.splice(1, 1, '0'.repeat(64)), 'Round 1'],
+  ['a missing round', ({ product }) => product?.roots.pop(), 'rounds asked for'],
+  ['a product', (commitment) => Object.assign(commitment, { product: null }), 'rounds asked for'],
+  ['a walk over memory', ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }), 'memory'],
+  ['a walk over the disk', (commitment) => Object.assign(commitment, { disk: null }), 'disk'],
+])('finds %s that is not what it should be', async (_, change, words) => {
+  tamper = change;
+  const proof = await attempt();
+  expect(proof).toMatchObject({ status: 'failed', fault: 'POW_MISMATCH' });
+  expect('detail' in proof && proof.detail).toContain(words);
+});
+
+it('gives up at the deadline, and does the next challenge', async () => {
+  const began = systemClock.monotonicMs();
+  const late = await attempt({ deadline_ms: 1_000, product: { n: 4_096, rounds: 16 } });
+  expect(late).toMatchObject({ status: 'failed', fault: 'POW_TIMEOUT' });
+  expect(systemClock.monotonicMs() - began).toBeLessThan(20_000);
+  expect(await attempt({ memory: null, disk: null })).toMatchObject({ status: 'proven' });
+});
+
+it('ends with the agent, and takes the file of one that was killed', async () => {
+  const under = attempt({ product: { n: 4_096, rounds: 16 } });
+  await systemClock.sleep(50);
+  stopping.abort(new ApiError('upstream_unavailable', 'The agent stops'));
+  expect(await under).toMatchObject({ status: 'not_measured' });
+  await server.close();
+  serve();
+  const left = join(folder, 'challenge.data');
+  writeFileSync(left, 'half');
+  expect((await attempt({ product: null })).status).toBe('proven');
+  expect(existsSync(left)).toBe(false);
+});
+
+it('proves nothing beside a pod, beside another challenge, or for another host', async () => {
+  isRented = true;
+  expect(await attempt()).toMatchObject({ status: 'failed', fault: 'POW_REFUSED' });
+  isRented = false;
+  const proofs = await Promise.all([attempt(), attempt()]);
+  expect(proofs.map(({ status }) => status).sort()).toEqual(['failed', 'proven']);
+  const other = await attempt({}, '3f9f41a6-0001-4000-8000-000000000002');
+  expect(other).toMatchObject({ fault: 'POW_REFUSED', detail: expect.stringContaining('another') });
+});
+
+it.each([
+  ['a row beyond the last', { round: 0, index: 112 }, 422],
+  ['a round beyond the last', { round: 3, index: 0 }, 422],
+])('opens no %s', async (_, row, status) => {
+  let id = '';
+  tamper = (commitment) => {
+    id = commitment.challenge_id;
+  };
+  await attempt({ memory: null, disk: null });
+  const url = `/v1/challenges/${id}/open`;
+  const answer = await server.inject({ method: 'POST', url, payload: { rows: [row] } });
+  expect(answer.statusCode).toBe(status);
+  const unknown = `/v1/challenges/${systemRandom.uuid()}/open`;
+  const none = await server.inject({ method: 'POST', url: unknown, payload: { rows: [row] } });
+  expect(none.statusCode).toBe(404);
+});
+
+it.each([
+  { product: { n: 100, rounds: 1 } },
+  { product: { n: 8_192, rounds: 1 } },
+  { memory: { block_bytes: 64, blocks: 2 ** 25, steps: 1 } },
+  { disk: { ...WALK, steps: 200_000 } },
+])('refuses more than it would do: %j', async (change) => {
+  expect(await attempt(change)).toMatchObject({ status: 'failed', fault: 'POW_REFUSED' });
+});
