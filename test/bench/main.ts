@@ -1,5 +1,6 @@
 /** `npm run bench`: every row side by side with its reference; prints a table and writes var/bench.json. */
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { createAgentHome } from '../fakes/agent-process.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
 import { centralRequests } from './central-requests.bench.ts';
@@ -8,6 +9,7 @@ import { executorList } from './executor-list.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
+import { proofOfWork } from './proof-of-work.bench.ts';
 import type { BenchRow } from './row.ts';
 import { sshCopy } from './ssh-copy.bench.ts';
 
@@ -30,42 +32,70 @@ function show(row: BenchRow): string {
   return cells.join(' | ');
 }
 
-const HELP = `npm run bench: measures speed and memory side by side with references, prints a table and writes
-${RESULT_FILE}. Takes about two minutes; a missed bar does not fail the run.
+/** What needs no agent, by the name that `--only` takes. */
+const PARTS: Record<string, () => Promise<BenchRow[]>> = {
+  list: executorList,
+  requests: centralRequests,
+  proof: proofOfWork,
+};
+const AGENT = 'agent';
+
+const HELP = `Usage: npm run bench -- [--only ${[AGENT, ...Object.keys(PARTS)].join('|')}]
+
+Measures speed and memory side by side with references, prints a table and writes ${RESULT_FILE}. Takes about two
+minutes; a missed bar does not fail the run.
 `;
 
-if (process.argv.length > 2) {
-  process.stdout.write(HELP);
-  process.exit(process.argv[2] === '--help' ? 0 : 2);
+function chosen(): string | null {
+  try {
+    const { values } = parseArgs({
+      options: { only: { type: 'string' }, help: { type: 'boolean' } },
+    });
+    const { only = null, help = false } = values;
+    if (!help && (only === null || only === AGENT || only in PARTS)) return only;
+    process.stdout.write(HELP);
+    process.exit(help ? 0 : 2);
+  } catch {
+    process.stdout.write(HELP);
+    process.exit(2);
+  }
 }
 
 const rows: BenchRow[] = [];
-const home = createAgentHome({ AGENT_PORT_RANGE: POD_PORTS });
-// The folder must not outlive a run that is broken off; the agent ends with this process by itself.
-process.once('exit', () => home.remove());
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
-const agent = await home.start();
-try {
-  print('name | ours | reference | ratio | bar | holds');
-  // Memory first: an agent that has just been driven hard is not idle.
-  for (const measure of [
-    agentIdleMemory,
-    logMemory,
-    logLatency,
-    logRead,
-    createToRunning,
-    sshCopy,
-  ]) {
-    const row = await measure(agent);
-    rows.push(row);
-    print(show(row));
-  }
-} finally {
-  await agent.stop();
-}
-for (const row of [...(await executorList()), ...(await centralRequests())]) {
+
+function note(row: BenchRow): void {
   rows.push(row);
   print(show(row));
+}
+
+async function onAgent(): Promise<void> {
+  const home = createAgentHome({ AGENT_PORT_RANGE: POD_PORTS });
+  // The folder must not outlive a run that is broken off; the agent ends with this process by itself.
+  process.once('exit', () => home.remove());
+  const agent = await home.start();
+  try {
+    // Memory first: an agent that has just been driven hard is not idle.
+    for (const measure of [
+      agentIdleMemory,
+      logMemory,
+      logLatency,
+      logRead,
+      createToRunning,
+      sshCopy,
+    ]) {
+      note(await measure(agent));
+    }
+  } finally {
+    await agent.stop();
+  }
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+const only = chosen();
+print('name | ours | reference | ratio | bar | holds');
+if (only === null || only === AGENT) await onAgent();
+for (const [name, measure] of Object.entries(PARTS)) {
+  if (only === null || only === name) for (const row of await measure()) note(row);
 }
 mkdirSync('var', { recursive: true });
 writeFileSync(RESULT_FILE, `${JSON.stringify(rows, null, 2)}\n`);

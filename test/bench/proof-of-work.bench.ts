@@ -1,0 +1,51 @@
+/** What it costs a validator to verify a product, beside what it costs a host to make it. */
+import { systemClock } from '#shared/clock.ts';
+import { leafHash, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
+import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.ts';
+import { systemRandom } from '#shared/random.ts';
+import { faultInRows } from '../../validator/pow/verify-rows.ts';
+import { type BenchRow, ratioRow } from './row.ts';
+
+const N = 4_096;
+const OPENED = 16;
+/** Every so many rows one is made, and counted as that many: the whole takes a minute. */
+const EVERY = 16;
+const MS_PER_SECOND = 1_000;
+const MAX_SHARE = 0.05;
+
+export async function proofOfWork(): Promise<BenchRow[]> {
+  const seed = systemRandom.bytes(32);
+  const computed = timed(() => productOf(seed));
+  const indices = computed.result.made.slice(0, OPENED);
+  const opened = indices.map((index) => ({
+    round: 0,
+    index,
+    sums: computed.result.rows.get(index)?.toString('base64') ?? '',
+    path: pathOf(computed.result.tree, index).map((hash) => Buffer.from(hash).toString('hex')),
+  }));
+  const root = rootOf(computed.result.tree);
+  const verified = timed(() => faultInRows({ seed, n: N, root }, indices, opened, systemRandom));
+  if (verified.result !== null) throw new Error(`honest rows are ${verified.result}`);
+  const measured = { ours: verified.seconds, reference: computed.seconds * EVERY };
+  const against = `making it on one core, by every ${EVERY}th row`;
+  return [ratioRow(`verifying a product of ${N}²`, 's', against, measured, MAX_SHARE)];
+}
+
+/** Some rows of it, under a root over all of which only those are right. */
+function productOf(seed: Uint8Array) {
+  const b = matrixRows(seed, 'B', { n: N, from: 0, to: N });
+  const rows = new Map<number, Buffer>();
+  for (let index = 0; index < N; index += EVERY) {
+    const aRow = matrixRows(seed, 'A', { n: N, from: index, to: index + 1 });
+    rows.set(index, rowBytes(productRow(aRow, b)));
+  }
+  const none = Buffer.alloc(0);
+  const leaves = Array.from({ length: N }, (_, index) => leafHash(index, rows.get(index) ?? none));
+  return { rows, made: [...rows.keys()], tree: merkleTree(leaves) };
+}
+
+function timed<T>(work: () => T): { result: T; seconds: number } {
+  const beganMs = systemClock.monotonicMs();
+  const result = work();
+  return { result, seconds: (systemClock.monotonicMs() - beganMs) / MS_PER_SECOND };
+}
