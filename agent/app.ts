@@ -53,6 +53,8 @@ export type AgentPorts = Omit<
   metrics: Metrics;
   /** On a disk of the host, for what is written to be removed again. */
   scratchFolder: string;
+  /** Where drills of backups of pods that are not here restore to; made when needed. */
+  drillFolder: string;
 };
 
 export type Agent = ReturnType<typeof createAgent>;

@@ -138,6 +138,7 @@ async function run(config: AgentConfig): Promise<void> {
     imageMarks: config.AGENT_IMAGE_GC,
     buildsFolder: join(config.AGENT_HOME, 'builds'),
     scratchFolder: config.AGENT_HOME,
+    drillFolder: join(config.AGENT_HOME, 'drills'),
     gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
     keyFolders: createKeyFolders(gatewayPaths(config.AGENT_HOME).keys),
     sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),

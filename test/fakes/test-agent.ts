@@ -70,6 +70,7 @@ export function createTestAgent(
     // Made with the first build.
     buildsFolder: join(tmpdir(), `podwright-builds-${executorId}`),
     scratchFolder: tmpdir(),
+    drillFolder: join(tmpdir(), `podwright-drills-${executorId}`),
     ...ports,
   });
 }
