@@ -23,7 +23,7 @@ import {
 } from './backup.schemas.ts';
 import type { Backups } from './backup.service.ts';
 import type { BackupConfigs } from './backup-config.service.ts';
-import type { Restores } from './restore.service.ts';
+import { type Restores, targetTaken } from './restore.service.ts';
 
 const tags = ['Backups'];
 const config = { auth: 'user' } as const;
@@ -102,6 +102,24 @@ function registerBackups(api: HttpServer, { backups, wake, ...once }: BackupRout
       return reply;
     },
   );
+  api.post(
+    '/backup-logs/:id/verify',
+    {
+      config: { ...config, once: 'backup-verify' },
+      schema: { tags, params: IdParams, response },
+    },
+    async (request, reply) => {
+      let begunOn: string | null = null;
+      const effects = async (tx: Db) => {
+        const { executorId, log } = await backups.verify(tx, callerOf(request), request.params.id);
+        begunOn = executorId;
+        return log;
+      };
+      await answerOnce(once, { request, reply }, { schema: BackupLog, effects });
+      if (begunOn !== null) wake(begunOn);
+      return reply;
+    },
+  );
   const pages = { querystring: PageQuery, response: { 200: BackupLogPage } };
   api.get('/backup-logs', { config, schema: { tags, ...pages } }, (request) =>
     backups.list(userOf(request), request.query),
@@ -140,8 +158,10 @@ function registerRestores(api: HttpServer, { restores, wake, ...once }: BackupRo
     },
     async (request, reply) => {
       const { pod_uuid: podId } = request.params;
+      const isTaken = await restores.isTargetTaken(callerOf(request), podId, request.body);
       let begunOn: string | null = null;
       const effects = async (tx: Db): Promise<RestoreTriggered> => {
+        if (isTaken) throw targetTaken(request.body.restore_path);
         const begun = await restores.trigger(tx, callerOf(request), podId, request.body);
         begunOn = begun.executor_id;
         return { success: true, restore_log_id: begun.id };

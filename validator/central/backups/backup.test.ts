@@ -64,6 +64,18 @@ describe('a manual backup', () => {
     });
   });
 
+  it('says that it is only a part of what was there', async () => {
+    const id = await scene.backUp();
+    scene.operations.finish(id, 'a', 'partial');
+    await scene.later(2_000);
+    expect(await scene.log(id)).toMatchObject({
+      ...{ status: 'COMPLETED', quality: 'partial', error_message: null },
+      status_message: 'Some files could not be read and are not in it',
+    });
+    const [told] = (await scene.events(scene.podId)).slice(-1);
+    expect(told).toMatchObject({ sub_event_type: 'backup.success', detail: 'partial' });
+  });
+
   it('makes the repository once, and keeps its password sealed and the same', async () => {
     const [first, second] = [await scene.backedUp(), await scene.backedUp('b')];
     const requests = [first, second].map((id) => scene.operations.requests.get(id));
