@@ -193,7 +193,7 @@ export async function listBackupIdsOf(db: Db, accountId: string): Promise<string
 export async function clearBackupsOf(db: Db, accountId: string): Promise<void> {
   await db
     .updateTable('backup_logs')
-    .set({ name: null, description: null })
+    .set({ name: null, description: null, verify_error: null })
     .where('account_id', '=', accountId)
     .execute();
   await db
