@@ -7,6 +7,7 @@ import { createBackupCleanup } from './backups/backup-cleanup.ts';
 import { createBackupConfigs } from './backups/backup-config.service.ts';
 import { createBackupRepositories } from './backups/backup-repository.service.ts';
 import { createBackupUpkeep } from './backups/backup-upkeep.ts';
+import { createDrills } from './backups/drill.service.ts';
 import { createDrillUpkeep } from './backups/drill-upkeep.ts';
 import { createOperationSync } from './backups/operation-sync.ts';
 import { createRestores } from './backups/restore.service.ts';
@@ -47,6 +48,7 @@ export function createBackupWork(
         wake,
         configs: createBackupConfigs(shared),
         backups: createBackups({ ...shared, wake }),
+        drills: createDrills(shared),
         restores: createRestores({ ...shared, agents, wake }),
       });
     },

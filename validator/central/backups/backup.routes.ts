@@ -23,6 +23,7 @@ import {
 } from './backup.schemas.ts';
 import type { Backups } from './backup.service.ts';
 import type { BackupConfigs } from './backup-config.service.ts';
+import type { Drills } from './drill.service.ts';
 import { type Restores, targetTaken } from './restore.service.ts';
 
 const tags = ['Backups'];
@@ -31,6 +32,7 @@ const config = { auth: 'user' } as const;
 export type BackupRoutesDeps = OnceDeps & {
   backups: Backups;
   configs: BackupConfigs;
+  drills: Drills;
   restores: Restores;
   wake(executorId: string): void;
 };
@@ -39,6 +41,7 @@ export type BackupRoutesDeps = OnceDeps & {
 export function registerBackupRoutes(api: HttpServer, deps: BackupRoutesDeps): void {
   registerConfigs(api, deps);
   registerBackups(api, deps);
+  registerDrills(api, deps);
   registerRestores(api, deps);
 }
 
@@ -102,24 +105,6 @@ function registerBackups(api: HttpServer, { backups, wake, ...once }: BackupRout
       return reply;
     },
   );
-  api.post(
-    '/backup-logs/:id/verify',
-    {
-      config: { ...config, once: 'backup-verify' },
-      schema: { tags, params: IdParams, response },
-    },
-    async (request, reply) => {
-      let begunOn: string | null = null;
-      const effects = async (tx: Db) => {
-        const { executorId, log } = await backups.verify(tx, callerOf(request), request.params.id);
-        begunOn = executorId;
-        return log;
-      };
-      await answerOnce(once, { request, reply }, { schema: BackupLog, effects });
-      if (begunOn !== null) wake(begunOn);
-      return reply;
-    },
-  );
   const pages = { querystring: PageQuery, response: { 200: BackupLogPage } };
   api.get('/backup-logs', { config, schema: { tags, ...pages } }, (request) =>
     backups.list(userOf(request), request.query),
@@ -141,6 +126,27 @@ function registerBackups(api: HttpServer, { backups, wake, ...once }: BackupRout
     '/backup-logs/:id/cancel',
     { config, schema: { tags, params: IdParams, response } },
     (request) => backups.cancel(callerOf(request), request.params.id),
+  );
+}
+
+function registerDrills(api: HttpServer, { drills, wake, ...once }: BackupRoutesDeps): void {
+  api.post(
+    '/backup-logs/:id/verify',
+    {
+      config: { ...config, once: 'backup-verify' },
+      schema: { tags, params: IdParams, response: { 200: BackupLog } },
+    },
+    async (request, reply) => {
+      let begunOn: string | null = null;
+      const effects = async (tx: Db) => {
+        const { executorId, log } = await drills.verify(tx, callerOf(request), request.params.id);
+        begunOn = executorId;
+        return log;
+      };
+      await answerOnce(once, { request, reply }, { schema: BackupLog, effects });
+      if (begunOn !== null) wake(begunOn);
+      return reply;
+    },
   );
 }
 

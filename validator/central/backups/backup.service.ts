@@ -3,7 +3,6 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
-import { lockRow } from '../db/row-lock.ts';
 import type { BackupLog, Database, Db } from '../db/tables.ts';
 import type { Caller } from '../pods/caller.ts';
 import { requireAnyOwnPod, requireOwnPod } from '../pods/pod-access.ts';
@@ -26,8 +25,6 @@ import {
 import { busyError } from './backup-gate.ts';
 import { checkedPath, volumesOf } from './backup-path.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';
-import { beginDrill } from './drill.begin.ts';
-import { findDrillExecutor, findOpenDrill } from './drill.store.ts';
 import { cancelOperation } from './operation.cancel.ts';
 
 /** Of a manual backup on a pod without a schedule. */
@@ -78,37 +75,6 @@ export function createBackups(deps: {
       const begun = await beginBackup(tx, deps, pod, wish);
       if ('activeId' in begun) throw busyError(begun);
       return begun;
-    },
-
-    /**
-     * In `tx`: reads a sample of it back on a node, without touching a pod; while that is under way already, as it stands.
-     * Throws `bad_request` for one that holds nothing, `BACKUP_STORAGE_BUSY` while another operation runs on its pod.
-     */
-    async verify(tx: Db, { identity, actor }: Caller, id: string) {
-      repositories.requireStorage();
-      const { pod_id: podId } = await requireOwnBackup(tx, identity, id);
-      await lockRow(tx, 'pods', podId);
-      const backup = await requireOwnBackup(tx, identity, id);
-      const asItStands = async (executorId: string | null) => ({
-        executorId,
-        log: backupRow(await requireOwnBackup(tx, identity, id), clock.now()),
-      });
-      if (backup.state !== 'COMPLETED') {
-        throw new ApiError(
-          'bad_request',
-          `The backup is ${backup.state}: nothing can be read back`,
-        );
-      }
-      if ((await findOpenDrill(tx, podId))?.backup_id === id) return asItStands(null);
-      const executorId = await findDrillExecutor(tx, { id: podId, account_id: backup.account_id });
-      const begun = await beginDrill(tx, deps, {
-        backup,
-        executorId,
-        occasion: 'REQUESTED',
-        actor,
-      });
-      if (begun !== null && 'activeId' in begun) throw busyError(begun);
-      return asItStands(begun?.executor_id ?? null);
     },
 
     /** Of the account, newest first. */

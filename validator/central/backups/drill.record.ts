@@ -8,7 +8,7 @@ import { noteVerification } from './drill.store.ts';
 import { tellOperation } from './operation.events.ts';
 
 /** Why one was cancelled: nothing else cancels it. */
-export const GAVE_WAY = 'It gave way to a backup or restore of the pod';
+export const GAVE_WAY = 'It gave way to a backup, a restore or the removal of the pod';
 
 export type DrillNews = {
   status: VerifyStatus;

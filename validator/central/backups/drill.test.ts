@@ -103,7 +103,7 @@ describe('a drill that is asked for', () => {
     expect(scene.operations.get(drill).stage).toBe('cancelled');
     expect(await scene.log(id)).toMatchObject({
       ...{ verify_status: 'CANCELLED', verify_error_code: null },
-      verify_error: 'It gave way to a backup or restore of the pod',
+      verify_error: 'It gave way to a backup, a restore or the removal of the pod',
     });
     await scene.later(2_000);
     expect((await scene.log(next)).status).toBe('IN_PROGRESS');
@@ -113,6 +113,17 @@ describe('a drill that is asked for', () => {
     scene.host.up = false;
     await scene.verify(id);
     await scene.restore({ backup_id: id });
+    expect((await scene.log(id)).verify_status).toBe('CANCELLED');
+  });
+
+  it('gives way to the removal of its pod', async () => {
+    await scene.verify(id);
+    await scene.market.sync();
+    scene.host.removesAtOnce = false;
+    await scene.remove(scene.podId);
+    await scene.later(2_000);
+    await scene.later(2_000);
+    expect(scene.operations.get(scene.drill()).stage).toBe('cancelled');
     expect((await scene.log(id)).verify_status).toBe('CANCELLED');
   });
 

@@ -20,9 +20,8 @@ export type OperationStep =
 
 /** The next step. */
 export function operationStep(operation: Operation, pod: Pod | undefined): OperationStep {
-  // It is about a repository: its pod may be gone.
   if (operation.table === 'backup_drills') {
-    if (operation.cancel_at !== null) return 'cancel';
+    if (operation.cancel_at !== null || isGoingBeside(operation, pod)) return 'cancel';
     return operation.state === 'IN_PROGRESS' ? 'ask' : 'send';
   }
   const isGone = pod === undefined || pod.ended_at !== null;
@@ -32,6 +31,12 @@ export function operationStep(operation: Operation, pod: Pod | undefined): Opera
   if (operation.cancel_at !== null || isGoing) return 'cancel';
   if (operation.state === 'IN_PROGRESS') return 'ask';
   return awaitsPod(operation, pod) ? 'wait' : 'send';
+}
+
+/** A drill is about a repository, and its pod may be gone; while that goes, its volumes are left alone. */
+function isGoingBeside({ executor_id }: Operation, pod: Pod | undefined): boolean {
+  const isThere = pod?.executor_id === executor_id && pod.ended_at === null;
+  return isThere && pod.delete_requested_at !== null;
 }
 
 /** Whether nothing was heard of it for too long, counting from when we could have heard: this process began at `startedMs`. */

@@ -147,7 +147,7 @@ describe('with a rental', () => {
       await scene.later(2_000);
       expect(await scene.pod(id)).toMatchObject({
         ...{ status: 'PENDING', phase: 'restoring', reason_code: null, ssh_connect_cmd: null },
-        message: 'The backup is being restored',
+        ...{ message: 'The backup is being restored', estimated_ready_seconds: null },
       });
     }
     scene.host.change(id, { phase: 'running' });
