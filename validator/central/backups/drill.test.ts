@@ -282,6 +282,14 @@ describe('drills by themselves', () => {
     await pass(1_000);
     expect(drills()).toHaveLength(1);
     const first = scene.drill();
+    // Its next regular one is not to come in between.
+    const { db, clock } = scene.market.ports;
+    const rests = { drill_at: clock.now() + 10_000 * HOUR_MS };
+    const rest = () => {
+      const { pod_id: podId } = scene.operations.get(scene.drill());
+      return db.updateTable('backup_configs').set(rests).where('pod_id', '=', podId).execute();
+    };
+    await rest();
     await pass(HOUR_MS, 10 * MINUTE_MS);
     expect(drills()).toHaveLength(1);
     scene.operations.finish(first);
@@ -289,6 +297,7 @@ describe('drills by themselves', () => {
     await pass(20 * MINUTE_MS, 10 * MINUTE_MS);
     expect(drills()).toHaveLength(2);
     // One that gave way comes back.
+    await rest();
     const second = scene.operations.get(scene.drill());
     const backup = await scene.backUp({}, second.pod_id);
     await pass(HOUR_MS, 10 * MINUTE_MS);
