@@ -51,7 +51,7 @@ export type AgentPorts = Omit<
   /** Who may call. */
   auth: Auth;
   metrics: Metrics;
-  /** On a disk of the host, for what is written to be removed again. */
+  /** For what is written to be removed again: drills, challenges. Made when needed. */
   scratchFolder: string;
 };
 

@@ -137,7 +137,7 @@ async function run(config: AgentConfig): Promise<void> {
     secret: openSecretKey(config.AGENT_HOME, systemRandom),
     imageMarks: config.AGENT_IMAGE_GC,
     buildsFolder: join(config.AGENT_HOME, 'builds'),
-    scratchFolder: config.AGENT_HOME,
+    scratchFolder: join(config.AGENT_HOME, 'scratch'),
     gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
     keyFolders: createKeyFolders(gatewayPaths(config.AGENT_HOME).keys),
     sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),

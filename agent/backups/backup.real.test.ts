@@ -317,5 +317,6 @@ function neverEnding(): ReturnType<typeof import('./restic.ts').createRestic> {
     checkVersion: never,
     open: ({ signal }) => systemClock.sleep(600_000, signal),
     ...{ backup: never, findSnapshot: never, statsOf: never, restore: never },
+    ...{ list: never, check: never },
   };
 }

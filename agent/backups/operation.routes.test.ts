@@ -85,6 +85,22 @@ it('backs up and restores a running pod, and refuses what it should', async () =
   const listed = OperationList.parse((await call('GET', `/v1/operations?pod_id=${podId}`)).body);
   expect(listed.operations.map((operation) => operation.id)).toEqual([restore, id]);
 
+  const target = (path: string) => call('GET', `/v1/pods/${podId}/restore-target?path=${path}`);
+  expect((await target('/data')).body).toEqual({ state: 'occupied' });
+  expect((await target('/data/file')).body).toEqual({ state: 'occupied' });
+  const below = await target('/data/file/below');
+  expect(below.body).toMatchObject({ error: { code: 'bad_request' } });
+  expect((await target('/data/new')).body).toEqual({ state: 'absent' });
+  mkdirSync(join(volume, 'empty'));
+  expect((await target('/data/empty')).body).toEqual({ state: 'empty' });
+  expect((await target('/etc')).body).toMatchObject({ error: { code: 'bad_request' } });
+  expect((await target('/data/../etc')).status).toBe(422);
+  const drill = { operation_id: systemRandom.uuid(), snapshot_id: done.snapshot_id, repository };
+  for (const sample of [undefined, { seed: 'x', max_files: 0, max_bytes: 1 }]) {
+    const answer = await call('POST', `/v1/pods/${podId}/verifications`, { ...drill, sample });
+    expect(answer.status).toBe(422);
+  }
+
   const bad = (change: object) =>
     call('POST', `/v1/pods/${podId}/backups`, {
       ...backup,

@@ -1,11 +1,14 @@
-/** The routes of backups and restores (design, "The agent's HTTP interface"). */
+/** The routes of backups, restores and drills (design, "The agent's HTTP interface"). */
 import { z } from 'zod';
 import {
   BackupRequest,
   OperationId,
   OperationList,
   OperationView,
+  PodPath,
   RestoreRequest,
+  TargetView,
+  VerifyRequest,
 } from '#shared/agent-api/operations.ts';
 import { PodId } from '#shared/agent-api/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -26,6 +29,18 @@ export function registerOperationRoutes(server: HttpServer, operations: Operatio
     '/v1/pods/:id/restores',
     { schema: { ...ofPod, body: RestoreRequest } },
     async ({ params, body }) => operations.beginRestore(params.id, body),
+  );
+  server.get(
+    '/v1/pods/:id/restore-target',
+    {
+      schema: { ...ofPod, querystring: z.object({ path: PodPath }), response: { 200: TargetView } },
+    },
+    async ({ params, query }) => operations.lookAt(params.id, query.path),
+  );
+  server.post(
+    '/v1/pods/:id/verifications',
+    { schema: { ...ofPod, body: VerifyRequest } },
+    async ({ params, body }) => operations.beginVerify(params.id, body),
   );
   server.get(
     '/v1/operations',

@@ -1,14 +1,32 @@
 /** One operation under way: its row kept true by the second, its end written whatever happens. */
+import { rm } from 'node:fs/promises';
 import { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import { messageOf } from '#shared/errors.ts';
-import type { OperationRow, Progress } from '../store/operation.store.ts';
-import { advanced, finished, isCancellable, mayMove, withLine } from './operation.state.ts';
+import type {
+  BackupRow,
+  OperationRow,
+  Progress,
+  RestoreRow,
+  VerifyRow,
+} from '../store/operation.store.ts';
+import {
+  advanced,
+  finished,
+  isCancellable,
+  isWornOut,
+  mayMove,
+  withLine,
+} from './operation.state.ts';
 import { AgentStopping, CancelRequested, type RunPorts, type Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 
 /** A row says at least this often that somebody works on it. */
 export const HEARTBEAT_MS = 1_000;
 
+const WORN_OUT = new OperationFailure(
+  'EngineFailed',
+  'The agent was ended too often while it worked on it',
+);
 const POD_GONE = new OperationFailure('PodGone', 'The pod was removed');
 
 /** Where the sealed repository of an operation may be opened, and nowhere else. */
@@ -50,13 +68,18 @@ export async function runOperation(
     return RepositoryAccess.parse(JSON.parse(ports.sealing.open(sealed, placeOfRepository(id))));
   }
 
+  /** A drill needs its pod no more. */
+  function isPodGone(): boolean {
+    return row().kind !== 'verify' && ports.isGone(row().pod_id);
+  }
+
   async function beat(): Promise<void> {
     while (!over.signal.aborted) {
       await clock.sleep(HEARTBEAT_MS, over.signal).catch(() => undefined);
       if (over.signal.aborted) return;
       onBeat();
       note({});
-      if (ports.isGone(row().pod_id)) gone.abort(POD_GONE);
+      if (isPodGone()) gone.abort(POD_GONE);
     }
   }
 
@@ -79,22 +102,30 @@ export async function runOperation(
   function end(outcome: Parameters<typeof finished>[1]): void {
     note({});
     note(finished(row(), outcome, clock.now()));
-    ports.hold.wake(row().pod_id);
+    if (row().kind !== 'verify') ports.hold.wake(row().pod_id);
   }
 
   async function run(): Promise<void> {
     stopping.throwIfAborted();
     if (isCancellable(row()) && row().cancel_requested) throw new CancelRequested();
-    if (ports.isGone(row().pod_id)) throw POD_GONE;
+    if (isPodGone()) throw POD_GONE;
+    if (isWornOut(row())) {
+      const { journal } = row();
+      if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
+      throw WORN_OUT;
+    }
     note({ attempts: row().attempts + 1 });
     const { kind } = row();
     // Loaded only here: most agents never need it.
     if (kind === 'backup') {
       const { runBackup } = await import('./backup.run.ts');
-      await runBackup(work as Working<Extract<OperationRow, { kind: 'backup' }>>, ports);
-    } else {
+      await runBackup(work as Working<BackupRow>, ports);
+    } else if (kind === 'restore') {
       const { runRestore } = await import('./restore.run.ts');
-      await runRestore(work as Working<Extract<OperationRow, { kind: 'restore' }>>, ports);
+      await runRestore(work as Working<RestoreRow>, ports);
+    } else {
+      const { runVerify } = await import('./verify.run.ts');
+      await runVerify(work as Working<VerifyRow>, ports);
     }
     end('done');
   }

@@ -1,10 +1,12 @@
-/** What can be asked of backups and restores: begin, read, cancel. Requests are durable before they are answered. */
+/** What can be asked of backups, restores and drills: begin, read, cancel. Requests are durable before they are answered. */
 import { createHmac } from 'node:crypto';
 import type {
   BackupRequest,
   OperationView,
   RepositoryAccess,
   RestoreRequest,
+  TargetState,
+  VerifyRequest,
 } from '#shared/agent-api/operations.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
@@ -13,29 +15,29 @@ import { createSemaphore } from '#shared/semaphore.ts';
 import type { OperationRow } from '../store/operation.store.ts';
 import { placeOfRepository, runOperation } from './operation.run.ts';
 import {
-  finished,
   isCancellable,
   isFinal,
-  isWornOut,
   NO_PROGRESS,
   operationView,
   recovered,
 } from './operation.state.ts';
 import { AgentStopping, CancelRequested, type RunPorts } from './operation.work.ts';
+import { OperationFailure } from './operation-failure.ts';
 
 /** Running at a time on this host; more would only share its disk and network. */
 const MAX_RUNNING = 2;
+/** Drills beside them: nobody waits for one. */
+const MAX_DRILLS = 1;
 /** Unfinished on this host, those that wait included. */
 const MAX_UNFINISHED = 200;
 const MAX_LISTED = 100;
 const FINISHED_KEPT_MS = 7 * 24 * 3_600_000;
-const WORN_OUT = 'The agent was ended too often while it worked on it';
-
 export type OperationService = ReturnType<typeof createOperationService>;
 
 type Wanted =
   | { kind: 'backup'; request: Omit<BackupRequest, 'repository'> }
-  | { kind: 'restore'; request: Omit<RestoreRequest, 'repository'> };
+  | { kind: 'restore'; request: Omit<RestoreRequest, 'repository'> }
+  | { kind: 'verify'; request: Omit<VerifyRequest, 'repository'> };
 
 /** Nothing runs before `start`. */
 export function createOperationService(
@@ -48,14 +50,15 @@ export function createOperationService(
   };
   const stopping = new AbortController();
   const turns = createSemaphore(MAX_RUNNING);
+  const drillTurns = createSemaphore(MAX_DRILLS);
   const running = new Map<string, { cancelled: AbortController; ended: Promise<void> }>();
 
-  function launch(id: string): void {
+  function launch({ id, kind }: Pick<OperationRow, 'id' | 'kind'>): void {
     const cancelled = new AbortController();
     const signals = { cancelled: cancelled.signal, stopping: stopping.signal };
     const work = () => runOperation(id, ports, signals);
     // One that is cancelled while it waits still has to write so.
-    const ended = turns
+    const ended = (kind === 'verify' ? drillTurns : turns)
       .run(work, AbortSignal.any([cancelled.signal, stopping.signal]))
       .catch(work)
       .catch((error: unknown) => log.error({ operation_id: id, err: error }, 'operation failed'))
@@ -69,10 +72,13 @@ export function createOperationService(
     return createHmac('sha256', deps.secret).update(JSON.stringify(content)).digest('hex');
   }
 
-  function checkFree(podId: string): void {
-    if (deps.isGone(podId)) {
-      throw new ApiError('pod_not_found', 'There is no such pod on this host');
-    }
+  function requirePod(podId: string): void {
+    if (!deps.isGone(podId)) return;
+    throw new ApiError('pod_not_found', 'There is no such pod on this host');
+  }
+
+  function checkFree(podId: string, kind: OperationRow['kind']): void {
+    if (kind !== 'verify') requirePod(podId);
     const active = store.activeOf(podId);
     if (active !== null) {
       throw new ApiError('BACKUP_STORAGE_BUSY', `A ${active.kind} of this pod is under way`, {
@@ -92,7 +98,7 @@ export function createOperationService(
       if (known.fingerprint === fingerprint) return operationView(known);
       throw new ApiError('conflict', 'This operation is known with other content');
     }
-    checkFree(podId);
+    checkFree(podId, wanted.kind);
     const nowMs = clock.now();
     const row: OperationRow = {
       ...wanted,
@@ -104,7 +110,7 @@ export function createOperationService(
     };
     store.put(row);
     store.dropFinishedBefore(nowMs - FINISHED_KEPT_MS);
-    launch(id);
+    launch(row);
     return operationView(row);
   }
 
@@ -121,13 +127,8 @@ export function createOperationService(
   }
 
   function resume(row: OperationRow): void {
-    if (isWornOut(row)) {
-      const failure = { code: 'EngineFailed', message: WORN_OUT } as const;
-      store.put({ ...row, ...finished(row, failure, clock.now()) } as OperationRow);
-      return;
-    }
     store.put({ ...row, ...recovered(row), heartbeat_ms: clock.now() } as OperationRow);
-    launch(row.id);
+    launch(row);
   }
 
   return {
@@ -137,6 +138,20 @@ export function createOperationService(
     /** The same. */
     beginRestore: (podId: string, { repository, ...request }: RestoreRequest): OperationView =>
       begin(podId, { kind: 'restore', request }, repository),
+    /** The same; the pod may be gone. */
+    beginVerify: (podId: string, { repository, ...request }: VerifyRequest): OperationView =>
+      begin(podId, { kind: 'verify', request }, repository),
+    /** What a restore would find at a path of the pod. Throws `bad_request` for one where nothing can be restored. */
+    async lookAt(podId: string, path: string): Promise<{ state: TargetState }> {
+      requirePod(podId);
+      const { targetStateOf } = await import('./restore-target.ts');
+      try {
+        return { state: await targetStateOf(podId, path, deps) };
+      } catch (error) {
+        if (!(error instanceof OperationFailure)) throw error;
+        throw new ApiError('bad_request', error.message);
+      }
+    },
     get: (id: string): OperationView => viewOf(find(id)),
     /** Unfinished ones first, oldest first; then those that ended last. Of one pod where one is given. */
     list(podId?: string): OperationView[] {

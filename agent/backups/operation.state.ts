@@ -1,4 +1,4 @@
-/** Stages of backups and restores, the moves between them, and what a restart makes of them. Pure (agent reference 14). */
+/** Stages of backups, restores and drills, the moves between them, and what a restart makes of them. Pure (agent reference 14). */
 import {
   FINAL_STAGES,
   type OperationError,
@@ -29,6 +29,12 @@ export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly 
     swapping: ['starting', 'failed'],
     starting: ['committed', 'swapping', 'failed'],
     committed: ['done'],
+  },
+  verify: {
+    queued: ['preparing', ...ENDS],
+    preparing: ['fetching', 'queued', ...ENDS],
+    fetching: ['verifying', 'queued', ...ENDS],
+    verifying: ['done', 'queued', ...ENDS],
   },
 };
 
@@ -66,8 +72,8 @@ export function isCancellable({ stage }: OperationRow): boolean {
 }
 
 /**
- * What the next agent makes of an unfinished row. A backup is run again: what it has sent counts. A restore whose
- * swap has not begun starts anew, the pod running on its old tree; later ones go on where they were.
+ * What the next agent makes of an unfinished row. A backup is run again: what it has sent counts; so is a drill. A
+ * restore whose swap has not begun starts anew, the pod running on its old tree; later ones go on where they were.
  */
 export function recovered(row: OperationRow): Partial<OperationRow> {
   return isCancellable(row) ? { stage: 'queued' } : {};

@@ -29,6 +29,8 @@ export type RunPorts = {
   /** It is removed, or being removed. */
   isGone(podId: string): boolean;
   runCommand: RunCommand;
+  /** Where drills of pods that are not here restore to; made when needed. */
+  scratchFolder: string;
   /** A pod that ends within this time of its start does not run on a restored tree. */
   settlingMs: number;
   clock: Clock;

@@ -43,6 +43,21 @@ export const Snapshots = z
 export const SnapshotStats = z.object({ total_size: Count, total_file_count: Count });
 export type SnapshotStats = z.output<typeof SnapshotStats>;
 
+/** A line of `ls --json`: of the snapshot, then of each entry. What is no regular file has no size. */
+export const ListLine = z.discriminatedUnion('struct_type', [
+  z.object({ struct_type: z.literal('snapshot') }),
+  z.object({
+    struct_type: z.literal('node'),
+    type: z.string(),
+    path: z.string(),
+    size: Count.default(0),
+    /** As Go's os.FileMode has it. */
+    mode: Count,
+    mtime: z.string(),
+  }),
+]);
+export type ListedNode = Extract<z.output<typeof ListLine>, { struct_type: 'node' }>;
+
 /** Undefined when the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {

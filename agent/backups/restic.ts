@@ -17,6 +17,8 @@ import {
   BackupLine,
   type BackupStatus,
   type BackupSummary,
+  type ListedNode,
+  ListLine,
   parseJson,
   SnapshotStats,
   Snapshots,
@@ -29,6 +31,7 @@ const TRANSFER_MS = 24 * 60 * 60_000;
 /** Another one has the repository to itself: how long, and how often, that is waited for. */
 const LOCK_TRIES = 60;
 const LOCK_WAIT_MS = 10_000;
+const KIB = 1024;
 const MAX_ANSWER_CHARS = 256 * 1024;
 /** Lines of stderr that go into an operation's log. */
 const MAX_SAID_LINES = 10;
@@ -211,13 +214,46 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
       throw new OperationFailure('EngineFailed', 'restic did not tell the size of the snapshot');
     },
 
-    /** Writes the snapshot below the jail's folder, and reads it back. */
+    /** Tells of every entry of the snapshot; the repository is not written to, not even a lock. */
+    async list(talk: Talk, id: string, onNode: (node: ListedNode) => void): Promise<void> {
+      let isThere = false;
+      await run(talk, {
+        args: ['ls', '--json', '--no-cache', '--no-lock', id],
+        timeoutMs: WALK_MS,
+        onLine: (text) => {
+          const line = ListLine.safeParse(parseJson(text)).data;
+          isThere ||= line !== undefined;
+          if (line?.struct_type === 'node') onNode(line);
+        },
+      });
+      // restic 0.14 lists nothing where there is no such snapshot, and ends well.
+      if (!isThere) {
+        throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
+      }
+    },
+
+    /** Whether all that belongs to the repository is in it; of its data about `bytes`, by chance, are read. Writes nothing. */
+    async check(talk: Talk, bytes: number): Promise<void> {
+      const subset = bytes === 0 ? [] : [`--read-data-subset=${Math.ceil(bytes / KIB)}K`];
+      const args = ['check', '--no-cache', '--no-lock', ...subset];
+      await run(talk, { args, timeoutMs: TRANSFER_MS });
+    },
+
+    /** Writes the snapshot below the jail's folder, and reads it back; of `only` these files, and locks nothing. */
     async restore(
       talk: Talk,
-      what: { jail: Jail; id: string; target: string; onStart(pid: number): void },
+      what: {
+        jail: Jail;
+        id: string;
+        target: string;
+        only?: readonly string[];
+        onStart(pid: number): void;
+      },
     ) {
+      const only = what.only?.map((path) => `--include=${patternOf(path)}`);
+      const chosen = only === undefined ? [] : ['--no-lock', ...only];
       await run(talk, {
-        args: ['restore', '--no-cache', '--verify', '--target', what.target, what.id],
+        args: ['restore', '--no-cache', '--verify', '--target', what.target, ...chosen, what.id],
         jail: what.jail,
         work: 'restore',
         timeoutMs: TRANSFER_MS,
@@ -225,6 +261,11 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
       });
     },
   };
+}
+
+/** The pattern that this path alone matches. */
+function patternOf(path: string): string {
+  return path.replaceAll(/[\\*?[\]]/g, '\\$&');
 }
 
 /** What `backup --json` says of a file that it could not read is JSON in itself. */

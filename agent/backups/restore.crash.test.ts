@@ -18,6 +18,8 @@ function fakeRestic(): Restic {
     backup: () => Promise.reject(new Error('not here')),
     findSnapshot: async () => SNAPSHOT,
     statsOf: async () => ({ total_size: CONTENT.length, total_file_count: 2 }),
+    list: () => Promise.reject(new Error('not here')),
+    check: () => Promise.reject(new Error('not here')),
     async restore(_talk, { target }) {
       mkdirSync(join(target, '_data'), { recursive: true });
       writeFileSync(join(target, '_data', 'file'), CONTENT);
@@ -27,7 +29,11 @@ function fakeRestic(): Restic {
 
 /** Whether a write changes more than the time of the last sign of life. */
 function isStep(before: OperationRow | null, after: OperationRow): boolean {
-  return before?.stage !== after.stage || before.journal?.step !== after.journal?.step;
+  return before?.stage !== after.stage || stepOf(before) !== stepOf(after);
+}
+
+function stepOf(row: OperationRow): string | null {
+  return row.kind === 'restore' ? (row.journal?.step ?? null) : null;
 }
 
 /** Dies at the step of this number: nothing can be read or written afterwards, as after a kill. */
@@ -47,7 +53,7 @@ function mortalStore(store: OperationStore, dieAt: number, when: 'before' | 'aft
       const counts = isStep(store.get(row.id), row);
       if (counts) state.steps += 1;
       const isLast = counts && state.steps === dieAt;
-      if (isLast) state.diedAt = `${row.stage} ${row.journal?.step}`;
+      if (isLast) state.diedAt = `${row.stage} ${stepOf(row)}`;
       if (isLast && when === 'before') state.isDead = true;
       alive();
       store.put(row);

@@ -1,12 +1,13 @@
 /** The first half of a restore: the snapshot as a verified tree beside the pod's volume; the pod notices nothing. */
 import { chmod, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { RestoreJournal, RestoreRow } from '../store/operation.store.ts';
-import { type DataPlace, locate } from './data-path.ts';
+import type { OperationRow, RestoreJournal, RestoreRow } from '../store/operation.store.ts';
+import type { DataPlace } from './data-path.ts';
 import { syncFolder } from './durable-files.ts';
 import type { RunPorts, Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 import type { SnapshotStats } from './restic-output.ts';
+import { locateTarget } from './restore-target.ts';
 import { measureTree } from './staged-tree.ts';
 
 const MARGIN_BYTES = 64 * 1024 * 1024;
@@ -46,7 +47,8 @@ export async function fetchSnapshot(
   await mkdir(folder, { mode: 0o700 });
   await chmod(folder, 0o700);
   await mkdir(target, { mode: 0o700 });
-  work.say(`Fetching ${stats.total_file_count} entries, ${stats.total_size} bytes`);
+  const size = `${stats.total_file_count} entries, ${stats.total_size} bytes`;
+  work.say(`Fetching what was at ${request.source_path}: ${size}`);
   const watch = watchProgress(work, ports, stats);
   await restic.restore(talk, {
     jail: { folder, readOnly: false, cwd: folder },
@@ -68,26 +70,6 @@ export async function fetchSnapshot(
   return { ...begun, staged, was_running, step: 'staged' };
 }
 
-/** Where the tree is to go, as it is at this moment. */
-export async function locateTarget(
-  podId: string,
-  { request }: RestoreRow,
-  ports: RunPorts,
-): Promise<DataPlace> {
-  const place = await locate(await ports.dataRootsOf(podId), request.target_path, 'may_be_missing');
-  if (request.mode !== 'new_only' || place.kind === null) return place;
-  const isEmpty = place.kind === 'folder' && (await isEmptyFolder(place.live));
-  if (isEmpty) return place;
-  throw new OperationFailure('TargetNotEmpty', `${request.target_path} is there and not empty`);
-}
-
-async function isEmptyFolder(path: string): Promise<boolean> {
-  const folder = await opendir(path);
-  const first = await folder.read();
-  await folder.close();
-  return first === null;
-}
-
 /** Trees are exchanged by renames, and staged where the pod cannot reach: above its volume. */
 async function checkSameFileSystem({ root, live, kind }: DataPlace): Promise<void> {
   const inside = await stat(kind === null ? root.hostPath : live);
@@ -96,7 +78,8 @@ async function checkSameFileSystem({ root, live, kind }: DataPlace): Promise<voi
   throw new OperationFailure('PathRefused', `${root.mountPath} is on a file system of its own`);
 }
 
-async function checkSpace(folder: string, stats: SnapshotStats): Promise<void> {
+/** Rejects with NoSpace unless what is restored to `folder` fits with a margin. */
+export async function checkSpace(folder: string, stats: SnapshotStats): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   const needed =
     Math.ceil(stats.total_size * (1 + MARGIN_SHARE)) +
@@ -104,7 +87,7 @@ async function checkSpace(folder: string, stats: SnapshotStats): Promise<void> {
     MARGIN_BYTES;
   if (bavail * bsize >= needed) return;
   const free = `${bavail * bsize} bytes are free on the node`;
-  throw new OperationFailure('NoSpace', `The restore needs ${needed} bytes, ${free}`);
+  throw new OperationFailure('NoSpace', `Restoring needs ${needed} bytes, ${free}`);
 }
 
 async function onlyEntryOf(target: string): Promise<string> {
@@ -133,8 +116,8 @@ async function checkTree(
 }
 
 /** restic 0.14 tells nothing while it restores: what its process has written is what was staged, at no cost. */
-function watchProgress(
-  work: Working<RestoreRow>,
+export function watchProgress<Row extends OperationRow>(
+  work: Working<Row>,
   { clock }: RunPorts,
   { total_size, total_file_count }: SnapshotStats,
 ) {

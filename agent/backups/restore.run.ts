@@ -10,7 +10,8 @@ import { ensureFolders, exists, moveOnce } from './durable-files.ts';
 import { isCancellable } from './operation.state.ts';
 import { AgentStopping, type RunPorts, type Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
-import { fetchSnapshot, locateTarget } from './restore.fetch.ts';
+import { fetchSnapshot } from './restore.fetch.ts';
+import { locateTarget } from './restore-target.ts';
 
 const POLL_MS = 200;
 /** A pod that has not stopped by then will not. */

@@ -1,5 +1,6 @@
 /** The work of a challenge itself, as a worker thread does it. */
-import { open, rm } from 'node:fs/promises';
+import { mkdir, open, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import { leafHash } from '#shared/proof-of-work/merkle.ts';
 import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.ts';
@@ -79,6 +80,7 @@ async function walkDisk(task: WalkTask & { path: string }): Promise<Walked> {
   const { seed, walk: asked, path } = task;
   const { blockBytes } = asked;
   const beganMs = systemClock.monotonicMs();
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   // Of a run that was cut off.
   await rm(path, { force: true });
   const file = await open(path, 'wx+', 0o600);

@@ -1,4 +1,4 @@
-/** All queries on the table operations: backups and restores of this host. */
+/** All queries on the table operations: backups, restores and drills of this host. */
 import { z } from 'zod';
 import {
   BackupRequest,
@@ -6,6 +6,7 @@ import {
   OperationView,
   QUALITIES,
   RestoreRequest,
+  VerifyRequest,
 } from '#shared/agent-api/operations.ts';
 import type { DatabaseSync } from '#shared/sqlite.ts';
 
@@ -25,6 +26,9 @@ export const RestoreJournal = z.object({
 });
 export type RestoreJournal = z.output<typeof RestoreJournal>;
 
+/** Where a drill restores to; a path of the host. */
+export const VerifyJournal = z.object({ folder: z.string() });
+
 const Progress = OperationView.pick({
   total_files: true,
   processed_files: true,
@@ -43,7 +47,6 @@ const Common = z.object({
   fingerprint: z.string(),
   sealed_repository: z.string().nullable(),
   progress: Progress,
-  journal: RestoreJournal.nullable(),
   attempts: z.int(),
   cancel_requested: z.boolean(),
   snapshot_id: z.string().nullable(),
@@ -60,15 +63,23 @@ export const OperationRow = z.discriminatedUnion('kind', [
   Common.extend({
     kind: z.literal('backup'),
     request: BackupRequest.omit({ repository: true }),
+    journal: z.null(),
   }),
   Common.extend({
     kind: z.literal('restore'),
     request: RestoreRequest.omit({ repository: true }),
+    journal: RestoreJournal.nullable(),
+  }),
+  Common.extend({
+    kind: z.literal('verify'),
+    request: VerifyRequest.omit({ repository: true }),
+    journal: VerifyJournal.nullable(),
   }),
 ]);
 export type OperationRow = z.output<typeof OperationRow>;
 export type BackupRow = Extract<OperationRow, { kind: 'backup' }>;
 export type RestoreRow = Extract<OperationRow, { kind: 'restore' }>;
+export type VerifyRow = Extract<OperationRow, { kind: 'verify' }>;
 
 export type OperationStore = ReturnType<typeof createOperationStore>;
 

@@ -8,7 +8,13 @@ import { type ChallengeRequest, Commitment, Opening, type OpenRequest } from './
 import { Inventory, VerifyResult } from './inventory.ts';
 import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
-import { type BackupRequestInput, OperationView, type RestoreRequestInput } from './operations.ts';
+import {
+  type BackupRequestInput,
+  OperationView,
+  type RestoreRequestInput,
+  TargetView,
+  type VerifyRequestInput,
+} from './operations.ts';
 import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
 import { refusalFrom } from './refusal.ts';
 
@@ -61,6 +67,12 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       call(OperationView, 'POST', `/v1/pods/${podId}/backups`, request),
     postRestore: (podId: string, request: RestoreRequestInput) =>
       call(OperationView, 'POST', `/v1/pods/${podId}/restores`, request),
+    restoreTarget: (podId: string, path: string) => {
+      const query = new URLSearchParams({ path });
+      return call(TargetView, 'GET', `/v1/pods/${podId}/restore-target?${query}`);
+    },
+    postVerify: (podId: string, request: VerifyRequestInput) =>
+      call(OperationView, 'POST', `/v1/pods/${podId}/verifications`, request),
     getOperation: (id: string) => call(OperationView, 'GET', `/v1/operations/${id}`),
     cancelOperation: (id: string) => call(OperationView, 'POST', `/v1/operations/${id}/cancel`),
     verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>

@@ -1,4 +1,4 @@
-/** Backups and restores on the agent's wire: long work that is a row, asked about by its id (agent reference 14). */
+/** Backups, restores and drills on the agent's wire: long work that is a row, asked about by its id (agent reference 14). */
 import { z } from 'zod';
 
 export const OperationId = z.uuid();
@@ -46,6 +46,10 @@ export type BackupRequestInput = z.input<typeof BackupRequest>;
 
 export const RESTORE_MODES = ['replace', 'new_only'] as const;
 
+/** What is at a path of a pod's data; `occupied` is what a `new_only` restore does not go to. */
+export const TargetView = z.object({ state: z.enum(['absent', 'empty', 'occupied']) });
+export type TargetState = z.output<typeof TargetView>['state'];
+
 export const RestoreRequest = z.strictObject({
   operation_id: OperationId,
   snapshot_id: SnapshotId,
@@ -59,6 +63,29 @@ export const RestoreRequest = z.strictObject({
 });
 export type RestoreRequest = z.output<typeof RestoreRequest>;
 export type RestoreRequestInput = z.input<typeof RestoreRequest>;
+
+/** Most files that one drill reads back, each an argument of restic's. */
+const MAX_SAMPLE_FILES = 200;
+const MAX_SAMPLE_BYTES = 16 * 1024 ** 3;
+
+/**
+ * A drill: a sample of a snapshot is restored beside everything and compared. The repository is enough for it: the pod
+ * that was backed up need not be on this host.
+ */
+export const VerifyRequest = z.strictObject({
+  operation_id: OperationId,
+  snapshot_id: SnapshotId,
+  sample: z.strictObject({
+    /** The same seed chooses the same files. */
+    seed: z.string().min(1).max(64),
+    max_files: z.int().min(1).max(MAX_SAMPLE_FILES),
+    /** Of all that is read; larger files are left out, though some of their data may be read. */
+    max_bytes: z.int().min(1).max(MAX_SAMPLE_BYTES),
+  }),
+  repository: RepositoryAccess,
+});
+export type VerifyRequest = z.output<typeof VerifyRequest>;
+export type VerifyRequestInput = z.input<typeof VerifyRequest>;
 
 export const BACKUP_STAGES = [
   'queued',
@@ -77,6 +104,15 @@ export const RESTORE_STAGES = [
   'swapping',
   'starting',
   'committed',
+  'done',
+  'failed',
+  'cancelled',
+] as const;
+export const VERIFY_STAGES = [
+  'queued',
+  'preparing',
+  'fetching',
+  'verifying',
   'done',
   'failed',
   'cancelled',
@@ -121,8 +157,8 @@ const Progress = {
 export const OperationView = z.object({
   id: OperationId,
   pod_id: z.uuid(),
-  kind: z.enum(['backup', 'restore']),
-  stage: z.enum([...BACKUP_STAGES, ...RESTORE_STAGES]),
+  kind: z.enum(['backup', 'restore', 'verify']),
+  stage: z.enum([...BACKUP_STAGES, ...RESTORE_STAGES, ...VERIFY_STAGES]),
   ...Progress,
   /** Of a backup that is done. */
   snapshot_id: SnapshotId.nullable(),

@@ -28,6 +28,8 @@ export const AGENT_ROUTES = [
   { method: 'POST', path: '/v1/pods/:id/notebook', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/backups', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/restores', roles: CONTROLLERS, relayed: true },
+  { method: 'GET', path: '/v1/pods/:id/restore-target', roles: CONTROLLERS, relayed: true },
+  { method: 'POST', path: '/v1/pods/:id/verifications', roles: CONTROLLERS, relayed: true },
   { method: 'GET', path: '/v1/operations', roles: READERS, relayed: true },
   { method: 'GET', path: '/v1/operations/:id', roles: READERS, relayed: true },
   { method: 'POST', path: '/v1/operations/:id/cancel', roles: CONTROLLERS, relayed: true },

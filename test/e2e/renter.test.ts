@@ -1,5 +1,7 @@
 /** What a renter does to a pod over HTTP, through the program that `npm start` runs, on the real Docker engine. */
 import { execFileSync } from 'node:child_process';
+import { readdirSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
@@ -158,7 +160,17 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   await eventually('volumes gone', volumesGone, WITHIN_MS);
 }, 180_000);
 
-it('backs up what lies in the volume, and restores it, also onto the other node', async () => {
+/** The file of the marketplace's backups that holds most. */
+function largestPack(): string {
+  const folder = join(home, 'backups');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.split('/').includes('data'))
+    .map((path) => join(folder, path))
+    .filter((path) => statSync(path).isFile());
+  return files.toSorted((a, b) => statSync(b).size - statSync(a).size)[0] ?? '';
+}
+
+it('backs up what lies in the volume, reads it back, and restores it, also onto the other node', async () => {
   const template = { template_id: market.demo().templates[0]?.id };
   const nodes = await eventually('two free nodes', async () => {
     const free = (await call('GET', '/executors')) as { id: string }[];
@@ -193,6 +205,30 @@ it('backs up what lies in the volume, and restores it, also onto the other node'
     status: 'COMPLETED',
     quality: 'full',
   });
+  const verified = async () => {
+    await call('POST', `/backup-logs/${backup}/verify`);
+    return eventually(
+      'the drill',
+      async () => {
+        const log = (await call('GET', `/backup-logs/${backup}`)) as { verify_status: string };
+        return !['PENDING', 'IN_PROGRESS'].includes(log.verify_status) && log;
+      },
+      WITHIN_MS,
+    );
+  };
+  const passed = { verify_status: 'PASSED', verify_error: null, verified_files: 2 };
+  expect(await verified()).toMatchObject(passed);
+  const pack = largestPack();
+  renameSync(pack, `${pack}.gone`);
+  expect(await verified()).toMatchObject({
+    ...{ verify_status: 'FAILED', verify_error_code: 'RepositoryCorrupt' },
+    verify_error: expect.stringContaining('does not exist'),
+  });
+  renameSync(`${pack}.gone`, pack);
+  const taken = { backup_id: backup, restore_path: '/workspace', mode: 'new_only' };
+  const refused = await api(market.demo(), 'POST', `/pods/${id}/restore`, taken);
+  expect(refused).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } });
+
   logIn(pod, 'echo second > /workspace/kept; rm /workspace/large');
   const wish = { backup_id: backup, restore_path: '/workspace' };
   await call('POST', `/pods/${id}/restore`, wish);
@@ -205,5 +241,10 @@ it('backs up what lies in the volume, and restores it, also onto the other node'
   expect(await restored(other)).toMatchObject({ status: 'COMPLETED', restore_mode: 'STARTUP' });
   const moved = await untilRunning(other);
   expect(logIn(moved, 'cat /workspace/kept; sha256sum /workspace/large')).toBe(`first\n${sum}`);
+  const events = (await call('GET', `/pods/${other}/events`)) as { detail: string | null }[];
+  const told = events.findIndex(({ detail }) => detail === 'restoring');
+  expect(
+    events.slice(told).map((event) => 'sub_event_type' in event && event.sub_event_type),
+  ).toEqual(['pod-lifecycle.status', 'restore.success', 'pod-create.success']);
   for (const each of [id, other]) await call('DELETE', `/pods/${each}`);
 }, 240_000);

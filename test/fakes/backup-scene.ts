@@ -7,8 +7,9 @@ import type {
   BackupRequestInput,
   OperationView,
   RestoreRequestInput,
+  VerifyRequestInput,
 } from '#shared/agent-api/operations.ts';
-import { BackupRequest, RestoreRequest } from '#shared/agent-api/operations.ts';
+import { BackupRequest, RestoreRequest, VerifyRequest } from '#shared/agent-api/operations.ts';
 import { systemClock } from '#shared/clock.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -70,11 +71,13 @@ export function createBackupScene({ quick = false } = {}) {
           return isHeld ? 'stopped' : standing;
         },
       },
-      dataRootsOf: async () => [{ mountPath: '/data', hostPath: volume }],
+      dataRootsOf: async () =>
+        pod.standing() === 'gone' ? [] : [{ mountPath: '/data', hostPath: volume }],
       isGone: () => pod.standing() === 'gone',
       runCommand: quick ? noCommand : runCommand,
       clock: systemClock,
       log: createLog({ name: 'test-backups', level: 'silent' }),
+      scratchFolder: join(folder, 'scratch'),
       settlingMs: 0,
     });
   }
@@ -104,6 +107,14 @@ export function createBackupScene({ quick = false } = {}) {
         snapshot_id,
         source_path: '/data',
         target_path: '/data',
+        repository,
+        ...change,
+      }),
+    verifyRequest: (snapshot_id: string, change: Partial<VerifyRequestInput> = {}) =>
+      VerifyRequest.parse({
+        operation_id: systemRandom.uuid(),
+        snapshot_id,
+        sample: { seed: 'seed', max_files: 20, max_bytes: 64 * 1024 * 1024 },
         repository,
         ...change,
       }),

@@ -46,6 +46,13 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
       await scene.later(2_000);
       return logId;
     },
+    /** Asks for a drill of it. */
+    verify: (id: string) => scene.call('POST', `/backup-logs/${id}/verify`),
+    /** The id of the drill that the node heard of last. */
+    drill(): string {
+      const call = host.operations.calls.findLast((text) => text.startsWith('verify '));
+      return call?.slice('verify '.length) ?? '';
+    },
     log: async (id: string) => (await scene.call('GET', `/backup-logs/${id}`)).body,
     restores: async (id = podId) =>
       (await scene.call('GET', `/pods/${id}/restore-logs`)).body.items,

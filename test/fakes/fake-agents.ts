@@ -233,6 +233,12 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         known(id);
         return host.operations.begin('restore', id, request, nowMs());
       }),
+    restoreTarget: (id, path) =>
+      reach(() => {
+        known(id);
+        return { state: host.operations.occupied.has(path) ? 'occupied' : 'absent' };
+      }),
+    postVerify: (id, request) => reach(() => host.operations.begin('verify', id, request, nowMs())),
     getOperation: (id) => reach(() => host.operations.get(id)),
     cancelOperation: (id) => reach(() => host.operations.cancel(id, nowMs())),
     verify: () => Promise.reject(new Error('the fake agent verifies nothing')),

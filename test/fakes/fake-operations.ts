@@ -1,12 +1,13 @@
-/** Backups and restores on a fake agent: taken, then moved on by the test. */
+/** Backups, restores and drills on a fake agent: taken, then moved on by the test. */
 import type {
   BackupRequestInput,
   OperationView,
   RestoreRequestInput,
+  VerifyRequestInput,
 } from '#shared/agent-api/operations.ts';
 import { ApiError } from '#shared/errors.ts';
 
-type Request = BackupRequestInput | RestoreRequestInput;
+type Request = BackupRequestInput | RestoreRequestInput | VerifyRequestInput;
 type Progress = Partial<Omit<OperationView, 'id' | 'pod_id' | 'kind'>>;
 
 export type FakeOperations = ReturnType<typeof createFakeOperations>;
@@ -32,14 +33,16 @@ export function createFakeOperations() {
   const fake = {
     views,
     requests,
-    /** `backup <id>`, `restore <id>`, `cancel <id>`, in order, repeats included. */
+    /** `backup <id>`, `restore <id>`, `verify <id>`, `cancel <id>`, in order, repeats included. */
     calls,
     /** Thrown instead of taking one. */
     refusal: null as ApiError | null,
+    /** Paths of pods where something is. */
+    occupied: new Set<string>(),
     get,
 
     /** One that is running on the pod refuses another. */
-    begin(kind: 'backup' | 'restore', podId: string, request: Request, nowMs: number) {
+    begin(kind: OperationView['kind'], podId: string, request: Request, nowMs: number) {
       const { operation_id: id } = request;
       calls.push(`${kind} ${id}`);
       if (fake.refusal !== null) throw fake.refusal;
@@ -71,11 +74,11 @@ export function createFakeOperations() {
       change(id, { heartbeat_ms: get(id).heartbeat_ms + 1, ...progress }),
 
     /** Ends one well; a backup with a snapshot of the one repeated digit. */
-    finish(id: string, digit = 'a'): void {
+    finish(id: string, digit = 'a', quality: OperationView['quality'] = 'full'): void {
       const isBackup = get(id).kind === 'backup';
       change(id, {
         ...{ stage: 'done', percent: 100, finished_ms: get(id).started_ms + 1 },
-        ...(isBackup ? { snapshot_id: digit.repeat(64), quality: 'full' } : {}),
+        ...(isBackup ? { snapshot_id: digit.repeat(64), quality } : {}),
       });
     },
 

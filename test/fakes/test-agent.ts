@@ -69,7 +69,7 @@ export function createTestAgent(
     imageMarks: { start: 99, stop: 98 },
     // Made with the first build.
     buildsFolder: join(tmpdir(), `podwright-builds-${executorId}`),
-    scratchFolder: tmpdir(),
+    scratchFolder: join(tmpdir(), `podwright-scratch-${executorId}`),
     ...ports,
   });
 }

@@ -68,6 +68,7 @@ export const OWN_ROUTES: readonly string[] = [
   'POST /auth/signup',
   'POST /auth/verify-email',
   'POST /backup-logs/{id}/cancel',
+  'POST /backup-logs/{id}/verify',
   'POST /bookmarks',
   'POST /docker-credentials',
   'POST /pods/{id}/stream-ticket',

@@ -7,28 +7,35 @@ import { createBackupCleanup } from './backups/backup-cleanup.ts';
 import { createBackupConfigs } from './backups/backup-config.service.ts';
 import { createBackupRepositories } from './backups/backup-repository.service.ts';
 import { createBackupUpkeep } from './backups/backup-upkeep.ts';
+import { createDrills } from './backups/drill.service.ts';
+import { createDrillUpkeep } from './backups/drill-upkeep.ts';
 import { createOperationSync } from './backups/operation-sync.ts';
 import { createRestores } from './backups/restore.service.ts';
 import type { CentralDeps } from './ports.ts';
 import type { Processes } from './processes/process.service.ts';
 import type { OnceDeps } from './rentals/once.ts';
 
+/** A month, where the options do not say. */
+const DRILL_HOURS = 720;
+
 /** Nothing runs and nothing is registered yet. Without a storage nothing can be begun, and what is there is shown. */
 export function createBackupWork(
-  { ports }: CentralDeps,
+  { ports, options }: CentralDeps,
   { processes, wake }: { processes: Processes; wake(executorId: string): void },
 ) {
-  const { db, clock, random, log, secret } = ports;
+  const { db, clock, random, log, secret, agents } = ports;
   const { backupStorage: storage = null, pruneBackups: prune = null } = ports;
   const repositories = createBackupRepositories({ db, clock, random, secret, storage });
   const shared = { db, clock, random, log, repositories };
   const operations = createOperationSync(shared);
   const upkeep = createBackupUpkeep(shared);
+  const { backupDrillHours: everyHours = DRILL_HOURS } = options;
+  const drills = createDrillUpkeep({ ...shared, everyHours: storage === null ? 0 : everyHours });
   const cleanUp =
     storage === null
       ? async () => undefined
       : createBackupCleanup({ ...shared, processes, storage, prune });
-  const job = createBackupJob({ clock, log, upkeep, operations, cleanUp, wake });
+  const job = createBackupJob({ clock, log, upkeep, drills, operations, cleanUp, wake });
 
   return {
     /** What agents are asked in the turns of the pod sync. */
@@ -41,7 +48,8 @@ export function createBackupWork(
         wake,
         configs: createBackupConfigs(shared),
         backups: createBackups({ ...shared, wake }),
-        restores: createRestores({ ...shared, wake }),
+        drills: createDrills(shared),
+        restores: createRestores({ ...shared, agents, wake }),
       });
     },
 

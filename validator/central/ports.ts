@@ -188,6 +188,8 @@ export type CentralOptions = {
   consoleUrl?: string | null;
   /** Below which the support channels that the database keeps are shown; null or absent: nowhere. */
   channelUrl?: string | null;
+  /** Hours between two drills of a schedule's newest backup, 720 when absent; 0: none by themselves. */
+  backupDrillHours?: number;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
   publicOrigin?: string | null;
 };

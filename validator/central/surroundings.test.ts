@@ -21,6 +21,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       apiKeysRetrievable: true,
       consoleUrl: null,
       channelUrl: null,
+      backupDrillHours: 720,
       publicOrigin: null,
     },
   });
@@ -35,6 +36,7 @@ it('reads what is set', () => {
     CENTRAL_PUBLIC_ORIGIN: 'https://api.example/',
     CENTRAL_CONSOLE_URL: 'https://console.example',
     CENTRAL_CHAT_CHANNEL_URL: 'https://chat.example/c',
+    CENTRAL_BACKUP_DRILL_HOURS: '24',
   });
   expect(ports.mailer).not.toBeNull();
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
@@ -43,6 +45,7 @@ it('reads what is set', () => {
     apiKeysRetrievable: false,
     consoleUrl: 'https://console.example',
     channelUrl: 'https://chat.example/c',
+    backupDrillHours: 24,
     publicOrigin: 'https://api.example',
   });
 });
@@ -56,6 +59,7 @@ it.each([
   [{ CENTRAL_BACKUP_REPOSITORY: 'backups' }, /CENTRAL_BACKUP_REPOSITORY: an absolute path/],
   [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY: give/],
   [{ CENTRAL_BACKUP_GIB: '0' }, /CENTRAL_BACKUP_GIB/],
+  [{ CENTRAL_BACKUP_DRILL_HOURS: '-1' }, /CENTRAL_BACKUP_DRILL_HOURS/],
   [{ CENTRAL_API_KEYS_RETRIEVABLE: 'perhaps' }, /CENTRAL_API_KEYS_RETRIEVABLE/],
 ])('refuses %j, naming it and showing no password', (environment, message) => {
   expect(() => open(environment as Record<string, string>)).toThrow(message);

@@ -45,6 +45,8 @@ export const SURROUNDINGS = {
   CENTRAL_S3_PUBLIC_URL: HttpUrl.optional(),
   /** What an account's backups may take on this machine's disk. */
   CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
+  /** Hours from one scheduled drill of a pod's backups to the next; 0: none. */
+  CENTRAL_BACKUP_DRILL_HOURS: z.coerce.number().int().min(0).max(8_760).default(720),
   /** Below which restic finds repositories, each by its id; without it they lie here. */
   CENTRAL_BACKUP_REPOSITORY: z.string().min(1).max(1_024).optional(),
   /** Handed to nodes under their names less `CENTRAL_BACKUP_`. */
@@ -76,7 +78,12 @@ export type Surroundings = {
   >;
   options: Pick<
     CentralOptions,
-    'trustedProxies' | 'apiKeysRetrievable' | 'consoleUrl' | 'publicOrigin' | 'channelUrl'
+    | 'trustedProxies'
+    | 'apiKeysRetrievable'
+    | 'consoleUrl'
+    | 'publicOrigin'
+    | 'channelUrl'
+    | 'backupDrillHours'
   >;
 };
 
@@ -109,6 +116,7 @@ export function openSurroundings(
       apiKeysRetrievable: config.CENTRAL_API_KEYS_RETRIEVABLE,
       consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
       channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
+      backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
       publicOrigin:
         config.CENTRAL_PUBLIC_ORIGIN === undefined
           ? null

@@ -63,8 +63,10 @@ export const Uuid = z.uuid().toLowerCase();
 
 const DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
-/** A number in a query or a path, in decimal notation only; `number` says which ones. */
-export function queryNumber(number: z.ZodNumber = z.number()) {
+/** A number in a query or a path, in decimal notation only; `number` says which ones, and its default if there is one. */
+export function queryNumber<Schema extends z.ZodNumber | z.ZodDefault<z.ZodNumber>>(
+  number: Schema,
+) {
   return z.preprocess(
     (text) => (typeof text === 'string' && DECIMAL.test(text) ? Number(text) : text),
     number,

@@ -42,6 +42,7 @@ export function createBackupConfigs(deps: {
         ...{ id: present?.id ?? random.uuid(), pod_id: pod.id, account_id: pod.account_id },
         ...{ backup_frequency_hours: hours, retention_days, backup_path: path },
         next_at: nextRunAt(pod.id, hours, nowMs),
+        drill_at: present?.drill_at ?? null,
         created_at: present?.created_at ?? nowMs,
         updated_at: nowMs,
       };

@@ -24,7 +24,7 @@ export function requireState(pod: Pod, kind: 'backup' | 'restore'): void {
   throw new ApiError('pod_state_conflict', `A ${kind} is not possible while the pod is ${state}`);
 }
 
-/** What stands in the way of another operation: one that runs on the pod, or a repository that is being cleaned. */
+/** What stands in the way of another operation: a backup or restore on the pod, or a repository that is being cleaned. */
 export type Busy = { message: string; activeId: string | null };
 
 /** Null: nothing does. The caller holds the pod and the repository. */

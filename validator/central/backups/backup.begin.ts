@@ -14,6 +14,7 @@ import type {
 import { insertBackup } from './backup.store.ts';
 import { type Busy, busyWith, requireState } from './backup-gate.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';
+import { displaceDrill } from './drill.displace.ts';
 import { tellOperation } from './operation.events.ts';
 
 export type BeginDeps = { clock: Clock; random: Random; repositories: BackupRepositories };
@@ -38,6 +39,7 @@ export async function beginBackup(
   const repository = await deps.repositories.ofPod(tx, pod);
   const busy = await busyWith(tx, pod.id, repository);
   if (busy !== null) return busy;
+  await displaceDrill(tx, deps, pod.id);
   const row = newBackup(deps, pod, repository, wish);
   await insertBackup(tx, row);
   const { actor } = wish;
@@ -94,6 +96,8 @@ function newBackup(
     retention_days: wish.retentionDays,
     ...{ snapshot_id: null, quality: null, expires_at: null },
     ...{ cleanup_at: null, cleanup_problem: null, cleaned_at: null },
+    ...{ verify_status: null, verified_at: null, verify_error: null, verify_error_code: null },
+    ...{ verified_files: null, verified_bytes: null },
   };
 }
 

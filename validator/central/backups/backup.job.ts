@@ -4,6 +4,7 @@ import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import type { BackupUpkeep } from './backup-upkeep.ts';
+import type { DrillUpkeep } from './drill-upkeep.ts';
 import type { OperationSync } from './operation-sync.ts';
 
 /** Pause between looks at what is due. */
@@ -14,18 +15,20 @@ export type BackupJobDeps = {
   clock: Clock;
   log: Log;
   upkeep: BackupUpkeep;
+  drills: DrillUpkeep;
   operations: OperationSync;
   cleanUp: () => Promise<void>;
   wake(executorId: string): void;
 };
 
 export function createBackupJob(deps: BackupJobDeps) {
-  const { clock, log, upkeep, operations, cleanUp, wake } = deps;
+  const { clock, log, upkeep, drills, operations, cleanUp, wake } = deps;
   let loops: Loop[] = [];
 
   async function look(): Promise<void> {
     await operations.failOrphans();
     for (const executorId of await upkeep.runDue()) wake(executorId);
+    for (const executorId of await drills.runDue()) wake(executorId);
     await upkeep.expire();
   }
 

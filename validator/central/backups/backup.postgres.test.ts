@@ -42,6 +42,32 @@ it('begins a scheduled run once, sends it once, and tells of its end once', asyn
   expect(await scene.told('backup')).toEqual(['requested', 'success']);
 });
 
+it('begins a scheduled drill once, sends it once, and tells of its end once', async () => {
+  const { clock } = scene.market;
+  const backupId = await scene.backedUp();
+  await scene.call('POST', '/backup-configs', {
+    ...{ pod_id: scene.podId, backup_frequency_hours: 720, retention_days: 365 },
+    backup_path: '/workspace',
+  });
+  const later = { next_at: clock.now() + 10_000 * 3_600_000 };
+  await scene.market.ports.db.updateTable('backup_configs').set(later).execute();
+  const both = (work: (market: TestMarket) => Promise<void>) =>
+    Promise.all([scene.market, other].map(work));
+  await both((market) => market.central.tendBackups());
+  await clock.advance(1_500 * 3_600_000);
+  const beat = { beat_at: clock.now() };
+  await scene.market.ports.db.updateTable('central_processes').set(beat).execute();
+  await both((market) => market.central.tendBackups());
+  await both((market) => market.sync());
+  const drills = scene.operations.calls.filter((call) => call.startsWith('verify'));
+  expect(drills).toHaveLength(1);
+  scene.operations.finish(scene.drill());
+  await clock.advance(2_000);
+  await both((market) => market.sync());
+  expect((await scene.log(backupId)).verify_status).toBe('PASSED');
+  expect(await scene.told('backup')).toEqual(['requested', 'success', 'status']);
+});
+
 it('takes one of two backups and restores that are asked for at once', async () => {
   const backupId = await scene.backedUp();
   const restore = { backup_id: backupId, restore_path: '/workspace' };

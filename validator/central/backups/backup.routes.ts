@@ -23,7 +23,8 @@ import {
 } from './backup.schemas.ts';
 import type { Backups } from './backup.service.ts';
 import type { BackupConfigs } from './backup-config.service.ts';
-import type { Restores } from './restore.service.ts';
+import type { Drills } from './drill.service.ts';
+import { type Restores, targetTaken } from './restore.service.ts';
 
 const tags = ['Backups'];
 const config = { auth: 'user' } as const;
@@ -31,6 +32,7 @@ const config = { auth: 'user' } as const;
 export type BackupRoutesDeps = OnceDeps & {
   backups: Backups;
   configs: BackupConfigs;
+  drills: Drills;
   restores: Restores;
   wake(executorId: string): void;
 };
@@ -39,6 +41,7 @@ export type BackupRoutesDeps = OnceDeps & {
 export function registerBackupRoutes(api: HttpServer, deps: BackupRoutesDeps): void {
   registerConfigs(api, deps);
   registerBackups(api, deps);
+  registerDrills(api, deps);
   registerRestores(api, deps);
 }
 
@@ -126,6 +129,27 @@ function registerBackups(api: HttpServer, { backups, wake, ...once }: BackupRout
   );
 }
 
+function registerDrills(api: HttpServer, { drills, wake, ...once }: BackupRoutesDeps): void {
+  api.post(
+    '/backup-logs/:id/verify',
+    {
+      config: { ...config, once: 'backup-verify' },
+      schema: { tags, params: IdParams, response: { 200: BackupLog } },
+    },
+    async (request, reply) => {
+      let begunOn: string | null = null;
+      const effects = async (tx: Db) => {
+        const { executorId, log } = await drills.verify(tx, callerOf(request), request.params.id);
+        begunOn = executorId;
+        return log;
+      };
+      await answerOnce(once, { request, reply }, { schema: BackupLog, effects });
+      if (begunOn !== null) wake(begunOn);
+      return reply;
+    },
+  );
+}
+
 function registerRestores(api: HttpServer, { restores, wake, ...once }: BackupRoutesDeps): void {
   api.post(
     '/pods/:pod_uuid/restore',
@@ -140,8 +164,10 @@ function registerRestores(api: HttpServer, { restores, wake, ...once }: BackupRo
     },
     async (request, reply) => {
       const { pod_uuid: podId } = request.params;
+      const isTaken = await restores.isTargetTaken(callerOf(request), podId, request.body);
       let begunOn: string | null = null;
       const effects = async (tx: Db): Promise<RestoreTriggered> => {
+        if (isTaken) throw targetTaken(request.body.restore_path);
         const begun = await restores.trigger(tx, callerOf(request), podId, request.body);
         begunOn = begun.executor_id;
         return { success: true, restore_log_id: begun.id };

@@ -42,7 +42,13 @@ export function backupRow(row: BackupLog, nowMs: number): BackupLogResponse {
     sha256: row.snapshot_id,
     quality: row.quality,
     expires_at: timeOf(row.expires_at),
-    status_message: row.cleanup_problem ?? messageOf(row),
+    status_message: row.cleanup_problem ?? messageOf(row) ?? qualityMessageOf(row),
+    verify_status: row.verify_status,
+    verified_at: timeOf(row.verified_at),
+    verify_error: row.verify_error,
+    verify_error_code: row.verify_error_code,
+    verified_files: row.verified_files,
+    verified_bytes: row.verified_bytes,
   };
 }
 
@@ -93,6 +99,10 @@ function operationRow(row: OperationColumns, nowMs: number) {
 
 function messageOf({ cancel_at, completed_at, error_message }: OperationColumns): string | null {
   return cancel_at !== null && completed_at === null ? 'Being cancelled' : error_message;
+}
+
+function qualityMessageOf({ quality }: BackupLog): string | null {
+  return quality === 'partial' ? 'Some files could not be read and are not in it' : null;
 }
 
 function deletionStateOf(row: BackupLog): BackupLogResponse['deletion_state'] {

@@ -1,8 +1,9 @@
 /** Backups and restores on the central API's wire (contract 9.1). */
 import { z } from 'zod';
 import { RESTORE_MODES } from '#shared/agent-api/operations.ts';
-import { displayName, displayText, NaiveTime, optional } from '../wire.ts';
+import { displayName, displayText, NaiveTime, optional, queryNumber, Uuid } from '../wire.ts';
 import { BACKUP_STATES, RESTORE_STATES } from './backup.state.ts';
+import { VERIFY_STATUSES } from './drill.state.ts';
 
 const MAX_PAGE = 1_000_000;
 const MAX_LIMIT = 100;
@@ -15,12 +16,12 @@ const MAX_FREQUENCY_HOURS = 720;
 /** A year. */
 const MAX_RETENTION_DAYS = 365;
 
-export const PodIdParams = z.object({ pod_id: z.uuid() });
-export const PodUuidParams = z.object({ pod_uuid: z.uuid() });
+export const PodIdParams = z.object({ pod_id: Uuid });
+export const PodUuidParams = z.object({ pod_uuid: Uuid });
 
 export const PageQuery = z.object({
-  page: z.coerce.number().int().min(1).max(MAX_PAGE).default(1),
-  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT),
+  page: queryNumber(z.int().min(1).max(MAX_PAGE).default(1)),
+  limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT)),
 });
 export type PageQuery = z.output<typeof PageQuery>;
 
@@ -41,7 +42,7 @@ const GivenPath = z.string().min(1).max(MAX_PATH);
 
 export const BackupConfigCreate = z
   .object({
-    pod_id: z.uuid(),
+    pod_id: Uuid,
     backup_frequency_hours: z.int().min(1).max(MAX_FREQUENCY_HOURS),
     retention_days: z.int().min(1).max(MAX_RETENTION_DAYS),
     backup_path: GivenPath,
@@ -122,6 +123,16 @@ export const BackupLog = z
     /** `partial`: some files could not be read. */
     quality: z.string().nullable(),
     expires_at: NaiveTime.nullable(),
+    /** Of the last drill, which reads a sample of the backup back. INCONCLUSIVE says nothing about the backup. */
+    verify_status: z.enum(VERIFY_STATUSES).nullable(),
+    /** When it was last found to be PASSED or FAILED. */
+    verified_at: NaiveTime.nullable(),
+    verify_error: z.string().nullable(),
+    /** Stable, for programs. */
+    verify_error_code: z.string().nullable(),
+    /** What the last drill that passed has read back. */
+    verified_files: z.int().nullable(),
+    verified_bytes: z.int().nullable(),
   })
   .meta({ id: 'BackupLog' });
 export type BackupLogResponse = z.output<typeof BackupLog>;
@@ -132,7 +143,7 @@ export type BackupLogPage = z.output<typeof BackupLogPage>;
 export const RestoreRequest = z
   .object({
     /** The id of a backup log. */
-    backup_id: z.uuid(),
+    backup_id: Uuid,
     restore_path: GivenPath,
     /** `replace` when absent. */
     mode: optional(z.enum(RESTORE_MODES)),

@@ -1,5 +1,6 @@
-/** Queries of backup_configs, backup_logs and restore_logs, but those that both kinds of operation share. */
-import type { BackupConfig, BackupLog, Db, RestoreLog } from '../db/tables.ts';
+/** Queries of backup_configs, backup_logs and restore_logs, but those that all kinds of operation share. */
+import type { SelectQueryBuilder } from 'kysely';
+import type { BackupConfig, BackupLog, Db, RestoreLog, Tables } from '../db/tables.ts';
 import { sourcesOf } from './backup.state.ts';
 
 /** Stores the schedule of a pod, over the one that it had. */
@@ -80,12 +81,27 @@ export function findRestore(db: Db, id: string): Promise<RestoreLog | undefined>
 export type Page = { offset: number; limit: number };
 
 /** Of an account or of a pod, newest first, and how many there are on all pages. */
-export async function pageOfBackups(
+export function pageOfBackups(
   db: Db,
   of: { column: 'account_id' | 'pod_id'; id: string },
-  { offset, limit }: Page,
+  page: Page,
 ): Promise<{ rows: BackupLog[]; total: number }> {
-  const all = db.selectFrom('backup_logs').where(of.column, '=', of.id);
+  return pageOf(db.selectFrom('backup_logs').where(of.column, '=', of.id), page);
+}
+
+/** Of a pod, newest first, and how many there are on all pages. */
+export function pageOfRestores(
+  db: Db,
+  podId: string,
+  page: Page,
+): Promise<{ rows: RestoreLog[]; total: number }> {
+  return pageOf(db.selectFrom('restore_logs').where('pod_id', '=', podId), page);
+}
+
+async function pageOf<Table extends 'backup_logs' | 'restore_logs'>(
+  all: SelectQueryBuilder<Tables, Table, object>,
+  { offset, limit }: Page,
+) {
   const rows = await all
     .selectAll()
     .orderBy('created_at', 'desc')
@@ -97,22 +113,16 @@ export async function pageOfBackups(
   return { rows, total: Number(counted?.n ?? 0) };
 }
 
-/** Of a pod, newest first, and how many there are on all pages. */
-export async function pageOfRestores(
-  db: Db,
-  podId: string,
-  { offset, limit }: Page,
-): Promise<{ rows: RestoreLog[]; total: number }> {
-  const all = db.selectFrom('restore_logs').where('pod_id', '=', podId);
-  const rows = await all
-    .selectAll()
-    .orderBy('created_at', 'desc')
-    .orderBy('id')
-    .limit(limit)
-    .offset(offset)
-    .execute();
-  const counted = await all.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { rows, total: Number(counted?.n ?? 0) };
+/** Whether a restore that was rented with the pod is not settled yet. */
+export async function hasOpenStart(db: Db, podId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('restore_logs')
+    .select('id')
+    .where('pod_id', '=', podId)
+    .where('completed_at', 'is', null)
+    .where('occasion', '=', 'STARTUP')
+    .executeTakeFirst();
+  return found !== undefined;
 }
 
 /** What only a backup that was made has. */
@@ -183,7 +193,7 @@ export async function listBackupIdsOf(db: Db, accountId: string): Promise<string
 export async function clearBackupsOf(db: Db, accountId: string): Promise<void> {
   await db
     .updateTable('backup_logs')
-    .set({ name: null, description: null })
+    .set({ name: null, description: null, verify_error: null })
     .where('account_id', '=', accountId)
     .execute();
   await db

@@ -7,6 +7,8 @@ import { createPodScene } from '../../../test/fakes/pod-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const DAY_MS = 86_400_000;
+/** As often as storage is cleaned. */
+const CLEANUP_MS = 60_000;
 
 let scene: BackupScene;
 beforeEach(async () => {
@@ -62,6 +64,18 @@ describe('a manual backup', () => {
       request_id: asked.request_id,
       event: { backup_log_id: id, node: scene.node.id },
     });
+  });
+
+  it('says that it is only a part of what was there', async () => {
+    const id = await scene.backUp();
+    scene.operations.finish(id, 'a', 'partial');
+    await scene.later(2_000);
+    expect(await scene.log(id)).toMatchObject({
+      ...{ status: 'COMPLETED', quality: 'partial', error_message: null },
+      status_message: 'Some files could not be read and are not in it',
+    });
+    const [told] = (await scene.events(scene.podId)).slice(-1);
+    expect(told).toMatchObject({ sub_event_type: 'backup.success', detail: 'partial' });
   });
 
   it('makes the repository once, and keeps its password sealed and the same', async () => {
@@ -291,19 +305,34 @@ describe('logs of backups', () => {
   });
 });
 
-it('is cleared with its account', async () => {
+it('is cleared with its account: its data within the minute', async () => {
   const id = await scene.backedUp();
+  await scene.verify(id);
+  await scene.market.sync();
+  const said = {
+    code: 'VerificationFailed',
+    message: '"/workspace/private" did not come back',
+  } as const;
+  scene.operations.fail(scene.drill(), said);
+  await scene.later(2_000);
+  expect((await scene.log(id)).verify_error).toBe(said.message);
   await scene.call('POST', '/backup-configs', {
     ...{ pod_id: scene.podId, backup_frequency_hours: 1, retention_days: 1 },
     backup_path: '/workspace',
   });
   await scene.remove(scene.podId);
   await scene.market.sync();
+  const { central, clock } = scene.market;
+  central.start();
+  await clock.advance(CLEANUP_MS);
   const gone = await scene.market.call('DELETE', '/users/me', { headers: scene.account.session });
   expect(gone.status).toBe(200);
-  await scene.tend();
-  expect(scene.storage.removed).toHaveLength(1);
+  expect(scene.storage.removed, 'not with the request').toEqual([]);
+  await clock.advance(CLEANUP_MS);
+  await expect.poll(() => scene.storage.removed).toHaveLength(1);
   const { db } = scene.market.ports;
-  const row = await db.selectFrom('backup_logs').selectAll().executeTakeFirstOrThrow();
-  expect(row).toMatchObject({ id, name: null, state: 'DELETED', cleanup_at: null });
+  const wholeRow = () => db.selectFrom('backup_logs').selectAll().executeTakeFirstOrThrow();
+  const row = await wholeRow();
+  expect(row).toMatchObject({ id, name: null, verify_error: null, state: 'DELETED' });
+  await expect.poll(async () => (await wholeRow()).cleanup_at).toBeNull();
 });

@@ -1,4 +1,4 @@
-/** Brings the backups and restores of one executor to its agent, and what comes of them back: every step may be repeated. */
+/** Brings the backups, restores and drills of one executor to its agent, and what comes of them back: every step may be repeated. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { OperationView } from '#shared/agent-api/operations.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -7,7 +7,9 @@ import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Database, Pod } from '../db/tables.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
+import { hasOpenStart } from './backup.store.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';
+import { listStrandedDrills } from './drill.store.ts';
 import { isSilent, operationStep } from './operation.plan.ts';
 import { createOperationRecorder } from './operation.record.ts';
 import {
@@ -25,6 +27,8 @@ const PASSING_CODES: readonly ErrorCode[] = ['BACKUP_STORAGE_BUSY', 'pod_state_c
 const FOREIGN_CODE: ErrorCode = 'conflict';
 const GONE = { code: 'PodGone', message: 'The pod was removed' };
 const BATCH = 100;
+/** What one drill reads back at most. */
+const DRILL_SAMPLE = { max_files: 50, max_bytes: 256 * 1024 * 1024 };
 
 export type OperationSync = ReturnType<typeof createOperationSync>;
 
@@ -60,6 +64,11 @@ export function createOperationSync(deps: {
       const create_repository = !isMade;
       return client.postBackup(podId, { operation_id, path, repository, create_repository });
     }
+    if (operation.table === 'backup_drills') {
+      const { snapshot_id } = operation;
+      const sample = { seed: operation_id, ...DRILL_SAMPLE };
+      return client.postVerify(podId, { operation_id, snapshot_id, sample, repository });
+    }
     const { snapshot_id, source_path, target_path, mode } = operation;
     const restore = { operation_id, snapshot_id, source_path, target_path, mode, repository };
     return client.postRestore(podId, restore);
@@ -84,10 +93,15 @@ export function createOperationSync(deps: {
     return view === null ? send(client, operation) : record.observed(operation, view);
   }
 
-  async function cancel(client: AgentClient, operation: Operation, pod: Pod): Promise<void> {
+  async function cancel(
+    client: AgentClient,
+    operation: Operation,
+    pod: Pod | undefined,
+  ): Promise<void> {
     const view = await unlessAbsent(client.cancelOperation(operation.id));
     if (view !== null) return record.observed(operation, view);
-    if (pod.delete_requested_at !== null) return record.failed(operation, GONE);
+    const isGoing = operation.table !== 'backup_drills' && pod?.delete_requested_at != null;
+    if (isGoing) return record.failed(operation, GONE);
     await record.cancelled(operation);
   }
 
@@ -97,7 +111,7 @@ export function createOperationSync(deps: {
     pod: Pod | undefined,
   ): Promise<void> {
     const step = operationStep(operation, pod);
-    if (pod === undefined || step === 'fail') return record.failed(operation, GONE);
+    if (step === 'fail') return record.failed(operation, GONE);
     if (step === 'send') return send(client, operation);
     if (step === 'ask') return ask(client, operation);
     if (step === 'cancel') return cancel(client, operation, pod);
@@ -146,9 +160,18 @@ export function createOperationSync(deps: {
     /** Of an agent that does not answer. */
     unanswered: giveUpSilent,
 
-    /** Fails what waits for a pod that has ended: its executor may not be asked any more. */
+    /** Whether a restore that was rented with the pod is still to end. */
+    restoresAtStart: (podId: string) => hasOpenStart(db, podId),
+
+    /** Ends what waits for a pod that has ended, or for a node without pods: its executor may not be asked any more. */
     async failOrphans(): Promise<void> {
       for (const operation of await listOrphans(db, BATCH)) await record.failed(operation, GONE);
+      for (const drill of await listStrandedDrills(db, BATCH)) {
+        const operation = { table: 'backup_drills', ...drill } as const;
+        if (isSilent(operation, undefined, { nowMs: clock.now(), startedMs })) {
+          await record.silent(operation);
+        }
+      }
     },
   };
 }

@@ -1,9 +1,10 @@
-/** How the end of a backup or restore is asked for. */
+/** How the end of an operation is asked for. */
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
+import { GAVE_WAY, noteDrill } from './drill.record.ts';
 import { tellOperation } from './operation.events.ts';
 import { cancelUnsent, changeOpen, type Operation } from './operation.store.ts';
 
@@ -17,8 +18,12 @@ export async function cancelOperation(
   const nowMs = deps.clock.now();
   if (operation.state === 'CANCELLED') return;
   if (await cancelUnsent(tx, operation, nowMs)) {
-    await tellOperation(tx, deps, operation, { outcome: 'status', actor, detail: 'cancelled' });
-    return;
+    if (operation.table === 'backup_drills') {
+      const error = { code: null, message: GAVE_WAY };
+      return noteDrill(tx, deps, operation, { status: 'CANCELLED', actor, error });
+    }
+    const told = { outcome: 'status', actor, detail: 'cancelled' } as const;
+    return tellOperation(tx, deps, operation, told);
   }
   if (operation.completed_at !== null) {
     throw new ApiError('bad_request', `It is ${operation.state} already`, {

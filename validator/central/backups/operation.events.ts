@@ -6,10 +6,9 @@ import type { Db } from '../db/tables.ts';
 import type { EVENT_OUTCOMES } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
-import type { OperationTable } from './operation.store.ts';
 
 export type Told = {
-  table: OperationTable;
+  table: 'backup_logs' | 'restore_logs';
   id: string;
   account_id: string;
   pod_id: string;

@@ -1,4 +1,4 @@
-/** What is to be done about one backup or restore, from its row and its pod. Pure. */
+/** What is to be done about one operation, from its row and its pod. Pure. */
 import type { Pod } from '../db/tables.ts';
 import { CREATION_STATES, podStateOf } from '../pods/pod.state.ts';
 import type { Operation } from './operation.store.ts';
@@ -20,6 +20,10 @@ export type OperationStep =
 
 /** The next step. */
 export function operationStep(operation: Operation, pod: Pod | undefined): OperationStep {
+  if (operation.table === 'backup_drills') {
+    if (operation.cancel_at !== null || isGoingBeside(operation, pod)) return 'cancel';
+    return operation.state === 'IN_PROGRESS' ? 'ask' : 'send';
+  }
   const isGone = pod === undefined || pod.ended_at !== null;
   const isGoing = isGone || pod.delete_requested_at !== null;
   // What the node has begun, it ends with its pod, and tells how.
@@ -29,6 +33,12 @@ export function operationStep(operation: Operation, pod: Pod | undefined): Opera
   return awaitsPod(operation, pod) ? 'wait' : 'send';
 }
 
+/** A drill is about a repository, and its pod may be gone; while that goes, its volumes are left alone. */
+function isGoingBeside({ executor_id }: Operation, pod: Pod | undefined): boolean {
+  const isThere = pod?.executor_id === executor_id && pod.ended_at === null;
+  return isThere && pod.delete_requested_at !== null;
+}
+
 /** Whether nothing was heard of it for too long, counting from when we could have heard: this process began at `startedMs`. */
 export function isSilent(
   operation: Operation,
@@ -36,12 +46,14 @@ export function isSilent(
   { nowMs, startedMs }: { nowMs: number; startedMs: number },
 ): boolean {
   if (pod !== undefined && awaitsPod(operation, pod)) return false;
-  const sinceMs = Math.max(operation.heartbeat_at, startedMs, pod?.first_running_at ?? 0);
+  const couldBegin = pod?.state === 'restoring' ? pod.updated_at : (pod?.first_running_at ?? 0);
+  const sinceMs = Math.max(operation.heartbeat_at, startedMs, couldBegin);
   return nowMs - sinceMs >= SILENCE_MS;
 }
 
 function awaitsPod(operation: Operation, pod: Pod): boolean {
-  if (operation.table === 'backup_logs' || operation.state !== 'PENDING') return false;
-  const isCreated = !CREATION_STATES.some((state) => state === podStateOf(pod.state));
-  return operation.occasion === 'STARTUP' && !isCreated;
+  if (operation.table !== 'restore_logs' || operation.state !== 'PENDING') return false;
+  const state = podStateOf(pod.state);
+  const isComing = state !== 'restoring' && CREATION_STATES.some((known) => known === state);
+  return operation.occasion === 'STARTUP' && isComing;
 }

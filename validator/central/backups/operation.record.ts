@@ -1,11 +1,13 @@
-/** Writes what a node said of a backup or restore into its row: conditional moves, each with its event. */
+/** Writes what a node said of an operation into its row: conditional moves, each with its event. */
 import type { OperationView } from '#shared/agent-api/operations.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import type { BackupLog, Database, Db } from '../db/tables.ts';
+import type { BackupDrill, BackupLog, Database, Db } from '../db/tables.ts';
 import { noteLog, noteSnapshot } from './backup.store.ts';
 import { noteMade } from './backup-repository.store.ts';
+import { type DrillNews, GAVE_WAY, noteDrill } from './drill.record.ts';
+import { failedStatusOf } from './drill.state.ts';
 import { tellOperation } from './operation.events.ts';
 import { changeOpen, moveOperation, type Operation } from './operation.store.ts';
 
@@ -25,25 +27,33 @@ export type Failure = {
 export function createOperationRecorder(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock } = deps;
 
+  const actorOf = ({ request_id }: Operation) => ({ ...SYSTEM_ACTOR, requestId: request_id });
+
   function tell(
     tx: Db,
-    operation: Operation,
+    operation: Exclude<Operation, { table: 'backup_drills' }>,
     outcome: 'success' | 'failed' | 'status',
     told: { error?: string; detail?: string } = {},
   ): Promise<void> {
-    const actor = { ...SYSTEM_ACTOR, requestId: operation.request_id };
-    return tellOperation(tx, deps, operation, { outcome, actor, ...told });
+    return tellOperation(tx, deps, operation, { outcome, actor: actorOf(operation), ...told });
   }
+
+  const note = (tx: Db, drill: BackupDrill & Operation, news: Omit<DrillNews, 'actor'>) =>
+    noteDrill(tx, deps, drill, { ...news, actor: actorOf(drill) });
 
   async function complete(tx: Db, operation: Operation, view: OperationView): Promise<void> {
     const nowMs = clock.now();
     const change = { percent: 100, completed_at: nowMs, error_message: null };
     if (!(await moveOperation(tx, operation, 'COMPLETED', change))) return;
+    if (operation.table === 'backup_drills') {
+      const read = { files: view.processed_files, bytes: view.processed_bytes };
+      return note(tx, operation, { status: 'PASSED', read });
+    }
     if (operation.table === 'backup_logs') {
       await noteSnapshot(tx, operation.id, madeBy(operation, view, nowMs));
       await noteMade(tx, operation.repository_id, nowMs);
     }
-    await tell(tx, operation, 'success');
+    await tell(tx, operation, 'success', view.quality === 'partial' ? { detail: 'partial' } : {});
   }
 
   async function failIn(tx: Db, operation: Operation, failure: Failure): Promise<void> {
@@ -55,6 +65,9 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
       abandoned_at: isAbandoned ? nowMs : null,
     };
     if (!(await moveOperation(tx, operation, 'FAILED', change))) return;
+    if (operation.table === 'backup_drills') {
+      return note(tx, operation, { status: failedStatusOf(code), error: { code, message } });
+    }
     await tell(tx, operation, 'failed', { error: message });
   }
 
@@ -62,6 +75,10 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
     const nowMs = clock.now();
     const change = { completed_at: nowMs, abandoned_at: isAbandoned ? nowMs : null };
     if (!(await moveOperation(tx, operation, 'CANCELLED', change))) return;
+    if (operation.table === 'backup_drills') {
+      const error = { code: null, message: GAVE_WAY };
+      return note(tx, operation, { status: 'CANCELLED', error });
+    }
     await tell(tx, operation, 'status', { detail: 'cancelled' });
   }
 
@@ -72,7 +89,10 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
         const progress = progressOf(operation, view, clock.now());
         if (operation.state === 'PENDING') {
           const begun = { ...progress, started_at: clock.now(), error_message: null };
-          await moveOperation(tx, operation, 'IN_PROGRESS', begun);
+          const isBegun = await moveOperation(tx, operation, 'IN_PROGRESS', begun);
+          if (isBegun && operation.table === 'backup_drills') {
+            await note(tx, operation, { status: 'IN_PROGRESS' });
+          }
         } else {
           await changeOpen(tx, operation, progress);
         }

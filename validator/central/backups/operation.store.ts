@@ -1,25 +1,27 @@
-/** Queries that backups and restores share. A state is changed only where the row is in one that allows it. */
+/** Queries that backups, restores and drills share. A state is changed only where the row is in one that allows it. */
 import type { Updateable } from 'kysely';
-import type { BackupLog, Db, OperationColumns, RestoreLog } from '../db/tables.ts';
+import type { BackupDrill, BackupLog, Db, OperationColumns, RestoreLog } from '../db/tables.ts';
 import { type OperationState, sourcesOf } from './backup.state.ts';
 
-export type OperationTable = 'backup_logs' | 'restore_logs';
+export type OperationTable = 'backup_logs' | 'restore_logs' | 'backup_drills';
 
-/** What either is, with what only one of them has. */
+/** What each is, with what only one of them has. */
 export type Operation =
   | ({ table: 'backup_logs' } & BackupLog)
-  | ({ table: 'restore_logs' } & RestoreLog);
+  | ({ table: 'restore_logs' } & RestoreLog)
+  | ({ table: 'backup_drills' } & BackupDrill);
 
 type OperationChange = Omit<Updateable<OperationColumns>, 'state'> & { state?: never };
 
-/** Those on a node that are not settled yet, oldest first. */
+/** Those on a node that are not settled yet, oldest first; drills before what they give way to. */
 export async function listOpenOn(db: Db, executorId: string): Promise<Operation[]> {
   const backups = await open(db, 'backup_logs').where('executor_id', '=', executorId).execute();
   const restores = await open(db, 'restore_logs').where('executor_id', '=', executorId).execute();
-  return [...backups.map(asBackup), ...restores.map(asRestore)];
+  const drills = await open(db, 'backup_drills').where('executor_id', '=', executorId).execute();
+  return [...drills.map(asDrill), ...backups.map(asBackup), ...restores.map(asRestore)];
 }
 
-/** The one on a pod that is not settled yet. */
+/** The backup or restore on a pod that is not settled yet. */
 export async function findOpenOf(db: Db, podId: string): Promise<Operation | undefined> {
   const backup = await open(db, 'backup_logs').where('pod_id', '=', podId).executeTakeFirst();
   if (backup !== undefined) return asBackup(backup);
@@ -31,12 +33,14 @@ export async function findOpenOf(db: Db, podId: string): Promise<Operation | und
 export async function isInUse(db: Db, repositoryId: string): Promise<boolean> {
   const using = (table: OperationTable) =>
     open(db, table).where('repository_id', '=', repositoryId).executeTakeFirst();
-  return ((await using('backup_logs')) ?? (await using('restore_logs'))) !== undefined;
+  const found =
+    (await using('backup_logs')) ?? (await using('restore_logs')) ?? (await using('backup_drills'));
+  return found !== undefined;
 }
 
-/** Those that are not settled and whose pod has ended. */
+/** Backups and restores that are not settled and whose pod has ended. */
 export async function listOrphans(db: Db, limit: number): Promise<Operation[]> {
-  const orphans = <T extends OperationTable>(table: T) =>
+  const orphans = <T extends 'backup_logs' | 'restore_logs'>(table: T) =>
     open(db, table)
       .where((eb) =>
         eb.exists(
@@ -67,7 +71,7 @@ export async function listAbandonedOn(
       .where('executor_id', '=', executorId)
       .where('abandoned_at', 'is not', null)
       .execute();
-  const tables: OperationTable[] = ['backup_logs', 'restore_logs'];
+  const tables: OperationTable[] = ['backup_logs', 'restore_logs', 'backup_drills'];
   const found = await Promise.all(
     tables.map(async (table) => (await abandoned(table)).map(({ id }) => ({ table, id }))),
   );
@@ -153,11 +157,13 @@ export async function dropOld(db: Db, beforeMs: number): Promise<void> {
     .where('expires_at', 'is', null)
     .where('cleanup_at', 'is', null)
     .execute();
-  await db
-    .deleteFrom('restore_logs')
-    .where('created_at', '<', beforeMs)
-    .where('completed_at', 'is not', null)
-    .execute();
+  for (const table of ['restore_logs', 'backup_drills'] as const) {
+    await db
+      .deleteFrom(table)
+      .where('created_at', '<', beforeMs)
+      .where('completed_at', 'is not', null)
+      .execute();
+  }
 }
 
 function open<T extends OperationTable>(db: Db, table: T) {
@@ -170,6 +176,10 @@ function open<T extends OperationTable>(db: Db, table: T) {
 
 function asBackup(row: unknown): Operation {
   return { table: 'backup_logs', ...(row as BackupLog) };
+}
+
+function asDrill(row: unknown): Operation {
+  return { table: 'backup_drills', ...(row as BackupDrill) };
 }
 
 function asRestore(row: unknown): Operation {

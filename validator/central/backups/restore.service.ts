@@ -6,6 +6,7 @@ import type { UserIdentity } from '../auth/identity.ts';
 import type { Database, Db, Pod, RestoreLog } from '../db/tables.ts';
 import type { Caller } from '../pods/caller.ts';
 import { requireAnyOwnPod, requireOwnPod } from '../pods/pod-access.ts';
+import type { Agents } from '../ports.ts';
 import { newOperation } from './backup.begin.ts';
 import { pageFacts, restoreRow } from './backup.row.ts';
 import type {
@@ -19,6 +20,7 @@ import { findRestore, insertRestore, pageOfRestores } from './backup.store.ts';
 import { busyError, busyWith, requireState } from './backup-gate.ts';
 import { checkedPath, volumesOf } from './backup-path.ts';
 import { type BackupRepositories, holdRepository } from './backup-repository.service.ts';
+import { displaceDrill } from './drill.displace.ts';
 import { cancelOperation } from './operation.cancel.ts';
 import { tellOperation } from './operation.events.ts';
 
@@ -30,6 +32,7 @@ export function createRestores(
   deps: BeginDeps & {
     db: Database;
     repositories: BackupRepositories;
+    agents: Pick<Agents, 'clientOf'>;
     /** Has the sync look at this executor at once. */
     wake(executorId: string): void;
   },
@@ -50,6 +53,28 @@ export function createRestores(
       const pod = await requireOwnPod(tx, caller.identity.accountId, podId, clock.now());
       requireState(pod, 'restore');
       return beginRestore(tx, deps, { pod, caller, request, occasion: 'LIVE' });
+    },
+
+    /**
+     * Whether the node sees that a `new_only` restore cannot go there. False also where that cannot be known now, or the
+     * request is refused for another reason: the node looks again when it restores.
+     */
+    async isTargetTaken(
+      { identity }: Caller,
+      podId: string,
+      { restore_path: path, mode }: RestoreRequest,
+    ): Promise<boolean> {
+      if (mode !== 'new_only') return false;
+      try {
+        const pod = await requireAnyOwnPod(db, identity.accountId, podId);
+        requireState(pod, 'restore');
+        const target = checkedPath(path, volumesOf(pod));
+        const { state } = await deps.agents.clientOf(pod.executor_id).restoreTarget(podId, target);
+        return state === 'occupied';
+      } catch (error) {
+        if (error instanceof ApiError) return false;
+        throw error;
+      }
     },
 
     /** Of a pod, ended or not, newest first. */
@@ -108,10 +133,19 @@ export async function beginRestore(
     occasion,
     log: '',
   };
+  await displaceDrill(tx, deps, pod.id);
   await insertRestore(tx, row);
   const told = { outcome: 'requested', actor: caller.actor } as const;
   await tellOperation(tx, deps, { table: 'restore_logs', ...row }, told);
   return row;
+}
+
+/** The 409 of contract 9.1. */
+export function targetTaken(path: string): ApiError {
+  return new ApiError('conflict', `${path} is there and not empty`, {
+    details: { restore_path: path },
+    hint: 'Name a path that is new or empty, or restore with the mode `replace`.',
+  });
 }
 
 async function requireOwnRestore(db: Db, caller: UserIdentity, id: string): Promise<RestoreLog> {

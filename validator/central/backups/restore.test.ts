@@ -89,6 +89,31 @@ it('is of one’s own backups, that were made and are still there', async () => 
   expect((await trigger({ backup_id: backupId, restore_path, mode: 'over' })).status).toBe(422);
 });
 
+it('is refused where something is, when it is to go to a new place, by whoever asks first', async () => {
+  scene.operations.occupied.add('/workspace/data');
+  const body = { backup_id: backupId, restore_path: '/workspace/data/', mode: 'new_only' };
+  const { status, body: refused } = await trigger(body);
+  expect(refused).toMatchObject({
+    ...{ error: { code: 'conflict' }, message: '/workspace/data/ is there and not empty' },
+    details: { restore_path: '/workspace/data/' },
+  });
+  expect([status, await scene.restores()]).toEqual([409, []]);
+  expect((await trigger({ ...body, restore_path: '/etc' })).status).toBe(400);
+  // A repeat of what was taken is not judged again.
+  const sent = { headers: { ...scene.account.key, 'idempotency-key': 'once' } };
+  const path = `/pods/${scene.podId}/restore`;
+  const fresh = { ...sent, body: { ...body, restore_path: '/workspace/new' } };
+  const taken = await scene.market.call('POST', path, fresh);
+  scene.operations.occupied.add('/workspace/new');
+  expect((await scene.market.call('POST', path, fresh)).body).toEqual(taken.body);
+  await scene.market.sync();
+  scene.operations.finish(taken.body.restore_log_id);
+  await scene.later(2_000);
+  // A node that does not answer now looks when it restores.
+  scene.host.up = false;
+  expect((await trigger(body)).status).toBe(200);
+});
+
 it('goes nowhere but into the pod’s volumes', async () => {
   for (const restore_path of ['/etc', '/workspace/../etc', 'workspace', '/tmp/x', '/']) {
     const { status, body } = await trigger({ backup_id: backupId, restore_path });
@@ -101,7 +126,7 @@ describe('with a rental', () => {
   const rent = (body: object) =>
     scene.market.rent(scene.account, scene.node.id, { gpu_count: 1, ...body });
 
-  it('begins once the pod runs, and waits for it without failing', async () => {
+  it('begins once the pod runs, and waits for it without failing; until its end the pod is on its way', async () => {
     scene.host.arrives = 'pulling';
     const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
     expect(rented.status).toBe(200);
@@ -115,6 +140,40 @@ describe('with a rental', () => {
     expect((await scene.restores(id))[0]).toMatchObject({ id: waiting.id, status: 'IN_PROGRESS' });
     expect(scene.operations.calls).toContain(`restore ${waiting.id}`);
     expect(await scene.told('restore', id)).toEqual(['requested']);
+    // For the exchange of its tree the node has it stand still, and start again.
+    for (const phase of ['running', 'pending', 'starting'] as const) {
+      scene.host.change(id, { phase });
+      scene.operations.progress(waiting.id, { stage: 'swapping' });
+      await scene.later(2_000);
+      expect(await scene.pod(id)).toMatchObject({
+        ...{ status: 'PENDING', phase: 'restoring', reason_code: null, ssh_connect_cmd: null },
+        ...{ message: 'The backup is being restored', estimated_ready_seconds: null },
+      });
+    }
+    scene.host.change(id, { phase: 'running' });
+    scene.operations.finish(waiting.id);
+    await scene.later(2_000);
+    await scene.later(2_000);
+    expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'ready', message: null });
+    const events: { sub_event_type: string; detail: string | null }[] = await scene.events(id);
+    const moves = events.filter(({ sub_event_type: type }) => type.startsWith('pod-'));
+    expect(moves.slice(-2)).toMatchObject([
+      { sub_event_type: 'pod-lifecycle.status', detail: 'restoring' },
+      { sub_event_type: 'pod-create.success' },
+    ]);
+  });
+
+  it('leaves a pod that runs on what it has when the restore fails', async () => {
+    const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
+    const { id } = rented.body;
+    await scene.market.sync();
+    expect((await scene.pod(id)).phase).toBe('restoring');
+    const [restore] = await scene.restores(id);
+    scene.operations.fail(restore.id, { code: 'RepositoryCorrupt', message: 'a pack is damaged' });
+    await scene.later(2_000);
+    await scene.later(2_000);
+    expect((await scene.pod(id)).status).toBe('RUNNING');
+    expect((await scene.restores(id))[0]).toMatchObject({ error_message: 'a pack is damaged' });
   });
 
   it('ends with a pod that never came to run', async () => {

@@ -4,6 +4,7 @@
  */
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely';
 import type { OperationState } from '../backups/backup.state.ts';
+import type { VerifyStatus } from '../backups/drill.state.ts';
 import type { MachineRequestState } from '../machine-requests/machine-request.state.ts';
 
 type Flag = 0 | 1;
@@ -477,9 +478,11 @@ export type BackupConfigsTable = Stamped & {
   backup_path: string;
   /** The next run; null: it is not active. */
   next_at: number | null;
+  /** When its newest backup is next read back; null: not planned yet. */
+  drill_at: number | null;
 };
 
-/** What backups and restores have in common: each is an operation on a node, there under the same id. */
+/** What backups, restores and drills have in common: each is an operation on a node, there under the same id. */
 export type OperationColumns = {
   id: string;
   account_id: string;
@@ -533,6 +536,21 @@ export type BackupLogsTable = OperationColumns & {
   /** Why that has not happened. */
   cleanup_problem: string | null;
   cleaned_at: number | null;
+  /** Of the last drill; null before the first. */
+  verify_status: VerifyStatus | null;
+  /** When a drill last came to a verdict. */
+  verified_at: number | null;
+  verify_error: string | null;
+  verify_error_code: string | null;
+  /** What was read back. */
+  verified_files: number | null;
+  verified_bytes: number | null;
+};
+
+export type BackupDrillsTable = OperationColumns & {
+  backup_id: string;
+  snapshot_id: string;
+  occasion: 'SCHEDULED' | 'REQUESTED';
 };
 
 export type RestoreLogsTable = OperationColumns & {
@@ -580,6 +598,7 @@ export type Tables = {
   backup_configs: BackupConfigsTable;
   backup_logs: BackupLogsTable;
   restore_logs: RestoreLogsTable;
+  backup_drills: BackupDrillsTable;
 };
 
 /** What every store function takes first: the database, or the transaction it runs in. */
@@ -607,4 +626,5 @@ export type BackupRepository = Selectable<BackupRepositoriesTable>;
 export type BackupConfig = Selectable<BackupConfigsTable>;
 export type BackupLog = Selectable<BackupLogsTable>;
 export type RestoreLog = Selectable<RestoreLogsTable>;
+export type BackupDrill = Selectable<BackupDrillsTable>;
 export type NewEvent = Insertable<EventsTable>;

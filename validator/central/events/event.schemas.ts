@@ -1,6 +1,6 @@
 /** Events on the wire (contract 5.2, event row; 9.3). */
 import { z } from 'zod';
-import { IsoTime, NaiveTime, optional, withDefault } from '../wire.ts';
+import { IsoTime, NaiveTime, optional, queryNumber, Uuid } from '../wire.ts';
 
 export const EVENT_TYPES = [
   'pod-create',
@@ -75,9 +75,9 @@ const DEFAULT_EVENTS = 100;
 
 /** Filters of GET /users/me/events and GET /pods/{id}/events. */
 export const EventsQuery = z.object({
-  limit: withDefault(z.coerce.number().int().min(1).max(MAX_EVENTS), DEFAULT_EVENTS),
+  limit: queryNumber(z.int().min(1).max(MAX_EVENTS).default(DEFAULT_EVENTS)),
   since: optional(IsoTime),
-  pod_id: optional(z.uuid()),
-  api_key_id: optional(z.uuid()),
+  pod_id: optional(Uuid),
+  api_key_id: optional(Uuid),
 });
 export type EventsQuery = z.output<typeof EventsQuery>;

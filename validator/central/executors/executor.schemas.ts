@@ -11,8 +11,8 @@ export const ExecutorParams = z.object({ executor_uuid: Uuid });
 /** Filters of GET /executors; the ones of GET /pods are the same. */
 export const NodeFilterQuery = z.object({
   machine_names: z.string().max(4_000).optional(),
-  price_lte: queryNumber().optional(),
-  price_gte: queryNumber().optional(),
+  price_lte: queryNumber(z.number()).optional(),
+  price_gte: queryNumber(z.number()).optional(),
   gpu_count_lte: queryNumber(z.int()).optional(),
   gpu_count_gte: queryNumber(z.int()).optional(),
   lat: queryNumber(z.number().min(-90).max(90)).optional(),

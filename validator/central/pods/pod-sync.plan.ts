@@ -75,7 +75,8 @@ function removalStep(pod: Pod, view: PodView | undefined): SyncStep {
 export function needsAttention(pod: Pod): boolean {
   const state = podStateOf(pod.state);
   return (
-    TRANSITIONAL_STATES.includes(state) ||
+    // A restore may take hours; it is followed at the pace of long work.
+    (TRANSITIONAL_STATES.includes(state) && state !== 'restoring') ||
     awaitsNotebook(pod) ||
     (state === 'creation_failed' && pod.phase !== GONE_PHASE) ||
     (!REMOVAL_STATES.includes(state) &&
@@ -105,6 +106,19 @@ export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
     reason: cause.reason === null ? null : reasonOf(cause.reason),
     message: cause.message.slice(0, MAX_TEXT_CHARS),
   };
+}
+
+/** A pod that is ready but for the backup that it was rented with. */
+export const RESTORING: Observed = {
+  state: 'restoring',
+  phase: 'restoring',
+  reason: null,
+  message: 'The backup is being restored',
+};
+
+/** Whether a restore that goes on tells more than the agent: for it the container stands still in between. */
+export function restoringInsteadOf(pod: Pod, seen: Observed): boolean {
+  return seen.state === 'running' || pod.state === 'restoring';
 }
 
 /** The agent remembers a change that failed; to its renter it is over with the next reboot. */

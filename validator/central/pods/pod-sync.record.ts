@@ -25,7 +25,14 @@ import {
 } from './pod-change.ts';
 import { notebookFailure, notebookNews } from './pod-notebook.ts';
 import { causeOf, eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
-import { GONE_PHASE, type Observed, observedOf, REMOVAL_PHASE } from './pod-sync.plan.ts';
+import {
+  GONE_PHASE,
+  type Observed,
+  observedOf,
+  REMOVAL_PHASE,
+  RESTORING,
+  restoringInsteadOf,
+} from './pod-sync.plan.ts';
 
 /** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
 export const CONTACT_LOST_MS = 60_000;
@@ -41,7 +48,13 @@ type Told = {
 };
 
 /** Every function ends without effect when the row has moved on meanwhile. */
-export function createPodRecorder(deps: { db: Database; clock: Clock; random: Random; log: Log }) {
+export function createPodRecorder(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  restoresAtStart(podId: string): Promise<boolean>;
+}) {
   const { db, clock, log } = deps;
   const pulls = createPullMeasures(deps);
 
@@ -75,6 +88,12 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
     if (end !== null) await settleTemplates(tx, pod, end, nowMs);
     const { reason, message } = seen;
     await tell(tx, pod, seen.state, { reason, message, isUndone: end === 'undone' });
+  }
+
+  async function seenOf(pod: Pod, view: PodView): Promise<Observed> {
+    const seen = observedOf(pod, view, clock.now());
+    const mayRestore = isBeingCreated(pod) && restoringInsteadOf(pod, seen);
+    return mayRestore && (await deps.restoresAtStart(pod.id)) ? RESTORING : seen;
   }
 
   /** The event of a state just entered. */
@@ -145,7 +164,7 @@ export function createPodRecorder(deps: { db: Database; clock: Clock; random: Ra
   return {
     async observed(pod: Pod, view: PodView): Promise<void> {
       const from = podStateOf(pod.state);
-      const seen = observedOf(pod, view, clock.now());
+      const seen = await seenOf(pod, view);
       if (pod.acknowledged_generation < view.generation) {
         await acknowledgeGeneration(db, pod.id, view.generation);
       }

@@ -50,6 +50,8 @@ export type SyncDeps = {
 export type OperationPasses = {
   /** Whether to come back soon. Rejects with ApiError when the agent does not answer. */
   pass(client: AgentClient, executorId: string): Promise<boolean>;
+  /** Whether a restore that was rented with the pod is still to end. */
+  restoresAtStart(podId: string): Promise<boolean>;
   /** The agent does not answer. */
   unanswered(executorId: string): Promise<void>;
 };
@@ -63,7 +65,8 @@ export type SyncResult = 'busy' | 'calm' | 'refused' | 'working' | 'unreachable'
 /** One pass over one executor. Never rejects because an agent does not answer. */
 export function createPodSync(deps: SyncDeps) {
   const { db, clock, log } = deps;
-  const record = createPodRecorder(deps);
+  const { restoresAtStart } = deps.operations;
+  const record = createPodRecorder({ ...deps, restoresAtStart });
   const logged = new Set<string>();
 
   /** The login is added on the way out: stored specs do not hold it. */

@@ -107,12 +107,12 @@ function phaseOf(pod: Pod): WirePhase | null {
   return WIRE_PHASES.find((known) => known === pod.phase) ?? null;
 }
 
-/** Only while it is on its way; one that is late is expected at any moment. */
+/** Only while it is on its way; one that is late is expected at any moment. How long a restore takes nobody knows. */
 function readinessOf(
   { state, ready_expected_at: atMs, eta_basis }: Pod,
   nowMs: number,
 ): Pick<PodListItemResponse, 'estimated_ready_seconds' | 'eta_basis'> {
-  const isComing = CREATION_STATES.some((known) => known === state);
+  const isComing = state !== 'restoring' && CREATION_STATES.some((known) => known === state);
   if (!isComing || atMs === null) return { estimated_ready_seconds: null, eta_basis: null };
   const seconds = Math.max(1, Math.ceil((atMs - nowMs) / MS_PER_SECOND));
   return { estimated_ready_seconds: seconds, eta_basis };

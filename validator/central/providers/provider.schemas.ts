@@ -145,8 +145,8 @@ export type PortalNode = z.output<typeof PortalNode>;
 export const NodeListQuery = z.object({
   miner_hotkey: z.string().max(64).optional(),
   scope: z.string().max(20).optional(),
-  page: queryNumber(z.int().min(1)).default(1),
-  limit: queryNumber(z.int().min(1).max(MAX_LIMIT)).default(DEFAULT_LIMIT),
+  page: queryNumber(z.int().min(1).default(1)),
+  limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT)),
 });
 export type NodeListQuery = z.output<typeof NodeListQuery>;
 

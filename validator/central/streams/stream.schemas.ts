@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import { TerminalQuery } from '#shared/agent-api/terminal.ts';
 import { parseIsoTime } from '#shared/clock.ts';
-import { optional } from '../wire.ts';
+import { optional, queryNumber, Uuid } from '../wire.ts';
 
-export const PodLogParams = z.object({ pod_id: z.uuid() });
-export const PodStreamParams = z.object({ id: z.uuid() });
+export const PodLogParams = z.object({ pod_id: Uuid });
+export const PodStreamParams = z.object({ id: Uuid });
 
 /** Of an account's feed: an event's id or an ISO time. */
 const FeedPosition = z
@@ -18,7 +18,7 @@ const FeedPosition = z
 
 export const EventStreamQuery = z.object({
   since: optional(FeedPosition).describe('Only what comes after; from now on when absent.'),
-  pod_id: optional(z.uuid()),
+  pod_id: optional(Uuid),
   ticket: z
     .string()
     .max(100)
@@ -39,7 +39,7 @@ const DEFAULT_LOG_TAIL = 100;
 const MAX_LOG_TAIL = 10_000;
 
 export const PodLogsQuery = z.object({
-  tail: z.coerce.number().int().min(0).max(MAX_LOG_TAIL).default(DEFAULT_LOG_TAIL),
+  tail: queryNumber(z.int().min(0).max(MAX_LOG_TAIL).default(DEFAULT_LOG_TAIL)),
   follow: z.stringbool().default(false),
   /** A frame id or an ISO time; wins over `tail`. */
   since: z.string().max(100).optional(),

@@ -1,8 +1,8 @@
 /** Backups of pods: their schedules, the repositories they lie in, and the operations on nodes that make and restore them. */
 import type { SqlWords } from '../sql-words.ts';
 
-/** The columns that backups and restores have in common. */
-const operation = ({ int, real }: SqlWords): string => `
+/** The columns that operations on nodes have in common. */
+export const operation = ({ int, real }: SqlWords): string => `
     id text primary key,
     account_id text not null references accounts (id),
     pod_id text not null references pods (id),
@@ -30,7 +30,7 @@ const operation = ({ int, real }: SqlWords): string => `
     completed_at ${int}`;
 
 /** One that is not completed stands alone on its pod, and is looked for by pod, by node and by repository. */
-const operationIndexes = (table: string): string[] => [
+export const operationIndexes = (table: string): string[] => [
   `create unique index ${table}_open_on_pod on ${table} (pod_id) where completed_at is null`,
   `create index ${table}_open_on_node on ${table} (executor_id) where completed_at is null`,
   `create index ${table}_open_in on ${table} (repository_id) where completed_at is null`,

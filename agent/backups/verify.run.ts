@@ -1,0 +1,118 @@
+/**
+ * A restore drill: reads a backup back without touching a pod (agent reference 14). The repository is looked through,
+ * then a sample of the snapshot is restored to a folder of its own, compared with what the snapshot says of it, and
+ * removed.
+ */
+import { lstat, mkdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { parseIsoTime } from '#shared/clock.ts';
+import type { VerifyRow } from '../store/operation.store.ts';
+import type { RunPorts, Working } from './operation.work.ts';
+import { OperationFailure } from './operation-failure.ts';
+import { checkSpace, watchProgress } from './restore.fetch.ts';
+import { createSampler, type SampledFile } from './verify.sample.ts';
+
+/** Go's os.FileMode, and what the kernel has for it. */
+const MODE_BITS: readonly (readonly [go: number, kernel: number])[] = [
+  [0x0080_0000, 0o4000],
+  [0x0040_0000, 0o2000],
+  [0x0010_0000, 0o1000],
+];
+const PERMISSIONS = 0o777;
+const ALL_BITS = 0o7777;
+/** Both sides are cut to whole milliseconds. */
+const MTIME_TOLERANCE_MS = 1;
+
+/** Resolves when what was read back is what the snapshot says; rejects with OperationFailure or the signal's reason. */
+export async function runVerify(work: Working<VerifyRow>, ports: RunPorts): Promise<void> {
+  // What an agent that was killed has left.
+  await dropScratch(work);
+  try {
+    await drill(work, ports);
+  } finally {
+    await dropScratch(work);
+  }
+}
+
+async function drill(work: Working<VerifyRow>, ports: RunPorts): Promise<void> {
+  const { restic } = ports;
+  const { id, request, pod_id: podId } = work.row();
+  const parent = await scratchParentOf(podId, ports);
+  const folder = join(parent, `.podwright-drill-${id}`);
+  work.move('preparing', { journal: { folder } });
+  const talk = work.talk([[folder, '(scratch)']]);
+  await restic.checkVersion(talk.signal);
+  // First, since it finds what is missing at once; who reads data tries that again for a while.
+  await restic.check(talk, 0);
+  const sampler = createSampler(request.sample);
+  await restic.list(talk, request.snapshot_id, sampler.add);
+  const files = sampler.chosen();
+  const bytes = files.reduce((sum, file) => sum + file.size, 0);
+  const total = { total_size: bytes, total_file_count: files.length };
+  work.say(`Reading back ${files.length} of ${sampler.seen()} files, ${bytes} bytes`);
+
+  await mkdir(parent, { recursive: true, mode: 0o700 });
+  await checkSpace(parent, total);
+  await mkdir(folder, { mode: 0o700 });
+  work.move('fetching', {});
+  const watch = watchProgress(work, ports, total);
+  // Without a pattern restic would restore everything.
+  if (files.length > 0) {
+    await restic.restore(talk, {
+      jail: { folder, readOnly: false, cwd: folder },
+      id: request.snapshot_id,
+      target: folder,
+      only: files.map(({ path }) => path),
+      onStart: watch.begin,
+    });
+  }
+  watch.end();
+
+  work.move('verifying', {});
+  for (const file of files) {
+    work.signal.throwIfAborted();
+    await compare(folder, file);
+  }
+  // Of files that are too large for the sample, too, some data is read.
+  const left = request.sample.max_bytes - bytes;
+  if (files.length < sampler.seen() && left > 0) await restic.check(talk, left);
+  work.advance({ processed_files: files.length, processed_bytes: bytes });
+  work.say('All of it is as the snapshot says');
+}
+
+/** Beside the pod's volume, where a restore would stage; for a pod that is not here a folder of the agent's. */
+async function scratchParentOf(podId: string, ports: RunPorts): Promise<string> {
+  const [root] = await ports.dataRootsOf(podId).catch(() => []);
+  return root === undefined ? ports.scratchFolder : dirname(root.hostPath);
+}
+
+/** Contents were compared by restic with their hashes when it had restored them. */
+async function compare(folder: string, file: SampledFile): Promise<void> {
+  const found = await lstat(join(folder, file.path)).catch(() => null);
+  if (found === null || !found.isFile()) throw differs(file, 'did not come back');
+  if (found.size !== file.size) throw differs(file, `has ${found.size} bytes, not ${file.size}`);
+  const mode = kernelMode(file.mode);
+  if ((found.mode & ALL_BITS) !== mode) {
+    throw differs(file, `has mode ${(found.mode & ALL_BITS).toString(8)}, not ${mode.toString(8)}`);
+  }
+  const wantedMs = parseIsoTime(file.mtime);
+  if (wantedMs === null || Math.abs(found.mtimeMs - wantedMs) <= MTIME_TOLERANCE_MS) return;
+  throw differs(file, 'has another time of change');
+}
+
+/** Exported for its test. */
+export function kernelMode(mode: number): number {
+  return MODE_BITS.reduce(
+    (bits, [go, kernel]) => ((mode & go) === 0 ? bits : bits | kernel),
+    mode & PERMISSIONS,
+  );
+}
+
+function differs({ path }: SampledFile, how: string): OperationFailure {
+  return new OperationFailure('VerificationFailed', `${JSON.stringify(path)} ${how}`);
+}
+
+async function dropScratch(work: Working<VerifyRow>): Promise<void> {
+  const { journal } = work.row();
+  if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
+}

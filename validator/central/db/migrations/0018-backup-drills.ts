@@ -1,0 +1,23 @@
+/** Drills: backups that are read back, when that is due, and what came of the last one. */
+import type { SqlWords } from '../sql-words.ts';
+import { operation, operationIndexes } from './0015-backups.ts';
+
+export const backupDrills = (words: SqlWords): string[] => {
+  const { int, tableEnd } = words;
+  return [
+    `create table backup_drills (${operation(words)},
+    backup_id text not null,
+    snapshot_id text not null,
+    occasion text not null
+  ) ${tableEnd}`,
+    ...operationIndexes('backup_drills'),
+    `alter table backup_configs add column drill_at ${int}`,
+    'create index backup_configs_drills on backup_configs (drill_at) where next_at is not null',
+    'alter table backup_logs add column verify_status text',
+    `alter table backup_logs add column verified_at ${int}`,
+    'alter table backup_logs add column verify_error text',
+    'alter table backup_logs add column verify_error_code text',
+    `alter table backup_logs add column verified_files ${int}`,
+    `alter table backup_logs add column verified_bytes ${int}`,
+  ];
+};
