@@ -20,6 +20,7 @@ import { backups } from './migrations/0015-backups.ts';
 import { volumeEncryption } from './migrations/0016-volume-encryption.ts';
 import { feedIndexes } from './migrations/0017-feed-indexes.ts';
 import { backupDrills } from './migrations/0018-backup-drills.ts';
+import { setWeights } from './migrations/0020-set-weights.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -44,6 +45,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   volumeEncryption,
   feedIndexes,
   backupDrills,
+  setWeights,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */
