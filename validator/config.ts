@@ -3,9 +3,12 @@ import { z } from 'zod';
 import { parseConfig } from '#shared/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 
+/** Where the validator's files lie unless VALIDATOR_HOME says otherwise. */
+export const DEFAULT_HOME = '/var/lib/podwright-validator';
+
 const Schema = z.object({
   /** Folder of the validator's files. */
-  VALIDATOR_HOME: z.string().default('/var/lib/podwright-validator'),
+  VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
   /** The hotkey's seed, mode 0600; made on the first start when absent. */
   VALIDATOR_SEED_FILE: z.string().optional(),
   VALIDATOR_HOST: z.string().default('127.0.0.1'),
@@ -18,7 +21,15 @@ const Schema = z.object({
   VALIDATOR_CHECK_INTERVAL_S: z.coerce.number().int().min(5).max(86_400).default(900),
   /** Seconds between two readings of the executor list. */
   VALIDATOR_LIST_INTERVAL_S: z.coerce.number().int().min(1).max(3_600).default(60),
-  /** Whether simulated GPUs pass: for local use only. */
+  /** What weights are computed by; the policy that comes with this version when absent. */
+  VALIDATOR_WEIGHT_POLICY: z.string().optional(),
+  /** Who is registered: a JSON file that is read anew each time. Without one no weights are computed. */
+  VALIDATOR_METAGRAPH: z.string().optional(),
+  /** Seconds from one set of weights to the next. */
+  VALIDATOR_WEIGHTS_INTERVAL_S: z.coerce.number().int().min(5).max(604_800).default(4_320),
+  /** Days that evidence and computed weights are kept. */
+  VALIDATOR_EVIDENCE_DAYS: z.coerce.number().int().min(1).max(365).default(14),
+  /** Whether simulated GPUs pass: for local use only, and they earn no weight even then. */
   VALIDATOR_ACCEPT_SIMULATED: z.stringbool().default(false),
   VALIDATOR_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
 });

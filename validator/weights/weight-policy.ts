@@ -18,6 +18,8 @@ const MAX_RATE_UUSD = 1_000_000_000_000;
 const MAX_MODELS = 1_000;
 const MAX_WINDOW_CYCLES = 1_000;
 const MAX_POLICY_BYTES = 1_000_000;
+/** Cycles are kept for longer (weights.job.ts). */
+const MAX_UPTIME_MINUTES = 14 * 24 * 60;
 
 const Ppm = z.int().min(0).max(ONE_PPM);
 const Model = z.string().min(1).max(200);
@@ -44,7 +46,10 @@ export const WeightPolicy = z
     /** A node that asks for more than this multiple of the rate earns nothing. */
     max_price_rate_ppm: z.int().min(0).max(1_000_000_000),
     /** A node begins with `floor_ppm` and has all after `full_minutes` of good verdicts. */
-    uptime: z.strictObject({ floor_ppm: Ppm, full_minutes: z.int().min(1).max(1_000_000) }),
+    uptime: z.strictObject({
+      floor_ppm: Ppm,
+      full_minutes: z.int().min(1).max(MAX_UPTIME_MINUTES),
+    }),
     runtime_bonus_ppm: Ppm,
     no_collateral_ppm: Ppm,
     /** The first line that fits counts; without one there is no cap. */
