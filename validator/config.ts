@@ -1,6 +1,6 @@
 /** The validator's configuration: VALIDATOR_* variables. */
 import { z } from 'zod';
-import { parseConfig } from '#shared/config.ts';
+import { ConfigError, parseConfig } from '#shared/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 
 /** Where the validator's files lie unless VALIDATOR_HOME says otherwise. */
@@ -11,6 +11,9 @@ const Schema = z.object({
   VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
   /** The hotkey's seed, mode 0600; made on the first start when absent. */
   VALIDATOR_SEED_FILE: z.string().optional(),
+  /** The hotkey as an encrypted key file instead, and the file with its passphrase; both of mode 0600. */
+  VALIDATOR_KEY_FILE: z.string().optional(),
+  VALIDATOR_KEY_PASSPHRASE_FILE: z.string().optional(),
   VALIDATOR_HOST: z.string().default('127.0.0.1'),
   VALIDATOR_PORT: z.coerce.number().int().min(0).max(65_535).default(8090),
   /** Base address of the central API, `/api` included. */
@@ -40,5 +43,13 @@ export type ValidatorConfig = z.output<typeof Schema>;
 export function readValidatorConfig(
   environment: Record<string, string | undefined>,
 ): ValidatorConfig {
-  return parseConfig(Schema, environment, 'VALIDATOR_');
+  const config = parseConfig(Schema, environment, 'VALIDATOR_');
+  const hasKeyFile = config.VALIDATOR_KEY_FILE !== undefined;
+  if (hasKeyFile !== (config.VALIDATOR_KEY_PASSPHRASE_FILE !== undefined)) {
+    throw new ConfigError('VALIDATOR_KEY_FILE and VALIDATOR_KEY_PASSPHRASE_FILE come together');
+  }
+  if (hasKeyFile && config.VALIDATOR_SEED_FILE !== undefined) {
+    throw new ConfigError('VALIDATOR_KEY_FILE and VALIDATOR_SEED_FILE are two keys: set one');
+  }
+  return config;
 }

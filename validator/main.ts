@@ -9,7 +9,7 @@ import { systemRandom } from '#shared/random.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
 import { DEFAULT_HOME, readValidatorConfig, type ValidatorConfig } from './config.ts';
-import { keyringSigner, readOrCreateSeedFile } from './keys/seed-file.ts';
+import { encryptSeed, openSigner, signKeySetFile } from './keys/key-commands.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
@@ -27,9 +27,12 @@ commands to agents.
   npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
   npm run validator -- evidence export [EXECUTOR]
                                                signed documents of all check runs, checked, one JSON line each
+  npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
+                                               write the key of a seed to an encrypted key file
+  npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
   npm run validator -- --version
 
-The commands read the ledger in VALIDATOR_HOME, also beside a running validator; --ledger FILE names another, as
+explain, replay and evidence read the ledger in VALIDATOR_HOME, also beside a running validator; --ledger FILE names another, as
 var/validator.db of npm start. They exit with 1 when something is not as it should be.
 `;
 
@@ -37,10 +40,14 @@ async function run(argv: readonly string[]): Promise<void> {
   const { values, positionals } = readArguments(argv);
   if (values.help === true) return print(HELP);
   if (values.version === true) return print(`${VERSION}\n`);
-  if (positionals.length > 0) return lookUp(positionals, values.ledger);
+  const [command, ...words] = positionals;
+  if (command === 'encrypt-key') return print(await encryptSeed(words));
+  if (command !== undefined && command !== 'sign-key-set')
+    return lookUp(positionals, values.ledger);
   const config = readValidatorConfig(process.env);
   const weighing = weighingOf(config);
   if (values['check-config'] === true) return print('configuration is valid\n');
+  if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
   await serve(config, weighing);
 }
 
@@ -79,8 +86,7 @@ function weighingOf(config: ValidatorConfig): Weighing {
 
 async function serve(config: ValidatorConfig, weighing: Weighing): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
-  const seedFile = config.VALIDATOR_SEED_FILE ?? join(config.VALIDATOR_HOME, 'hotkey.seed');
-  const signer = await keyringSigner(readOrCreateSeedFile(seedFile, systemRandom));
+  const signer = await openSigner(config, systemRandom);
   const ledger = await openLedger(ledgerIn(config.VALIDATOR_HOME));
   const validator = createValidator({
     clock: systemClock,
@@ -112,6 +118,8 @@ function print(text: string): void {
   process.stdout.write(text);
 }
 
+// Whoever reads may stop reading, as `head` does.
+process.stdout.on('error', () => process.exit());
 try {
   await run(process.argv.slice(2));
 } catch (error) {
