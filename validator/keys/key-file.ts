@@ -1,4 +1,5 @@
 /** Hotkeys at rest, encrypted: the JSON key files (version 3) that the chain's own tools write (validator reference 3). */
+import { existsSync } from 'node:fs';
 import { Keyring } from '@polkadot/keyring';
 import type { KeyringPair$Json } from '@polkadot/keyring/types';
 import { cryptoWaitReady } from '@polkadot/util-crypto';
@@ -50,6 +51,8 @@ export async function writeKeyFile(
   if (passphrase.length < MIN_PASSPHRASE_CHARS) {
     throw new Error(`the passphrase has fewer than ${MIN_PASSPHRASE_CHARS} characters`);
   }
+  // Asked before the work is done, too, which takes a second.
+  if (existsSync(path)) throw new Error(`${path} exists already`);
   await cryptoWaitReady();
   const ring = new Keyring({ type: 'sr25519', ss58Format: SS58_PREFIX });
   const pair = ring.addFromSeed(seed);
