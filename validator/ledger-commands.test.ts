@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
 import {
@@ -5,6 +6,7 @@ import {
   EPOCH_MS,
   type ValidatorScene,
 } from '../test/fakes/validator-scene.ts';
+import { goldenPolicy } from '../test/fixtures/cycle-set.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
 
 const NOBODY = '00000000-0000-4000-8000-000000000000';
@@ -22,9 +24,16 @@ beforeAll(async () => {
 });
 afterAll(() => scene.close());
 
-async function run(...words: string[]) {
+const ask = (words: readonly string[], ledgerFile = scene.ledgerFile) => ({
+  ...{ words, ledgerFile },
+  policyFile: null as string | null,
+});
+
+const run = (...words: string[]) => runAs(ask(words));
+
+async function runAs(asked: ReturnType<typeof ask>) {
   const said = { out: '', err: '' };
-  const isWell = await runLedgerCommand(words, scene.ledgerFile, {
+  const isWell = await runLedgerCommand(asked, {
     print: (text) => {
       said.out += text;
     },
@@ -144,10 +153,22 @@ describe('replay', () => {
     await change(own.ledger);
     const said: string[] = [];
     const output = { print: () => undefined, complain: (text: string) => void said.push(text) };
-    expect(await runLedgerCommand(['replay', '1'], own.ledgerFile, output)).toBe(false);
+    expect(await runLedgerCommand(ask(['replay', '1'], own.ledgerFile), output)).toBe(false);
     expect(said.join('')).toMatch(complaint);
     await own.close();
   });
+});
+
+it('shows what another policy would have given', async () => {
+  const policyFile = `${scene.ledgerFile}.policy.json`;
+  writeFileSync(policyFile, JSON.stringify(goldenPolicy({ rates_uusd: {} })));
+  const { isWell, out } = await runAs({ ...ask(['replay', '1']), policyFile });
+  expect([isWell, out.split('\n').slice(1)]).toEqual([
+    true,
+    ['uid 0: 52428 -> 65535', 'uid 1: 13107 -> 0', ''],
+  ]);
+  expect((await runAs({ ...ask(['replay', '9']), policyFile })).err).toMatch(/no epoch 9/);
+  await expect(runAs({ ...ask(['explain', NOBODY]), policyFile })).rejects.toThrow(/--policy/);
 });
 
 it('exports evidence as lines that hold for themselves', async () => {
@@ -167,6 +188,6 @@ it.each([[['explain']], [['replay', 'x']], [['replay', '1', '2']], [['evidence']
 
 it('says where it looked for a ledger', async () => {
   const output = { print: () => undefined, complain: () => undefined };
-  const looking = runLedgerCommand(['replay', '1'], '/nowhere/ledger.db', output);
+  const looking = runLedgerCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
   await expect(looking).rejects.toThrow('no ledger at /nowhere/ledger.db');
 });

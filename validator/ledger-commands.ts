@@ -10,18 +10,20 @@ import type { Ledger } from './ledger/ledger.tables.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { findEpoch, lastEpoch } from './weights/epoch.store.ts';
 import { explainExecutor } from './weights/explain.ts';
+import { weightsUnder } from './weights/policy-trial.ts';
 import { replayEpoch, storedInput, storedPolicy } from './weights/replay.ts';
+import { readWeightPolicy, type WeightPolicy } from './weights/weight-policy.ts';
+
+/** `policyFile`: the policy to compute by instead of the stored one. */
+export type LedgerAsk = { words: readonly string[]; ledgerFile: string; policyFile: string | null };
 
 /** Where the answer goes: what was asked for, and what is wrong with it. */
 export type Output = { print(text: string): void; complain(text: string): void };
 
 /** Whether all is well. Rejects with ConfigError for words that are no command. */
-export async function runLedgerCommand(
-  words: readonly string[],
-  ledgerFile: string,
-  output: Output,
-): Promise<boolean> {
-  const work = commandOf(words);
+export async function runLedgerCommand(ask: LedgerAsk, output: Output): Promise<boolean> {
+  const { ledgerFile } = ask;
+  const work = commandOf(ask);
   if (!existsSync(ledgerFile)) {
     throw new ConfigError(`there is no ledger at ${ledgerFile}: name it with --ledger FILE`);
   }
@@ -35,19 +37,24 @@ export async function runLedgerCommand(
 
 type Command = (ledger: Ledger, output: Output) => Promise<boolean>;
 
-function commandOf([name, argument, third, ...rest]: readonly string[]): Command {
+function commandOf({ words, policyFile }: LedgerAsk): Command {
+  const [name, argument, third, ...rest] = words;
+  const isEpoch = /^\d{1,9}$/.test(argument ?? '') && third === undefined;
+  if (name === 'replay' && isEpoch && policyFile !== null) {
+    const policy = readWeightPolicy(policyFile);
+    return (ledger, output) => tryPolicy(ledger, Number(argument), policy, output);
+  }
+  if (policyFile !== null) throw new ConfigError('--policy goes with replay EPOCH; see --help');
   if (name === 'explain' && argument !== undefined && third === undefined) {
     return (ledger, output) => explain(ledger, argument, output);
   }
-  if (name === 'replay' && /^\d{1,9}$/.test(argument ?? '') && third === undefined) {
+  if (name === 'replay' && isEpoch) {
     return (ledger, output) => replay(ledger, Number(argument), output);
   }
   if (name === 'evidence' && argument === 'export' && rest.length === 0) {
     return (ledger, output) => exportAll(ledger, third ?? null, output);
   }
-  throw new ConfigError(
-    `unknown command ${[name, argument, third, ...rest].join(' ').trim()}; see --help`,
-  );
+  throw new ConfigError(`unknown command ${words.join(' ')}; see --help`);
 }
 
 async function explain(ledger: Ledger, executorId: string, output: Output): Promise<boolean> {
@@ -114,6 +121,22 @@ async function replay(ledger: Ledger, number: number, output: Output): Promise<b
       ` ${documents} documents judged again, ${forgotten} not kept any more\n`,
   );
   return problems.length === 0;
+}
+
+async function tryPolicy(
+  ledger: Ledger,
+  number: number,
+  policy: WeightPolicy,
+  output: Output,
+): Promise<boolean> {
+  const stored = await findEpoch(ledger, number);
+  const lines = stored === undefined ? null : await weightsUnder(ledger, stored, policy);
+  if (lines === null) {
+    output.complain(`there is no epoch ${number}, or the burn recipient is not registered\n`);
+    return false;
+  }
+  output.print(`${lines.join('\n')}\n`);
+  return true;
 }
 
 async function exportAll(

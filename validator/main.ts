@@ -25,6 +25,8 @@ commands to agents.
   npm run validator -- --check-config          check the configuration and stop
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
   npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
+  npm run validator -- replay EPOCH --policy FILE
+                                               what another policy would have given
   npm run validator -- evidence export [EXECUTOR]
                                                signed documents of all check runs, checked, one JSON line each
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
@@ -42,8 +44,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'encrypt-key') return print(await encryptSeed(words));
-  if (command !== undefined && command !== 'sign-key-set')
-    return lookUp(positionals, values.ledger);
+  if (command !== undefined && command !== 'sign-key-set') return lookUp(positionals, values);
   const config = readValidatorConfig(process.env);
   const weighing = weighingOf(config);
   if (values['check-config'] === true) return print('configuration is valid\n');
@@ -58,17 +59,21 @@ function readArguments(argv: readonly string[]) {
     return parseArgs({
       args: [...argv],
       allowPositionals: true,
-      options: { ...options, ledger: { type: 'string' } },
+      options: { ...options, ledger: { type: 'string' }, policy: { type: 'string' } },
     });
   } catch (error) {
     throw new ConfigError(`${messageOf(error)}; see --help`);
   }
 }
 
-async function lookUp(words: readonly string[], ledger: string | undefined): Promise<void> {
-  const file = ledger ?? ledgerIn(process.env['VALIDATOR_HOME'] || DEFAULT_HOME);
+async function lookUp(
+  words: readonly string[],
+  { ledger, policy }: { ledger?: string | undefined; policy?: string | undefined },
+): Promise<void> {
+  const ledgerFile = ledger ?? ledgerIn(process.env['VALIDATOR_HOME'] || DEFAULT_HOME);
   const complain = (text: string) => void process.stderr.write(text);
-  const isWell = await runLedgerCommand(words, file, { print, complain });
+  const ask = { words, ledgerFile, policyFile: policy ?? null };
+  const isWell = await runLedgerCommand(ask, { print, complain });
   if (!isWell) process.exitCode = 1;
 }
 
