@@ -143,6 +143,21 @@ describe('replay', () => {
       /^input_hash was .+\n[\s\S]*the cycle says something else/m,
     ],
     [
+      'a longer uptime than the cycles before give',
+      (ledger) =>
+        ledger
+          .updateTable('cycle_entries')
+          .set((eb) => ({
+            entry_json: eb.fn<string>('replace', [
+              'entry_json',
+              eb.val('"uptime_minutes":2'),
+              eb.val('"uptime_minutes":9'),
+            ]),
+          }))
+          .execute(),
+      /^input_hash was .+\n[\s\S]*the cycle says something else/m,
+    ],
+    [
       'cycles that are gone',
       (ledger) => ledger.deleteFrom('cycles').execute(),
       /^cycle 1 is not kept any more/m,
@@ -150,10 +165,12 @@ describe('replay', () => {
   ])('shows %s', async (_, change, complaint) => {
     const own = await createValidatorScene();
     await own.cycle();
+    await own.market.clock.advance(EPOCH_MS);
+    await own.cycle();
     await change(own.ledger);
     const said: string[] = [];
     const output = { print: () => undefined, complain: (text: string) => void said.push(text) };
-    expect(await runLedgerCommand(ask(['replay', '1'], own.ledgerFile), output)).toBe(false);
+    expect(await runLedgerCommand(ask(['replay', '2'], own.ledgerFile), output)).toBe(false);
     expect(said.join('')).toMatch(complaint);
     await own.close();
   });

@@ -5,11 +5,11 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { parseDocument } from '../evidence/evidence.document.ts';
 import { decisiveEvidence, firstEvidenceTime } from '../evidence/evidence.store.ts';
 import type { CycleEntriesTable, EvidenceRow, Ledger } from '../ledger/ledger.tables.ts';
-import { forgetCycles, goodTime, insertCycle, lastCycle, lastEntryOf } from './cycle.store.ts';
-import { cycleEntryOf, nextFailurePpm } from './cycle-entry.ts';
+import { forgetCycles, insertCycle, lastCycle } from './cycle.store.ts';
+import { cycleEntryOf } from './cycle-entry.ts';
+import { pastOf } from './past.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
-const MINUTE_MS = 60_000;
 /** After the end of a cycle, for what was just being written. */
 const GRACE_MS = 5_000;
 /** Of one pass: the next pass goes on. */
@@ -27,8 +27,6 @@ export type CyclesOptions = {
 };
 
 export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOptions) {
-  const windowCycles = Math.max(1, Math.ceil((policy.uptime.full_minutes * MINUTE_MS) / cycleMs));
-
   async function rowOf(
     cycle: number,
     lengthMs: number,
@@ -40,12 +38,7 @@ export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOpti
       return null;
     }
     const { verdict, executor_id: executorId } = read.document;
-    const before = await lastEntryOf(ledger, executorId);
-    const others = verdict === 'withheld' ? windowCycles : windowCycles - 1;
-    const goodMs = await goodTime(ledger, executorId, others);
-    const uptimeMs = goodMs + (verdict === 'ok' ? lengthMs : 0);
-    const failurePpm = nextFailurePpm(before?.failure_ppm ?? 0, verdict, policy);
-    const past = { failurePpm, uptimeMinutes: Math.floor(uptimeMs / MINUTE_MS) };
+    const past = await pastOf(ledger, { executorId, cycle, verdict, lengthMs }, policy);
     const entry = cycleEntryOf(read.document, evidence.id, past);
     if (entry === null) return null;
     return {
@@ -53,7 +46,7 @@ export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOpti
       executor_id: executorId,
       verdict,
       length_ms: lengthMs,
-      failure_ppm: failurePpm,
+      failure_ppm: past.failurePpm,
       entry_json: canonicalJson(entry),
     };
   }

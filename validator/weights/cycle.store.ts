@@ -28,25 +28,34 @@ export async function insertCycle(
   }
 }
 
-/** The newest row of an executor. */
-export function lastEntryOf(db: LedgerDb, executorId: string): Promise<CycleEntryRow | undefined> {
+/** The row of an executor in the last cycle before `cycle`. */
+export function lastEntryBefore(
+  db: LedgerDb,
+  executorId: string,
+  cycle: number,
+): Promise<CycleEntryRow | undefined> {
   return db
     .selectFrom('cycle_entries')
     .selectAll()
     .where('executor_id', '=', executorId)
+    .where('cycle', '<', cycle)
     .orderBy('cycle', 'desc')
     .limit(1)
     .executeTakeFirst();
 }
 
-/** Milliseconds of good cycles among the last `count` in which the executor was measured. */
-export async function goodTime(db: LedgerDb, executorId: string, count: number): Promise<number> {
+/** Milliseconds of good cycles among the last `count` before `cycle` in which the executor was measured. */
+export async function goodTimeBefore(
+  db: LedgerDb,
+  { executorId, cycle, count }: { executorId: string; cycle: number; count: number },
+): Promise<number> {
   const row = await db
     .selectFrom((eb) =>
       eb
         .selectFrom('cycle_entries')
         .select(['verdict', 'length_ms'])
         .where('executor_id', '=', executorId)
+        .where('cycle', '<', cycle)
         .where('verdict', '<>', 'withheld')
         .orderBy('cycle', 'desc')
         .limit(count)
@@ -56,6 +65,21 @@ export async function goodTime(db: LedgerDb, executorId: string, count: number):
     .where('verdict', '=', 'ok')
     .executeTakeFirst();
   return row?.ms ?? 0;
+}
+
+/** How long a cycle was for an executor, in milliseconds; undefined where it was not in it. */
+export async function lengthOf(
+  db: LedgerDb,
+  executorId: string,
+  cycle: number,
+): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('cycle_entries')
+    .select('length_ms')
+    .where('cycle', '=', cycle)
+    .where('executor_id', '=', executorId)
+    .executeTakeFirst();
+  return row?.length_ms;
 }
 
 /** Numbers of the newest `count` cycles, oldest first. */

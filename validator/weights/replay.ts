@@ -5,10 +5,11 @@ import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { computeWeights } from './compute-weights.ts';
-import { readCycle } from './cycle.store.ts';
-import { cycleEntryOf } from './cycle-entry.ts';
+import { lengthOf, readCycle } from './cycle.store.ts';
+import { cycleEntryOf, type Past } from './cycle-entry.ts';
 import type { CycleEntry, CycleSet } from './cycle-set.ts';
 import { epochRow, StoredInput } from './epoch-record.ts';
+import { pastOf } from './past.ts';
 import { WeightPolicy } from './weight-policy.ts';
 
 export type Replay = {
@@ -48,17 +49,21 @@ export async function replayEpoch(ledger: Ledger, stored: EpochRow): Promise<Rep
   const row = missing.length > 0 ? null : recomputed(input, stored);
   if (row !== null) problems.push(...differencesOf(row, stored));
   else if (missing.length === 0) problems.push('the burn recipient is not registered');
+  const under = { policy: storedPolicy(stored), policyHash: stored.policy_hash };
   let documents = 0;
   let forgotten = 0;
-  for (const entry of input.cycles.flatMap((cycle) => cycle.entries)) {
-    const evidence = await findEvidence(ledger, entry.evidence_id);
-    if (evidence === undefined) {
-      forgotten += 1;
-      continue;
+  for (const { number, entries } of input.cycles) {
+    for (const entry of entries) {
+      const evidence = await findEvidence(ledger, entry.evidence_id);
+      if (evidence === undefined) {
+        forgotten += 1;
+        continue;
+      }
+      documents += 1;
+      const past = await pastAgain(ledger, number, entry, under);
+      const problem = problemOf(entry, evidence, past);
+      if (problem !== null) problems.push(`evidence ${entry.evidence_id}: ${problem}`);
     }
-    documents += 1;
-    const problem = problemOf(entry, evidence);
-    if (problem !== null) problems.push(`evidence ${entry.evidence_id}: ${problem}`);
   }
   return { row, documents, forgotten, problems };
 }
@@ -79,15 +84,40 @@ function differencesOf(row: EpochRow, stored: EpochRow): string[] {
     .map((name) => `${name} was ${stored[name]}, and is ${row[name]}`);
 }
 
+/** As the cycles before give it under the epoch's policy; what its first cycle and other policies left is believed. */
+async function pastAgain(
+  ledger: Ledger,
+  cycle: number,
+  entry: CycleEntry,
+  under: { policy: WeightPolicy; policyHash: string },
+): Promise<PastUnder> {
+  const { executor_id: executorId, verdict } = entry;
+  const lengthMs = await lengthOf(ledger, executorId, cycle);
+  if (lengthMs === undefined) return { past: pastIn(entry), policyHash: null };
+  const moment = { executorId, cycle, verdict, lengthMs };
+  const past = await pastOf(ledger, moment, under.policy);
+  const policyHash = past.isFirst ? null : under.policyHash;
+  return { past, policyHash };
+}
+
+/** It counts for documents of that policy only. */
+type PastUnder = { past: Past; policyHash: string | null };
+
+const pastIn = (entry: CycleEntry): Past => ({
+  failurePpm: entry.failure_ppm,
+  uptimeMinutes: entry.uptime_minutes,
+});
+
 function problemOf(
   entry: CycleEntry,
   evidence: { id: string; document: string; signature: string },
+  { past, policyHash }: PastUnder,
 ): string | null {
   const read = readDocument(evidence);
   if ('problem' in read) return read.problem;
   if (!isJudgedRight(read.document)) return 'its inputs give another verdict';
-  const past = { failurePpm: entry.failure_ppm, uptimeMinutes: entry.uptime_minutes };
-  const again = cycleEntryOf(read.document, evidence.id, past);
+  const counts = read.document.policy_hash === policyHash;
+  const again = cycleEntryOf(read.document, evidence.id, counts ? past : pastIn(entry));
   const isSame = canonicalJson(again) === canonicalJson(entry);
   return isSame ? null : 'the cycle says something else';
 }
