@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
 import { naiveUtc } from '#shared/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { VERSION } from '#shared/version.ts';
 import type { EpochRow } from '../ledger/ledger.tables.ts';
 import type { WeightResult } from './compute-weights.ts';
 import { CycleSet } from './cycle-set.ts';
@@ -20,23 +19,25 @@ export type ComputedEpoch = {
   input: CycleSet;
   policy: WeightPolicy;
   result: WeightResult;
-  block: number | null;
-  computedMs: number;
+  posted: Posting;
 };
 
+/** What a payload says beside its weights: of the chain, the time and the program. */
+export type Posting = { block: number | null; computedMs: number; versionKey: number };
+
 /** Canonical, so that whoever computes it again can compare byte for byte. */
-export function epochRow({ input, policy, result, block, computedMs }: ComputedEpoch): EpochRow {
+export function epochRow({ input, policy, result, posted }: ComputedEpoch): EpochRow {
   const stored: StoredInput = { ...input, cycles: input.cycles.map(({ number }) => number) };
   return {
     number: input.epoch,
-    computed_ms: computedMs,
+    computed_ms: posted.computedMs,
     state: 'queued',
     input_json: canonicalJson(stored),
     policy_json: canonicalJson(policy),
     input_hash: result.inputHash,
     policy_hash: result.policyHash,
     result_hash: result.resultHash,
-    payload_json: canonicalJson(payloadOf(policy, result, { block, computedMs })),
+    payload_json: canonicalJson(payloadOf(policy, result, posted)),
   };
 }
 
@@ -44,13 +45,13 @@ export function epochRow({ input, policy, result, block, computedMs }: ComputedE
 export function payloadOf(
   { netuid }: WeightPolicy,
   { uids, weights }: Pick<WeightResult, 'uids' | 'weights'>,
-  { block, computedMs }: { block: number | null; computedMs: number },
+  { block, computedMs, versionKey }: Posting,
 ): LatestSetWeights {
   return {
     netuid,
     uids,
     weights,
-    version_key: versionKeyOf(VERSION),
+    version_key: versionKey,
     wait_for_finalization: false,
     wait_for_inclusion: false,
     current_block: block,

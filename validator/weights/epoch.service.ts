@@ -2,13 +2,14 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { VERSION } from '#shared/version.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
 import { computeWeights } from './compute-weights.ts';
 import { newestCycles, readCycle } from './cycle.store.ts';
 import type { Cycle, CycleSet } from './cycle-set.ts';
 import { forgetEpochs, insertEpoch, lastEpoch } from './epoch.store.ts';
-import { epochRow, StoredInput } from './epoch-record.ts';
+import { epochRow, StoredInput, versionKeyOf } from './epoch-record.ts';
 import type { Metagraph } from './metagraph.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
@@ -53,7 +54,8 @@ export function createEpochs(options: EpochsOptions) {
       log.error({ epoch }, 'the burn recipient is not registered: no weights are posted');
       return false;
     }
-    const row = epochRow({ input, policy, result, block, computedMs: clock.now() });
+    const posted = { block, computedMs: clock.now(), versionKey: versionKeyOf(VERSION) };
+    const row = epochRow({ input, policy, result, posted });
     await ledger.transaction().execute(async (tx) => {
       await insertEpoch(tx, row);
       const { number: subject, payload_json: body, computed_ms: next_ms } = row;

@@ -72,9 +72,14 @@ function recomputed(input: CycleSet, stored: EpochRow): EpochRow | null {
   const policy = storedPolicy(stored);
   const result = computeWeights(input, policy);
   if (result === null) return null;
-  const posted = JSON.parse(stored.payload_json) as LatestSetWeights;
-  const block = posted.current_block ?? null;
-  const row = epochRow({ input, policy, result, block, computedMs: stored.computed_ms });
+  // Written by us as a payload: its form is known.
+  const { current_block, version_key } = JSON.parse(stored.payload_json) as LatestSetWeights;
+  const posted = {
+    block: current_block ?? null,
+    computedMs: stored.computed_ms,
+    versionKey: version_key,
+  };
+  const row = epochRow({ input, policy, result, posted });
   return { ...row, state: stored.state };
 }
 
