@@ -86,6 +86,7 @@ const Schema = z.object({
   AGENT_EGRESS_ALLOW: AddressRanges.default([]),
   AGENT_REQUIRE_FIREWALL: z.stringbool().default(false),
   AGENT_TRUSTED_KEYS: TrustedKeys.default([]),
+  AGENT_KEY_SET: z.string().startsWith('/', 'Not an absolute path').optional(),
   AGENT_GPU: z.enum(GPU_MODES).default('auto'),
   AGENT_SIMULATED_GPUS: SimulatedGpus.default(['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3']),
   AGENT_GPU_SPLIT: z.enum(GPU_SPLITS).default('any'),
@@ -128,6 +129,7 @@ AGENT_POD_SUBNETS         where the subnets of pods come from (10.201.0.0/16)
 AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (none)
 AGENT_REQUIRE_FIREWALL    start nothing where pods cannot be fenced in (false)
 AGENT_TRUSTED_KEYS        who may call: ss58=role+role,ss58=role (nobody)
+AGENT_KEY_SET             keys with windows, signed by one of those: a JSON file (none)
 AGENT_GPU                 auto, nvidia, simulated or none (auto)
 AGENT_SIMULATED_GPUS      what simulated GPUs are called (NVIDIA H100 80GB HBM3*2); split by MIG:
                           NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]

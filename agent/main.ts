@@ -8,9 +8,11 @@ import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
+import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
+import { trustedKeysFrom } from './auth/key-set-file.ts';
 import { type AgentConfig, CONFIG_HELP, dockerSocketOf, readConfig } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { endLeftoverTask } from './docker/leftover-task.ts';
@@ -78,6 +80,16 @@ function configOrExit(): AgentConfig {
   }
 }
 
+function trustedKeysOrExit(config: AgentConfig): readonly TrustedKey[] {
+  try {
+    return trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`podwright-agent: ${error.message}\n`);
+    process.exit(2);
+  }
+}
+
 function policyOrExit(path: string | undefined): ProviderPolicy {
   try {
     return path === undefined ? NO_POLICY : readPolicyFile(path);
@@ -90,6 +102,7 @@ function policyOrExit(path: string | undefined): ProviderPolicy {
 
 async function run(config: AgentConfig): Promise<void> {
   const policy = policyOrExit(config.AGENT_POLICY);
+  const keys = trustedKeysOrExit(config);
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
   const firewall = firewallOf(config);
@@ -127,7 +140,7 @@ async function run(config: AgentConfig): Promise<void> {
     runInContainer: createRunInContainer({ socketPath, clock }),
     hostProbe: createHostProbe({ clock }),
     probePort,
-    auth: createAuth({ clock, executorId, keys: config.AGENT_TRUSTED_KEYS, log, metrics }),
+    auth: createAuth({ clock, executorId, keys, log, metrics }),
     metrics,
     portRange: config.AGENT_PORT_RANGE,
     subnetPool: config.AGENT_POD_SUBNETS,
@@ -198,6 +211,11 @@ async function readRemoveAll(args: readonly string[]): Promise<void> {
   const isHelp = args.length === 1 && args[0] === '--help';
   (isHelp ? process.stdout : process.stderr).write(REMOVE_ALL_HELP);
   process.exitCode = isHelp ? 0 : 2;
+}
+
+function checkConfig(config: AgentConfig): void {
+  policyOrExit(config.AGENT_POLICY);
+  trustedKeysOrExit(config);
 }
 
 /** Refused while the agent runs: it would start its pods again. */
@@ -281,7 +299,7 @@ switch (process.argv[2]) {
     process.stdout.write(`${VERSION}\n`);
     break;
   case '--check-config':
-    policyOrExit(configOrExit().AGENT_POLICY);
+    checkConfig(configOrExit());
     process.stdout.write('configuration accepted\n');
     break;
   case '--help':

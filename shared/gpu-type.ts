@@ -16,11 +16,19 @@ export function shortGpuType(machineName: string): string {
   return `${shortCardType(machineName.replace(MIG_SUFFIX, ''))}${part}`;
 }
 
-/** The card that a MIG device is part of, and its share of the card's compute; null for a whole card. */
-export function migPartOf(machineName: string): { card: string; share: number } | null {
+/** The card that a MIG device is part of, and how many of its `of` slices it has; null for a whole card. */
+export function migSlicesOf(
+  machineName: string,
+): { card: string; slices: number; of: number } | null {
   const slices = /^MIG (\d)/.exec(MIG_SUFFIX.exec(machineName)?.[0].trim() ?? '')?.[1];
   if (slices === undefined) return null;
-  return { card: machineName.replace(MIG_SUFFIX, ''), share: Number(slices) / MIG_SLICES };
+  return { card: machineName.replace(MIG_SUFFIX, ''), slices: Number(slices), of: MIG_SLICES };
+}
+
+/** The card that a MIG device is part of, and its share of the card's compute; null for a whole card. */
+export function migPartOf(machineName: string): { card: string; share: number } | null {
+  const part = migSlicesOf(machineName);
+  return part === null ? null : { card: part.card, share: part.slices / part.of };
 }
 
 function shortCardType(machineName: string): string {

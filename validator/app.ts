@@ -1,8 +1,7 @@
-/** The validator's composition root: health loop and gateway over the ports given. */
+/** The validator's composition root: health loop, weights and gateway over the ports given. */
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
 import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
@@ -14,11 +13,14 @@ import { VERSION } from '#shared/version.ts';
 import { createSignedConnect } from '#shared/websocket/connect.ts';
 import { createCentralClient } from './central-client.ts';
 import type { Policy } from './checks/check.ts';
+import { createEvidence } from './evidence/evidence.service.ts';
 import { registerGatewayRoutes } from './gateway/gateway.routes.ts';
 import { createGatewayAuth } from './gateway/gateway-auth.ts';
 import { createSocketRelay } from './gateway/socket-relay.ts';
 import { agentUrlOf, createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
+import type { Ledger } from './ledger/ledger.tables.ts';
+import { createWeights, type Weighing } from './weights/weights.ts';
 
 export type ValidatorOptions = {
   clock: Clock;
@@ -29,6 +31,9 @@ export type ValidatorOptions = {
   /** The key whose commands the gateway relays. */
   centralHotkey: Hotkey;
   policy: Policy;
+  /** Stays the caller's to close. */
+  ledger: Ledger;
+  weighing: Weighing;
   checkIntervalMs: number;
   listIntervalMs: number;
 };
@@ -39,8 +44,13 @@ const BODY_LIMIT_BYTES = 1024 * 1024;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
-  const { clock, random, log, signer } = options;
+  const { clock, random, log, signer, ledger, weighing } = options;
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
+  const evidence = createEvidence({ ledger, signer, policy: weighing.policy });
+  const weights = createWeights({
+    ...weighing,
+    ...{ ledger, clock, random, log, signer, central, evidence },
+  });
   const directory = createExecutorDirectory({ central, clock });
   const callerOf = (executor: ExecutorToCheck) => ({
     baseUrl: agentUrlOf(executor),
@@ -58,6 +68,7 @@ export function createValidator(options: ValidatorOptions) {
     clock,
     log,
     policy: options.policy,
+    record: evidence.record,
     checkIntervalMs: options.checkIntervalMs,
   });
 
@@ -85,21 +96,29 @@ export function createValidator(options: ValidatorOptions) {
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, sendTo, relaySocket, clock });
 
-  let loop: Loop | null = null;
+  const startPasses = (what: string, run: () => Promise<void>): Loop =>
+    startLoop({
+      clock,
+      intervalMs: options.listIntervalMs,
+      run,
+      onError: (error) => log.warn({ err: error }, `${what} pass failed`),
+    });
+  let loops: Loop[] = [];
   return {
     server,
     start(): void {
-      loop ??= startLoop({
-        clock,
-        intervalMs: options.listIntervalMs,
-        run: () => health.runOnce(),
-        onError: (error) => log.warn({ error: messageOf(error) }, 'check pass failed'),
-      });
+      if (loops.length > 0) return;
+      loops = [startPasses('check', health.runOnce), startPasses('weights', weights.runOnce)];
     },
     /** Looks at due executors now instead of at the next pass. */
-    wake: () => loop?.wake(),
+    wake: () => loops[0]?.wake(),
+    /** One pass of each kind, for tests that have no periodic work running. */
+    async runOnce(): Promise<void> {
+      await health.runOnce();
+      await weights.runOnce();
+    },
     async close(): Promise<void> {
-      await loop?.stop();
+      await Promise.all(loops.map((loop) => loop.stop()));
       await server.close();
     },
   };

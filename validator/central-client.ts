@@ -1,6 +1,11 @@
 /** Typed caller of the central API's validator routes; embedded or remote, it is the same HTTP (contract 11). */
 import type { z } from 'zod';
 import {
+  type LatestSetWeights,
+  LatestSetWeightsResponse,
+  signSetWeights,
+} from '#shared/central-api/set-weights.ts';
+import {
   type ExecutorHealthCheckRequest,
   ExecutorHealthCheckResponse,
   ExecutorsToCheck,
@@ -14,6 +19,10 @@ import { type Signer, toHex } from '#shared/signing/sr25519.ts';
 export type CentralClient = ReturnType<typeof createCentralClient>;
 
 const CALL_TIMEOUT_MS = 25_000;
+const WEIGHTS_PATH = '/latest-set-weights';
+const WEIGHTS_TIMEOUT_MS = 5_000;
+/** Of an answer that is shown to people. */
+const MAX_REASON_CHARS = 500;
 /** The audience that the central API answers to. */
 export const CENTRAL_AUDIENCE = 'central';
 
@@ -29,16 +38,29 @@ export type CentralClientOptions = {
 export function createCentralClient({ baseUrl, signer, clock, random }: CentralClientOptions) {
   const send = createSignedFetch({ baseUrl, audience: CENTRAL_AUDIENCE, signer, clock, random });
 
-  async function post<T>(path: string, body: unknown, schema: z.ZodType<T>): Promise<T> {
-    const response = await send({
-      method: 'POST',
+  type Call = {
+    method: 'GET' | 'POST';
+    path: string;
+    body?: string;
+    headers?: Record<string, string>;
+    timeoutMs: number;
+  };
+
+  function call({ method, path, body, headers = {}, timeoutMs }: Call): Promise<Response> {
+    return send({
+      method,
       path: `/validator/${signer.hotkey}${path}`,
-      body: JSON.stringify(body),
-      headers: timestampHeaders(signer, clock),
-      signal: clock.deadline(CALL_TIMEOUT_MS),
+      ...(body === undefined ? {} : { body }),
+      headers: { ...timestampHeaders(signer, clock), ...headers },
+      signal: clock.deadline(timeoutMs),
     }).catch((error: unknown) => {
       throw unavailable('does not answer', error);
     });
+  }
+
+  async function read<T>(request: Call, schema: z.ZodType<T>): Promise<T> {
+    const { path } = request;
+    const response = await call(request);
     if (!response.ok) {
       await response.body?.cancel();
       throw unavailable(`answered ${path} with status ${response.status}`);
@@ -48,10 +70,33 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
     return parsed.data;
   }
 
+  const post = <T>(path: string, body: unknown, schema: z.ZodType<T>): Promise<T> =>
+    read({ method: 'POST', path, body: JSON.stringify(body), timeoutMs: CALL_TIMEOUT_MS }, schema);
+
   return {
     listExecutors: () => post('/executors', {}, ExecutorsToCheck),
     reportHealth: (request: z.input<typeof ExecutorHealthCheckRequest>) =>
       post('/executor-health-check', request, ExecutorHealthCheckResponse),
+
+    /** Posts a set of weights; any status is an answer, with the beginning of its body for people. */
+    async postWeights(payload: LatestSetWeights): Promise<{ status: number; text: string }> {
+      const response = await call({
+        method: 'POST',
+        path: WEIGHTS_PATH,
+        body: JSON.stringify(payload),
+        headers: { authorization: signSetWeights(payload, signer) },
+        timeoutMs: WEIGHTS_TIMEOUT_MS,
+      });
+      const text = await response.text().catch(() => '');
+      return { status: response.status, text: text.slice(0, MAX_REASON_CHARS) };
+    },
+
+    /** The set that the central API shows as ours. */
+    readWeights: () =>
+      read(
+        { method: 'GET', path: WEIGHTS_PATH, timeoutMs: WEIGHTS_TIMEOUT_MS },
+        LatestSetWeightsResponse,
+      ),
   };
 }
 

@@ -1,13 +1,19 @@
 /** The validator's configuration: VALIDATOR_* variables. */
 import { z } from 'zod';
-import { parseConfig } from '#shared/config.ts';
+import { ConfigError, parseConfig } from '#shared/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+
+/** Where the validator's files lie unless VALIDATOR_HOME says otherwise. */
+export const DEFAULT_HOME = '/var/lib/podwright-validator';
 
 const Schema = z.object({
   /** Folder of the validator's files. */
-  VALIDATOR_HOME: z.string().default('/var/lib/podwright-validator'),
+  VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
   /** The hotkey's seed, mode 0600; made on the first start when absent. */
   VALIDATOR_SEED_FILE: z.string().optional(),
+  /** The hotkey as an encrypted key file instead, and the file with its passphrase; both of mode 0600. */
+  VALIDATOR_KEY_FILE: z.string().optional(),
+  VALIDATOR_KEY_PASSPHRASE_FILE: z.string().optional(),
   VALIDATOR_HOST: z.string().default('127.0.0.1'),
   VALIDATOR_PORT: z.coerce.number().int().min(0).max(65_535).default(8090),
   /** Base address of the central API, `/api` included. */
@@ -18,7 +24,15 @@ const Schema = z.object({
   VALIDATOR_CHECK_INTERVAL_S: z.coerce.number().int().min(5).max(86_400).default(900),
   /** Seconds between two readings of the executor list. */
   VALIDATOR_LIST_INTERVAL_S: z.coerce.number().int().min(1).max(3_600).default(60),
-  /** Whether simulated GPUs pass: for local use only. */
+  /** What weights are computed by; the policy that comes with this version when absent. */
+  VALIDATOR_WEIGHT_POLICY: z.string().optional(),
+  /** Who is registered: a JSON file that is read anew each time. Without one no weights are computed. */
+  VALIDATOR_METAGRAPH: z.string().optional(),
+  /** Seconds from one set of weights to the next. */
+  VALIDATOR_WEIGHTS_INTERVAL_S: z.coerce.number().int().min(5).max(604_800).default(4_320),
+  /** Days that evidence and computed weights are kept. */
+  VALIDATOR_EVIDENCE_DAYS: z.coerce.number().int().min(1).max(365).default(14),
+  /** Whether simulated GPUs pass: for local use only, and they earn no weight even then. */
   VALIDATOR_ACCEPT_SIMULATED: z.stringbool().default(false),
   VALIDATOR_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
 });
@@ -29,5 +43,13 @@ export type ValidatorConfig = z.output<typeof Schema>;
 export function readValidatorConfig(
   environment: Record<string, string | undefined>,
 ): ValidatorConfig {
-  return parseConfig(Schema, environment, 'VALIDATOR_');
+  const config = parseConfig(Schema, environment, 'VALIDATOR_');
+  const hasKeyFile = config.VALIDATOR_KEY_FILE !== undefined;
+  if (hasKeyFile !== (config.VALIDATOR_KEY_PASSPHRASE_FILE !== undefined)) {
+    throw new ConfigError('VALIDATOR_KEY_FILE and VALIDATOR_KEY_PASSPHRASE_FILE come together');
+  }
+  if (hasKeyFile && config.VALIDATOR_SEED_FILE !== undefined) {
+    throw new ConfigError('VALIDATOR_KEY_FILE and VALIDATOR_SEED_FILE are two keys: set one');
+  }
+  return config;
 }

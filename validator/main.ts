@@ -1,58 +1,132 @@
-/** `npm run validator`: one validator, talking to a central API elsewhere. */
+/** `npm run validator`: one validator, talking to a central API elsewhere; or a look into its ledger. */
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
-import { createLog } from '#shared/log.ts';
+import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
-import { readValidatorConfig } from './config.ts';
-import { keyringSigner, readOrCreateSeedFile } from './keys/seed-file.ts';
+import { DEFAULT_HOME, readValidatorConfig, type ValidatorConfig } from './config.ts';
+import { encryptSeed, openSigner, signKeySetFile } from './keys/key-commands.ts';
+import { openLedger } from './ledger/ledger.ts';
+import { runLedgerCommand } from './ledger-commands.ts';
+import { fileMetagraph } from './weights/metagraph.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
+import type { Weighing } from './weights/weights.ts';
 
 const HELP = `podwright validator ${VERSION}
 
-Checks the executors that a central API lists, reports verdicts, and relays that API's commands to agents.
+Checks the executors that a central API lists, reports verdicts, computes and posts weights, and relays that API's
+commands to agents.
 
-  npm run validator                   run (configured by VALIDATOR_* variables, see README)
-  npm run validator -- --check-config check the configuration and stop
+  npm run validator                            run (configured by VALIDATOR_* variables, see README)
+  npm run validator -- --check-config          check the configuration and stop
+  npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
+  npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
+  npm run validator -- replay EPOCH --policy FILE
+                                               what another policy would have given
+  npm run validator -- evidence export [EXECUTOR]
+                                               signed documents of all check runs, checked, one JSON line each
+  npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
+                                               write the key of a seed to an encrypted key file
+  npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
   npm run validator -- --version
+
+explain, replay and evidence read the ledger in VALIDATOR_HOME, also beside a running validator; --ledger FILE names another, as
+var/validator.db of npm start. They exit with 1 when something is not as it should be.
 `;
 
-async function run(argument: string | undefined): Promise<void> {
-  if (argument === '--help') return print(HELP);
-  if (argument === '--version') return print(`${VERSION}\n`);
+async function run(argv: readonly string[]): Promise<void> {
+  const { values, positionals } = readArguments(argv);
+  if (values.help === true) return print(HELP);
+  if (values.version === true) return print(`${VERSION}\n`);
+  const [command, ...words] = positionals;
+  if (command === 'encrypt-key') return print(await encryptSeed(words));
+  if (command !== undefined && command !== 'sign-key-set') return lookUp(positionals, values);
   const config = readValidatorConfig(process.env);
-  if (argument === '--check-config') return print('configuration is valid\n');
-  if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
+  const weighing = weighingOf(config);
+  if (values['check-config'] === true) return print('configuration is valid\n');
+  if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
+  await serve(config, weighing);
+}
 
-  const log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
-  const seedFile = config.VALIDATOR_SEED_FILE ?? join(config.VALIDATOR_HOME, 'hotkey.seed');
+function readArguments(argv: readonly string[]) {
+  const flag = { type: 'boolean' } as const;
+  const options = { help: flag, version: flag, 'check-config': flag } as const;
+  try {
+    return parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: { ...options, ledger: { type: 'string' }, policy: { type: 'string' } },
+    });
+  } catch (error) {
+    throw new ConfigError(`${messageOf(error)}; see --help`);
+  }
+}
+
+async function lookUp(
+  words: readonly string[],
+  { ledger, policy }: { ledger?: string | undefined; policy?: string | undefined },
+): Promise<void> {
+  const ledgerFile = ledger ?? ledgerIn(process.env['VALIDATOR_HOME'] || DEFAULT_HOME);
+  const complain = (text: string) => void process.stderr.write(text);
+  const ask = { words, ledgerFile, policyFile: policy ?? null };
+  const isWell = await runLedgerCommand(ask, { print, complain });
+  if (!isWell) process.exitCode = 1;
+}
+
+function weighingOf(config: ValidatorConfig): Weighing {
+  const { VALIDATOR_METAGRAPH: metagraph } = config;
+  return {
+    policy: readWeightPolicy(config.VALIDATOR_WEIGHT_POLICY ?? DEFAULT_POLICY_FILE),
+    metagraph: metagraph === undefined ? null : fileMetagraph(metagraph),
+    embedded: false,
+    cycleMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
+    epochMs: config.VALIDATOR_WEIGHTS_INTERVAL_S * 1000,
+    keptDays: config.VALIDATOR_EVIDENCE_DAYS,
+  };
+}
+
+async function serve(config: ValidatorConfig, weighing: Weighing): Promise<void> {
+  const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
+  const signer = await openSigner(config, systemRandom);
+  const ledger = await openLedger(ledgerIn(config.VALIDATOR_HOME));
   const validator = createValidator({
     clock: systemClock,
     random: systemRandom,
     log,
-    signer: await keyringSigner(readOrCreateSeedFile(seedFile, systemRandom)),
+    signer,
     centralUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
     centralHotkey: config.VALIDATOR_CENTRAL_HOTKEY,
     policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED },
+    ledger,
+    weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
   });
+  const close = async () => {
+    await validator.close();
+    await ledger.destroy();
+  };
   await validator.server.listen({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT });
   validator.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => void validator.close());
-  }
+  if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void close());
 }
+
+const ledgerIn = (home: string): string => join(home, 'ledger.db');
 
 function print(text: string): void {
   process.stdout.write(text);
 }
 
+// Whoever reads may stop reading, as `head` does.
+process.stdout.on('error', () => process.exit());
 try {
-  await run(process.argv[2]);
+  await run(process.argv.slice(2));
 } catch (error) {
   process.stderr.write(`podwright validator: ${messageOf(error)}\n`);
   process.exitCode = error instanceof ConfigError ? 6 : 1;

@@ -15,6 +15,10 @@ export const ExecutorToCheck = z.object({
   /** GPUs that the last accepted verdict saw. */
   gpu_uuids: z.array(z.string()),
   rented: z.boolean(),
+  /** Micro-USD per GPU and hour that its provider asks for; null where the central API does not tell. */
+  price_uusd: z.int().min(0).nullable().default(null),
+  /** Null where the central API does not tell: counts as none. */
+  collateral_deposited: z.boolean().nullable().default(null),
 });
 export type ExecutorToCheck = z.output<typeof ExecutorToCheck>;
 export const ExecutorsToCheck = z.array(ExecutorToCheck);

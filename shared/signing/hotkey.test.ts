@@ -36,6 +36,26 @@ it.each([
   expect(Hotkey.safeParse(text).success).toBe(false);
 });
 
+it('refuses the same key under every other prefix of a byte, and of two', () => {
+  for (let prefix = 0; prefix < 16_384; prefix += prefix < 300 ? 1 : 97) {
+    // Of one byte 46 and 47 are reserved: nobody writes them.
+    if ([42, 46, 47].includes(prefix)) continue;
+    if (publicKeyOf(encodeAddress(key, prefix)) !== null) expect(prefix).toBe('refused');
+  }
+});
+
+it('refuses every address with one character changed, left out or doubled', () => {
+  const letters = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+  for (let at = 0; at < ALICE.length; at += 1) {
+    const [before, after] = [ALICE.slice(0, at), ALICE.slice(at + 1)];
+    const others = [...letters].filter((letter) => letter !== ALICE[at]);
+    const wrong = [...others, '', `${ALICE[at]}${ALICE[at]}`].map((put) => before + put + after);
+    const taken = wrong.filter((text) => publicKeyOf(text) !== null);
+    // A checksum of two bytes: one in 65,536 would pass by chance, and none of these does.
+    expect(taken).toEqual([]);
+  }
+});
+
 it('makes no address of another length', () => {
   expect(() => hotkeyOf(new Uint8Array(31))).toThrow(RangeError);
 });

@@ -11,7 +11,13 @@ import { signatureFromHex, type Verify } from './sr25519.ts';
 export const ROLES = ['validator-control', 'validator-read', 'central', 'provider-local'] as const;
 export type Role = (typeof ROLES)[number];
 
-export type TrustedKey = { hotkey: Hotkey; roles: readonly Role[] };
+/** Without a window it counts at any time; both ends are milliseconds since the epoch, and in it. */
+export type TrustedKey = {
+  hotkey: Hotkey;
+  roles: readonly Role[];
+  notBeforeMs?: number;
+  notAfterMs?: number;
+};
 
 /** Largest difference between the signer's clock and ours, either way. */
 export const MAX_SKEW_MS = 30_000;
@@ -23,6 +29,8 @@ export type AuthFailure =
   | 'before_start'
   | 'audience'
   | 'signer'
+  /** It is not yet, or no longer, one of our keys. */
+  | 'key_window'
   | 'role'
   | 'replay'
   | 'body_hash'
@@ -58,7 +66,7 @@ export type RequestVerifierOptions = {
 /** Requests signed before this verifier was made are refused, so a restart forgets no nonce. */
 export function createRequestVerifier(options: RequestVerifierOptions) {
   const { clock, audience, replay, verify } = options;
-  const roles = new Map(options.keys.map((key) => [key.hotkey as string, key.roles]));
+  const keys = new Map(options.keys.map((key) => [key.hotkey as string, key]));
   const startedMs = clock.now();
 
   function refuse(reason: AuthFailure, signer?: string): ApiError {
@@ -86,9 +94,10 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
       if (Math.abs(clock.now() - read.timestampMs) > MAX_SKEW_MS) throw refuse('skew', read.signer);
       if (read.timestampMs < startedMs) throw refuse('before_start', read.signer);
       if (read.audience !== audience) throw refuse('audience', read.signer);
-      const granted = roles.get(read.signer);
-      if (granted === undefined) throw refuse('signer', read.signer);
-      if (!granted.some((role) => allowed.includes(role))) throw refuse('role', read.signer);
+      const key = keys.get(read.signer);
+      if (key === undefined) throw refuse('signer', read.signer);
+      if (!isInWindow(key, clock.now())) throw refuse('key_window', read.signer);
+      if (!key.roles.some((role) => allowed.includes(role))) throw refuse('role', read.signer);
       if (replay.has(read.signer, read.nonce, clock.now())) throw refuse('replay', read.signer);
       const [rawPath = '', rawQuery = ''] = splitOnce(request.url, '?');
       const canonical = canonicalRequest({ ...read, method: request.method, rawPath, rawQuery });
@@ -111,6 +120,10 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
       return { signer };
     },
   };
+}
+
+function isInWindow({ notBeforeMs, notAfterMs }: TrustedKey, nowMs: number): boolean {
+  return nowMs >= (notBeforeMs ?? nowMs) && nowMs <= (notAfterMs ?? nowMs);
 }
 
 type SignatureFields = {

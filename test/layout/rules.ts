@@ -51,6 +51,7 @@ export const RULES: readonly Rule[] = [
     'kysely',
     (path) =>
       isUnder(path, 'validator/central/db/', 'validator/ledger/') ||
+      path === 'validator/node-sqlite-dialect.ts' ||
       /\.store(?:\.test)?\.ts$/.test(path),
   ),
   home('pg', (path) => isUnder(path, 'validator/central/db/') || isTest(path)),

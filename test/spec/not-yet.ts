@@ -24,11 +24,9 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
   ],
   validator: [
     'GET /updater/digest: missing',
-    'GET /validator/{validator_hotkey}/latest-set-weights: missing',
     'POST /validator/{validator_hotkey}/executor-health-check: request',
     'POST /validator/{validator_hotkey}/executor-health-check: response',
     'POST /validator/{validator_hotkey}/executor-health-check: security',
-    'POST /validator/{validator_hotkey}/latest-set-weights: missing',
   ],
 };
 
@@ -57,6 +55,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /executors/{executor_uuid}/rentability',
   'GET /keys/{id}',
   'GET /machine-requests/{id}',
+  'GET /latest-set-weights',
   'GET /machines',
   'GET /machines/capacity',
   'GET /pods/history',

@@ -9,7 +9,7 @@ import { systemRandom } from '#shared/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { VERSION } from '#shared/version.ts';
 import { readOrCreateFile } from '../embedded/home.ts';
-import { keyringSigner, readOrCreateSeedFile } from '../keys/seed-file.ts';
+import { seedFileSigner } from '../keys/signer.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
 import { type CentralConfig, readCentralConfig } from './config.ts';
@@ -44,7 +44,7 @@ async function serve(config: CentralConfig): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
   const seedFile = config.CENTRAL_SEED_FILE ?? inHome('central.seed');
-  const signer = await keyringSigner(readOrCreateSeedFile(seedFile, systemRandom));
+  const signer = await seedFileSigner(seedFile, systemRandom);
   const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
   const secret = readOrCreateFile(secretFile, () => systemRandom.bytes(SECRET_BYTES));
   const surroundings = openSurroundings(config, {

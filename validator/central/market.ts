@@ -46,7 +46,11 @@ import { createLocalChannels } from './support-channels/local-channels.ts';
 import { registerSupportChannelRoutes } from './support-channels/support-channel.routes.ts';
 import { createPodChannels } from './support-channels/support-channel.service.ts';
 import { createTemplates } from './templates/template.service.ts';
-import { registerValidatorRoutes } from './validators/validator.routes.ts';
+import { createSetWeights } from './validators/set-weights.service.ts';
+import {
+  registerSetWeightsRoutes,
+  registerValidatorRoutes,
+} from './validators/validator.routes.ts';
 import { createValidators } from './validators/validator.service.ts';
 
 /** How often idempotency keys older than their window, and turns on nodes without pods, are removed. */
@@ -117,6 +121,7 @@ export function createMarket(deps: CentralDeps) {
       backups.register(api, { clock, idempotency });
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
+      registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
       registerSharedConfig(api);
     },
 

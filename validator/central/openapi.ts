@@ -24,6 +24,7 @@ const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
   session: [{ JwtAccessBearer: [] }],
   portal: [{ JwtAccessBearer: [] }],
   validator: [{ ValidatorSignature: [] }],
+  weights: [{ BodySignature: [] }],
 };
 
 /** To be called before routes are registered. Only routes below `prefix` are described. */
@@ -48,6 +49,13 @@ export async function describeInterface(server: HttpServer, prefix: string): Pro
             name: 'signature',
             description:
               'sr25519 over the text of the header `timestamp` (unix seconds) by `hotkey`, as 0x + hex.',
+          },
+          BodySignature: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'Authorization',
+            description:
+              "sr25519 by the path's hotkey over the body as Python's json.dumps(body, sort_keys=True) writes it, as 0x + hex.",
           },
         },
       },

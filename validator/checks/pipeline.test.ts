@@ -19,6 +19,8 @@ function facts(change: Partial<Facts> = {}): Facts {
       gpu_count: 2,
       gpu_uuids: [],
       rented: false,
+      price_uusd: null,
+      collateral_deposited: null,
     },
     inventory: inventoryOf({ executorId: EXECUTOR_ID, collectedMs: NOW_MS, gpuCount: 2 }),
     transportError: null,

@@ -36,6 +36,7 @@ export function homeAt(folder: string) {
     centralSeed: join(root, 'central.seed'),
     centralObjects: join(root, 'objects'),
     centralBackups: join(root, 'backups'),
+    validatorLedger: join(root, 'validator.db'),
     validatorSeed: join(root, 'validator.seed'),
     providerSeed: join(root, 'provider.seed'),
     sshPrivateKey: join(root, 'id_ed25519'),

@@ -7,7 +7,7 @@ import type { Random } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { openSurroundings, readSurroundings } from '../central/surroundings.ts';
-import { keyringSigner, readOrCreateSeedFile } from '../keys/seed-file.ts';
+import { seedFileSigner } from '../keys/signer.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
 import { createCappedFile } from './capped-file.ts';
 import { databaseTarget } from './database-target.ts';
@@ -50,9 +50,9 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   const output = createCappedFile(home.log('marketplace'));
   const log = createLog({ name: 'marketplace', level: 'info' }, output);
   const signers = {
-    central: await signerIn(home.centralSeed, random),
-    validator: await signerIn(home.validatorSeed, random),
-    provider: await signerIn(home.providerSeed, random),
+    central: await seedFileSigner(home.centralSeed, random),
+    validator: await seedFileSigner(home.validatorSeed, random),
+    provider: await seedFileSigner(home.providerSeed, random),
   };
   const surroundings = openSurroundings(readSurroundings(parts.environment), {
     clock,
@@ -120,10 +120,6 @@ async function warmAgentCache(): Promise<void> {
     maxOutputBytes: WARM_UP_OUTPUT_BYTES,
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE },
   });
-}
-
-async function signerIn(seedFile: string, random: Random): Promise<Signer> {
-  return keyringSigner(readOrCreateSeedFile(seedFile, random));
 }
 
 async function untilVerified(

@@ -10,6 +10,10 @@ import { openCentralDatabase } from '../central/db/database.ts';
 import { openSignals } from '../central/db/signals.ts';
 import type { CentralPorts } from '../central/ports.ts';
 import type { Surroundings } from '../central/surroundings.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { openLedger } from '../ledger/ledger.ts';
+import { localMetagraph } from '../weights/metagraph.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
 import { centralOptionsFrom } from './central-options.ts';
 import { type Home, readOrCreateFile } from './home.ts';
 import type { StartOptions } from './options.ts';
@@ -38,6 +42,9 @@ const SECRET_BYTES = 32;
 const DEMO_BALANCE_UUSD = 1_000_000_000;
 const CHECK_INTERVAL_MS = 60_000;
 const LIST_INTERVAL_MS = 1_000;
+/** Weights are to be seen soon after a start. */
+const EPOCH_MS = 120_000;
+const EVIDENCE_KEPT_DAYS = 2;
 
 /** Base addresses of what `npm start` serves. */
 export function urlsOf(options: StartOptions) {
@@ -53,12 +60,15 @@ export function urlsOf(options: StartOptions) {
 export async function startServices(parts: ServicesOptions): Promise<Services> {
   const db = await openCentralDatabase(parts.database);
   const signals = openSignals({ target: parts.database, clock: parts.clock, log: parts.log });
+  let ledger: Ledger | null = null;
   const closeStorage = async () => {
     await signals?.close();
     await db.destroy();
+    await ledger?.destroy();
   };
   try {
-    const services = await startOn({ db, signals }, parts);
+    ledger = await openLedger(parts.home.validatorLedger);
+    const services = await startOn({ db, signals, ledger }, parts);
     return {
       central: services.central,
       async close() {
@@ -72,7 +82,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   }
 }
 
-type Storage = Pick<CentralPorts, 'db' | 'signals'>;
+type Storage = Pick<CentralPorts, 'db' | 'signals'> & { ledger: Ledger };
 
 /** Central first: the validator's first pass asks it for the executors. */
 async function startOn(storage: Storage, parts: ServicesOptions): Promise<Services> {
@@ -87,6 +97,15 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     centralUrl: urls.api,
     centralHotkey: signers.central.hotkey,
     policy: { acceptSimulated: true },
+    ledger: storage.ledger,
+    weighing: {
+      policy: readWeightPolicy(DEFAULT_POLICY_FILE),
+      metagraph: localMetagraph(storage.ledger, signers.validator.hotkey),
+      embedded: true,
+      cycleMs: CHECK_INTERVAL_MS,
+      epochMs: EPOCH_MS,
+      keptDays: EVIDENCE_KEPT_DAYS,
+    },
     checkIntervalMs: CHECK_INTERVAL_MS,
     listIntervalMs: LIST_INTERVAL_MS,
   });
@@ -116,7 +135,14 @@ function composeCentral(
     clock,
     random,
   });
-  const ports = { ...storage, clock, random, log: log.child({ part: 'central' }), agents };
+  const ports = {
+    db: storage.db,
+    signals: storage.signals ?? null,
+    clock,
+    random,
+    log: log.child({ part: 'central' }),
+    agents,
+  };
   return createCentral(
     { ...ports, ...surroundings.ports, secret: new Uint8Array(secret) },
     {

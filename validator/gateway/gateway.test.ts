@@ -12,8 +12,11 @@ import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { createSignedConnect } from '#shared/websocket/connect.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
+import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import { createValidator, type Validator } from '../app.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { openLedger } from '../ledger/ledger.ts';
 
 const EXECUTOR_ID = '11111111-1111-4111-8111-111111111111';
 const UNKNOWN_ID = '22222222-2222-4222-8222-222222222222';
@@ -25,6 +28,7 @@ const validatorKey = signerOf(2);
 let agent: HttpServer;
 let centralStub: HttpServer;
 let validator: Validator;
+let ledger: Ledger;
 let gatewayUrl = '';
 /** What arrived at the agent with a good signature of the validator. */
 let arrived: string[] = [];
@@ -99,6 +103,7 @@ beforeEach(async () => {
     },
   ]);
   const centralPort = await listen(centralStub);
+  ledger = await openLedger(':memory:');
   validator = createValidator({
     ...ports,
     log,
@@ -106,6 +111,15 @@ beforeEach(async () => {
     centralUrl: `http://127.0.0.1:${centralPort}/api`,
     centralHotkey: central.hotkey,
     policy: { acceptSimulated: false },
+    ledger,
+    weighing: {
+      policy: goldenPolicy(),
+      metagraph: null,
+      embedded: false,
+      cycleMs: 60_000,
+      epochMs: 60_000,
+      keptDays: 1,
+    },
     checkIntervalMs: 60_000,
     listIntervalMs: 60_000,
   });
@@ -114,6 +128,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await validator.close();
+  await ledger.destroy();
   await agent.close();
   await centralStub.close();
 });

@@ -8,6 +8,7 @@ import { createSemaphore } from '#shared/semaphore.ts';
 import type { CentralClient } from '../central-client.ts';
 import type { Policy } from '../checks/check.ts';
 import { judge } from '../checks/pipeline.ts';
+import type { CheckRun } from '../evidence/evidence.document.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { inspect } from './inspect.ts';
 
@@ -22,6 +23,8 @@ export type HealthOptions = {
   clock: Clock;
   log: Log;
   policy: Policy;
+  /** Keeps the run as evidence; nothing is reported that was not kept. */
+  record(run: CheckRun): Promise<unknown>;
   checkIntervalMs: number;
 };
 
@@ -34,13 +37,16 @@ export function createHealthService(options: HealthOptions) {
   let memories = new Map<string, Memory>();
 
   async function check(executor: ExecutorToCheck): Promise<HealthReport> {
-    const failuresBefore = memories.get(executor.id)?.transportFailures ?? 0;
+    const transportFailures = memories.get(executor.id)?.transportFailures ?? 0;
+    const startedMs = clock.now();
     const facts = await inspect(executor, options.clientOf(executor), clock, policy);
-    const report = judge(facts, failuresBefore);
+    const report = judge(facts, transportFailures);
+    const finishedMs = clock.now();
+    await options.record({ facts, transportFailures, report, startedMs, finishedMs });
     memories.set(executor.id, {
       checkedMs: clock.monotonicMs(),
       verdict: report.verdict,
-      transportFailures: facts.inventory === null ? failuresBefore + 1 : 0,
+      transportFailures: facts.inventory === null ? transportFailures + 1 : 0,
     });
     const reasons = report.checks.flatMap((result) => result.reason_code ?? []);
     log.info({ executor: executor.id, verdict: report.verdict, reasons }, 'executor checked');

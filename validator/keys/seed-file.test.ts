@@ -5,7 +5,8 @@ import { afterAll, expect, it } from 'vitest';
 import { systemRandom } from '#shared/random.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { createSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { keyringSigner, readOrCreateSeedFile, readSeedFile } from './seed-file.ts';
+import { readOrCreateSeedFile, readSeedFile } from './seed-file.ts';
+import { keyringSigner } from './signer.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-keys-'));
 afterAll(() => rmSync(folder, { recursive: true }));

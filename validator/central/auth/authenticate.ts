@@ -53,6 +53,8 @@ function identify(
       return portal(request, deps);
     case 'validator':
       return deps.validators.identify(request);
+    case 'weights':
+      return deps.validators.identifyByPath(request);
   }
 }
 

@@ -26,9 +26,10 @@ export type Identity = UserIdentity | PortalIdentity | ValidatorIdentity;
 
 /**
  * What a route demands. `none` never answers 401, yet a valid credential is still attached and enriches;
- * `user` takes key or session; `session` takes a session only; `portal` a portal token; `validator` signed headers.
+ * `user` takes key or session; `session` takes a session only; `portal` a portal token; `validator` signed headers;
+ * `weights` a signature over the body in Authorization, which whoever records the body verifies.
  */
-export type AuthRule = 'none' | 'user' | 'session' | 'portal' | 'validator';
+export type AuthRule = 'none' | 'user' | 'session' | 'portal' | 'validator' | 'weights';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -39,6 +39,18 @@ export function createValidatorSignatures(deps: {
   /** Between the headers' check and the body's. */
   const pending = new WeakMap<FastifyRequest, PendingRequest>();
 
+  /** The canonical set beside another signature, where it is there. */
+  function checkCanonical(request: FastifyRequest, hotkey: Hotkey): void {
+    if (Object.values(SIGNATURE_HEADERS).every((name) => request.headers[name] === undefined)) {
+      return;
+    }
+    const checked = verifier.checkHeaders(request, ['validator-control']);
+    if (checked.signer !== hotkey) {
+      throw new ApiError('unauthorized', 'The two signatures are of different hotkeys');
+    }
+    pending.set(request, checked);
+  }
+
   return {
     /** Throws `unauthorized` for bad headers, 422 or 403 for the path's hotkey. */
     identify(request: FastifyRequest): ValidatorIdentity {
@@ -49,13 +61,28 @@ export function createValidatorSignatures(deps: {
         });
       }
       refuseForeignPath(request, hotkey);
-      if (Object.values(SIGNATURE_HEADERS).some((name) => request.headers[name] !== undefined)) {
-        const checked = verifier.checkHeaders(request, ['validator-control']);
-        if (checked.signer !== hotkey) {
-          throw new ApiError('unauthorized', 'The two signatures are of different hotkeys');
-        }
-        pending.set(request, checked);
+      checkCanonical(request, hotkey);
+      return { kind: 'validator', hotkey };
+    },
+
+    /**
+     * The validator that the path names, for a body that is signed in Authorization: the signature itself is for
+     * whoever reads the body. Throws `unauthorized` without one that could be its, 422 or 403 for the path's hotkey.
+     */
+    identifyByPath(request: FastifyRequest): ValidatorIdentity {
+      const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
+      const signature = signatureFromHex(request.headers.authorization?.toLowerCase() ?? '');
+      const hotkey = validators.find((validator) => validator === stated);
+      if (signature !== null && publicKeyOf(stated ?? '') === null) throw badPath();
+      if (signature === null || hotkey === undefined) {
+        throw new ApiError('unauthorized', 'The body is not signed by a known validator', {
+          hint: 'Send Authorization: 0x + hex of the signature over the body, by a validator of this market.',
+        });
       }
+      if (request.headers['hotkey'] !== undefined && request.headers['hotkey'] !== hotkey) {
+        throw new ApiError('forbidden', 'The path names another validator than the signature');
+      }
+      checkCanonical(request, hotkey);
       return { kind: 'validator', hotkey };
     },
 
@@ -93,5 +120,9 @@ function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void {
   if (publicKeyOf(stated) !== null) {
     throw new ApiError('forbidden', 'The path names another validator than the signature');
   }
-  throw refusedField('path.validator_hotkey', 'Not an ss58 address with prefix 42');
+  throw badPath();
+}
+
+function badPath(): ApiError {
+  return refusedField('path.validator_hotkey', 'Not an ss58 address with prefix 42');
 }

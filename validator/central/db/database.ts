@@ -1,6 +1,7 @@
 /** Opens the central API's database and brings its schema up to date. */
 import { type Dialect, Kysely, sql } from 'kysely';
 import { ConfigError } from '#shared/config.ts';
+import { nodeSqliteDialect } from '../../node-sqlite-dialect.ts';
 import { isPostgres } from './engine.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { notebooks } from './migrations/0002-notebooks.ts';
@@ -20,7 +21,7 @@ import { backups } from './migrations/0015-backups.ts';
 import { volumeEncryption } from './migrations/0016-volume-encryption.ts';
 import { feedIndexes } from './migrations/0017-feed-indexes.ts';
 import { backupDrills } from './migrations/0018-backup-drills.ts';
-import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
+import { setWeights } from './migrations/0020-set-weights.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -44,6 +45,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   volumeEncryption,
   feedIndexes,
   backupDrills,
+  setWeights,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

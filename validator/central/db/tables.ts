@@ -565,6 +565,16 @@ export type RestoreLogsTable = OperationColumns & {
   log: string;
 };
 
+/** One row for each validator. */
+export type SetWeightsTable = {
+  validator_hotkey: string;
+  /** As it was posted. */
+  payload_json: string;
+  /** Microseconds since the epoch, as the validator says. */
+  updated_at_micros: number;
+  received_at: number;
+};
+
 export type Tables = {
   meta: MetaTable;
   accounts: AccountsTable;
@@ -599,6 +609,7 @@ export type Tables = {
   backup_logs: BackupLogsTable;
   restore_logs: RestoreLogsTable;
   backup_drills: BackupDrillsTable;
+  set_weights: SetWeightsTable;
 };
 
 /** What every store function takes first: the database, or the transaction it runs in. */

@@ -56,6 +56,8 @@ it('tells validators what to check', async () => {
     gpu_count: 2,
     gpu_uuids: [],
     rented: false,
+    price_uusd: 2_200_000,
+    collateral_deposited: false,
   });
   await market.report(node);
   await market.rent(await market.renter(), node.id);

@@ -1,5 +1,10 @@
-/** /validator/{validator_hotkey} (contract 11). */
+/** /validator/{validator_hotkey} and /latest-set-weights (contract 11). */
 import { z } from 'zod';
+import {
+  LatestSetWeightsRequest,
+  LatestSetWeightsResponse,
+  SetWeightsAnswer,
+} from '#shared/central-api/set-weights.ts';
 import {
   ExecutorHealthCheckRequest,
   ExecutorHealthCheckResponse,
@@ -7,6 +12,7 @@ import {
 } from '#shared/central-api/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { validatorOf } from '../auth/identity.ts';
+import type { SetWeights } from './set-weights.service.ts';
 import type { Validators } from './validator.service.ts';
 
 const tags = ['Validators'];
@@ -32,5 +38,32 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
       },
     },
     (request) => validators.healthCheck(validatorOf(request).hotkey, request.body),
+  );
+}
+
+/** Registers those about weights. */
+export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): void {
+  const response = { 200: LatestSetWeightsResponse };
+  api.post(
+    '/validator/:validator_hotkey/latest-set-weights',
+    {
+      config: { auth: 'weights' },
+      schema: {
+        tags,
+        params: HotkeyParams,
+        body: LatestSetWeightsRequest,
+        response: { 200: SetWeightsAnswer },
+      },
+    },
+    (request) =>
+      weights.record(validatorOf(request).hotkey, request.body, request.headers.authorization),
+  );
+  api.get(
+    '/validator/:validator_hotkey/latest-set-weights',
+    { config, schema: { tags, params: HotkeyParams, response } },
+    (request) => weights.of(validatorOf(request).hotkey),
+  );
+  api.get('/latest-set-weights', { config: { auth: 'none' }, schema: { tags, response } }, () =>
+    weights.newest(),
   );
 }

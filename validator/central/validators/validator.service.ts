@@ -52,6 +52,8 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
           gpu_count: gpuTotalOf(executor),
           gpu_uuids: uuids,
           rented,
+          price_uusd: executor.price_uusd_per_gpu_hour,
+          collateral_deposited: executor.collateral_deposited === 1,
         });
       }
       return rows;

@@ -1,4 +1,4 @@
-/** Kysely's SQLite dialect over node:sqlite (marketplace reference 5.3). */
+/** Kysely's SQLite dialect over node:sqlite, for the central API and the validator's ledger (marketplace reference 5.3). */
 import { SqliteDialect, type SqliteStatement } from 'kysely';
 import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
 

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { partsToSign, signatureHeaders } from '../../test/fakes/sign-request.ts';
+import { KeySet, signKeySet, trustedBy } from './key-set.ts';
+import { createReplayCache } from './replay-cache.ts';
+import { type AuthFailure, createRequestVerifier, type TrustedKey } from './request-verifier.ts';
+import { createSigner, verifySr25519 } from './sr25519.ts';
+
+const signer = (byte: number) => createSigner(new Uint8Array(32).fill(byte));
+const [oldKey, newKey, reader, stranger] = [signer(1), signer(2), signer(3), signer(4)];
+const START_MS = 1_800_000_000_000;
+const ROOTS: TrustedKey[] = [
+  { hotkey: oldKey.hotkey, roles: ['validator-control'] },
+  { hotkey: reader.hotkey, roles: ['validator-read'] },
+];
+
+/** The old key until 1 s after the start, the new one from the start on for 2 s. */
+function rotation(change: object = {}): KeySet {
+  const key = (key_id: string, ss58: string, not_before: number, not_after: number) => {
+    return { key_id, ss58, roles: ['validator-control'], not_before, not_after };
+  };
+  return KeySet.parse({
+    v: 1,
+    kind: 'key-set',
+    sequence: 1,
+    keys: [
+      key('old', oldKey.hotkey, 0, START_MS + 1_000),
+      key('new', newKey.hotkey, START_MS, START_MS + 2_000),
+    ],
+    revoked: [],
+    ...change,
+  });
+}
+
+describe('a signed key set', () => {
+  it('lets both keys command for a while, then the new one alone, then nobody', async () => {
+    const keys = trustedBy(ROOTS, signKeySet(rotation(), oldKey));
+    const clock = createManualClock(START_MS - 10_000);
+    const failures: AuthFailure[] = [];
+    const verifier = createRequestVerifier({
+      clock,
+      audience: 'us',
+      keys,
+      replay: createReplayCache(60_000),
+      verify: verifySr25519,
+      onFailure: (reason) => failures.push(reason),
+    });
+    const mayCommand = (by: typeof oldKey) => {
+      const request = { method: 'GET', url: '/x', body: '', audience: 'us' };
+      const parts = partsToSign(by, { ...request, timestampMs: clock.now() });
+      try {
+        const sent = { method: 'GET', url: '/x', headers: signatureHeaders(by, parts) };
+        const pending = verifier.checkHeaders(sent, ['validator-control']);
+        return verifier.checkBody(pending, new Uint8Array(0)).signer === by.hotkey;
+      } catch {
+        return false;
+      }
+    };
+    const seen: [number, boolean, boolean][] = [];
+    for (const at of [-1, 0, 1_000, 1_001, 2_000, 2_001]) {
+      await clock.advance(START_MS + at - clock.now());
+      seen.push([at, mayCommand(oldKey), mayCommand(newKey)]);
+    }
+    expect(seen).toEqual([
+      [-1, true, false],
+      [0, true, true],
+      [1_000, true, true],
+      [1_001, false, true],
+      [2_000, false, true],
+      [2_001, false, false],
+    ]);
+    expect(new Set(failures)).toEqual(new Set(['key_window']));
+    expect(mayCommand(reader)).toBe(false);
+  });
+
+  it('leaves roots that it does not name as they are, and takes those away that it revokes', () => {
+    const hotkeys = (keys: TrustedKey[]) => keys.map(({ hotkey }) => hotkey);
+    const rotated = trustedBy(ROOTS, signKeySet(rotation(), oldKey));
+    expect(hotkeys(rotated)).toEqual([oldKey.hotkey, newKey.hotkey, reader.hotkey]);
+    const revoked = rotation({ revoked: [oldKey.hotkey, reader.hotkey] });
+    expect(hotkeys(trustedBy(ROOTS, signKeySet(revoked, oldKey)))).toEqual([newKey.hotkey]);
+  });
+
+  it.each<[string, () => ReturnType<typeof signKeySet>, RegExp]>([
+    ['by a stranger', () => signKeySet(rotation(), stranger), /no key in the role/],
+    ['by a key that may only read', () => signKeySet(rotation(), reader), /no key in the role/],
+    ['by itself', () => signKeySet(rotation(), newKey), /no key in the role/],
+    [
+      'and then changed',
+      () => ({ ...signKeySet(rotation(), oldKey), key_set: rotation({ sequence: 2 }) }),
+      /signature is not that of/,
+    ],
+    [
+      'by another in its name',
+      () => ({ ...signKeySet(rotation(), stranger), ss58: oldKey.hotkey }),
+      /signature is not that of/,
+    ],
+  ])('counts for nothing when signed %s', (_, signed, message) => {
+    expect(() => trustedBy(ROOTS, signed())).toThrow(message);
+  });
+
+  it.each<[string, object]>([
+    ['no key', { keys: [] }],
+    ['a key twice', { keys: [rotation().keys[0], rotation().keys[0]] }],
+    [
+      'a window that ends before it begins',
+      { keys: [{ ...rotation().keys[0], not_before: START_MS + 2_000 }] },
+    ],
+    ['an unknown role', { keys: [{ ...rotation().keys[0], roles: ['root'] }] }],
+    ['a key in hex', { keys: [{ ...rotation().keys[0], ss58: `0x${'ab'.repeat(32)}` }] }],
+    ['another kind', { kind: 'image-digest' }],
+  ])('is none with %s', (_, change) => {
+    expect(KeySet.safeParse({ ...rotation(), ...change }).success).toBe(false);
+  });
+});

@@ -1,0 +1,172 @@
+/** One check run as a document that stands for itself: inputs, outcome, policy, times; signed and chained (validator reference 7). */
+import { z } from 'zod';
+import { Inventory, VerifyResult } from '#shared/agent-api/inventory.ts';
+import {
+  CheckResult,
+  ExecutorToCheck,
+  type HealthReport,
+} from '#shared/central-api/validator-routes.ts';
+import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-json.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
+import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { VERSION } from '#shared/version.ts';
+import type { Facts } from '../checks/check.ts';
+import { judge } from '../checks/pipeline.ts';
+import { CYCLE_VERDICTS, type CycleVerdict, Sha256 } from '../weights/cycle-set.ts';
+
+/** So that a signature can mean nothing else. */
+const SIGNED_AS = 'podwright-evidence-v1\n';
+const EpochMs = z.int().min(0);
+/** Agents' answers hold fractions, which canonical JSON has none of: they are kept as texts. */
+const JsonText = z.string().max(4_000_000);
+
+export const EvidenceDocument = z.strictObject({
+  v: z.literal(1),
+  executor_id: z.uuid(),
+  /** Counts the executor's documents from 1. */
+  seq: z.int().min(1),
+  /** Id of the one before; null for the first. */
+  previous: Sha256.nullable(),
+  validator: Hotkey,
+  /** Of the program that judged: another one may judge otherwise. */
+  program: z.string(),
+  /** Of what the agent signs itself: nothing yet. */
+  agent_key: z.null(),
+  intent_hash: z.null(),
+  pow: z.null(),
+  policy_version: z.int(),
+  policy_hash: Sha256,
+  started_at: EpochMs,
+  finished_at: EpochMs,
+  agent_version: z.string().nullable(),
+  /** As the central API listed it. */
+  executor: ExecutorToCheck,
+  inputs: z.strictObject({
+    inventory: JsonText.nullable(),
+    probe: JsonText.nullable(),
+    transport_error: z.string().nullable(),
+    /** Unreachable inspections just before this one. */
+    transport_failures: z.int().min(0),
+    received_at: EpochMs,
+    accept_simulated: z.boolean(),
+  }),
+  checks: z.array(CheckResult),
+  verdict: z.enum(CYCLE_VERDICTS),
+  simulated: z.boolean(),
+});
+export type EvidenceDocument = z.output<typeof EvidenceDocument>;
+
+/** A check run, and what came of it. */
+export type CheckRun = {
+  facts: Facts;
+  transportFailures: number;
+  report: HealthReport;
+  startedMs: number;
+  finishedMs: number;
+};
+
+/** Where a document stands in its executor's chain, and who answers for it. */
+export type Place = {
+  seq: number;
+  previous: string | null;
+  validator: Hotkey;
+  policyVersion: number;
+  policyHash: string;
+};
+
+export type SignedDocument = { id: string; document: string; signature: string };
+
+/** The document of a run. */
+export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
+  const { executor, inventory, probe, policy, transportError, receivedMs } = run.facts;
+  const text = (value: unknown) => (value === null ? null : JSON.stringify(value));
+  return {
+    v: 1,
+    executor_id: executor.id,
+    seq: place.seq,
+    previous: place.previous,
+    validator: place.validator,
+    program: VERSION,
+    agent_key: null,
+    intent_hash: null,
+    pow: null,
+    policy_version: place.policyVersion,
+    policy_hash: place.policyHash,
+    started_at: run.startedMs,
+    finished_at: run.finishedMs,
+    agent_version: inventory?.agent_version ?? null,
+    executor,
+    inputs: {
+      inventory: text(inventory),
+      probe: text(probe),
+      transport_error: transportError,
+      transport_failures: run.transportFailures,
+      received_at: receivedMs,
+      accept_simulated: policy.acceptSimulated,
+    },
+    checks: run.report.checks,
+    verdict: verdictOf(run.report),
+    simulated: inventory?.simulated ?? false,
+  };
+}
+
+/** Its canonical text, the hash of that, and the signature over it. */
+export function signDocument(document: EvidenceDocument, signer: Signer): SignedDocument {
+  const text = canonicalJson(document);
+  const signature = toHex(signer.sign(new TextEncoder().encode(SIGNED_AS + text)));
+  return { id: sha256Hex(text), document: text, signature };
+}
+
+export type ReadDocument = { document: EvidenceDocument } | { problem: string };
+
+/** What it says, if it is what its id and its validator's signature are of. */
+export function readDocument(signed: SignedDocument): ReadDocument {
+  const read = parseDocument(signed);
+  if ('problem' in read) return read;
+  const key = publicKeyOf(read.document.validator);
+  const bytes = signatureFromHex(signed.signature);
+  const message = new TextEncoder().encode(SIGNED_AS + signed.document);
+  if (key === null || bytes === null || !verifySr25519(message, bytes, key)) {
+    return { problem: 'its signature is not its validator’s' };
+  }
+  return read;
+}
+
+/** The same without its signature, which costs milliseconds: for what we wrote ourselves. */
+export function parseDocument({
+  id,
+  document: text,
+}: Pick<SignedDocument, 'id' | 'document'>): ReadDocument {
+  if (sha256Hex(text) !== id) return { problem: 'its hash is another' };
+  const read = parseCanonicalJson(text);
+  const parsed = EvidenceDocument.safeParse(read?.value);
+  if (!parsed.success) return { problem: 'it is not of a known form' };
+  return { document: parsed.data };
+}
+
+/**
+ * Whether judging the same inputs again gives the checks and the verdict that it states. What another version of
+ * this program judged is believed.
+ */
+export function isJudgedRight(document: EvidenceDocument): boolean {
+  const { inputs, executor } = document;
+  if (document.program !== VERSION) return true;
+  const facts: Facts = {
+    executor,
+    inventory: inputs.inventory === null ? null : Inventory.parse(JSON.parse(inputs.inventory)),
+    probe: inputs.probe === null ? null : VerifyResult.parse(JSON.parse(inputs.probe)),
+    transportError: inputs.transport_error,
+    receivedMs: inputs.received_at,
+    policy: { acceptSimulated: inputs.accept_simulated },
+  };
+  const report = judge(facts, inputs.transport_failures);
+  return (
+    verdictOf(report) === document.verdict &&
+    canonicalJson(report.checks) === canonicalJson(document.checks)
+  );
+}
+
+function verdictOf({ verdict }: HealthReport): CycleVerdict {
+  return verdict === 'verified' ? 'ok' : verdict;
+}

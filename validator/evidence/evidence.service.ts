@@ -1,0 +1,45 @@
+/** Writes every check run into the executor's chain, and takes away what is too old (validator reference 7). */
+import type { Signer } from '#shared/signing/sr25519.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { policyHashOf, type WeightPolicy } from '../weights/weight-policy.ts';
+import { type CheckRun, documentOf, signDocument } from './evidence.document.ts';
+import { forgetEvidence, insertEvidence, lastEvidence } from './evidence.store.ts';
+
+/** Of one executor, whatever its age: one that fails is looked at again and again. */
+const MAX_DOCUMENTS = 3_000;
+
+export type EvidenceService = ReturnType<typeof createEvidence>;
+
+export type EvidenceOptions = { ledger: Ledger; signer: Signer; policy: WeightPolicy };
+
+export function createEvidence({ ledger, signer, policy }: EvidenceOptions) {
+  const policyHash = policyHashOf(policy);
+  return {
+    /** Resolves with the document's id once it is on disk. */
+    async record(run: CheckRun): Promise<string> {
+      const { id: executorId } = run.facts.executor;
+      return ledger.transaction().execute(async (tx) => {
+        const last = await lastEvidence(tx, executorId);
+        const document = documentOf(run, {
+          seq: (last?.seq ?? 0) + 1,
+          previous: last?.id ?? null,
+          validator: signer.hotkey,
+          policyVersion: policy.version,
+          policyHash,
+        });
+        const signed = signDocument(document, signer);
+        await insertEvidence(tx, {
+          ...signed,
+          executor_id: executorId,
+          seq: document.seq,
+          finished_ms: run.finishedMs,
+          verdict: document.verdict,
+        });
+        return signed.id;
+      });
+    },
+
+    /** Keeps the newest of what was finished at `beforeMs` or later. */
+    forget: (beforeMs: number) => forgetEvidence(ledger, beforeMs, MAX_DOCUMENTS),
+  };
+}

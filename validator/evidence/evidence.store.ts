@@ -1,0 +1,116 @@
+/** Queries of the evidence table. */
+import type { EvidenceRow, LedgerDb } from '../ledger/ledger.tables.ts';
+
+/** The end of an executor's chain. */
+export function lastEvidence(
+  db: LedgerDb,
+  executorId: string,
+): Promise<Pick<EvidenceRow, 'id' | 'seq'> | undefined> {
+  return db
+    .selectFrom('evidence')
+    .select(['id', 'seq'])
+    .where('executor_id', '=', executorId)
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+export async function insertEvidence(db: LedgerDb, row: EvidenceRow): Promise<void> {
+  await db.insertInto('evidence').values(row).execute();
+}
+
+export function findEvidence(db: LedgerDb, id: string): Promise<EvidenceRow | undefined> {
+  return db.selectFrom('evidence').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** When the first document in [fromMs, toMs) was finished; null where there is none. */
+export async function firstEvidenceTime(
+  db: LedgerDb,
+  fromMs: number,
+  toMs: number,
+): Promise<number | null> {
+  const row = await db
+    .selectFrom('evidence')
+    .select('finished_ms')
+    .where('finished_ms', '>=', fromMs)
+    .where('finished_ms', '<', toMs)
+    .orderBy('finished_ms')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.finished_ms ?? null;
+}
+
+/** Of each executor the last document in [fromMs, toMs) that says something, else the last one; by executor id. */
+export async function decisiveEvidence(
+  db: LedgerDb,
+  fromMs: number,
+  toMs: number,
+): Promise<EvidenceRow[]> {
+  const rows = await db
+    .selectFrom('evidence')
+    .select(['id', 'executor_id', 'verdict'])
+    .where('finished_ms', '>=', fromMs)
+    .where('finished_ms', '<', toMs)
+    .orderBy('executor_id')
+    .orderBy('seq')
+    .execute();
+  const decisive = new Map<string, (typeof rows)[number]>();
+  for (const row of rows) {
+    const before = decisive.get(row.executor_id);
+    const says = row.verdict !== 'withheld' || (before?.verdict ?? 'withheld') === 'withheld';
+    if (says) decisive.set(row.executor_id, row);
+  }
+  const found: EvidenceRow[] = [];
+  for (const { id } of decisive.values()) {
+    const row = await findEvidence(db, id);
+    if (row !== undefined) found.push(row);
+  }
+  return found;
+}
+
+/** Executors with evidence, in the order of their ids. */
+export async function executorsWithEvidence(db: LedgerDb): Promise<string[]> {
+  const rows = await db
+    .selectFrom('evidence')
+    .select('executor_id')
+    .distinct()
+    .orderBy('executor_id')
+    .execute();
+  return rows.map((row) => row.executor_id);
+}
+
+/** The next `limit` documents of an executor after `seq`. */
+export function evidenceAfter(
+  db: LedgerDb,
+  executorId: string,
+  seq: number,
+  limit: number,
+): Promise<EvidenceRow[]> {
+  return db
+    .selectFrom('evidence')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .where('seq', '>', seq)
+    .orderBy('seq')
+    .limit(limit)
+    .execute();
+}
+
+/** Takes away the beginning of every chain: what is older than `beforeMs`, and all but the last `keep`. */
+export async function forgetEvidence(db: LedgerDb, beforeMs: number, keep: number): Promise<void> {
+  for (const executorId of await executorsWithEvidence(db)) {
+    const own = db.selectFrom('evidence').where('executor_id', '=', executorId);
+    const young = await own
+      .select((eb) => eb.fn.min<number | null>('seq').as('seq'))
+      .where('finished_ms', '>=', beforeMs)
+      .executeTakeFirst();
+    const last = await lastEvidence(db, executorId);
+    if (last === undefined) continue;
+    const first = Math.max(young?.seq ?? last.seq + 1, last.seq - keep + 1);
+    await db
+      .deleteFrom('evidence')
+      .where('executor_id', '=', executorId)
+      .where('seq', '<', first)
+      .execute();
+  }
+}

@@ -1,0 +1,65 @@
+/** What `npm run validator` does with keys: opens its own, encrypts one, signs a key set. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError } from '#shared/config.ts';
+import { messageOf } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import type { ValidatorConfig } from '../config.ts';
+import { readKeyFile, writeKeyFile } from './key-file.ts';
+import { readPrivateText } from './private-file.ts';
+import { readSeedFile } from './seed-file.ts';
+import { keyringSigner, seedFileSigner } from './signer.ts';
+
+type KeyConfig = Pick<
+  ValidatorConfig,
+  'VALIDATOR_HOME' | 'VALIDATOR_SEED_FILE' | 'VALIDATOR_KEY_FILE' | 'VALIDATOR_KEY_PASSPHRASE_FILE'
+>;
+
+/** The validator's own signer; without `random` a missing seed is not made. */
+export async function openSigner(config: KeyConfig, random: Random | null): Promise<Signer> {
+  const { VALIDATOR_KEY_FILE: keyFile, VALIDATOR_KEY_PASSPHRASE_FILE: passphraseFile } = config;
+  if (keyFile !== undefined && passphraseFile !== undefined) {
+    return readKeyFile(keyFile, readPrivateText(passphraseFile));
+  }
+  const seedFile = config.VALIDATOR_SEED_FILE ?? join(config.VALIDATOR_HOME, 'hotkey.seed');
+  return random === null ? keyringSigner(readSeedFile(seedFile)) : seedFileSigner(seedFile, random);
+}
+
+/** `encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE`: its answer names the hotkey. */
+export async function encryptSeed(words: readonly string[]): Promise<string> {
+  const [seedFile, keyFile, passphraseFile, ...rest] = words;
+  if (seedFile === undefined || keyFile === undefined || passphraseFile === undefined) {
+    throw new ConfigError('encrypt-key takes SEED_FILE KEY_FILE PASSPHRASE_FILE; see --help');
+  }
+  if (rest.length > 0) throw new ConfigError(`encrypt-key takes no ${rest.join(' ')}`);
+  const passphrase = readPrivateText(passphraseFile);
+  const { hotkey } = await writeKeyFile(keyFile, readSeedFile(seedFile), passphrase);
+  return `${keyFile} holds ${hotkey}; once it has been tried, destroy ${seedFile}\n`;
+}
+
+/** `sign-key-set FILE`: the signed set, to be given to agents as AGENT_KEY_SET. */
+export async function signKeySetFile(words: readonly string[], config: KeyConfig): Promise<string> {
+  const [path, ...rest] = words;
+  if (path === undefined || rest.length > 0) {
+    throw new ConfigError('sign-key-set takes one FILE; see --help');
+  }
+  const keySet = parsedSet(path);
+  return `${JSON.stringify(signKeySet(keySet, await openSigner(config, null)), null, 2)}\n`;
+}
+
+function parsedSet(path: string): KeySet {
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (cause) {
+    throw new ConfigError(`${path}: ${messageOf(cause)}`, { cause });
+  }
+  const parsed = KeySet.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(
+    ({ path: at, message }) => `${at.join('.') || 'the whole'}: ${message}`,
+  );
+  throw new ConfigError(`${path} is no key set:\n  ${problems.join('\n  ')}`);
+}

@@ -1,0 +1,210 @@
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError } from '#shared/config.ts';
+import {
+  createValidatorScene,
+  EPOCH_MS,
+  type ValidatorScene,
+} from '../test/fakes/validator-scene.ts';
+import { goldenPolicy } from '../test/fixtures/cycle-set.ts';
+import { runLedgerCommand } from './ledger-commands.ts';
+
+const NOBODY = '00000000-0000-4000-8000-000000000000';
+
+let scene: ValidatorScene;
+/** Three epochs: in the last cycle of the last one the node failed. */
+beforeAll(async () => {
+  scene = await createValidatorScene();
+  await scene.cycle();
+  await scene.market.clock.advance(EPOCH_MS);
+  scene.setSound(false);
+  await scene.cycle();
+  await scene.market.clock.advance(EPOCH_MS);
+  await scene.cycle();
+});
+afterAll(() => scene.close());
+
+const ask = (words: readonly string[], ledgerFile = scene.ledgerFile) => ({
+  ...{ words, ledgerFile },
+  policyFile: null as string | null,
+});
+
+const run = (...words: string[]) => runAs(ask(words));
+
+async function runAs(asked: ReturnType<typeof ask>) {
+  const said = { out: '', err: '' };
+  const isWell = await runLedgerCommand(asked, {
+    print: (text) => {
+      said.out += text;
+    },
+    complain: (text) => {
+      said.err += text;
+    },
+  });
+  return { isWell, ...said };
+}
+
+const shown = async () => (await scene.market.call('GET', '/latest-set-weights')).body;
+const epochs = () => scene.ledger.selectFrom('epochs').selectAll().orderBy('number').execute();
+
+describe('a validator', () => {
+  it('brings checks to weights that everybody reads at the central API', async () => {
+    const all = await epochs();
+    const [first] = all;
+    expect(all.map(({ state }) => state)).toEqual(Array(3).fill('confirmed'));
+    expect(JSON.parse(first?.payload_json ?? '')).toMatchObject({
+      uids: [0, 1],
+      // The burn recipient has the pool that nobody earned from.
+      weights: [52_428, 13_107],
+    });
+    const { validator_key: key, ...payload } = await shown();
+    expect(key).toBe(scene.market.validator.hotkey);
+    expect(payload).toEqual(JSON.parse(all[2]?.payload_json ?? ''));
+  });
+
+  it('gives simulated GPUs no weight elsewhere, even where they pass', async () => {
+    const other = await createValidatorScene({ embedded: false });
+    await other.cycle();
+    expect((await other.market.call('GET', '/latest-set-weights')).body).toMatchObject({
+      uids: [0],
+      weights: [65_535],
+    });
+    await other.close();
+  });
+});
+
+describe('explain', () => {
+  it('says why an executor scores what it scores, and what would raise it', async () => {
+    const { isWell, out } = await run('explain', scene.node.id);
+    expect(isWell).toBe(true);
+    for (const line of [
+      /^Epoch 3 of 2027-\S+Z, confirmed; policy [0-9a-f]{64}$/m,
+      /^uid 1 has weight \d+ in epoch 3, for 1 executor\.$/m,
+      /^ {2}unit +4 USD\/h {2}2 x NVIDIA H100 80GB HBM3 at 2$/m,
+      /^ {2}uptime +x 0\.05\d+ {2}2 of 7200 good minutes$/m,
+      /^ {2}eligible +x 0 +failed$/m,
+      /^ {2}- Pass the checks/m,
+      /^ {2}- Deposit collateral/m,
+      /^ {2}- Stay up: 7198 more good minutes/m,
+      /CONTAINER_START_FAILED: .+ Run `docker run/m,
+    ]) {
+      expect(out).toMatch(line);
+    }
+  });
+
+  it('of an executor that nobody knows is not well', async () => {
+    const { isWell, out, err } = await run('explain', NOBODY);
+    expect([isWell, out]).toEqual([false, `executor ${NOBODY} is in no weights yet\n`]);
+    expect(err).toMatch(/no check of .+ is on record/);
+  });
+});
+
+describe('replay', () => {
+  it('gives stored weights again byte for byte, the documents judged again', async () => {
+    for (const epoch of await epochs()) {
+      const { isWell, out, err } = await run('replay', String(epoch.number));
+      expect([isWell, err]).toEqual([true, '']);
+      expect(out.split('\n')[0]).toBe(epoch.payload_json);
+      expect(out).toContain(`result ${epoch.result_hash}\n`);
+      expect(out).toContain('the same, byte for byte; ');
+    }
+    expect((await run('replay', '9')).err).toBe('there is no epoch 9\n');
+  });
+
+  it.each<[string, (ledger: ValidatorScene['ledger']) => Promise<unknown>, RegExp]>([
+    [
+      'other weights',
+      (ledger) =>
+        ledger
+          .updateTable('epochs')
+          .set((eb) => ({
+            payload_json: eb.fn<string>('replace', [
+              'payload_json',
+              eb.val('13107'),
+              eb.val('13108'),
+            ]),
+          }))
+          .execute(),
+      /^payload_json was .+13108.+, and is .+13107/m,
+    ],
+    [
+      'another verdict in a cycle',
+      (ledger) =>
+        ledger
+          .updateTable('cycle_entries')
+          .set((eb) => ({
+            entry_json: eb.fn<string>('replace', [
+              'entry_json',
+              eb.val('"ok"'),
+              eb.val('"failed"'),
+            ]),
+          }))
+          .execute(),
+      /^input_hash was .+\n[\s\S]*the cycle says something else/m,
+    ],
+    [
+      'a longer uptime than the cycles before give',
+      (ledger) =>
+        ledger
+          .updateTable('cycle_entries')
+          .set((eb) => ({
+            entry_json: eb.fn<string>('replace', [
+              'entry_json',
+              eb.val('"uptime_minutes":2'),
+              eb.val('"uptime_minutes":9'),
+            ]),
+          }))
+          .execute(),
+      /^input_hash was .+\n[\s\S]*the cycle says something else/m,
+    ],
+    [
+      'cycles that are gone',
+      (ledger) => ledger.deleteFrom('cycles').execute(),
+      /^cycle 1 is not kept any more/m,
+    ],
+  ])('shows %s', async (_, change, complaint) => {
+    const own = await createValidatorScene();
+    await own.cycle();
+    await own.market.clock.advance(EPOCH_MS);
+    await own.cycle();
+    await change(own.ledger);
+    const said: string[] = [];
+    const output = { print: () => undefined, complain: (text: string) => void said.push(text) };
+    expect(await runLedgerCommand(ask(['replay', '2'], own.ledgerFile), output)).toBe(false);
+    expect(said.join('')).toMatch(complaint);
+    await own.close();
+  });
+});
+
+it('shows what another policy would have given', async () => {
+  const policyFile = `${scene.ledgerFile}.policy.json`;
+  writeFileSync(policyFile, JSON.stringify(goldenPolicy({ rates_uusd: {} })));
+  const { isWell, out } = await runAs({ ...ask(['replay', '1']), policyFile });
+  expect([isWell, out.split('\n').slice(1)]).toEqual([
+    true,
+    ['uid 0: 52428 -> 65535', 'uid 1: 13107 -> 0', ''],
+  ]);
+  expect((await runAs({ ...ask(['replay', '9']), policyFile })).err).toMatch(/no epoch 9/);
+  await expect(runAs({ ...ask(['explain', NOBODY]), policyFile })).rejects.toThrow(/--policy/);
+});
+
+it('exports evidence as lines that hold for themselves', async () => {
+  const { isWell, out } = await run('evidence', 'export', scene.node.id);
+  const lines = out.trim().split('\n');
+  expect([isWell, lines.length > 1]).toEqual([true, true]);
+  expect(JSON.parse(JSON.parse(lines[0] ?? '').document).executor_id).toBe(scene.node.id);
+  expect((await run('evidence', 'export')).out).toBe(out);
+});
+
+it.each([[['explain']], [['replay', 'x']], [['replay', '1', '2']], [['evidence']], [['nonsense']]])(
+  'knows no command %j',
+  async (words) => {
+    await expect(run(...words)).rejects.toThrow(ConfigError);
+  },
+);
+
+it('says where it looked for a ledger', async () => {
+  const output = { print: () => undefined, complain: () => undefined };
+  const looking = runLedgerCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
+  await expect(looking).rejects.toThrow('no ledger at /nowhere/ledger.db');
+});

@@ -1,0 +1,152 @@
+/** What `npm run validator` says of the ledger: explain, replay, evidence export. */
+import { existsSync } from 'node:fs';
+import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
+import { naiveUtc } from '#shared/clock.ts';
+import { ConfigError } from '#shared/config.ts';
+import { parseDocument } from './evidence/evidence.document.ts';
+import { findEvidence, lastEvidence } from './evidence/evidence.store.ts';
+import { exportEvidence } from './evidence/evidence-export.ts';
+import type { Ledger } from './ledger/ledger.tables.ts';
+import { openLedger } from './ledger/ledger.ts';
+import { findEpoch, lastEpoch } from './weights/epoch.store.ts';
+import { explainExecutor } from './weights/explain.ts';
+import { weightsUnder } from './weights/policy-trial.ts';
+import { replayEpoch, storedInput, storedPolicy } from './weights/replay.ts';
+import { readWeightPolicy, type WeightPolicy } from './weights/weight-policy.ts';
+
+/** `policyFile`: the policy to compute by instead of the stored one. */
+export type LedgerAsk = { words: readonly string[]; ledgerFile: string; policyFile: string | null };
+
+/** Where the answer goes: what was asked for, and what is wrong with it. */
+export type Output = { print(text: string): void; complain(text: string): void };
+
+/** Whether all is well. Rejects with ConfigError for words that are no command. */
+export async function runLedgerCommand(ask: LedgerAsk, output: Output): Promise<boolean> {
+  const { ledgerFile } = ask;
+  const work = commandOf(ask);
+  if (!existsSync(ledgerFile)) {
+    throw new ConfigError(`there is no ledger at ${ledgerFile}: name it with --ledger FILE`);
+  }
+  const ledger = await openLedger(ledgerFile);
+  try {
+    return await work(ledger, output);
+  } finally {
+    await ledger.destroy();
+  }
+}
+
+type Command = (ledger: Ledger, output: Output) => Promise<boolean>;
+
+function commandOf({ words, policyFile }: LedgerAsk): Command {
+  const [name, argument, third, ...rest] = words;
+  const isEpoch = /^\d{1,9}$/.test(argument ?? '') && third === undefined;
+  if (name === 'replay' && isEpoch && policyFile !== null) {
+    const policy = readWeightPolicy(policyFile);
+    return (ledger, output) => tryPolicy(ledger, Number(argument), policy, output);
+  }
+  if (policyFile !== null) throw new ConfigError('--policy goes with replay EPOCH; see --help');
+  if (name === 'explain' && argument !== undefined && third === undefined) {
+    return (ledger, output) => explain(ledger, argument, output);
+  }
+  if (name === 'replay' && isEpoch) {
+    return (ledger, output) => replay(ledger, Number(argument), output);
+  }
+  if (name === 'evidence' && argument === 'export' && rest.length === 0) {
+    return (ledger, output) => exportAll(ledger, third ?? null, output);
+  }
+  throw new ConfigError(`unknown command ${words.join(' ')}; see --help`);
+}
+
+async function explain(ledger: Ledger, executorId: string, output: Output): Promise<boolean> {
+  const epoch = await lastEpoch(ledger);
+  const lines = epoch === undefined ? null : await explainIn(ledger, epoch, executorId);
+  output.print(`${(lines ?? [`executor ${executorId} is in no weights yet`]).join('\n')}\n`);
+  const last = await lastEvidence(ledger, executorId);
+  const evidence = last === undefined ? undefined : await findEvidence(ledger, last.id);
+  if (evidence === undefined) {
+    output.complain(`no check of ${executorId} is on record\n`);
+    return false;
+  }
+  output.print(`\n${lastCheck(evidence).join('\n')}\n`);
+  return true;
+}
+
+type Epoch = NonNullable<Awaited<ReturnType<typeof lastEpoch>>>;
+
+async function explainIn(
+  ledger: Ledger,
+  epoch: Epoch,
+  executorId: string,
+): Promise<string[] | null> {
+  const { input } = await storedInput(ledger, epoch);
+  // Written by us as a payload: its form is known.
+  const posted = JSON.parse(epoch.payload_json) as LatestSetWeights;
+  const lines = explainExecutor(executorId, { input, policy: storedPolicy(epoch), posted });
+  if (lines === null) return null;
+  const head = `Epoch ${epoch.number} of ${naiveUtc(epoch.computed_ms)}Z, ${epoch.state}; policy ${epoch.policy_hash}`;
+  return [head, ...lines];
+}
+
+function lastCheck(evidence: { id: string; document: string }): string[] {
+  const read = parseDocument(evidence);
+  if ('problem' in read) return [`Its last check is damaged: ${read.problem}`];
+  const { verdict, finished_at: finishedMs, checks } = read.document;
+  return [
+    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${evidence.id})`,
+    ...checks
+      .filter((check) => !check.passed)
+      .map(
+        (check) =>
+          `  ${check.reason_code}: ${check.message}; measured ${check.measured}, required ${check.required}. ${check.remediation}`,
+      ),
+  ];
+}
+
+async function replay(ledger: Ledger, number: number, output: Output): Promise<boolean> {
+  const stored = await findEpoch(ledger, number);
+  if (stored === undefined) {
+    output.complain(`there is no epoch ${number}\n`);
+    return false;
+  }
+  const { row, documents, forgotten, problems } = await replayEpoch(ledger, stored);
+  if (row !== null) {
+    const { input_hash, policy_hash, result_hash } = row;
+    output.print(
+      `${row.payload_json}\ninput  ${input_hash}\npolicy ${policy_hash}\nresult ${result_hash}\n`,
+    );
+  }
+  for (const problem of problems) output.complain(`${problem}\n`);
+  output.print(
+    `epoch ${number}: ${problems.length === 0 ? 'the same, byte for byte' : 'DIFFERS'};` +
+      ` ${documents} documents judged again, ${forgotten} not kept any more\n`,
+  );
+  return problems.length === 0;
+}
+
+async function tryPolicy(
+  ledger: Ledger,
+  number: number,
+  policy: WeightPolicy,
+  output: Output,
+): Promise<boolean> {
+  const stored = await findEpoch(ledger, number);
+  const lines = stored === undefined ? null : await weightsUnder(ledger, stored, policy);
+  if (lines === null) {
+    output.complain(`there is no epoch ${number}, or the burn recipient is not registered\n`);
+    return false;
+  }
+  output.print(`${lines.join('\n')}\n`);
+  return true;
+}
+
+async function exportAll(
+  ledger: Ledger,
+  executorId: string | null,
+  output: Output,
+): Promise<boolean> {
+  const problems = await exportEvidence(ledger, executorId, output.print);
+  for (const { executorId: executor, seq, problem } of problems) {
+    output.complain(`evidence ${seq} of ${executor}: ${problem}\n`);
+  }
+  return problems.length === 0;
+}

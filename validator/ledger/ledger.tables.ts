@@ -1,0 +1,84 @@
+/** Every table of the validator's ledger: times as integer milliseconds UTC, JSON as text (validator reference 7, 8, 10). */
+import type { Generated, Kysely, Selectable, Transaction } from 'kysely';
+import type { CycleVerdict } from '../weights/cycle-set.ts';
+
+/** One row for each check run. Rows are never changed: a trigger refuses it. */
+export type EvidenceTable = {
+  /** SHA-256 of the document, hex. */
+  id: string;
+  executor_id: string;
+  /** Counts an executor's documents from 1, without gaps. */
+  seq: number;
+  finished_ms: number;
+  verdict: CycleVerdict;
+  /** Canonical JSON. */
+  document: string;
+  /** The validator's, `0x` + hex. */
+  signature: string;
+};
+
+export type CyclesTable = { number: number; ended_ms: number };
+
+/** What a cycle came to for each executor; canonical JSON of a CycleEntry. */
+export type CycleEntriesTable = {
+  cycle: number;
+  executor_id: string;
+  verdict: CycleVerdict;
+  length_ms: number;
+  failure_ppm: number;
+  entry_json: string;
+};
+
+/** `differs`: the central API shows another set than the one that it took. */
+export const EPOCH_STATES = ['queued', 'confirmed', 'differs', 'refused'] as const;
+export type EpochState = (typeof EPOCH_STATES)[number];
+
+/** Weights as they were computed, stored before they are sent. */
+export type EpochsTable = {
+  number: number;
+  computed_ms: number;
+  state: EpochState;
+  /** The CycleSet, with the numbers of its cycles in their place. */
+  input_json: string;
+  policy_json: string;
+  input_hash: string;
+  policy_hash: string;
+  result_hash: string;
+  /** What is posted, byte for byte. */
+  payload_json: string;
+};
+
+/** What is to be told to others, in this order. */
+export type OutboxTable = {
+  seq: Generated<number>;
+  kind: 'set-weights';
+  /** The epoch. */
+  subject: number;
+  body: string;
+  attempts: number;
+  next_ms: number;
+  /** When it was given up, null before; it stays for people to see. */
+  parked_ms: number | null;
+  last_error: string;
+};
+
+/** Who has which place in a marketplace on one's own machine, in the order of arrival. */
+export type NeuronsTable = { uid: number; hotkey: string };
+
+type Tables = {
+  evidence: EvidenceTable;
+  cycles: CyclesTable;
+  cycle_entries: CycleEntriesTable;
+  epochs: EpochsTable;
+  outbox: OutboxTable;
+  neurons: NeuronsTable;
+};
+
+export type Ledger = Kysely<Tables>;
+/** The ledger or a transaction on it: what every store function takes first. */
+export type LedgerDb = Ledger | Transaction<Tables>;
+
+export type EvidenceRow = Selectable<EvidenceTable>;
+export type CycleEntryRow = Selectable<CycleEntriesTable>;
+export type EpochRow = Selectable<EpochsTable>;
+export type OutboxRow = Selectable<OutboxTable>;

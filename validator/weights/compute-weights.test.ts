@@ -1,0 +1,353 @@
+import { describe, expect, it } from 'vitest';
+import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
+import {
+  BURN,
+  entryOf,
+  goldenPolicy,
+  H100,
+  hotkey,
+  RTX4090,
+  setOf,
+} from '../../test/fixtures/cycle-set.ts';
+import { computeWeights } from './compute-weights.ts';
+import type { CycleEntry, CycleSet } from './cycle-set.ts';
+import { scoresOf } from './points.ts';
+import { MAX_WEIGHT } from './u16.ts';
+import type { WeightPolicy } from './weight-policy.ts';
+
+const A = hotkey(10);
+const B = hotkey(11);
+const C = hotkey(12);
+const GOLDEN: CycleEntry[] = [
+  entryOf(1, { hotkey: A, gpu_count: 8, rented: true, runtime_proven: true }),
+  entryOf(2, { hotkey: B, gpu_model: RTX4090, rented: true, uptime_minutes: 3_600 }),
+  entryOf(3, { hotkey: C, gpu_count: 2, collateral: false }),
+  entryOf(4, { hotkey: B, gpu_model: RTX4090 }),
+];
+
+function computed(input: CycleSet, policy = goldenPolicy()) {
+  const result = computeWeights(input, policy);
+  if (result === null) throw new Error('the burn recipient is not registered');
+  return result;
+}
+
+/** By hotkey; 0 where none is posted. */
+function weightsOf(input: CycleSet, policy: WeightPolicy = goldenPolicy()) {
+  const { uids, weights } = computed(input, policy);
+  const uidOf = new Map(input.neurons.map((neuron) => [neuron.hotkey, neuron.uid]));
+  return (key: string) => {
+    const uid = [...uidOf].find(([known]) => known === key)?.[1] ?? -1;
+    return weights[uids.indexOf(uid)] ?? 0;
+  };
+}
+
+const sum = (weights: readonly number[]) => weights.reduce((total, weight) => total + weight, 0);
+const points = (entries: CycleEntry[], policy = goldenPolicy()) =>
+  scoresOf({ number: 1, entries }, policy, false).map((score) => Number(score.points));
+
+describe('the golden vector', () => {
+  it('has its points and its weights', () => {
+    expect(points(GOLDEN)).toEqual([19_200_000, 183_750, 2_000_000, 350_000]);
+    const { uids, weights } = computed(setOf([GOLDEN]));
+    expect({ uids, weights }).toEqual({
+      uids: [0, 1, 2, 3],
+      weights: [6_553, 45_440, 2_387, 11_155],
+    });
+  });
+
+  it('has its hashes, which are those of every later version', () => {
+    const { inputHash, policyHash, resultHash } = computed(setOf([GOLDEN]));
+    expect([inputHash, policyHash, resultHash].map((hash) => hash.slice(0, 16))).toEqual([
+      '796001e0a12238be',
+      '06a2361174907e7f',
+      '656bfe88690f566a',
+    ]);
+  });
+
+  it('cites evidence for every factor', () => {
+    const { explain } = computed(setOf([GOLDEN]));
+    expect(explain).toHaveLength(4 * 7);
+    expect(explain).toContainEqual({
+      executor: GOLDEN[1]?.executor_id,
+      factor: 'uptime',
+      valuePpm: 525_000,
+      evidenceId: GOLDEN[1]?.evidence_id,
+    });
+  });
+
+  it('scaled to the largest has 65,535 there', () => {
+    const weights = weightsOf(setOf([GOLDEN]), goldenPolicy({ conversion: 'max65535' }));
+    expect(weights(A)).toBe(MAX_WEIGHT);
+    expect(weights(BURN)).toBe(Math.floor((6_553.5 / 45_439.66) * MAX_WEIGHT));
+  });
+});
+
+describe('an executor earns nothing', () => {
+  it.each<[string, Partial<CycleEntry>, string]>([
+    ['that failed', { verdict: 'failed' }, 'failed'],
+    ['whose GPUs are simulated', { simulated: true }, 'simulated'],
+    ['of a model without a rate', { gpu_model: 'NVIDIA Unheard' }, 'unknown_model'],
+    ['that asks for more than the policy lets it', { price_uusd: 8_000_001 }, 'price'],
+    ['with a slow line', { bandwidth_mbit: 99 }, 'bandwidth'],
+  ])('%s', (_, change, obstacle) => {
+    const [score] = scoresOf({ number: 1, entries: [entryOf(1, change)] }, goldenPolicy(), false);
+    expect(score).toMatchObject({ points: 0n, obstacles: [obstacle] });
+  });
+
+  it('of a banned hotkey; one at the very limits earns', () => {
+    const policy = goldenPolicy({ banned_hotkeys: [A] });
+    expect(points([entryOf(1, { hotkey: A }), entryOf(2)], policy)).toEqual([0, 2_000_000]);
+    expect(points([entryOf(1, { price_uusd: 8_000_000, bandwidth_mbit: 100 })])).toEqual([
+      2_000_000,
+    ]);
+  });
+
+  it('simulated, except in a marketplace on one machine', () => {
+    const cycles = [[entryOf(1, { hotkey: A, simulated: true })]];
+    expect(weightsOf(setOf(cycles))(A)).toBe(0);
+    expect(weightsOf(setOf(cycles, { embedded: true }))(A)).toBeGreaterThan(0);
+  });
+});
+
+it('prices a MIG device by its part of the card', () => {
+  expect(points([entryOf(1, { gpu_model: `${H100} MIG 3g.40gb`, gpu_count: 2 })])).toEqual([
+    2 * Math.floor((2_000_000 * 3) / 7),
+  ]);
+});
+
+describe('idle GPUs beyond the cap', () => {
+  const cap = { model: null, min_gpus: 1, max_gpus: 2, cap_gpus: 2 };
+  const policy = goldenPolicy({ idle_caps: [cap] });
+
+  it('share the points of those that are wanted, hosts of another size or model and rented ones apart', () => {
+    const entries = [
+      entryOf(1),
+      entryOf(2),
+      entryOf(3, { gpu_count: 2 }),
+      entryOf(4, { gpu_count: 3 }),
+      entryOf(5, { gpu_model: RTX4090 }),
+      entryOf(6, { rented: true }),
+    ];
+    expect(points(entries, policy)).toEqual([
+      1_000_000, 1_000_000, 2_000_000, 6_000_000, 350_000, 2_000_000,
+    ]);
+  });
+
+  it('are worth as much on divided hosts as on whole ones', () => {
+    const whole = points([entryOf(1, { gpu_count: 2 }), entryOf(2, { gpu_count: 2 })], policy);
+    const divided = points([entryOf(1), entryOf(2), entryOf(3, { gpu_count: 2 })], policy);
+    expect(sum(divided)).toBe(sum(whole));
+  });
+
+  it('count while they cannot be measured, and not once they failed', () => {
+    const others = (verdict: CycleEntry['verdict']) =>
+      points([entryOf(1, { gpu_count: 2 }), entryOf(2, { gpu_count: 2, verdict })], policy)[0];
+    expect([others('ok'), others('withheld'), others('failed')]).toEqual([2e6, 2e6, 4e6]);
+  });
+});
+
+describe('the window', () => {
+  const ok = entryOf(1, { hotkey: A });
+  const failed = entryOf(1, { hotkey: A, verdict: 'failed' });
+  const withheld = entryOf(1, { hotkey: A, verdict: 'withheld' });
+  const steady = entryOf(2, { hotkey: B });
+  const of = (...own: CycleEntry[]) => weightsOf(setOf(own.map((entry) => [entry, steady])));
+
+  it('takes the mean of the cycles in which it was measured', () => {
+    const half = of(ok, failed);
+    expect(half(A) * 2).toBeCloseTo(half(B), -1);
+    expect(of(ok, ok)(A)).toBe(of(ok)(A));
+  });
+
+  it('is not changed by cycles that were withheld', () => {
+    for (const cycles of [
+      [ok, failed, withheld],
+      [withheld, ok, withheld, failed],
+    ]) {
+      expect(of(...cycles)(A)).toBe(of(ok, failed)(A));
+    }
+    const none = [withheld, { ...steady, verdict: 'withheld' as const }];
+    const plain = weightsOf(
+      setOf([
+        [ok, steady],
+        [failed, steady],
+      ]),
+    );
+    const gaps = weightsOf(setOf([[ok, steady], none, [failed, steady], none]));
+    expect([gaps(A), gaps(B), gaps(BURN)]).toEqual([plain(A), plain(B), plain(BURN)]);
+  });
+
+  it('carries the last value of who is not measured any more for one cycle, then nothing', () => {
+    const dark = (cycles: number) => of(ok, failed, ok, ...Array(cycles).fill(withheld));
+    expect(dark(3)(A)).toBe(of(ok, failed, ok)(A));
+    expect(dark(4)(A)).toBe(of(ok)(A));
+    expect(dark(5)(A)).toBe(0);
+  });
+
+  it('has an end', () => {
+    const policy = goldenPolicy({ window_cycles: 5 });
+    const cycles = [failed, ok, ok, ok, ok, ok].map((entry) => [entry, steady]);
+    const weights = weightsOf(setOf(cycles), policy);
+    expect(weights(A)).toBe(of(ok)(A));
+  });
+
+  it('counts rented and idle cycles to their pools', () => {
+    const rented = entryOf(1, { hotkey: A, rented: true });
+    const mixed = of(rented, ok);
+    // The whole pool of the rented, and a third of that of the idle.
+    expect(mixed(A)).toBe(Math.round((0.7 + 0.2 / 3) * MAX_WEIGHT));
+  });
+});
+
+describe('the burn recipient', () => {
+  it('gets what nobody earned, all of it from an empty market', () => {
+    expect(computed(setOf([]))).toMatchObject({ uids: [0], weights: [MAX_WEIGHT] });
+    const idle = weightsOf(setOf([[entryOf(2)]]));
+    expect(idle(BURN)).toBe(Math.round(0.8 * MAX_WEIGHT));
+  });
+
+  it('that is not registered stops everything', () => {
+    const set = setOf([GOLDEN], { neurons: [{ uid: 0, hotkey: A }] });
+    expect(computeWeights(set, goldenPolicy())).toBeNull();
+    const policy = goldenPolicy({ burn_hotkey: hotkey(99) });
+    expect(computeWeights(setOf([GOLDEN]), policy)).toBeNull();
+  });
+});
+
+describe('the floor', () => {
+  const rich = entryOf(1, { hotkey: A, gpu_count: 1_000 });
+  const poor = entryOf(2, { hotkey: B, gpu_model: 'poor' });
+  const rates = { [H100]: 1_000_000_000, poor: 1 };
+
+  it('gives 1 to the smallest share, out of the largest weight', () => {
+    const { uids, weights } = computed(setOf([[rich, poor]]), goldenPolicy({ rates_uusd: rates }));
+    expect([uids, weights]).toEqual([
+      [0, 1, 2],
+      [52_427, 13_107, 1],
+    ]);
+  });
+
+  it('gives 1 to live hotkeys without points where the policy says so', () => {
+    const worthless = entryOf(3, { hotkey: C, gpu_model: 'NVIDIA Unheard' });
+    const failed = entryOf(4, { hotkey: hotkey(13), verdict: 'failed' });
+    const set = setOf([[rich, worthless, failed]]);
+    expect(weightsOf(set)(C)).toBe(0);
+    const weights = weightsOf(set, goldenPolicy({ live_floor: true }));
+    expect([weights(C), weights(hotkey(13))]).toEqual([1, 0]);
+  });
+});
+
+it('gives nothing to hotkeys that are not registered, and their part to the others', () => {
+  const entries = [entryOf(1, { hotkey: A }), entryOf(2, { hotkey: B })];
+  const neurons = [BURN, A].map((key, uid) => ({ uid, hotkey: key }));
+  const { uids, weights } = computed(setOf([entries], { neurons }));
+  expect([uids, weights]).toEqual([
+    [0, 1],
+    [52_428, 13_107],
+  ]);
+});
+
+describe('for random markets', () => {
+  const random = createSeededRandom(81);
+  const policy = goldenPolicy({
+    idle_caps: [{ model: null, min_gpus: 1, max_gpus: 8, cap_gpus: 6 }],
+  });
+
+  function randomEntry(number: number): CycleEntry {
+    return entryOf(number, {
+      hotkey: hotkey(20 + (number % 6)),
+      verdict: (['ok', 'ok', 'ok', 'failed', 'withheld'] as const)[random.int(5)] ?? 'ok',
+      gpu_model: random.int(2) === 0 ? H100 : RTX4090,
+      gpu_count: 1 + random.int(8),
+      rented: random.int(2) === 0,
+      uptime_minutes: random.int(9_000),
+      runtime_proven: random.int(2) === 0,
+      collateral: random.int(2) === 0,
+      failure_ppm: random.int(500_000),
+    });
+  }
+  const market = () =>
+    setOf(
+      Array.from({ length: 1 + random.int(6) }, () =>
+        Array.from({ length: 1 + random.int(12) }, (_, index) => randomEntry(index + 1)),
+      ),
+    );
+  const markets = Array.from({ length: 60 }, market);
+  const shuffled = <T>(list: readonly T[]): T[] =>
+    list
+      .map((value) => ({ value, at: random.int(1_000_000) }))
+      .sort((a, b) => a.at - b.at)
+      .map(({ value }) => value);
+  /** With one executor changed in every cycle. */
+  const changed = (set: CycleSet, id: string, change: (entry: CycleEntry) => CycleEntry) => ({
+    ...set,
+    cycles: set.cycles.map(({ number, entries }) => ({
+      number,
+      entries: entries.map((entry) => (entry.executor_id === id ? change(entry) : entry)),
+    })),
+  });
+
+  it('the sum is 65,535 and no weight is zero', () => {
+    for (const set of markets) {
+      const { weights } = computed(set, policy);
+      expect([sum(weights), Math.min(...weights) > 0]).toEqual([MAX_WEIGHT, true]);
+    }
+  });
+
+  it('the order of executors and neurons changes nothing, hashes included', () => {
+    for (const set of markets) {
+      const cycles = set.cycles.map(({ number, entries }) => ({
+        number,
+        entries: shuffled(entries),
+      }));
+      const other = { ...set, neurons: shuffled(set.neurons), cycles };
+      expect(computed(other, policy)).toEqual(computed(set, policy));
+    }
+  });
+
+  it.each<[string, (entry: CycleEntry) => CycleEntry]>([
+    ['more GPUs', (entry) => ({ ...entry, gpu_count: entry.gpu_count + (entry.rented ? 1 : 0) })],
+    ['more uptime', (entry) => ({ ...entry, uptime_minutes: entry.uptime_minutes + 500 })],
+    ['fewer failures', (entry) => ({ ...entry, failure_ppm: Math.floor(entry.failure_ppm / 2) })],
+  ])('%s never cost anything', (_, change) => {
+    for (const set of markets) {
+      const own = {
+        ...entryOf(99, { hotkey: hotkey(60) }),
+        ...randomEntry(99),
+        hotkey: hotkey(60),
+      };
+      const cycles = set.cycles.map(({ number, entries }) => ({
+        number,
+        entries: [...entries, own],
+      }));
+      const keys = [...set.neurons, { uid: 500, hotkey: hotkey(60) }];
+      const before = { ...set, cycles, neurons: keys };
+      const after = changed(before, own.executor_id, change);
+      const [less, more] = [weightsOf(before, policy), weightsOf(after, policy)];
+      expect(more(hotkey(60))).toBeGreaterThanOrEqual(less(hotkey(60)));
+    }
+  });
+
+  it('a hotkey that divides its executors among two gains no more than what is rounded', () => {
+    for (const set of markets) {
+      const one = hotkey(20);
+      const two = hotkey(61);
+      const neurons = [...set.neurons, { uid: 501, hotkey: two }];
+      const divided = {
+        ...set,
+        neurons,
+        cycles: set.cycles.map(({ number, entries }) => ({
+          number,
+          entries: entries.map((entry) =>
+            entry.hotkey === one && Number(entry.executor_id.at(-1)) % 2 === 0
+              ? { ...entry, hotkey: two }
+              : entry,
+          ),
+        })),
+      };
+      const whole = weightsOf(set, policy)(one);
+      const parts = weightsOf(divided, policy);
+      expect(parts(one) + parts(two)).toBeLessThanOrEqual(whole + 2);
+    }
+  });
+});

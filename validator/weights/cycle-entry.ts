@@ -1,0 +1,63 @@
+/** What a document says of its executor's cycle. Pure: whoever has the documents gets the same entries. */
+import { z } from 'zod';
+import { Hotkey } from '#shared/signing/hotkey.ts';
+import type { EvidenceDocument } from '../evidence/evidence.document.ts';
+import type { CycleEntry } from './cycle-set.ts';
+import { ONE_PPM, type WeightPolicy } from './weight-policy.ts';
+
+/** A check that proves what it names once it passes; until it exists nobody has the bonus. */
+const RUNTIME_CHECK = 'dind_runtime';
+
+/** Of an inventory, which was parsed whole before it came into the document. */
+const Devices = z.object({ gpu: z.object({ devices: z.array(z.object({ name: z.string() })) }) });
+
+/** What the cycles before say of an executor. */
+export type Past = { failurePpm: number; uptimeMinutes: number };
+
+/** Null for an executor whose hotkey is none: nobody could be given its weight. */
+export function cycleEntryOf(
+  document: EvidenceDocument,
+  evidenceId: string,
+  past: Past,
+): CycleEntry | null {
+  const { executor, verdict } = document;
+  const hotkey = Hotkey.safeParse(executor.miner_hotkey);
+  if (!hotkey.success) return null;
+  const { model, count } = gpusOf(document);
+  return {
+    executor_id: document.executor_id,
+    hotkey: hotkey.data,
+    evidence_id: evidenceId,
+    verdict,
+    simulated: document.simulated,
+    gpu_model: model,
+    gpu_count: count,
+    rented: executor.rented,
+    uptime_minutes: past.uptimeMinutes,
+    runtime_proven: document.checks.some(
+      (check) => check.check_id === RUNTIME_CHECK && check.passed && check.message === 'passed',
+    ),
+    collateral: executor.collateral_deposited === true,
+    failure_ppm: past.failurePpm,
+    price_uusd: executor.price_uusd,
+    bandwidth_mbit: null,
+  };
+}
+
+/** The failure average after one more verdict; what could not be measured leaves it as it is. */
+export function nextFailurePpm(
+  before: number,
+  verdict: CycleEntry['verdict'],
+  { failure_keep_ppm: keep }: WeightPolicy,
+): number {
+  if (verdict === 'withheld') return before;
+  const kept = Math.floor((before * keep) / ONE_PPM);
+  return verdict === 'failed' ? kept + ONE_PPM - keep : kept;
+}
+
+/** As measured; where the agent did not answer, as the central API lists it. */
+function gpusOf({ inputs, executor }: EvidenceDocument): { model: string; count: number } {
+  if (inputs.inventory === null) return { model: executor.gpu_type, count: executor.gpu_count };
+  const { devices } = Devices.parse(JSON.parse(inputs.inventory)).gpu;
+  return { model: devices[0]?.name ?? executor.gpu_type, count: devices.length };
+}

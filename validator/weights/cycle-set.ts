@@ -1,0 +1,71 @@
+/** What weights are computed from: the stored cycles, and who is registered (validator reference 8). */
+import { z } from 'zod';
+import { Hotkey } from '#shared/signing/hotkey.ts';
+import { ONE_PPM } from './weight-policy.ts';
+
+const MAX_EXECUTORS = 100_000;
+const MAX_CYCLES = 1_000;
+const MAX_UID = 65_535;
+
+/** A SHA-256 in hex. */
+export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** What a cycle came to for one executor. `withheld`: it could not be measured, and costs nothing. */
+export const CYCLE_VERDICTS = ['ok', 'failed', 'withheld'] as const;
+export type CycleVerdict = (typeof CYCLE_VERDICTS)[number];
+
+/** One executor in one cycle, as its evidence says. */
+export const CycleEntry = z.strictObject({
+  executor_id: z.uuid(),
+  hotkey: Hotkey,
+  /** The document that all of this is read from. */
+  evidence_id: Sha256,
+  verdict: z.enum(CYCLE_VERDICTS),
+  simulated: z.boolean(),
+  gpu_model: z.string().max(200),
+  gpu_count: z.int().min(0).max(1_024),
+  rented: z.boolean(),
+  /** Minutes of good cycles in the window that the policy states. */
+  uptime_minutes: z.int().min(0),
+  /** Whether containers in containers were seen to run. */
+  runtime_proven: z.boolean(),
+  collateral: z.boolean(),
+  /** Exponential average of its failures, this cycle's included. */
+  failure_ppm: z.int().min(0).max(ONE_PPM),
+  /** Micro-USD per GPU and hour that its provider asks for; null where it is not known. */
+  price_uusd: z.int().min(0).nullable(),
+  /** Null where it was not measured. */
+  bandwidth_mbit: z.int().min(0).nullable(),
+});
+export type CycleEntry = z.output<typeof CycleEntry>;
+
+export const Cycle = z.strictObject({
+  number: z.int().min(0),
+  entries: z.array(CycleEntry).max(MAX_EXECUTORS),
+});
+export type Cycle = z.output<typeof Cycle>;
+
+export const Neuron = z.strictObject({ uid: z.int().min(0).max(MAX_UID), hotkey: Hotkey });
+export type Neuron = z.output<typeof Neuron>;
+
+/** Who is registered, each once. */
+export const Neurons = z
+  .array(Neuron)
+  .max(MAX_UID + 1)
+  .refine(
+    (neurons) =>
+      new Set(neurons.map(({ uid }) => uid)).size === neurons.length &&
+      new Set(neurons.map(({ hotkey }) => hotkey)).size === neurons.length,
+    'A uid or a hotkey stands there twice',
+  );
+
+export const CycleSet = z.strictObject({
+  epoch: z.int().min(0),
+  validator: Hotkey,
+  /** Whether simulated GPUs score: in a marketplace on one's own machine only. */
+  embedded: z.boolean(),
+  neurons: Neurons,
+  /** Oldest first. */
+  cycles: z.array(Cycle).max(MAX_CYCLES),
+});
+export type CycleSet = z.output<typeof CycleSet>;

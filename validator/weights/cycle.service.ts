@@ -1,0 +1,98 @@
+/** Closes cycles: equal slices of time, each with one verdict for every executor that was looked at in it (validator reference 10). */
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { parseDocument } from '../evidence/evidence.document.ts';
+import { decisiveEvidence, firstEvidenceTime } from '../evidence/evidence.store.ts';
+import type { CycleEntriesTable, EvidenceRow, Ledger } from '../ledger/ledger.tables.ts';
+import { forgetCycles, insertCycle, lastCycle } from './cycle.store.ts';
+import { cycleEntryOf } from './cycle-entry.ts';
+import { pastOf } from './past.ts';
+import type { WeightPolicy } from './weight-policy.ts';
+
+/** After the end of a cycle, for what was just being written. */
+const GRACE_MS = 5_000;
+/** Of one pass: the next pass goes on. */
+const MAX_CYCLES_AT_ONCE = 100;
+
+export type Cycles = ReturnType<typeof createCycles>;
+
+export type CyclesOptions = {
+  ledger: Ledger;
+  clock: Clock;
+  log: Log;
+  policy: WeightPolicy;
+  /** Milliseconds. */
+  cycleMs: number;
+};
+
+export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOptions) {
+  async function rowOf(
+    cycle: number,
+    lengthMs: number,
+    evidence: EvidenceRow,
+  ): Promise<CycleEntriesTable | null> {
+    const read = parseDocument(evidence);
+    if ('problem' in read) {
+      log.error({ evidence: evidence.id, problem: read.problem }, 'evidence is damaged');
+      return null;
+    }
+    const { verdict, executor_id: executorId } = read.document;
+    const past = await pastOf(ledger, { executorId, cycle, verdict, lengthMs }, policy);
+    const entry = cycleEntryOf(read.document, evidence.id, past);
+    if (entry === null) return null;
+    return {
+      cycle,
+      executor_id: executorId,
+      verdict,
+      length_ms: lengthMs,
+      failure_ppm: past.failurePpm,
+      entry_json: canonicalJson(entry),
+    };
+  }
+
+  async function close({ number, startMs, endMs }: Slice): Promise<void> {
+    const entries: CycleEntriesTable[] = [];
+    for (const evidence of await decisiveEvidence(ledger, startMs, endMs)) {
+      const row = await rowOf(number, endMs - startMs, evidence);
+      if (row !== null) entries.push(row);
+    }
+    await ledger
+      .transaction()
+      .execute((tx) => insertCycle(tx, { number, ended_ms: endMs }, entries));
+  }
+
+  /** The next slice with evidence that has ended; null where there is none. */
+  async function nextSlice(): Promise<Slice | null> {
+    const last = await lastCycle(ledger);
+    const fromMs = last?.ended_ms ?? 0;
+    const untilMs = sliceStart(clock.now() - GRACE_MS);
+    const firstMs = await firstEvidenceTime(ledger, fromMs, untilMs);
+    if (firstMs === null) return null;
+    // One that begins in the middle of a slice: cycles had another length before.
+    const startMs = Math.max(fromMs, sliceStart(firstMs));
+    return { number: (last?.number ?? 0) + 1, startMs, endMs: sliceStart(firstMs) + cycleMs };
+  }
+
+  const sliceStart = (ms: number): number => Math.floor(ms / cycleMs) * cycleMs;
+
+  return {
+    /**
+     * Closes every cycle that has ended and has evidence; one in which nothing was looked at never was, so that a
+     * validator's downtime costs nobody anything. Resolves with how many it closed.
+     */
+    async closeEnded(): Promise<number> {
+      for (let closed = 0; closed < MAX_CYCLES_AT_ONCE; closed += 1) {
+        const slice = await nextSlice();
+        if (slice === null) return closed;
+        await close(slice);
+      }
+      return MAX_CYCLES_AT_ONCE;
+    },
+
+    forget: (beforeMs: number) => forgetCycles(ledger, beforeMs),
+  };
+}
+
+/** Cycles are counted from 1, without gaps. */
+type Slice = { number: number; startMs: number; endMs: number };

@@ -1,0 +1,117 @@
+/** Queries of the cycles and what they came to. */
+import type {
+  CycleEntriesTable,
+  CycleEntryRow,
+  CyclesTable,
+  LedgerDb,
+} from '../ledger/ledger.tables.ts';
+import type { Cycle, CycleEntry } from './cycle-set.ts';
+
+/** Rows of one statement, whose number of variables is bounded. */
+const ROWS_AT_ONCE = 1_000;
+
+/** The newest cycle; undefined before the first. */
+export function lastCycle(db: LedgerDb): Promise<CyclesTable | undefined> {
+  return db.selectFrom('cycles').selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst();
+}
+
+/** Stores a cycle and what it came to for each executor. */
+export async function insertCycle(
+  tx: LedgerDb,
+  cycle: { number: number; ended_ms: number },
+  entries: readonly CycleEntriesTable[],
+): Promise<void> {
+  await tx.insertInto('cycles').values(cycle).execute();
+  for (let at = 0; at < entries.length; at += ROWS_AT_ONCE) {
+    const rows = entries.slice(at, at + ROWS_AT_ONCE);
+    await tx.insertInto('cycle_entries').values(rows).execute();
+  }
+}
+
+/** The row of an executor in the last cycle before `cycle`. */
+export function lastEntryBefore(
+  db: LedgerDb,
+  executorId: string,
+  cycle: number,
+): Promise<CycleEntryRow | undefined> {
+  return db
+    .selectFrom('cycle_entries')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .where('cycle', '<', cycle)
+    .orderBy('cycle', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** Milliseconds of good cycles among the last `count` before `cycle` in which the executor was measured. */
+export async function goodTimeBefore(
+  db: LedgerDb,
+  { executorId, cycle, count }: { executorId: string; cycle: number; count: number },
+): Promise<number> {
+  const row = await db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('cycle_entries')
+        .select(['verdict', 'length_ms'])
+        .where('executor_id', '=', executorId)
+        .where('cycle', '<', cycle)
+        .where('verdict', '<>', 'withheld')
+        .orderBy('cycle', 'desc')
+        .limit(count)
+        .as('measured'),
+    )
+    .select((eb) => eb.fn.sum<number | null>('length_ms').as('ms'))
+    .where('verdict', '=', 'ok')
+    .executeTakeFirst();
+  return row?.ms ?? 0;
+}
+
+/** How long a cycle was for an executor, in milliseconds; undefined where it was not in it. */
+export async function lengthOf(
+  db: LedgerDb,
+  executorId: string,
+  cycle: number,
+): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('cycle_entries')
+    .select('length_ms')
+    .where('cycle', '=', cycle)
+    .where('executor_id', '=', executorId)
+    .executeTakeFirst();
+  return row?.length_ms;
+}
+
+/** Numbers of the newest `count` cycles, oldest first. */
+export async function newestCycles(db: LedgerDb, count: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom('cycles')
+    .select('number')
+    .orderBy('number', 'desc')
+    .limit(count)
+    .execute();
+  return rows.map(({ number }) => number).reverse();
+}
+
+/** One cycle as it was stored, its entries by executor; undefined once it was too old to be kept. */
+export async function readCycle(db: LedgerDb, number: number): Promise<Cycle | undefined> {
+  const cycle = await db
+    .selectFrom('cycles')
+    .select('number')
+    .where('number', '=', number)
+    .executeTakeFirst();
+  if (cycle === undefined) return undefined;
+  const rows = await db
+    .selectFrom('cycle_entries')
+    .select('entry_json')
+    .where('cycle', '=', number)
+    .orderBy('executor_id')
+    .execute();
+  // Written by us from a CycleEntry: its form is known.
+  return { number, entries: rows.map((row) => JSON.parse(row.entry_json) as CycleEntry) };
+}
+
+/** Entries go with their cycles. */
+export async function forgetCycles(db: LedgerDb, beforeMs: number): Promise<void> {
+  await db.deleteFrom('cycles').where('ended_ms', '<', beforeMs).execute();
+}

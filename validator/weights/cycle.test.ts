@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createLog } from '#shared/log.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import { checkRun, type RunWish } from '../../test/fixtures/check-run.ts';
+import { executorId, goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
+import { createEvidence } from '../evidence/evidence.service.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { openLedger } from '../ledger/ledger.ts';
+import { createCycles } from './cycle.service.ts';
+import { newestCycles, readCycle } from './cycle.store.ts';
+import type { CycleEntry } from './cycle-set.ts';
+
+const log = createLog({ name: 'test', level: 'silent' });
+const signer = createSigner(new Uint8Array(32).fill(1));
+const CYCLE_MS = 600_000;
+/** The clock begins with a cycle. */
+const START_MS = 1_800_000_000_000;
+
+let ledger: Ledger;
+let clock: ManualClock;
+beforeEach(async () => {
+  ledger = await openLedger(':memory:');
+  clock = createManualClock(START_MS);
+});
+afterEach(() => ledger.destroy());
+
+/** A check of executor 1 now, unless it says otherwise. */
+const check = (wish: Omit<RunWish, 'atMs'> = {}, policy = goldenPolicy()) =>
+  createEvidence({ ledger, signer, policy }).record(checkRun({ atMs: clock.now(), ...wish }));
+
+const cyclesOf = (policy = goldenPolicy(), cycleMs = CYCLE_MS) =>
+  createCycles({ ledger, clock, log, policy, cycleMs });
+
+/** One check in each of as many cycles; then all of them are closed. */
+async function pass(verdicts: readonly RunWish['verdict'][], policy = goldenPolicy()) {
+  for (const verdict of verdicts) {
+    if (verdict !== undefined) await check({ verdict }, policy);
+    await clock.advance(CYCLE_MS);
+  }
+  await clock.advance(5_000);
+  await cyclesOf(policy).closeEnded();
+  await clock.advance(CYCLE_MS - 5_000);
+}
+
+async function entries(): Promise<CycleEntry[]> {
+  const cycles = [];
+  for (const number of await newestCycles(ledger, 1_000)) {
+    cycles.push(await readCycle(ledger, number));
+  }
+  return cycles.flatMap((cycle) => cycle?.entries ?? []);
+}
+
+describe('a cycle', () => {
+  it('is closed once it has ended, and a moment later', async () => {
+    await check();
+    await clock.advance(CYCLE_MS + 4_999);
+    expect(await cyclesOf().closeEnded()).toBe(0);
+    await clock.advance(1);
+    expect([await cyclesOf().closeEnded(), await cyclesOf().closeEnded()]).toEqual([1, 0]);
+  });
+
+  it('says of each executor what its last check said that said something', async () => {
+    for (const [number, verdicts] of [
+      ['failed', 'ok'],
+      ['ok', 'failed', 'withheld'],
+      ['withheld', 'withheld'],
+    ].entries()) {
+      for (const verdict of verdicts) {
+        await check({ number: number + 1, verdict: verdict as 'ok' });
+        await clock.advance(1_000);
+      }
+    }
+    await pass([]);
+    await clock.advance(CYCLE_MS);
+    await cyclesOf().closeEnded();
+    expect((await entries()).map((entry) => [entry.executor_id, entry.verdict])).toEqual([
+      [executorId(1), 'ok'],
+      [executorId(2), 'failed'],
+      [executorId(3), 'withheld'],
+    ]);
+  });
+
+  it('takes everything else from the document that it cites', async () => {
+    const id = await check({ owner: 5, rented: true, gpus: 4, collateral: false });
+    await pass([undefined]);
+    expect(await entries()).toEqual([
+      {
+        executor_id: executorId(1),
+        hotkey: hotkey(5),
+        evidence_id: id,
+        verdict: 'ok',
+        simulated: false,
+        gpu_model: 'NVIDIA H100 80GB HBM3',
+        gpu_count: 4,
+        rented: true,
+        uptime_minutes: 10,
+        runtime_proven: false,
+        collateral: false,
+        failure_ppm: 0,
+        price_uusd: 2_000_000,
+        bandwidth_mbit: null,
+      },
+    ]);
+  });
+
+  it('in which nothing was looked at never was', async () => {
+    await pass(['ok', undefined, undefined, 'ok']);
+    expect(await newestCycles(ledger, 10)).toEqual([1, 2]);
+  });
+
+  it('may get another length', async () => {
+    await pass(['ok']);
+    await check();
+    await clock.advance(3 * CYCLE_MS);
+    expect(await cyclesOf(goldenPolicy(), 2 * CYCLE_MS).closeEnded()).toBe(1);
+    expect((await entries()).map((entry) => entry.uptime_minutes)).toEqual([
+      10,
+      expect.any(Number),
+    ]);
+  });
+
+  it('leaves out what is damaged', async () => {
+    await check();
+    await check({ number: 2 });
+    const [row] = await ledger.selectFrom('evidence').selectAll().execute();
+    await ledger
+      .deleteFrom('evidence')
+      .where('seq', '=', 1)
+      .where('executor_id', '=', executorId(1))
+      .execute();
+    if (row !== undefined) {
+      await ledger
+        .insertInto('evidence')
+        .values({ ...row, document: '{}' })
+        .execute();
+    }
+    await pass([undefined]);
+    expect((await entries()).map((entry) => entry.executor_id)).toEqual([executorId(2)]);
+  });
+});
+
+describe('uptime', () => {
+  const policy = goldenPolicy({ uptime: { floor_ppm: 50_000, full_minutes: 40 } });
+  const minutes = async () => (await entries()).map((entry) => entry.uptime_minutes);
+
+  it('is the good time among the last cycles that could be measured', async () => {
+    await pass(['ok', 'failed', 'ok', 'withheld', 'ok', 'ok', 'ok', 'failed'], policy);
+    expect(await minutes()).toEqual([10, 10, 20, 20, 30, 30, 40, 30]);
+  });
+
+  it('is not lost by a restart of the validator, however long', async () => {
+    await pass(['ok', 'ok', 'ok'], policy);
+    await clock.advance(100 * CYCLE_MS);
+    await pass(['ok'], policy);
+    expect(await minutes()).toEqual([10, 20, 30, 40]);
+  });
+});
+
+it('averages failures, which fade with every check that passes', async () => {
+  const policy = goldenPolicy({ failure_keep_ppm: 500_000 });
+  await pass(['ok', 'failed', 'withheld', 'failed', 'ok', 'ok'], policy);
+  expect((await entries()).map((entry) => entry.failure_ppm)).toEqual([
+    0, 500_000, 500_000, 750_000, 375_000, 187_500,
+  ]);
+});
+
+it('forgets old cycles with what they came to', async () => {
+  await pass(['ok', 'ok', 'ok']);
+  await cyclesOf().forget(START_MS + 2 * CYCLE_MS + 1);
+  expect(await newestCycles(ledger, 10)).toEqual([3]);
+  expect(await ledger.selectFrom('cycle_entries').select('cycle').execute()).toEqual([
+    { cycle: 3 },
+  ]);
+});

@@ -1,0 +1,66 @@
+/** Weights as they are stored and posted, and the way back from what is stored to what they were computed from. Pure. */
+import { z } from 'zod';
+import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
+import { naiveUtc } from '#shared/clock.ts';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import type { EpochRow } from '../ledger/ledger.tables.ts';
+import type { WeightResult } from './compute-weights.ts';
+import { CycleSet } from './cycle-set.ts';
+import type { WeightPolicy } from './weight-policy.ts';
+
+/** The input with the numbers of its cycles: they are stored once, and not again for each epoch. */
+export const StoredInput = z.strictObject({
+  ...CycleSet.shape,
+  cycles: z.array(z.int()),
+});
+export type StoredInput = z.output<typeof StoredInput>;
+
+export type ComputedEpoch = {
+  input: CycleSet;
+  policy: WeightPolicy;
+  result: WeightResult;
+  posted: Posting;
+};
+
+/** What a payload says beside its weights: of the chain, the time and the program. */
+export type Posting = { block: number | null; computedMs: number; versionKey: number };
+
+/** Canonical, so that whoever computes it again can compare byte for byte. */
+export function epochRow({ input, policy, result, posted }: ComputedEpoch): EpochRow {
+  const stored: StoredInput = { ...input, cycles: input.cycles.map(({ number }) => number) };
+  return {
+    number: input.epoch,
+    computed_ms: posted.computedMs,
+    state: 'queued',
+    input_json: canonicalJson(stored),
+    policy_json: canonicalJson(policy),
+    input_hash: result.inputHash,
+    policy_hash: result.policyHash,
+    result_hash: result.resultHash,
+    payload_json: canonicalJson(payloadOf(policy, result, posted)),
+  };
+}
+
+/** What is posted of a result (validator reference 8.3). */
+export function payloadOf(
+  { netuid }: WeightPolicy,
+  { uids, weights }: Pick<WeightResult, 'uids' | 'weights'>,
+  { block, computedMs, versionKey }: Posting,
+): LatestSetWeights {
+  return {
+    netuid,
+    uids,
+    weights,
+    version_key: versionKey,
+    wait_for_finalization: false,
+    wait_for_inclusion: false,
+    current_block: block,
+    updated_at: `${naiveUtc(computedMs)}Z`,
+  };
+}
+
+/** `1.2.3` is 1203. */
+export function versionKeyOf(version: string): number {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  return major * 1_000 + minor * 100 + patch;
+}

@@ -1,0 +1,90 @@
+/** Computes weights once per epoch and stores them, and what is to be posted, before anything is sent (validator reference 8.3). */
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { VERSION } from '#shared/version.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { enqueue } from '../outbox/outbox.store.ts';
+import { computeWeights } from './compute-weights.ts';
+import { newestCycles, readCycle } from './cycle.store.ts';
+import type { Cycle, CycleSet } from './cycle-set.ts';
+import { forgetEpochs, insertEpoch, lastEpoch } from './epoch.store.ts';
+import { epochRow, StoredInput, versionKeyOf } from './epoch-record.ts';
+import type { Metagraph } from './metagraph.ts';
+import type { WeightPolicy } from './weight-policy.ts';
+
+export type Epochs = ReturnType<typeof createEpochs>;
+
+export type EpochsOptions = {
+  ledger: Ledger;
+  clock: Clock;
+  log: Log;
+  policy: WeightPolicy;
+  validator: Hotkey;
+  /** Whether simulated GPUs score: in a marketplace on one's own machine only. */
+  embedded: boolean;
+  metagraph: Metagraph;
+  /** Milliseconds from one set of weights to the next. */
+  epochMs: number;
+};
+
+export function createEpochs(options: EpochsOptions) {
+  const { ledger, clock, log, policy, validator, embedded } = options;
+  /** So that what cannot be posted is said once for each cycle, not in every pass. */
+  let refusedCycle: number | null = null;
+
+  async function readInput(epoch: number, numbers: readonly number[]) {
+    const cycles: Cycle[] = [];
+    for (const number of numbers) {
+      const cycle = await readCycle(ledger, number);
+      if (cycle !== undefined) cycles.push(cycle);
+    }
+    const hotkeys = new Set(cycles.flatMap(({ entries }) => entries.map(({ hotkey }) => hotkey)));
+    const { block, neurons } = await options.metagraph.read([...hotkeys]);
+    const burn = policy.burn_hotkey ?? validator;
+    const involved = neurons.filter(({ hotkey }) => hotkey === burn || hotkeys.has(hotkey));
+    const input: CycleSet = { epoch, validator, embedded, neurons: involved, cycles };
+    return { input, block };
+  }
+
+  async function compute(epoch: number, numbers: readonly number[]): Promise<boolean> {
+    const { input, block } = await readInput(epoch, numbers);
+    const result = computeWeights(input, policy);
+    if (result === null) {
+      log.error({ epoch }, 'the burn recipient is not registered: no weights are posted');
+      return false;
+    }
+    const posted = { block, computedMs: clock.now(), versionKey: versionKeyOf(VERSION) };
+    const row = epochRow({ input, policy, result, posted });
+    await ledger.transaction().execute(async (tx) => {
+      await insertEpoch(tx, row);
+      const { number: subject, payload_json: body, computed_ms: next_ms } = row;
+      await enqueue(tx, { kind: 'set-weights', subject, body, next_ms });
+    });
+    log.info({ epoch, result: result.resultHash, uids: result.uids.length }, 'weights computed');
+    return true;
+  }
+
+  return {
+    /** When the last one is old enough and a cycle was closed since. Resolves with whether there are new weights. */
+    async computeDue(): Promise<boolean> {
+      const last = await lastEpoch(ledger);
+      const ageMs = clock.now() - (last?.computed_ms ?? Number.NEGATIVE_INFINITY);
+      // One of the future is no reason to wait: the clock was set back.
+      if (ageMs >= 0 && ageMs < options.epochMs) return false;
+      const numbers = await newestCycles(ledger, policy.window_cycles);
+      const newest = numbers.at(-1);
+      const used = last === undefined ? undefined : cyclesOf(last.input_json).at(-1);
+      if (newest === undefined || newest === used || newest === refusedCycle) return false;
+      const computed = await compute((last?.number ?? 0) + 1, numbers);
+      refusedCycle = computed ? null : newest;
+      return computed;
+    },
+
+    forget: (beforeMs: number) => forgetEpochs(ledger, beforeMs),
+  };
+}
+
+function cyclesOf(inputJson: string): number[] {
+  return StoredInput.parse(JSON.parse(inputJson)).cycles;
+}

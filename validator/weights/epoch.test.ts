@@ -1,0 +1,243 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
+import { createLog } from '#shared/log.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
+import { checkRun, type RunWish } from '../../test/fixtures/check-run.ts';
+import { goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
+import { createEvidence } from '../evidence/evidence.service.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { openLedger } from '../ledger/ledger.ts';
+import { versionKeyOf } from './epoch-record.ts';
+import { localMetagraph, type Metagraph } from './metagraph.ts';
+import { createWeights, type Weighing } from './weights.ts';
+
+const log = createLog({ name: 'test', level: 'silent' });
+const signer = createSigner(new Uint8Array(32).fill(1));
+const CYCLE_MS = 60_000;
+const EPOCH_MS = 300_000;
+
+let ledger: Ledger;
+let clock: ManualClock;
+/** What the central API was sent, and what it has to say to it: `shown` null, the last that it took. */
+let posted: LatestSetWeights[] = [];
+let central = { status: 200, isAway: false, shown: null as LatestSetWeights | null };
+beforeEach(async () => {
+  ledger = await openLedger(':memory:');
+  clock = createManualClock();
+  posted = [];
+  central = { status: 200, isAway: false, shown: null };
+});
+afterEach(() => ledger.destroy());
+
+/** A validator that was just started on the ledger. */
+function start(change: Partial<Weighing> = {}) {
+  const policy = change.policy ?? goldenPolicy();
+  const evidence = createEvidence({ ledger, signer, policy });
+  const job = createWeights({
+    policy,
+    metagraph: localMetagraph(ledger, signer.hotkey),
+    embedded: false,
+    cycleMs: CYCLE_MS,
+    epochMs: EPOCH_MS,
+    keptDays: 14,
+    ...change,
+    ...{ ledger, clock, random: createSeededRandom(1), log, signer, evidence },
+    central: {
+      listExecutors: () => Promise.reject(new Error('not asked')),
+      reportHealth: () => Promise.reject(new Error('not asked')),
+      async postWeights(payload) {
+        if (central.isAway) throw new Error('the central API is away');
+        posted.push(payload);
+        return { status: central.status, text: 'said so' };
+      },
+      async readWeights() {
+        const shown = central.shown ?? posted.at(-1);
+        if (shown === undefined) throw new Error('nothing was posted');
+        return { ...shown, validator_key: signer.hotkey };
+      },
+    },
+  });
+  return {
+    runOnce: job.runOnce,
+    /** A check now, and the end of its cycle. */
+    async cycle(...wishes: Omit<RunWish, 'atMs'>[]) {
+      for (const wish of wishes) await evidence.record(checkRun({ atMs: clock.now(), ...wish }));
+      await clock.advance(CYCLE_MS + 5_000);
+      await job.runOnce();
+    },
+  };
+}
+
+const epochs = () => ledger.selectFrom('epochs').selectAll().orderBy('number').execute();
+const states = async () => (await epochs()).map(({ number, state }) => [number, state]);
+
+describe('weights', () => {
+  it('are stored, posted exactly, read back', async () => {
+    const validator = start();
+    await validator.cycle({ number: 3, rented: true }, { number: 2 });
+    expect(posted).toEqual([
+      {
+        netuid: 51,
+        uids: [0, 1, 2],
+        weights: [6_554, 13_107, 45_874],
+        version_key: 100,
+        wait_for_finalization: false,
+        wait_for_inclusion: false,
+        current_block: null,
+        updated_at: '2027-01-15T08:01:05.000000Z',
+      },
+    ]);
+    expect(await states()).toEqual([[1, 'confirmed']]);
+    expect(JSON.parse((await epochs())[0]?.payload_json ?? '')).toEqual(posted[0]);
+  });
+
+  it('are computed once per epoch, and only after another cycle', async () => {
+    const validator = start();
+    await validator.cycle({});
+    await validator.cycle({});
+    expect(posted.length).toBe(1);
+    await clock.advance(EPOCH_MS);
+    await validator.runOnce();
+    expect(posted.length).toBe(2);
+    await clock.advance(EPOCH_MS);
+    await validator.runOnce();
+    expect(posted.length).toBe(2);
+    await start().cycle({});
+    expect(await states()).toEqual([
+      [1, 'confirmed'],
+      [2, 'confirmed'],
+      [3, 'confirmed'],
+    ]);
+  });
+
+  it('are stored before they are sent, and sent after a crash between the two', async () => {
+    central.isAway = true;
+    await start().cycle({});
+    expect([posted, await states()]).toEqual([[], [[1, 'queued']]]);
+    const [stored] = await epochs();
+    central.isAway = false;
+    await clock.advance(10_000);
+    await start().runOnce();
+    expect(posted).toEqual([JSON.parse(stored?.payload_json ?? '')]);
+    expect(await states()).toEqual([[1, 'confirmed']]);
+  });
+
+  it('are sent in order once a central API is back that was away for long', async () => {
+    central.isAway = true;
+    const validator = start();
+    for (let epoch = 0; epoch < 3; epoch += 1) {
+      await validator.cycle({});
+      await clock.advance(EPOCH_MS);
+    }
+    central.isAway = false;
+    await validator.runOnce();
+    const times = posted.map((payload) => payload.updated_at);
+    expect([times.length, times.toSorted()]).toEqual([3, times]);
+  });
+
+  it('that are refused are not sent again', async () => {
+    central.status = 422;
+    const validator = start();
+    await validator.cycle({});
+    await clock.advance(200_000);
+    await validator.runOnce();
+    expect([posted.length, await states()]).toEqual([1, [[1, 'refused']]]);
+  });
+
+  it('that the central API shows otherwise are told apart', async () => {
+    const validator = start();
+    await validator.cycle({});
+    const [first] = posted;
+    central.shown = first ?? null;
+    await clock.advance(EPOCH_MS);
+    await validator.cycle({});
+    expect(await states()).toEqual([
+      [1, 'confirmed'],
+      [2, 'differs'],
+    ]);
+  });
+});
+
+describe('nothing is posted', () => {
+  it('where nobody knows who is registered', async () => {
+    await start({ metagraph: null }).cycle({});
+    expect([posted, await epochs()]).toEqual([[], []]);
+  });
+
+  it('while the burn recipient is not registered, until it is', async () => {
+    let isRegistered = false;
+    const metagraph: Metagraph = {
+      read: async () => ({
+        block: 77,
+        neurons: [
+          { uid: 4, hotkey: hotkey(1) },
+          ...(isRegistered ? [{ uid: 9, hotkey: hotkey(99) }] : []),
+        ],
+      }),
+    };
+    const validator = start({ metagraph, policy: goldenPolicy({ burn_hotkey: hotkey(99) }) });
+    await validator.cycle({});
+    await validator.runOnce();
+    expect([posted, await epochs()]).toEqual([[], []]);
+    isRegistered = true;
+    await validator.cycle({});
+    expect(posted).toMatchObject([{ uids: [4, 9], current_block: 77 }]);
+  });
+
+  it('when the metagraph cannot be read, and the rest goes on', async () => {
+    const metagraph: Metagraph = { read: () => Promise.reject(new Error('unreadable')) };
+    await expect(start({ metagraph }).cycle({})).rejects.toThrow(AggregateError);
+    expect(await ledger.selectFrom('cycles').select('number').execute()).toHaveLength(1);
+  });
+
+  it('of empty weights, whoever wrote them', async () => {
+    const validator = start();
+    await validator.cycle({});
+    const empty = { ...posted[0], uids: [], weights: [] };
+    await ledger
+      .insertInto('outbox')
+      .values({
+        kind: 'set-weights',
+        subject: 1,
+        body: JSON.stringify(empty),
+        attempts: 0,
+        next_ms: clock.now(),
+        parked_ms: null,
+        last_error: '',
+      })
+      .execute();
+    await validator.runOnce();
+    expect(posted).toHaveLength(1);
+  });
+});
+
+it('gives the whole to the burn recipient while nobody earns', async () => {
+  await start().cycle({ verdict: 'failed' });
+  expect(posted).toMatchObject([{ uids: [0], weights: [65_535] }]);
+});
+
+it('keeps uids in a marketplace on one machine, newcomers behind', async () => {
+  const metagraph = localMetagraph(ledger, signer.hotkey);
+  await metagraph.read([hotkey(5), hotkey(4)]);
+  expect((await metagraph.read([hotkey(6), hotkey(4)])).neurons).toEqual([
+    { uid: 0, hotkey: signer.hotkey },
+    { uid: 1, hotkey: hotkey(5) },
+    { uid: 2, hotkey: hotkey(4) },
+    { uid: 3, hotkey: hotkey(6) },
+  ]);
+});
+
+it('forgets once an hour what is older than it is to be kept', async () => {
+  const validator = start({ keptDays: 1 });
+  await validator.cycle({});
+  await clock.advance(3 * 86_400_000);
+  await validator.cycle({});
+  expect(await states()).toEqual([[2, 'confirmed']]);
+  expect(await ledger.selectFrom('evidence').select('seq').execute()).toEqual([{ seq: 2 }]);
+});
+
+it('writes the version as one number', () => {
+  expect(['0.1.0', '1.2.3', '3.10.1'].map(versionKeyOf)).toEqual([100, 1_203, 4_001]);
+});

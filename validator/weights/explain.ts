@@ -1,0 +1,117 @@
+/** Why an executor has the weight it has, and what would raise it, in words. Pure. */
+import { microToUsd } from '#shared/money.ts';
+import type { CycleSet } from './cycle-set.ts';
+import { FACTORS, type Factor, type Obstacle, pointsOf, type Score } from './points.ts';
+import { poolOf, type Standing, standingsOf } from './standing.ts';
+import { ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
+
+/** What was posted: uids and weights side by side. */
+export type Posted = { uids: readonly number[]; weights: readonly number[] };
+
+export type Explained = { input: CycleSet; policy: WeightPolicy; posted: Posted };
+
+/** Lines for people; null for an executor that was measured in none of the cycles. */
+export function explainExecutor(executorId: string, explained: Explained): string[] | null {
+  const { input, policy } = explained;
+  const standings = standingsOf(input, policy);
+  const standing = standings.find((one) => one.executorId === executorId);
+  if (standing === undefined) return null;
+  const { latest } = standing;
+  return [
+    ...weightLines(standing, standings, explained),
+    '',
+    'What its points are made of:',
+    ...FACTORS.map((factor) => `  ${factor.padEnd(12)}${factorText(factor, latest, policy)}`),
+    `  evidence    ${latest.entry.evidence_id}`,
+    '',
+    'What would raise it:',
+    ...raises(latest, policy, input).map((line) => `  - ${line}`),
+  ];
+}
+
+function weightLines(
+  standing: Standing,
+  standings: readonly Standing[],
+  { input, policy, posted }: Explained,
+): string[] {
+  const { latest, points, measured, age } = standing;
+  const { hotkey } = latest.entry;
+  const uid = input.neurons.find((neuron) => neuron.hotkey === hotkey)?.uid;
+  const weight = uid === undefined ? 0 : (posted.weights[posted.uids.indexOf(uid)] ?? 0);
+  const own = standings.filter((one) => one.latest.entry.hotkey === hotkey).length;
+  const cycles = Math.min(input.cycles.length, policy.window_cycles);
+  return [
+    `executor ${standing.executorId} of ${hotkey}`,
+    uid === undefined
+      ? 'Its hotkey is not registered: it gets no weight.'
+      : `uid ${uid} has weight ${weight} in epoch ${input.epoch}, for ${own} executor${own === 1 ? '' : 's'}.`,
+    `Points: ${points.mining} in the pool of rented nodes, ${points.idle} in that of idle ones;` +
+      ` the mean of ${measured} of ${cycles} cycles.`,
+    age === 0
+      ? `In the last cycle it had ${latest.points} points.`
+      : `It was last measured ${age} cycle${age === 1 ? '' : 's'} before the last, with ${latest.points} points.`,
+  ];
+}
+
+function factorText(factor: Factor, score: Score, policy: WeightPolicy): string {
+  const { entry, factors } = score;
+  const value = factors[factor];
+  const of = `x ${(value / ONE_PPM).toFixed(6)}  `;
+  switch (factor) {
+    case 'unit':
+      return `${microToUsd(value)} USD/h  ${entry.gpu_count} x ${entry.gpu_model} at ${microToUsd(rateOf(policy, entry.gpu_model))}`;
+    case 'uptime':
+      return `${of}${entry.uptime_minutes} of ${policy.uptime.full_minutes} good minutes`;
+    case 'runtime':
+      return `${of}containers in containers ${entry.runtime_proven ? 'proven' : 'not proven'}`;
+    case 'collateral':
+      return `${of}${entry.collateral ? 'deposited' : 'none'}`;
+    case 'dilution':
+      return `${of}${entry.rented ? 'rented' : 'idle'}`;
+    case 'stability':
+      return `${of}failure average ${(entry.failure_ppm / ONE_PPM).toFixed(6)}`;
+    case 'eligible':
+      return `x ${value}         ${score.obstacles.join(', ') || 'nothing stands against it'}`;
+  }
+}
+
+const CURES: Readonly<Record<Obstacle, string>> = {
+  failed: 'Pass the checks: the last one failed, and everything else counts only then.',
+  simulated: 'Offer real GPUs: simulated ones earn nothing.',
+  unknown_model: 'Ask for a rate for this GPU: the policy has none.',
+  price: 'Ask for less: the price is above what the policy lets a node of this kind ask for.',
+  bandwidth: 'Get a faster line: it is below the least that the policy demands.',
+  banned: 'Contact the validator: the hotkey is banned.',
+};
+
+function raises(score: Score, policy: WeightPolicy, { cycles }: CycleSet): string[] {
+  const { entry, factors, obstacles } = score;
+  const gain = (factor: Factor, best: number) => gainText(factors, factor, best);
+  const lines: (string | false)[] = [
+    ...obstacles.map((obstacle) => CURES[obstacle]),
+    factors.uptime < ONE_PPM &&
+      `Stay up: ${policy.uptime.full_minutes - entry.uptime_minutes} more good minutes${gain('uptime', ONE_PPM)}.`,
+    !entry.collateral &&
+      policy.no_collateral_ppm < ONE_PPM &&
+      `Deposit collateral${gain('collateral', ONE_PPM)}.`,
+    !entry.runtime_proven &&
+      policy.runtime_bonus_ppm > 0 &&
+      `Offer the runtime for containers in containers, once it is checked${gain('runtime', ONE_PPM + policy.runtime_bonus_ppm)}.`,
+    entry.failure_ppm > 0 &&
+      `Fail no more checks: the failure average falls with every one that passes${gain('stability', ONE_PPM)}.`,
+    factors.dilution < ONE_PPM &&
+      `Be rented, or offer what fewer leave idle: there are more idle GPUs of this kind than are wanted${gain('dilution', ONE_PPM)}.`,
+    poolOf(score) === 'idle' && 'Be rented: the pool of rented nodes is another one.',
+    cycles.length < policy.window_cycles && 'Wait: the mean is still of few cycles.',
+  ];
+  const found = lines.filter((line) => line !== false);
+  return found.length === 0 ? ['Nothing but more or better GPUs.'] : found;
+}
+
+/** ` (x 1.5)`; nothing where it earns nothing either way. */
+function gainText(factors: Score['factors'], factor: Factor, best: number): string {
+  const now = pointsOf(factors);
+  if (now === 0n) return '';
+  const then = pointsOf({ ...factors, [factor]: best });
+  return ` (x ${(Number(then) / Number(now)).toFixed(2)})`;
+}

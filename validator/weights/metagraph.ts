@@ -1,0 +1,43 @@
+/** Who is registered, and with which uid: the port to the chain, and what stands in for it (validator reference 8.1). */
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { type Neuron, Neurons } from './cycle-set.ts';
+import { addNeurons, listNeurons } from './neuron.store.ts';
+
+export type Registrations = {
+  /** The chain's present block; null where there is no chain. */
+  block: number | null;
+  neurons: Neuron[];
+};
+
+export type Metagraph = {
+  /** `wanted` are those that weights are to be given to, in an order that does not change. Rejects when it cannot be read. */
+  read(wanted: readonly Hotkey[]): Promise<Registrations>;
+};
+
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
+
+const MetagraphFile = z.strictObject({ block: z.int().min(0).nullable(), neurons: Neurons });
+
+/** A file that somebody keeps up to date, `{"block", "neurons": [{"uid", "hotkey"}]}`, read anew each time. */
+export function fileMetagraph(path: string): Metagraph {
+  return {
+    async read() {
+      const text = readFileSync(path, 'utf8');
+      if (text.length > MAX_FILE_BYTES) throw new Error(`${path} is longer than a metagraph`);
+      return MetagraphFile.parse(JSON.parse(text));
+    },
+  };
+}
+
+/** Of a marketplace on one's own machine: whoever is wanted is registered, the validator first. */
+export function localMetagraph(ledger: Ledger, validator: Hotkey): Metagraph {
+  return {
+    async read(wanted) {
+      await addNeurons(ledger, [validator, ...wanted]);
+      return { block: null, neurons: Neurons.parse(await listNeurons(ledger)) };
+    },
+  };
+}

@@ -1,0 +1,77 @@
+/** Exact shares made 16-bit weights: largest remainder, ties by the keys' bytes, a floor of 1 (validator reference 8.1). Pure. */
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { publicKeyOf } from '#shared/signing/hotkey.ts';
+
+export const MAX_WEIGHT = 65_535;
+const MAX = BigInt(MAX_WEIGHT);
+
+/** `part` over the common denominator. */
+export type Share = { hotkey: Hotkey; part: bigint };
+
+export type Conversion = {
+  denominator: bigint;
+  mode: 'sum65535' | 'max65535';
+  /** Whether a hotkey has to have at least 1. */
+  isFloored(share: Share): boolean;
+};
+
+/** A weight for each hotkey; their sum, or the largest of them, is 65,535. Some share is positive. */
+export function toU16(shares: readonly Share[], conversion: Conversion): Map<Hotkey, number> {
+  const ordered = [...shares].sort(byKey);
+  const weights =
+    conversion.mode === 'sum65535'
+      ? largestRemainder(ordered, conversion.denominator)
+      : scaledToLargest(ordered);
+  const isSum = conversion.mode === 'sum65535';
+  for (const share of ordered) {
+    if ((weights.get(share.hotkey) ?? 0) > 0 || !conversion.isFloored(share)) continue;
+    if (isSum && !takeOne(ordered, weights)) break;
+    weights.set(share.hotkey, 1);
+  }
+  return weights;
+}
+
+function largestRemainder(ordered: readonly Share[], denominator: bigint): Map<Hotkey, number> {
+  const quotas = ordered.map(({ hotkey, part }) => ({
+    hotkey,
+    whole: Number((part * MAX) / denominator),
+    rest: (part * MAX) % denominator,
+  }));
+  const left = MAX_WEIGHT - quotas.reduce((sum, { whole }) => sum + whole, 0);
+  // The sort is stable: equal remainders stay in the order of the keys.
+  const raised = new Set(
+    quotas
+      .toSorted((a, b) => (a.rest === b.rest ? 0 : a.rest > b.rest ? -1 : 1))
+      .slice(0, left)
+      .map(({ hotkey }) => hotkey),
+  );
+  return new Map(
+    quotas.map(({ hotkey, whole }) => [hotkey, raised.has(hotkey) ? whole + 1 : whole]),
+  );
+}
+
+function scaledToLargest(ordered: readonly Share[]): Map<Hotkey, number> {
+  const largest = ordered.reduce((most, { part }) => (part > most ? part : most), 1n);
+  return new Map(ordered.map(({ hotkey, part }) => [hotkey, Number((part * MAX) / largest)]));
+}
+
+/** From the largest weight, the first of equal ones; false when nobody has one to spare. */
+function takeOne(ordered: readonly Share[], weights: Map<Hotkey, number>): boolean {
+  let richest: Hotkey | null = null;
+  let most = 1;
+  for (const { hotkey } of ordered) {
+    const weight = weights.get(hotkey) ?? 0;
+    if (weight > most) [richest, most] = [hotkey, weight];
+  }
+  if (richest === null) return false;
+  weights.set(richest, most - 1);
+  return true;
+}
+
+function byKey(a: Share, b: Share): number {
+  return Buffer.compare(bytesOf(a.hotkey), bytesOf(b.hotkey));
+}
+
+function bytesOf(hotkey: Hotkey): Uint8Array {
+  return publicKeyOf(hotkey) ?? new Uint8Array(0);
+}

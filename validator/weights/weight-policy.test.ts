@@ -1,0 +1,47 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { ConfigError } from '#shared/config.ts';
+import { goldenPolicy, H100 } from '../../test/fixtures/cycle-set.ts';
+import { MACHINE_CATALOGUE } from '../central/providers/machine-catalogue.ts';
+import { DEFAULT_POLICY_FILE, policyHashOf, rateOf, readWeightPolicy } from './weight-policy.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function fileOf(content: unknown): string {
+  const path = join(folder, 'policy.json');
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+it('ships with a policy that rates every card of the market', () => {
+  const policy = readWeightPolicy(DEFAULT_POLICY_FILE);
+  const unrated = MACHINE_CATALOGUE.filter(({ name }) => rateOf(policy, name) === 0);
+  expect(unrated).toEqual([]);
+});
+
+it('has one hash, whatever the order and white space of its file', () => {
+  const policy = goldenPolicy();
+  const turned = Object.fromEntries(Object.entries(policy).reverse());
+  expect(policyHashOf(readWeightPolicy(fileOf(turned)))).toBe(policyHashOf(policy));
+  expect(policyHashOf(goldenPolicy({ version: 2 }))).not.toBe(policyHashOf(policy));
+});
+
+it.each<[string, unknown, RegExp]>([
+  ['no JSON', '{', /policy\.json: /],
+  [
+    'pools that are not the whole',
+    { ...goldenPolicy(), pools_ppm: { burn: 1, mining: 1, idle: 1 } },
+    /do not add up/,
+  ],
+  ['a fraction', { ...goldenPolicy(), rates_uusd: { [H100]: 0.5 } }, /rates_uusd\.NVIDIA H100/],
+  ['an unknown field', { ...goldenPolicy(), bonus: 1 }, /bonus/],
+  ['a field too few', { ...goldenPolicy(), live_floor: undefined }, /live_floor/],
+  ['a window that forgets too soon', { ...goldenPolicy(), window_cycles: 4 }, /window_cycles/],
+])('refuses %s, and says where', (_, content, message) => {
+  const reading = () => readWeightPolicy(fileOf(content));
+  expect(reading).toThrow(ConfigError);
+  expect(reading).toThrow(message);
+});

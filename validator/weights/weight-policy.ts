@@ -1,0 +1,125 @@
+/** The policy that weights are computed by: a versioned file, hashed, so that anybody can recompute them (validator reference 8). */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { ConfigError } from '#shared/config.ts';
+import { messageOf } from '#shared/errors.ts';
+import { migSlicesOf } from '#shared/gpu-type.ts';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
+
+/** Parts per million: a factor of 1. */
+export const ONE_PPM = 1_000_000;
+/** A verdict older than this many cycles counts once more with its last value, then nothing. */
+export const CARRY_CYCLES = 3;
+/** No card costs a million dollars an hour: products of factors stay small, and integers safe. */
+const MAX_RATE_UUSD = 1_000_000_000_000;
+const MAX_MODELS = 1_000;
+const MAX_WINDOW_CYCLES = 1_000;
+const MAX_POLICY_BYTES = 1_000_000;
+/** Cycles are kept for longer (weights.job.ts). */
+const MAX_UPTIME_MINUTES = 14 * 24 * 60;
+
+const Ppm = z.int().min(0).max(ONE_PPM);
+const Model = z.string().min(1).max(200);
+const GpuCount = z.int().min(1).max(1_024);
+
+const IdleCap = z.strictObject({
+  /** Full GPU name; null for every model that no other line names. */
+  model: Model.nullable(),
+  min_gpus: GpuCount,
+  max_gpus: GpuCount,
+  /** Idle GPUs of the model, on hosts of this size, that are wanted; more of them share the same points. */
+  cap_gpus: z.int().min(0).max(1_000_000_000),
+});
+
+export const WeightPolicy = z
+  .strictObject({
+    version: z.int().min(1).max(1_000_000),
+    netuid: z.int().min(0).max(65_535),
+    /** Who gets the share that nobody earned; null: the validator itself. */
+    burn_hotkey: Hotkey.nullable(),
+    pools_ppm: z.strictObject({ burn: Ppm, mining: Ppm, idle: Ppm }),
+    /** Micro-USD per GPU and hour by full GPU name; others earn nothing. */
+    rates_uusd: z.record(Model, z.int().min(0).max(MAX_RATE_UUSD)),
+    /** A node that asks for more than this multiple of the rate earns nothing. */
+    max_price_rate_ppm: z.int().min(0).max(1_000_000_000),
+    /** A node begins with `floor_ppm` and has all after `full_minutes` of good verdicts. */
+    uptime: z.strictObject({
+      floor_ppm: Ppm,
+      full_minutes: z.int().min(1).max(MAX_UPTIME_MINUTES),
+    }),
+    runtime_bonus_ppm: Ppm,
+    no_collateral_ppm: Ppm,
+    /** The first line that fits counts; without one there is no cap. */
+    idle_caps: z.array(IdleCap).max(MAX_MODELS),
+    /** How much of the past a node's failure average keeps at each verdict. */
+    failure_keep_ppm: Ppm,
+    /** Of how many cycles the mean is taken. */
+    window_cycles: z
+      .int()
+      .min(CARRY_CYCLES + 2)
+      .max(MAX_WINDOW_CYCLES),
+    min_bandwidth_mbit: z.int().min(0).max(1_000_000),
+    banned_hotkeys: z.array(Hotkey).max(100_000),
+    /** The weights' sum is 65,535, or the largest of them. */
+    conversion: z.enum(['sum65535', 'max65535']),
+    /** Whether a hotkey with a live node gets 1 for no points. */
+    live_floor: z.boolean(),
+  })
+  .refine(
+    ({ pools_ppm: { burn, mining, idle } }) => burn + mining + idle === ONE_PPM,
+    `The pools do not add up to ${ONE_PPM} ppm`,
+  )
+  .refine(
+    ({ rates_uusd }) => Object.keys(rates_uusd).length <= MAX_MODELS,
+    `There are more than ${MAX_MODELS} rates`,
+  );
+export type WeightPolicy = z.output<typeof WeightPolicy>;
+
+/** The policy that comes with this version. */
+export const DEFAULT_POLICY_FILE: string = join(import.meta.dirname, 'default-policy.json');
+
+/** Throws ConfigError that names the file and every wrong field. */
+export function readWeightPolicy(path: string): WeightPolicy {
+  let content: unknown;
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (text.length > MAX_POLICY_BYTES) throw new Error(`longer than ${MAX_POLICY_BYTES} bytes`);
+    content = JSON.parse(text);
+  } catch (error) {
+    throw new ConfigError(`${path}: ${messageOf(error)}`);
+  }
+  const parsed = WeightPolicy.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(
+    ({ path: at, message }) => `${at.join('.') || 'policy'}: ${message}`,
+  );
+  throw new ConfigError(`${path} is no policy for weights:\n  ${problems.join('\n  ')}`);
+}
+
+/** SHA-256 over its canonical JSON, hex: two policies with one hash are one policy. */
+export function policyHashOf(policy: WeightPolicy): string {
+  return sha256Hex(canonicalJson(policy));
+}
+
+/** Micro-USD per GPU and hour; a MIG device has its card's part, an unknown model 0. */
+export function rateOf({ rates_uusd: rates }: WeightPolicy, model: string): number {
+  const own = rates[model];
+  if (own !== undefined) return own;
+  const part = migSlicesOf(model);
+  if (part === null) return 0;
+  return Math.floor(((rates[part.card] ?? 0) * part.slices) / part.of);
+}
+
+/** Wanted idle GPUs; null where there is no cap. */
+export function idleCapOf(policy: WeightPolicy, model: string, gpuCount: number): IdleCapLine {
+  const fits = policy.idle_caps
+    .map((cap, line) => ({ ...cap, line }))
+    .filter((cap) => cap.min_gpus <= gpuCount && gpuCount <= cap.max_gpus);
+  return fits.find((cap) => cap.model === model) ?? fits.find((cap) => cap.model === null) ?? null;
+}
+
+/** The line of `idle_caps` that counts for a node. */
+export type IdleCapLine = (z.output<typeof IdleCap> & { line: number }) | null;

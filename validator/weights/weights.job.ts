@@ -1,0 +1,48 @@
+/** From evidence to posted weights: closes cycles, computes what is due, posts it, forgets what is old. */
+import type { Clock } from '#shared/clock.ts';
+import { runEach } from '#shared/loop.ts';
+import type { EvidenceService } from '../evidence/evidence.service.ts';
+import type { Outbox } from '../outbox/outbox.service.ts';
+import type { Cycles } from './cycle.service.ts';
+import type { Epochs } from './epoch.service.ts';
+
+const DAY_MS = 86_400_000;
+const SWEEP_INTERVAL_MS = 3_600_000;
+/** Longer than the longest window of uptime that a policy may have, and than what epochs refer to. */
+const CYCLES_KEPT_DAYS = 15;
+
+export type WeightsJobOptions = {
+  clock: Clock;
+  cycles: Cycles;
+  /** Null where it is not known who is registered: nothing is computed then. */
+  epochs: Epochs | null;
+  outbox: Outbox;
+  evidence: EvidenceService;
+  /** Evidence and epochs older than this are forgotten. */
+  keptDays: number;
+};
+
+export function createWeightsJob(options: WeightsJobOptions) {
+  const { clock, cycles, epochs, outbox, evidence, keptDays } = options;
+  let sweptMs = clock.monotonicMs();
+
+  async function sweep(): Promise<void> {
+    if (clock.monotonicMs() - sweptMs < SWEEP_INTERVAL_MS) return;
+    sweptMs = clock.monotonicMs();
+    const beforeMs = clock.now() - keptDays * DAY_MS;
+    await evidence.forget(beforeMs);
+    await epochs?.forget(beforeMs);
+    await cycles.forget(clock.now() - (keptDays + CYCLES_KEPT_DAYS) * DAY_MS);
+  }
+
+  return {
+    /** One pass; a step that fails does not keep the next from being taken. */
+    runOnce: () =>
+      runEach([
+        () => cycles.closeEnded(),
+        async () => epochs?.computeDue(),
+        () => outbox.runOnce(),
+        sweep,
+      ]),
+  };
+}
