@@ -8,12 +8,16 @@ import type { Database, VolumeCopy } from '../db/tables.ts';
 import { giveUpCopy } from './volume.attach.ts';
 import { tellVolume } from './volume.events.ts';
 import { pauseAfter } from './volume.plan.ts';
+import { SAVE_INTERVAL_MS } from './volume.state.ts';
 import { changeCopy, detachFrom, findVolume, moveCopy, updateVolume } from './volume.store.ts';
 
 /** Of a node's words in a row. */
 const MAX_MESSAGE_CHARS = 500;
 /** `seen_at` and figures are written at most this often. */
 const SEEN_RESOLUTION_MS = 30_000;
+
+/** The node is busy with other work on it, or its engine is away: not worth an event. */
+export const DELAYED = 'Delayed';
 
 const SETTLED = {
   ...{ operation_id: null, stage: null, percent: 0, attempts: 0, retry_at: null },
@@ -54,22 +58,28 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
     /** It holds what it is to hold: its pod may start. */
     attached(copy: VolumeCopy): Promise<void> {
       return db.transaction().execute(async (tx) => {
-        const change = { ...SETTLED, updated_at: clock.now() };
+        const nowMs = clock.now();
+        const change = { ...SETTLED, retry_at: nowMs + SAVE_INTERVAL_MS, updated_at: nowMs };
         if (!(await moveCopy(tx, copy.id, 'attached', change))) return;
         if (copy.source_snapshot_id === null) return;
         await tellVolume(tx, deps, copy, { actor, detail: 'volume_restored' });
       });
     },
 
-    /** The snapshot is the volume from now on, unless the copy counts no more. */
+    /** The snapshot is what is saved of the volume from now on, unless the copy counts no more; a pod goes on with its. */
     saved(copy: VolumeCopy, snapshotId: string, view: OperationView): Promise<void> {
       return db.transaction().execute(async (tx) => {
         const nowMs = clock.now();
         const volume = await findVolume(tx, copy.volume_id);
-        const change = { ...SETTLED, updated_at: nowMs };
         const { operation_id: operationId } = copy;
         if (volume === undefined || operationId === null) return;
-        if (!(await moveCopy(tx, copy.id, 'dropping', change, operationId))) return;
+        const change = { ...SETTLED, updated_at: nowMs };
+        const next = { ...change, retry_at: nowMs + SAVE_INTERVAL_MS };
+        const isTaken =
+          copy.state === 'attached'
+            ? await changeCopy(tx, copy, next, operationId)
+            : await moveCopy(tx, copy.id, 'dropping', change, operationId);
+        if (!isTaken) return;
         await updateVolume(tx, volume.id, {
           ...{ snapshot_id: snapshotId, saved_at: nowMs, made_at: volume.made_at ?? nowMs },
           has_waste: volume.snapshot_id === null ? volume.has_waste : 1,
@@ -90,8 +100,9 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
           retry_at: clock.now() + pauseAfter(attempts),
           ...{ error_code: code, error_message: error },
         };
-        if (!(await changeCopy(tx, copy, change)) || copy.error_code === code) return;
-        const detail = copy.state === 'saving' ? 'volume_saved' : 'volume_restored';
+        if (!(await changeCopy(tx, copy, change))) return;
+        if (copy.error_code === code || code === DELAYED) return;
+        const detail = copy.state === 'restoring' ? 'volume_restored' : 'volume_saved';
         await tellVolume(tx, deps, copy, { actor, detail, error });
       });
     },

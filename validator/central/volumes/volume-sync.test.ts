@@ -177,6 +177,31 @@ it('drops a copy whose pod is deleted before it is filled', async () => {
   expect([otherHost().volumes.views.size, await copies()]).toEqual([0, []]);
 });
 
+it('saves every six hours what a pod has, which goes on with it', async () => {
+  const id = await scene.make();
+  const podId = await scene.runOn(scene.node.id, id);
+  for (let hours = 0; hours < 6; hours += 1) {
+    expect(scene.host.operations.calls).toEqual([]);
+    await scene.later(3_600_000);
+  }
+  const { id: operation = '' } = scene.operationOn(scene.node.id) ?? {};
+  scene.host.operations.progress(operation, {
+    total_bytes: 10,
+    total_files: 1,
+    quality: 'partial',
+  });
+  scene.host.operations.finish(operation, 'd');
+  await scene.later(2_000);
+  const saved = { status: 'attached', attached_pod_id: podId, last_saved_at: expect.any(String) };
+  expect(await scene.volume(id)).toMatchObject({ ...saved, progress: null });
+  await scene.later(3_600_000);
+  expect(scene.host.operations.calls).toHaveLength(1);
+  scene.host.volumes.views.clear();
+  await left(podId);
+  const row = await scene.market.ports.db.selectFrom('volumes').select('snapshot_id').execute();
+  expect(row).toEqual([{ snapshot_id: 'd'.repeat(64) }]);
+});
+
 it('falls back to what was saved when the node has lost the copy, and says so', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
@@ -264,4 +289,17 @@ it('does not clean a repository in use, nor begin to use one that is being clean
   await db.updateTable('volumes').set({ has_waste: 1 }).execute();
   await scene.market.central.tendBackups();
   expect(scene.storage.pruned).toHaveLength(1);
+});
+
+it('keeps a node on the market until what lies there is saved, for a day at most', async () => {
+  const id = await scene.make();
+  const podId = await scene.runOn(scene.node.id, id);
+  await left(podId);
+  const remove = async () => {
+    const token = await scene.market.logIn();
+    return scene.market.portal('DELETE', `/executors/${scene.node.id}`, { token });
+  };
+  expect((await remove()).body.message).toContain('being saved');
+  await scene.later(DAY_MS);
+  expect((await remove()).status).toBe(200);
 });

@@ -12,7 +12,7 @@ import { copyStep, isGoodEnough, isHopeless } from './volume.plan.ts';
 import { GIVE_UP_MS } from './volume.state.ts';
 import { findVolume, forgetCopy, listCopiesOn, listSilentCopies } from './volume.store.ts';
 import type { VolumeRepositories } from './volume-repository.ts';
-import { createVolumeRecorder } from './volume-sync.record.ts';
+import { createVolumeRecorder, DELAYED } from './volume-sync.record.ts';
 
 /** Silent copies taken per look; the rest comes with the next one. */
 const BATCH = 100;
@@ -84,7 +84,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
     }
     if (copy.state === 'restoring') return record.attached(copy);
     const { snapshot_id: snapshotId, quality } = view;
-    if (snapshotId !== null && isGoodEnough(quality, copy.attempts)) {
+    if (snapshotId !== null && isGoodEnough(quality, copy)) {
       return record.saved(copy, snapshotId, view);
     }
     const message = 'Some files of the volume could not be read';
@@ -152,13 +152,13 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
     if (error instanceof ApiError && isUnanswered(error)) throw error;
     const message = messageOf(error);
     log.info({ volume_id: copy.volume_id, copy_id: copy.id }, `a volume: ${message}`);
-    if (copy.state !== 'restoring' && copy.state !== 'saving') return;
+    if (copy.state === 'dropping') return;
     if (!(error instanceof ApiError)) {
       const words = 'The storage of volumes does not answer';
       return record.failed(copy, { code: 'RepositoryUnreachable', message: words });
     }
     const isFatal = FATAL_CODES.includes(error.code) || error.status === 404;
-    await record.failed(copy, { code: isFatal ? 'Refused' : 'Delayed', message });
+    await record.failed(copy, { code: isFatal ? 'Refused' : DELAYED, message });
   }
 
   function holdsOf(copies: readonly VolumeCopy[]): VolumeHolds {
@@ -192,7 +192,9 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
     },
 
     isWorking: async (executorId) =>
-      (await listCopiesOn(db, executorId)).some(({ state }) => state !== 'attached'),
+      (await listCopiesOn(db, executorId)).some(
+        ({ state, operation_id: operationId }) => state !== 'attached' || operationId !== null,
+      ),
   };
 
   return {

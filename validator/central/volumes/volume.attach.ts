@@ -7,11 +7,13 @@ import type { Db, Pod, Volume, VolumeCopy } from '../db/tables.ts';
 import { tellVolume } from './volume.events.ts';
 import { volumeRow } from './volume.row.ts';
 import type { VolumeResponse } from './volume.schemas.ts';
+import { GIVE_UP_MS, SAVE_INTERVAL_MS } from './volume.state.ts';
 import {
   detachFrom,
   findCopyOf,
   findCopyOfPod,
   findVolume,
+  hasLiveCopies,
   insertCopy,
   listAttached,
   listCopiesOf,
@@ -74,7 +76,8 @@ export async function attachVolume(
 ): Promise<VolumeResponse> {
   const nowMs = deps.clock.now();
   // Nobody writes to a copy that is being saved: the pod goes on with it, and the save comes to nothing.
-  const change = { ...FRESH, pod_id: copy.pod_id, updated_at: nowMs };
+  const next = nowMs + SAVE_INTERVAL_MS;
+  const change = { ...FRESH, pod_id: copy.pod_id, retry_at: next, updated_at: nowMs };
   if (!isHandedOver) await insertCopy(tx, copy);
   else if (!(await moveCopy(tx, copy.id, 'attached', change))) throw beingSaved(volume, copy);
   await updateVolume(tx, volume.id, { attached_pod_id: copy.pod_id });
@@ -129,6 +132,11 @@ export async function volumesOfPods(
       volumeRow(volume, copyOf.get(volume.id) ?? null),
     ]),
   );
+}
+
+/** Whether a node has what is not saved yet, for whoever would take it off the market; for a day, whatever keeps it. */
+export function hasUnsaved(db: Db, executorId: string, nowMs: number): Promise<boolean> {
+  return hasLiveCopies(db, executorId, nowMs - GIVE_UP_MS);
 }
 
 /** The account's own. Throws `volume_not_found`, `forbidden`. In a transaction it is held until the end. */

@@ -7,7 +7,7 @@ export type CopyStep =
   | 'put'
   /** It begins empty, and may be had. */
   | 'attach'
-  /** Begin its restore or backup, under an id of its own. */
+  /** Begin its restore or backup, under an id of its own; while a pod has it, when the next save has come. */
   | 'begin'
   /** Ask where that stands. */
   | 'ask'
@@ -29,7 +29,8 @@ export function copyStep(
       if (!isThere) return isDue(copy, nowMs) ? 'put' : 'wait';
       return copy.source_snapshot_id === null ? 'attach' : begun;
     case 'attached':
-      return isThere ? 'wait' : 'lost';
+      if (!isThere) return 'lost';
+      return copy.operation_id === null && copy.retry_at === null ? 'wait' : begun;
     case 'saving':
       return isThere ? begun : 'lost';
     case 'dropping':
@@ -59,9 +60,9 @@ export function isHopeless({ state, error_code: code, attempts }: VolumeCopy): b
   );
 }
 
-/** With a partial snapshot, files could not be read: it is taken only when trying again did not help. */
-export function isGoodEnough(quality: 'full' | 'partial' | null, attempts: number): boolean {
-  return quality === 'full' || attempts >= 3;
+/** With a partial snapshot, files could not be read: of what nobody writes to it is taken only when trying again did not help. */
+export function isGoodEnough(quality: 'full' | 'partial' | null, copy: VolumeCopy): boolean {
+  return quality === 'full' || copy.state === 'attached' || copy.attempts >= 3;
 }
 
 const FIRST_PAUSE_MS = 5_000;

@@ -42,6 +42,8 @@ export function volumeStatus(attachedPodId: string | null, copy: CopyState | nul
   return copy;
 }
 
+/** While a pod has it a volume is saved this often, as it is at that moment: what a node that never comes back costs. */
+export const SAVE_INTERVAL_MS = 6 * 3_600_000;
 /** A copy whose node was not heard of for this long, and whose pod is to end or has ended, is given up. */
 export const GIVE_UP_MS = 24 * 3_600_000;
 /** In use, a volume is measured at least this often, or its figures are stale. */

@@ -86,12 +86,21 @@ export function listCopiesOn(db: Db, executorId: string): Promise<VolumeCopy[]> 
     .execute();
 }
 
+/** Whether one on a node counts, and was not in its state before `sinceMs` already. */
+export async function hasLiveCopies(db: Db, executorId: string, sinceMs: number): Promise<boolean> {
+  const row = await liveCopies(db)
+    .where('executor_id', '=', executorId)
+    .where('updated_at', '>', sinceMs)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Those that count and were last heard of before `beforeMs`. */
 export function listSilentCopies(db: Db, beforeMs: number, limit: number): Promise<VolumeCopy[]> {
   return liveCopies(db).where('seen_at', '<', beforeMs).limit(limit).execute();
 }
 
-/** Moves one to `to`, from where the table of volume.state.ts lets it; false when it is elsewhere. */
+/** Moves one to `to`, from where the table of volume.state.ts lets it, and with that operation under way if one is given. */
 export async function moveCopy(
   db: Db,
   id: string,
@@ -109,17 +118,19 @@ export async function moveCopy(
   return done.numUpdatedRows > 0n;
 }
 
-/** Changes one that is still in `state`; false when it is not. */
+/** Changes one that is still in `state`, with that operation under way if one is given; false when it is not. */
 export async function changeCopy(
   db: Db,
   { id, state }: Pick<VolumeCopy, 'id' | 'state'>,
   change: CopyChange,
+  operationId?: string,
 ): Promise<boolean> {
   const done = await db
     .updateTable('volume_copies')
     .set(change)
     .where('id', '=', id)
     .where('state', '=', state)
+    .$if(operationId !== undefined, (query) => query.where('operation_id', '=', operationId ?? ''))
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
 }
