@@ -171,7 +171,11 @@ export function createPodCore(ports: PodCorePorts) {
   const lastingVolumes = createVolumeService({
     ...{ executorId, engine, clock, log },
     store: createVolumeStore(database),
-    isMounted: (id) => liveRows().some((row) => specOf(row).volume?.id === id),
+    podsWith: (id) =>
+      liveRows()
+        .filter((row) => specOf(row).volume?.id === id)
+        .toSorted((a, b) => a.created_ms - b.created_ms)
+        .map((row) => row.id),
     workOn: (id) => operations.activeOf(id)?.kind ?? null,
   });
   const volumeWatch = createVolumeWatch({

@@ -62,7 +62,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       network: await ensureNetwork(row.id),
       volumes: [
         ...(await deps.volumes.ensure(row.id, spec.volumes)),
-        ...(await lastingMounts(spec)),
+        ...(await lastingMounts(row.id, spec)),
       ],
       ports: publishedPorts(row, ports.portsOf(row.id)),
       readOnlyMounts: [...deps.readOnlyMounts, ...deps.keyMounts(row)],
@@ -81,8 +81,8 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     return { observed: [justCreated(id, request)] };
   }
 
-  async function lastingMounts({ volume }: PodSpec): Promise<VolumeMount[]> {
-    return volume === undefined ? [] : [await deps.lastingVolumes.mountOf(volume.id)];
+  async function lastingMounts(podId: string, { volume }: PodSpec): Promise<VolumeMount[]> {
+    return volume === undefined ? [] : [await deps.lastingVolumes.mountOf(volume.id, podId)];
   }
 
   async function ensureNetwork(podId: string): Promise<string> {

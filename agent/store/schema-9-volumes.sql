@@ -1,4 +1,4 @@
--- Schema 10: copies of volumes that outlive pods, as far as the engine's own list does not tell.
+-- Schema 9: copies of volumes that outlive pods, as far as the engine's own list does not tell.
 
 CREATE TABLE volumes (
   id TEXT NOT NULL PRIMARY KEY,

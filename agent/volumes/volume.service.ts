@@ -42,8 +42,8 @@ export function createVolumeService(deps: {
   executorId: string;
   engine: Pick<ContainerEngine, 'createVolume' | 'listVolumes' | 'removeVolume'>;
   store: VolumeStore;
-  /** A pod that is not removed has it. */
-  isMounted(id: string): boolean;
+  /** Pods that are not removed and that have it, or are to get it, oldest first. */
+  podsWith(id: string): readonly string[];
   /** The kind of the operation that works on it; null: none does. */
   workOn(id: string): 'backup' | 'restore' | null;
   clock: Clock;
@@ -91,6 +91,8 @@ export function createVolumeService(deps: {
     if (!VolumeCopyId.safeParse(volume_id).success || !(size_bytes > 0)) return;
     store.put({ id, volume_id, size_bytes, removing: false });
   }
+
+  const isMounted = (id: string) => deps.podsWith(id).length > 0;
 
   function forget(id: string): void {
     store.remove(id);
@@ -158,7 +160,7 @@ export function createVolumeService(deps: {
      */
     async remove(id: string): Promise<VolumeView> {
       const row = require(id);
-      if (deps.isMounted(id)) throw new ApiError('conflict', 'A pod has this volume');
+      if (isMounted(id)) throw new ApiError('conflict', 'A pod has this volume');
       const removing = { ...row, removing: true };
       store.put(removing);
       return (await removeNow(removing)) ?? viewOf(removing);
@@ -167,7 +169,7 @@ export function createVolumeService(deps: {
     /** Throws `not_found`; and `conflict` where a pod has what a restore would replace. */
     checkFree(id: string, kind: 'backup' | 'restore'): void {
       if (require(id).removing) throw new ApiError('conflict', 'This copy is being removed');
-      if (kind === 'restore' && deps.isMounted(id)) {
+      if (kind === 'restore' && isMounted(id)) {
         throw new ApiError('conflict', 'A pod has this volume');
       }
     },
@@ -183,10 +185,13 @@ export function createVolumeService(deps: {
     },
 
     /** What a pod gets. Rejects with VolumeMissing, EngineError. */
-    async mountOf(id: string): Promise<VolumeMount> {
+    async mountOf(id: string, podId: string): Promise<VolumeMount> {
       const isThere = (await present()).has(id);
       if (!isThere || store.get(id)?.removing !== false) {
         throw new VolumeMissing('The volume of the pod is not on this host any more');
+      }
+      if (deps.podsWith(id)[0] !== podId) {
+        throw new VolumeMissing('Another pod has the volume');
       }
       if (deps.workOn(id) === 'restore') {
         throw new VolumeMissing('The volume of the pod is being restored');
@@ -197,6 +202,8 @@ export function createVolumeService(deps: {
 
     /** Those to be measured, with their limit and place. Rejects with EngineError. */
     async measurable(): Promise<{ id: string; sizeBytes: number; hostPath: string }[]> {
+      // As on most hosts: the engine is not asked.
+      if (store.list().length === 0) return [];
       const states = await present();
       return store.list().flatMap(({ id, size_bytes: sizeBytes, removing }) => {
         const hostPath = states.get(id)?.hostPath;

@@ -128,6 +128,16 @@ it('starts no pod without its volume, and makes none in its place', async () => 
   expect(engine.volumes.size).toBe(0);
 });
 
+it('gives a volume to no second pod', async () => {
+  const id = await made();
+  const first = await launch({ volume: { id } });
+  await clock.advance(1);
+  const second = await launch({ volume: { id } });
+  expect(agent.pods.get(second)).toMatchObject({ phase: 'failed', reason: 'StartFailed' });
+  expect(agent.pods.get(second).message).toContain('Another pod has the volume');
+  expect(agent.pods.get(first).phase).toBe('running');
+});
+
 it('finds its copies after its store was lost, and misses one that was taken from the engine', async () => {
   const [kept, taken] = [await made(), await made()];
   await agent.stop();

@@ -627,7 +627,7 @@ export type VolumeCopiesTable = Stamped & {
   /** Why the last attempt failed. */
   error_code: string | null;
   error_message: string | null;
-  /** When its node last told of it. */
+  /** When its node last told of it, or was asked to make it. */
   seen_at: number;
 };
 

@@ -30,8 +30,10 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
   const actor = SYSTEM_ACTOR;
 
   return {
-    /** The node has told of it. */
+    /** The node has told of it, or was asked to make or to drop it. */
     async seen(copy: VolumeCopy, view: VolumeView | undefined): Promise<void> {
+      const isExpected = copy.state === 'attached' || copy.state === 'saving';
+      if (isExpected && view === undefined) return;
       const nowMs = clock.now();
       if (nowMs - copy.seen_at < SEEN_RESOLUTION_MS) return;
       await changeCopy(db, copy, { seen_at: nowMs });

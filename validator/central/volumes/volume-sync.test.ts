@@ -110,7 +110,11 @@ it('keeps others waiting while it is saved, and gives it to a pod of the same no
 it('tries again for as long as the storage is full, tells once, and loses nothing', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
+  scene.storage.isUp = false;
   await left(podId);
+  expect((await scene.volume(id)).message).toBe('The storage of volumes does not answer');
+  scene.storage.isUp = true;
+  await scene.later(10_000);
   const full = { code: 'RepositoryNoSpace', message: 'The account’s space is used up' } as const;
   for (let attempt = 0; attempt < 4; attempt += 1) {
     scene.host.operations.fail(scene.operationOn(scene.node.id)?.id ?? '', full);
@@ -121,6 +125,7 @@ it('tries again for as long as the storage is full, tells once, and loses nothin
   const begun = scene.host.operations.calls.filter((call) => call.startsWith('backup'));
   expect(new Set(begun).size).toBe(5);
   expect((await scene.told(podId)).filter((told) => told.startsWith('backup'))).toEqual([
+    'backup.failed volume',
     'backup.failed volume',
   ]);
   scene.host.operations.finish(scene.operationOn(scene.node.id)?.id ?? '');
@@ -198,15 +203,24 @@ it('saves every six hours what a pod has, which goes on with it', async () => {
   expect(scene.host.operations.calls).toHaveLength(1);
   scene.host.volumes.views.clear();
   await left(podId);
+  await scene.later(600_000);
   const row = await scene.market.ports.db.selectFrom('volumes').select('snapshot_id').execute();
   expect(row).toEqual([{ snapshot_id: 'd'.repeat(64) }]);
+  expect(await scene.volume(id)).toMatchObject({ status: 'available', attached_pod_id: null });
 });
 
 it('falls back to what was saved when the node has lost the copy, and says so', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
+  const kept = new Map(scene.host.volumes.views);
   scene.host.volumes.views.clear();
-  await scene.later(10_000);
+  await scene.later(60_000);
+  // An engine may be away for a while.
+  for (const [copy, view] of kept) scene.host.volumes.views.set(copy, view);
+  await scene.later(60_000);
+  expect(await scene.volume(id)).toMatchObject({ executor_id: scene.node.id });
+  scene.host.volumes.views.clear();
+  await scene.later(600_000);
   expect(await scene.volume(id)).toMatchObject({ status: 'attached', executor_id: null });
   expect(await scene.told(podId)).toContain('pod-lifecycle.status volume_given_up');
   await left(podId);

@@ -25,11 +25,13 @@ it.each([
   [{ state: 'attached', retry_at: 1_001 }, {}, 'wait'],
   [{ state: 'attached', retry_at: 1_000 }, {}, 'begin'],
   [{ state: 'attached', retry_at: 1_001, operation_id: 'o' }, {}, 'ask'],
-  [{ state: 'attached' }, { isThere: false }, 'lost'],
+  [{ state: 'attached' }, { isThere: false }, 'wait'],
+  [{ state: 'attached' }, { isThere: false, nowMs: 600_000 }, 'lost'],
   [{ state: 'saving' }, {}, 'begin'],
   [{ state: 'saving', operation_id: 'o' }, {}, 'ask'],
   [{ state: 'saving', error_code: 'SnapshotMissing', attempts: 99 }, {}, 'begin'],
-  [{ state: 'saving' }, { isThere: false }, 'lost'],
+  [{ state: 'saving' }, { isThere: false }, 'wait'],
+  [{ state: 'saving' }, { isThere: false, nowMs: 600_000 }, 'lost'],
   [{ state: 'dropping' }, { isThere: false }, 'drop'],
 ] as const)('plans for %j with %j: %s', (copy, facts, step) => {
   expect(copyStep({ ...COPY, ...copy }, { ...FACTS, ...facts })).toBe(step);

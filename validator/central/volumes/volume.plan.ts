@@ -1,6 +1,7 @@
 /** What is to be done about one copy of a volume, from its row and what its node says. Pure. */
 import type { OperationError } from '#shared/agent-api/operations.ts';
 import type { VolumeCopy } from '../db/tables.ts';
+import { LOST_AFTER_MS } from './volume.state.ts';
 
 export type CopyStep =
   /** Have the node make room for it. */
@@ -29,10 +30,10 @@ export function copyStep(
       if (!isThere) return isDue(copy, nowMs) ? 'put' : 'wait';
       return copy.source_snapshot_id === null ? 'attach' : begun;
     case 'attached':
-      if (!isThere) return 'lost';
+      if (!isThere) return absentStep(copy, nowMs);
       return copy.operation_id === null && copy.retry_at === null ? 'wait' : begun;
     case 'saving':
-      return isThere ? begun : 'lost';
+      return isThere ? begun : absentStep(copy, nowMs);
     case 'dropping':
       return 'drop';
   }
@@ -71,6 +72,10 @@ const LAST_PAUSE_MS = 600_000;
 /** From a failed attempt, the how many-th, to the next. */
 export function pauseAfter(attempts: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10), LAST_PAUSE_MS);
+}
+
+function absentStep({ seen_at: seenAt }: VolumeCopy, nowMs: number): CopyStep {
+  return nowMs - seenAt >= LOST_AFTER_MS ? 'lost' : 'wait';
 }
 
 function beginStep(copy: VolumeCopy, nowMs: number): CopyStep {

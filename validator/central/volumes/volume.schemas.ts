@@ -26,7 +26,7 @@ const sizes = {
   /** Of 2^20 and 2^30 bytes. */
   current_size_mb: z.number(),
   current_size_gb: z.number(),
-  /** Files, folders and links. */
+  /** Of one in use, folders and links count too. */
   current_file_count: z.int(),
   last_metrics_update: NaiveTime.nullable(),
   attached_pod_id: z.uuid().nullable(),

@@ -46,5 +46,7 @@ export function volumeStatus(attachedPodId: string | null, copy: CopyState | nul
 export const SAVE_INTERVAL_MS = 6 * 3_600_000;
 /** A copy whose node was not heard of for this long, and whose pod is to end or has ended, is given up. */
 export const GIVE_UP_MS = 24 * 3_600_000;
+/** A node that answers and does not list a copy for this long has lost it: an engine may be away, or another for a moment. */
+export const LOST_AFTER_MS = 600_000;
 /** In use, a volume is measured at least this often, or its figures are stale. */
 export const STALE_AFTER_MS = 600_000;
