@@ -21,6 +21,7 @@ import {
   type VolumeState,
 } from '../docker/engine.ts';
 import type { DataRoot } from '../pods/pod-data.ts';
+import type { OperationRow } from '../store/operation.store.ts';
 import type { VolumeCopyRow, VolumeStore } from '../store/volume.store.ts';
 import { VolumeMissing } from './volume-missing.ts';
 
@@ -45,7 +46,7 @@ export function createVolumeService(deps: {
   /** Pods that are not removed and that have it, or are to get it, oldest first. */
   podsWith(id: string): readonly string[];
   /** The kind of the operation that works on it; null: none does. */
-  workOn(id: string): 'backup' | 'restore' | null;
+  workOn(id: string): OperationRow['kind'] | null;
   clock: Clock;
   log: Log;
 }) {

@@ -298,7 +298,7 @@ it('does not clean a repository in use, nor begin to use one that is being clean
   expect(otherHost().operations.calls).toEqual([]);
   pruned(true);
   await cleaning;
-  await scene.later();
+  await scene.later(2_000);
   expect(otherHost().operations.calls).toHaveLength(1);
   await db.updateTable('volumes').set({ has_waste: 1 }).execute();
   await scene.market.central.tendBackups();
