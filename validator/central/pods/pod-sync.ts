@@ -161,14 +161,14 @@ export function createPodSync(deps: SyncDeps) {
     client: AgentClient,
     pods: readonly Pod[],
     views: readonly PodView[],
-    holds: VolumeHolds,
+    holds: VolumeHolds | null,
   ): Promise<boolean> {
     const byId = new Map(views.map((view) => [view.id, view]));
     let isAllDone = true;
     for (const pod of pods) {
       try {
         const step = nextStep(pod, byId.get(pod.id));
-        const hold = holds.get(pod.id);
+        const hold = holds?.get(pod.id);
         if (step.do !== 'put' || hold === undefined) await perform(client, pod, step);
         else if (hold.isFinal) await record.refused(pod, hold.message);
         else await record.awaitsVolume(pod, hold.message);
@@ -207,7 +207,7 @@ export function createPodSync(deps: SyncDeps) {
       await tidy(client, executorId, strays);
       const isBackingUp = await deps.operations.pass(client, executorId);
       // Asked last: a pod may have left its volume in this very pass.
-      isWorking = isBackingUp || (await deps.volumes.isWorking(executorId));
+      isWorking = isBackingUp || (holds !== null && (await deps.volumes.isWorking(executorId)));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       await giveUpLateLaunches(executorId);

@@ -53,7 +53,7 @@ export type PodsDeps = {
 /** The rows of the volumes that these pods have, by pod. */
 export type VolumesOfPods = (
   db: Db,
-  pods: readonly Pick<Pod, 'id'>[],
+  pods: readonly Pick<Pod, 'id' | 'spec_json'>[],
 ) => Promise<ReadonlyMap<string, VolumeResponse>>;
 
 export type Pods = ReturnType<typeof createPods>;

@@ -30,13 +30,11 @@ const SILENT = 'The node was not heard of for a day; the volume is what was last
 export type VolumeHolds = ReadonlyMap<string, { message: string; isFinal: boolean }>;
 
 export type VolumePasses = {
-  /** One pass with an agent that answers. Rejects with ApiError when it no longer does. */
-  pass(client: AgentClient, executorId: string): Promise<VolumeHolds>;
+  /** One pass with an agent that answers; null where no volume is on it. Rejects with ApiError when it no longer does. */
+  pass(client: AgentClient, executorId: string): Promise<VolumeHolds | null>;
   /** Whether to come back soon. */
   isWorking(executorId: string): Promise<boolean>;
 };
-
-const NO_HOLDS: VolumeHolds = new Map();
 
 export type VolumeSyncDeps = {
   db: Database;
@@ -179,7 +177,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
     async pass(client, executorId) {
       const copies = await listCopiesOn(db, executorId);
       // As nearly always.
-      if (copies.length === 0) return NO_HOLDS;
+      if (copies.length === 0) return null;
       const listed = await unlessAbsent(client.listVolumes());
       const views = new Map(listed?.map((view) => [view.id, view]));
       for (const copy of copies) {

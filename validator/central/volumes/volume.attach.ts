@@ -1,4 +1,5 @@
 /** How a pod gets a volume with its rental, and leaves it with its end: each in the transaction of either. */
+import type { PodSpecInput } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
@@ -89,7 +90,8 @@ export async function attachVolume(
 /** Nothing of the pod is left on its node: what its volume holds is to be saved. Again, it does nothing. */
 export async function detachVolume(tx: Db, { clock }: Deps, podId: string): Promise<void> {
   const found = await findCopyOfPod(tx, podId);
-  if (found !== undefined) await findVolume(tx, found.volume_id);
+  if (found === undefined) return detachFrom(tx, podId);
+  await findVolume(tx, found.volume_id);
   await detachFrom(tx, podId);
   // Read again: whoever held the volume may have given it up.
   const copy = await findCopyOfPod(tx, podId);
@@ -115,12 +117,10 @@ export async function giveUpCopy(
 /** The rows of the volumes that these pods have, by pod. */
 export async function volumesOfPods(
   db: Db,
-  pods: readonly Pick<Pod, 'id'>[],
+  pods: readonly Pick<Pod, 'id' | 'spec_json'>[],
 ): Promise<ReadonlyMap<string, VolumeResponse>> {
-  const volumes = await listAttached(
-    db,
-    pods.map(({ id }) => id),
-  );
+  const ids = pods.filter(hasVolume).map(({ id }) => id);
+  const volumes = await listAttached(db, ids);
   const copies = await listCopiesOf(
     db,
     volumes.map(({ id }) => id),
@@ -147,6 +147,11 @@ export async function requireOwnVolume(db: Db, accountId: string, id: string): P
   }
   if (volume.account_id === accountId) return volume;
   throw new ApiError('forbidden', 'This volume belongs to another account');
+}
+
+/** Of most pods the database need not be asked. */
+function hasVolume({ spec_json }: Pick<Pod, 'spec_json'>): boolean {
+  return (JSON.parse(spec_json) as PodSpecInput).volume !== undefined;
 }
 
 function beingSaved(volume: Volume, { executor_id, percent, error_message }: VolumeCopy): ApiError {

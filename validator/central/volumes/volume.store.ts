@@ -1,5 +1,6 @@
 /** Queries of volumes and of their copies. A copy's state is changed only where the row is in one that allows it. */
 import type { Updateable } from 'kysely';
+import { prepared, type Slots } from '../db/prepared.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db, Volume, VolumeCopiesTable, VolumeCopy, VolumesTable } from '../db/tables.ts';
 import { type CopyState, sourcesOf } from './volume.state.ts';
@@ -75,15 +76,18 @@ export async function listCopiesOf(db: Db, volumeIds: readonly string[]): Promis
   return liveCopies(db).where('volume_id', 'in', volumeIds).execute();
 }
 
-/** All on a node, those to drop included, oldest first. */
-export function listCopiesOn(db: Db, executorId: string): Promise<VolumeCopy[]> {
-  return db
+const onNode = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db
     .selectFrom('volume_copies')
     .selectAll()
     .where('executor_id', '=', executorId)
     .orderBy('created_at')
-    .orderBy('id')
-    .execute();
+    .orderBy('id'),
+);
+
+/** All on a node, those to drop included, oldest first. Asked in every pass over the node. */
+export async function listCopiesOn(db: Db, executorId: string): Promise<VolumeCopy[]> {
+  return (await onNode(db, { executorId })).rows;
 }
 
 /** Whether one on a node counts, and was not in its state before `sinceMs` already. */
