@@ -65,7 +65,8 @@ ${CONFIG_HELP}
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 
 Removes every pod of this executor from the Docker engine, with its networks, its data volumes and
-the images built here, and what of volumes that outlive pods lies here, saved or not, for a host that leaves the market or a fresh start. Images from registries stay.
+the images built here, and with what of lasting volumes lies here, saved or not: for a host that
+leaves the market or a fresh start. Images from registries stay.
 It is refused while the agent runs, and asks nothing first. It takes the variables of the agent:
 AGENT_EXECUTOR_ID says whose pods, AGENT_HOME where the agent keeps its state.
 `;
