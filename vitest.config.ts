@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 /** Tests of the central API that have a database: they run a second time, on PostgreSQL. */
 const databaseTests = globSync('{validator,test}/**/*.test.ts').filter((path) =>
-  /(?:central-fixture|market-fixture|pod-scene|central-backup-scene|central-database)\.ts'/.test(
+  /(?:central-fixture|market-fixture|pod-scene|central-backup-scene|volume-scene|central-database)\.ts'/.test(
     readFileSync(path, 'utf8'),
   ),
 );

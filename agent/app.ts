@@ -8,6 +8,7 @@ import { type Auth, registerAuth } from './auth/auth.ts';
 import { createRunChild } from './backups/bounded-child.ts';
 import { registerOperationRoutes } from './backups/operation.routes.ts';
 import { createOperationService } from './backups/operation.service.ts';
+import type { PodHold } from './backups/pod-hold.ts';
 import { createRestic } from './backups/restic.ts';
 import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';
@@ -42,6 +43,8 @@ import { createReadiness } from './system/readiness.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
 import { registerVerifyRoutes } from './verify/verify.routes.ts';
 import { createVerifyService, GPU_RUNTIME_INTERVAL_MS } from './verify/verify.service.ts';
+import { registerVolumeRoutes } from './volumes/volume.routes.ts';
+import { VOLUME_WATCH_INTERVAL_MS } from './volumes/volume-watch.job.ts';
 
 export type AgentPorts = Omit<
   PodCorePorts,
@@ -100,15 +103,13 @@ export function createAgent(ports: AgentPorts) {
   const operations = createOperationService({
     ...ports,
     store: core.operations,
-    hold: core.hold,
-    dataRootsOf: core.dataRootsOf,
+    ...operationSubjects(core),
     restic: createRestic({
       clock,
       runChild: createRunChild(clock),
       program: 'restic',
       isRoot: process.getuid?.() === 0,
     }),
-    isGone: (podId) => records.get(podId)?.desired !== 'running',
     runCommand,
     settlingMs: SETTLING_MS,
   });
@@ -125,6 +126,7 @@ export function createAgent(ports: AgentPorts) {
   const server = createServer(ports);
   registerPodRoutes(server, core.service);
   registerOperationRoutes(server, operations);
+  registerVolumeRoutes(server, { volumes: core.lastingVolumes, operations });
   registerNotebookRoutes(server, { notebooks: core.notebooks, pods: core.service });
   registerLogRoutes(server, { logs });
   registerTerminalRoutes(server, terminals);
@@ -168,6 +170,7 @@ export function createAgent(ports: AgentPorts) {
         loop('notebooks', NOTEBOOK_INTERVAL_MS, () => core.notebooks.runOnce()),
         loop('own sshd', OWN_SSHD_INTERVAL_MS, () => core.ownSshd.runOnce()),
         loop('disk watch', DISK_INTERVAL_MS, () => core.diskWatch.runOnce()),
+        loop('volume watch', VOLUME_WATCH_INTERVAL_MS, () => core.volumeWatch.runOnce()),
         ...core.gpuWork.map(({ name, intervalMs, run }) => loop(name, intervalMs, run)),
         loop('gpu runtime', GPU_RUNTIME_INTERVAL_MS, () => verify.tryGpuRuntime()),
         loop('metrics', SAMPLE_INTERVAL_MS, () => metricsJob.runOnce()),
@@ -191,6 +194,20 @@ export function createAgent(ports: AgentPorts) {
       metrics.close();
       ports.kernelLog.close();
     },
+  };
+}
+
+/** What backups and restores are about: a pod, or a volume's copy, in which nothing runs. */
+function operationSubjects({ records, lastingVolumes, hold, dataRootsOf }: PodCore) {
+  const { knows } = lastingVolumes;
+  return {
+    hold: {
+      wake: (id: string) => (knows(id) ? undefined : hold.wake(id)),
+      standingOf: async (id: string) => (knows(id) ? 'stopped' : hold.standingOf(id)),
+    } satisfies PodHold,
+    dataRootsOf: (id: string) => (knows(id) ? lastingVolumes.rootsOf(id) : dataRootsOf(id)),
+    isGone: (id: string) =>
+      knows(id) ? lastingVolumes.isGone(id) : records.get(id)?.desired !== 'running',
   };
 }
 

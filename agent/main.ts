@@ -27,7 +27,7 @@ import { createMetrics } from './metrics/metrics.ts';
 import type { Firewall } from './network/firewall.ts';
 import { createIptablesFirewall } from './network/iptables-firewall.ts';
 import { hostResolvers } from './network/resolvers.ts';
-import { createFolderBytes } from './pods/folder-bytes.ts';
+import { createFolderBytes, createFolderEntries } from './pods/folder-bytes.ts';
 import { removeAll } from './pods/remove-all.ts';
 import {
   NO_POLICY,
@@ -65,7 +65,8 @@ ${CONFIG_HELP}
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 
 Removes every pod of this executor from the Docker engine, with its networks, its data volumes and
-the images built here, for a host that leaves the market or a fresh start. Images from registries stay.
+the images built here, and with what of lasting volumes lies here, saved or not: for a host that
+leaves the market or a fresh start. Images from registries stay.
 It is refused while the agent runs, and asks nothing first. It takes the variables of the agent:
 AGENT_EXECUTOR_ID says whose pods, AGENT_HOME where the agent keeps its state.
 `;
@@ -137,6 +138,7 @@ async function run(config: AgentConfig): Promise<void> {
     kernelLog: createKernelLog(),
     numaNodes: readNumaNodes,
     folderBytes: createFolderBytes(runCommand),
+    folderEntries: createFolderEntries(runCommand),
     runInContainer: createRunInContainer({ socketPath, clock }),
     hostProbe: createHostProbe({ clock }),
     probePort,

@@ -28,6 +28,7 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
       name: place.name,
       host: executorId,
       tag: podId,
+      withCaches: request.with_caches === true,
     },
     (status) => work.advance(progressOf(status, ports.clock.monotonicMs() - startedMs)),
   );

@@ -170,13 +170,14 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
     /** Backs up `name` in the jail's folder. Null summary: restic ended well and told nothing. */
     async backup(
       talk: Talk,
-      what: { jail: Jail; name: string; host: string; tag: string },
+      what: { jail: Jail; name: string; host: string; tag: string; withCaches: boolean },
       onStatus: (status: BackupStatus) => void,
     ): Promise<{ partial: boolean; summary: BackupSummary | null }> {
       let summary: BackupSummary | null = null;
       const exitCode = await run(talk, {
         args: [
-          ...['backup', '--json', '--no-cache', '--one-file-system', '--exclude-caches'],
+          ...['backup', '--json', '--no-cache', '--one-file-system'],
+          ...(what.withCaches ? [] : ['--exclude-caches']),
           ...['--host', what.host, '--tag', what.tag, '--', what.name],
         ],
         jail: what.jail,

@@ -76,9 +76,10 @@ function readOnlyMount({ source, target }: { source: string; target: string }) {
  * The engine has no nosuid or nodev for a named volume. Neither would bite: pods gain no privileges by a
  * program's bits, make no device nodes, and open no devices but their own.
  */
-function volumeMount({ name, target, labels }: VolumeMount) {
+function volumeMount({ name, target, labels, noCopy }: VolumeMount) {
   // One that has vanished meanwhile is made anew by the engine, and must still be found as ours.
-  return { Type: 'volume', Source: name, Target: target, VolumeOptions: { Labels: labels } };
+  const options = { Labels: labels, ...(noCopy === undefined ? {} : { NoCopy: true }) };
+  return { Type: 'volume', Source: name, Target: target, VolumeOptions: options };
 }
 
 function logOptions({ maxBytes, count }: { maxBytes: number; count: number }) {

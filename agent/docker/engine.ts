@@ -17,6 +17,9 @@ export const LABELS = {
   specHash: 'io.podwright.spec-hash',
   /** Of a data volume: where it lies in the pod. */
   mountPath: 'io.podwright.mount-path',
+  /** Of a copy of a volume that outlives pods: whose, and how many bytes it may hold. */
+  volume: 'io.podwright.volume',
+  volumeLimit: 'io.podwright.volume-limit',
   /** Of everything that a build makes: which one it was. */
   build: 'io.podwright.build',
 } as const;
@@ -93,7 +96,13 @@ export type ContainerSpec = {
   logFiles?: { maxBytes: number; count: number };
 };
 
-export type VolumeMount = { name: string; target: string; labels: Record<string, string> };
+export type VolumeMount = {
+  name: string;
+  target: string;
+  labels: Record<string, string>;
+  /** What lies in it is its own: nothing of the image is put there, be it as empty as it is. */
+  noCopy?: true;
+};
 
 /** Where a network lies: its IPv4 subnet, and its interface on the host (at most 15 characters). */
 export type NetworkPlace = { subnet: string; bridgeName: string };

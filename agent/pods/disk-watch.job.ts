@@ -5,6 +5,7 @@ import type { Log } from '#shared/log.ts';
 import { type ContainerEngine, EngineError } from '../docker/engine.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
+import type { DiskStop } from './disk-stop.ts';
 import type { FolderBytes } from './folder-bytes.ts';
 import { specOf } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
@@ -31,10 +32,11 @@ export function createDiskWatch(deps: {
   quota: DiskQuotaProbe;
   volumes: Pick<PodVolumes, 'list'>;
   folderBytes: FolderBytes;
+  diskStop: DiskStop;
   clock: Clock;
   log: Log;
 }) {
-  const { engine, records, quota, clock, log } = deps;
+  const { engine, records, quota, diskStop, clock, log } = deps;
   /** Of pods that were measured and are not gone. */
   const usages = new Map<string, Usage>();
   const walks = new Map<string, Walk>();
@@ -82,19 +84,7 @@ export function createDiskWatch(deps: {
     const { bytes } = usage;
     if (!mustStop(usage)) return;
     log.warn({ pod_id: row.id, bytes, limit }, 'a pod is above its disk limit and is stopped');
-    // Written first: a pod that rests is not started again when its container ends.
-    const { message } = usage.condition;
-    const same = (now: PodRow) => now.phase === 'running' && now.container_id === containerId;
-    const resting = records.change(row.id, (now) =>
-      same(now)
-        ? { phase: 'failed', reason: 'DiskQuotaExceeded', message, next_retry_ms: null }
-        : null,
-    );
-    if (resting !== null) await stop(row, containerId);
-  }
-
-  async function stop(row: PodRow, containerId: string): Promise<void> {
-    await engine.stopContainer(containerId, specOf(row).stop_grace_seconds);
+    await diskStop.begin(row, usage.condition.message);
   }
 
   async function look(row: PodRow): Promise<void> {
@@ -102,8 +92,7 @@ export function createDiskWatch(deps: {
     const { container_id: containerId } = row;
     if (limit === undefined || containerId === null) return;
     if (row.phase === 'running') await measure(row, containerId, limit);
-    // The agent may have been killed between the decision and the stop.
-    else if (row.reason === 'DiskQuotaExceeded') await stop(row, containerId);
+    else await diskStop.again(row);
   }
 
   return {

@@ -31,14 +31,19 @@ import { createNotebookStore } from '../store/notebook.store.ts';
 import { createOperationStore } from '../store/operation.store.ts';
 import { createPodStore, type PodRow } from '../store/pod.store.ts';
 import { createSshStore } from '../store/ssh.store.ts';
+import { createVolumeStore } from '../store/volume.store.ts';
+import { createVolumeService } from '../volumes/volume.service.ts';
+import { createVolumeWatch } from '../volumes/volume-watch.job.ts';
 import { createDiskQuotaProbe } from './disk-quota.ts';
+import { createDiskStop } from './disk-stop.ts';
 import { createDiskWatch } from './disk-watch.job.ts';
-import type { FolderBytes } from './folder-bytes.ts';
+import type { FolderBytes, FolderEntries } from './folder-bytes.ts';
 import { createGpuCore, type GpuPorts } from './gpu-core.ts';
 import { createOrphanSweep } from './orphans.job.ts';
 import { partsOf } from './pod.change.ts';
 import { createPodFacts } from './pod.facts.ts';
 import { createLostPods } from './pod.lost.ts';
+import { specOf } from './pod.record.ts';
 import { createPodRecords } from './pod.records.ts';
 import { createPodService } from './pod.service.ts';
 import { createPodSteps } from './pod.steps.ts';
@@ -81,6 +86,7 @@ export type PodCorePorts = GpuPorts & {
   sftpFolder: string | null;
   /** What lies in volumes of pods. */
   folderBytes: FolderBytes;
+  folderEntries: FolderEntries;
   /** Percent of the engine's disk that is in use; when images go because of it. */
   diskPercent(): Promise<number>;
   imageMarks: DiskMarks;
@@ -156,9 +162,24 @@ export function createPodCore(ports: PodCorePorts) {
   const { images, logins } = imageCore;
   const ensureBuiltinImage = () => builtinImage(images);
   const diskQuota = createDiskQuotaProbe({ engine, executorId, random, ensureBuiltinImage });
-  const { folderBytes } = ports;
+  const { folderBytes, folderEntries } = ports;
+  const diskStop = createDiskStop({ engine, records });
   const diskWatch = createDiskWatch({
-    ...{ engine, records, quota: diskQuota, volumes, folderBytes, clock, log },
+    ...{ engine, records, quota: diskQuota, volumes, folderBytes, diskStop, clock, log },
+  });
+  const operations = createOperationStore(database);
+  const lastingVolumes = createVolumeService({
+    ...{ executorId, engine, clock, log },
+    store: createVolumeStore(database),
+    podsWith: (id) =>
+      liveRows()
+        .filter((row) => specOf(row).volume?.id === id)
+        .toSorted((a, b) => a.created_ms - b.created_ms)
+        .map((row) => row.id),
+    workOn: (id) => operations.activeOf(id)?.kind ?? null,
+  });
+  const volumeWatch = createVolumeWatch({
+    ...{ volumes: lastingVolumes, records, folderBytes, folderEntries, stop: diskStop, clock, log },
   });
   const pulls = createPodPulls({ clock, livePods: () => liveRows().map(({ id }) => id) });
   const onPull = pulls.note;
@@ -177,6 +198,7 @@ export function createPodCore(ports: PodCorePorts) {
     placeOf: gpu.placeOf,
     networks,
     volumes,
+    lastingVolumes,
     diskQuota,
     readOnlyMounts:
       ports.sftpFolder === null ? [] : [{ source: ports.sftpFolder, target: MOUNT_POINT }],
@@ -186,7 +208,6 @@ export function createPodCore(ports: PodCorePorts) {
     onPull,
     ssh,
   });
-  const operations = createOperationStore(database);
   const isHeld = (podId: string) => holdsPod(operations.activeOf(podId));
   const factsOf = createPodFacts({
     ...{ ports: portLeases, gpuLeases, ssh, clock, bootId, health, isHeld },
@@ -247,6 +268,8 @@ export function createPodCore(ports: PodCorePorts) {
     firewall,
     diskQuota,
     diskWatch,
+    lastingVolumes,
+    volumeWatch,
     orphans,
     dataRootsOf: createPodData({ records, volumes }),
     ensureBuiltinImage,

@@ -7,6 +7,7 @@ import { ImageDigestMismatch } from '../images/image.service.ts';
 import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import { PortPoolExhausted } from '../ports/port.service.ts';
 import { PortNotLeft } from '../ssh/ssh.service.ts';
+import { VolumeMissing } from '../volumes/volume-missing.ts';
 import type { Step } from './pod.plan.ts';
 
 export type StepKind = Step['kind'];
@@ -55,6 +56,7 @@ export function failureOf(step: StepKind, error: unknown): Failure {
   if (error instanceof PortPoolExhausted) return passing('PortPoolExhausted', message);
   if (error instanceof PortNotLeft) return passing('PortConflict', message);
   if (error instanceof NameTaken) return { kind: 'name_taken', message };
+  if (error instanceof VolumeMissing) return permanent('StartFailed', message);
   if (error instanceof NetworkUnavailable) return passing('StartFailed', message);
   if (error instanceof EngineError) return engineFailure(step, error);
   return passing('Internal', message);

@@ -1,6 +1,7 @@
 /** The steps from an image's name to a running container. */
+import type { PodSpec } from '#shared/agent-api/pod.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
-import { type ContainerState, EngineError, LABELS } from '../docker/engine.ts';
+import { type ContainerState, EngineError, LABELS, type VolumeMount } from '../docker/engine.ts';
 import type { BuildProgress } from '../images/build.service.ts';
 import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import type { PodRow } from '../store/pod.store.ts';
@@ -59,7 +60,10 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       spec,
       imageId: row.image_id,
       network: await ensureNetwork(row.id),
-      volumes: await deps.volumes.ensure(row.id, spec.volumes),
+      volumes: [
+        ...(await deps.volumes.ensure(row.id, spec.volumes)),
+        ...(await lastingMounts(row.id, spec)),
+      ],
       ports: publishedPorts(row, ports.portsOf(row.id)),
       readOnlyMounts: [...deps.readOnlyMounts, ...deps.keyMounts(row)],
       gpuMode: deps.gpuMode(),
@@ -75,6 +79,10 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     const created = { container_id: id, observed_generation: generation, boot_id: deps.bootId };
     commit(row, () => ({ ...created, phase: 'starting' }));
     return { observed: [justCreated(id, request)] };
+  }
+
+  async function lastingMounts(podId: string, { volume }: PodSpec): Promise<VolumeMount[]> {
+    return volume === undefined ? [] : [await deps.lastingVolumes.mountOf(volume.id, podId)];
   }
 
   async function ensureNetwork(podId: string): Promise<string> {

@@ -11,6 +11,7 @@ import type { PodNetworks } from '../network/pod-network.ts';
 import type { PortService } from '../ports/port.service.ts';
 import type { SshService } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
+import type { VolumeService } from '../volumes/volume.service.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
 import type { GpuMode } from './pod.container.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
@@ -27,6 +28,8 @@ export type StepPorts = {
   placeOf: PlaceOf;
   networks: PodNetworks;
   volumes: Pick<PodVolumes, 'ensure' | 'remove'>;
+  /** Those that outlive the pod. */
+  lastingVolumes: Pick<VolumeService, 'mountOf'>;
   ssh: Pick<SshService, 'carryKeys' | 'loginOf' | 'portLeft'>;
   diskQuota: DiskQuotaProbe;
   /** Folders of the agent's own that every pod can read. */

@@ -8,6 +8,7 @@ import {
 } from '#shared/agent-api/registry-auth.ts';
 import { reservedVariable } from '#shared/agent-api/reserved-variables.ts';
 import { volumesProblem } from '#shared/agent-api/volume-paths.ts';
+import { VOLUME_MOUNT_PATH } from '#shared/agent-api/volumes.ts';
 import { ApiError } from '#shared/errors.ts';
 import { referencesOf } from '../images/image-references.ts';
 import { isLocalRegistry, registryHostOf } from '../images/registry-host.ts';
@@ -82,7 +83,13 @@ const RULES: readonly Rule[] = [
     field: 'internal_ports',
     broken: ({ internal_ports }) => hasRepeats(internal_ports) && 'each port once',
   },
-  { field: 'volumes', broken: ({ volumes }) => volumesProblem(volumes) ?? false },
+  {
+    field: 'volumes',
+    broken: ({ volumes, volume }) => {
+      const lasting = volume === undefined ? [] : [VOLUME_MOUNT_PATH];
+      return volumesProblem([...lasting, ...volumes]) ?? false;
+    },
+  },
   { field: 'gpu_uuids', broken: ({ gpu_uuids }) => hasRepeats(gpu_uuids) && 'each GPU once' },
   {
     field: 'environment',

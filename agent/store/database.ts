@@ -13,6 +13,7 @@ const MIGRATIONS = [
   './schema-6-images.sql',
   './schema-7-boot.sql',
   './schema-8-operations.sql',
+  './schema-9-volumes.sql',
 ].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
 
 /** Opens (or creates) the store at `path`, or in memory with `:memory:`, and brings it to the newest schema. */

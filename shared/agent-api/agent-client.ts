@@ -17,6 +17,7 @@ import {
 } from './operations.ts';
 import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
 import { refusalFrom } from './refusal.ts';
+import { VolumeList, type VolumePut, VolumeView } from './volumes.ts';
 
 export type AgentClient = ReturnType<typeof createAgentClient>;
 
@@ -73,6 +74,14 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     },
     postVerify: (podId: string, request: VerifyRequestInput) =>
       call(OperationView, 'POST', `/v1/pods/${podId}/verifications`, request),
+    listVolumes: async () => (await call(VolumeList, 'GET', '/v1/volumes')).volumes,
+    putVolume: (id: string, request: VolumePut) =>
+      call(VolumeView, 'PUT', `/v1/volumes/${id}`, request),
+    deleteVolume: (id: string) => call(VolumeView, 'DELETE', `/v1/volumes/${id}`),
+    postVolumeBackup: (id: string, request: BackupRequestInput) =>
+      call(OperationView, 'POST', `/v1/volumes/${id}/backups`, request),
+    postVolumeRestore: (id: string, request: RestoreRequestInput) =>
+      call(OperationView, 'POST', `/v1/volumes/${id}/restores`, request),
     getOperation: (id: string) => call(OperationView, 'GET', `/v1/operations/${id}`),
     cancelOperation: (id: string) => call(OperationView, 'POST', `/v1/operations/${id}/cancel`),
     verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>

@@ -40,6 +40,8 @@ export const BackupRequest = z.strictObject({
   repository: RepositoryAccess,
   /** The first backup of a pod makes its repository; later ones and restores must find it. */
   create_repository: z.boolean().default(false),
+  /** Folders that call themselves caches too: of what is kept nowhere else, nothing may be left out. */
+  with_caches: z.boolean().optional(),
 });
 export type BackupRequest = z.output<typeof BackupRequest>;
 export type BackupRequestInput = z.input<typeof BackupRequest>;
@@ -156,6 +158,7 @@ const Progress = {
 
 export const OperationView = z.object({
   id: OperationId,
+  /** Or the id of the volume's copy that it is about. */
   pod_id: z.uuid(),
   kind: z.enum(['backup', 'restore', 'verify']),
   stage: z.enum([...BACKUP_STAGES, ...RESTORE_STAGES, ...VERIFY_STAGES]),

@@ -5,6 +5,7 @@ import { NotebookView } from './notebook.ts';
 import { FinishedPull, PullProgress } from './pull-progress.ts';
 import { RegistryAuth } from './registry-auth.ts';
 import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from './volume-paths.ts';
+import { VolumeCopyId } from './volumes.ts';
 
 export const PodId = z.uuid();
 /** `GPU-<uuid>` or `MIG-<uuid>`; simulated ones are `GPU-51…`-shaped too. Never an index. */
@@ -77,6 +78,8 @@ export const PodSpec = z.strictObject({
    * with the pod, and a path that a later generation leaves out is found as it was when it is named again.
    */
   volumes: z.array(NoNul.max(MAX_VOLUME_PATH_CHARS)).max(MAX_VOLUMES).default([]),
+  /** A volume's copy, which is on the host already: mounted at VOLUME_MOUNT_PATH. It stays when the pod goes. */
+  volume: z.strictObject({ id: VolumeCopyId }).optional(),
   /** Exactly these GPUs, all or none. Empty: a pod without GPUs. */
   gpu_uuids: z.array(GpuUuid).max(64).default([]),
   limits: PodLimits,

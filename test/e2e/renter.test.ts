@@ -248,3 +248,38 @@ it('backs up what lies in the volume, reads it back, and restores it, also onto 
   ).toEqual(['pod-lifecycle.status', 'restore.success', 'pod-create.success']);
   for (const each of [id, other]) await call('DELETE', `/pods/${each}`);
 }, 240_000);
+
+it('has a volume outlive its pod, and brings it to a pod on the other node', async () => {
+  const nodes = await eventually('two free nodes', async () => {
+    const free = (await call('GET', '/executors')) as { id: string }[];
+    return free.length === 2 && free;
+  });
+  const { id: volumeId } = (await call('POST', '/volumes', { name: 'lasting' })) as { id: string };
+  const rent = async (at: number) => {
+    const template = { template_id: market.demo().templates[0]?.id };
+    const body = { pod_name: 'with a volume', volume_id: volumeId, ...template };
+    return ((await call('POST', `/executors/${nodes[at]?.id}/rent`, body)) as PodRow).id;
+  };
+  const volume = () => call('GET', `/volumes/${volumeId}`) as Promise<{ status: string }>;
+  const first = await rent(0);
+  const pod = await untilRunning(first);
+  logIn(pod, 'echo mine > /mnt/kept; chown 7:8 /mnt/kept; ln -s /etc/shadow /mnt/out');
+  await call('DELETE', `/pods/${first}`);
+  const isSaved = async () => (await volume()).status === 'available';
+  await eventually('the volume is saved', isSaved, WITHIN_MS);
+  expect(await volume()).toMatchObject({ last_saved_at: expect.any(String), executor_id: null });
+  const lasting = { [LABELS.volume]: volumeId };
+  const isDropped = async () => (await engine.listVolumes(lasting)).length === 0;
+  await eventually('the first node has dropped it', isDropped, WITHIN_MS);
+
+  const second = await rent(1);
+  const moved = await untilRunning(second);
+  expect(moved).toMatchObject({ volume: { id: volumeId, status: 'attached' } });
+  const seen = logIn(moved, 'cat /mnt/kept; stat -c %u:%g /mnt/kept; readlink /mnt/out');
+  expect(seen).toBe('mine\n7:8\n/etc/shadow\n');
+  await call('DELETE', `/pods/${second}`);
+  const isFree = async () => (await volume()).status !== 'attached';
+  await eventually('the volume is free', isFree, WITHIN_MS);
+  await call('DELETE', `/volumes/${volumeId}`);
+  await eventually('the second node has dropped it', isDropped, WITHIN_MS);
+}, 240_000);

@@ -11,6 +11,7 @@ import {
   type PodView,
 } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
+import { VolumeList } from '#shared/agent-api/volumes.ts';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
@@ -18,6 +19,7 @@ import type { Agents } from '../../validator/central/ports.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 import { createFakeLog, type FakeLog } from './fake-log.ts';
 import { createFakeOperations, type FakeOperations } from './fake-operations.ts';
+import { createFakeVolumes, type FakeVolumes } from './fake-volumes.ts';
 
 const FIRST_PORT = 31_000;
 const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
@@ -50,6 +52,8 @@ export type FakeHost = {
   notebookRefusal: ApiError | null;
   /** Backups and restores. */
   operations: FakeOperations;
+  /** Copies of volumes. */
+  volumes: FakeVolumes;
   /** What a check asked for now finds; null: it cannot be had. */
   report: HealthReport | null;
   /** Of every pod. */
@@ -125,6 +129,7 @@ function createHost(executorId: string): FakeHost {
     notebookTokens: new Map(),
     notebookRefusal: null,
     operations: createFakeOperations(),
+    volumes: createFakeVolumes(),
     report: null,
     log: createFakeLog(),
     logFault: null,
@@ -239,6 +244,22 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         return { state: host.operations.occupied.has(path) ? 'occupied' : 'absent' };
       }),
     postVerify: (id, request) => reach(() => host.operations.begin('verify', id, request, nowMs())),
+    async listVolumes() {
+      if (!host.up) throw silent();
+      return wired(VolumeList, { volumes: [...host.volumes.views.values()] }).volumes;
+    },
+    putVolume: (id, request) => reach(() => host.volumes.put(id, request)),
+    deleteVolume: (id) => reach(() => host.volumes.remove(id)),
+    postVolumeBackup: (id, request) =>
+      reach(() => {
+        host.volumes.get(id);
+        return host.operations.begin('backup', id, request, nowMs());
+      }),
+    postVolumeRestore: (id, request) =>
+      reach(() => {
+        host.volumes.get(id);
+        return host.operations.begin('restore', id, request, nowMs());
+      }),
     getOperation: (id) => reach(() => host.operations.get(id)),
     cancelOperation: (id) => reach(() => host.operations.cancel(id, nowMs())),
     verify: () => Promise.reject(new Error('the fake agent verifies nothing')),

@@ -78,7 +78,7 @@ export function fingerprintOf(folder: string): string[] {
 }
 
 /** What `setfattr` would do, without the package: Python is not everywhere either. */
-function setAttribute(path: string): void {
+export function setAttribute(path: string): void {
   try {
     execFileSync('setfattr', ['-n', 'user.podwright', '-v', 'kept', path], { stdio: 'ignore' });
   } catch {

@@ -12,7 +12,7 @@ import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
 import { createHostProbe } from '../../agent/hardware/host-probe.ts';
 import { createMetrics } from '../../agent/metrics/metrics.ts';
 import type { Firewall } from '../../agent/network/firewall.ts';
-import { createFolderBytes } from '../../agent/pods/folder-bytes.ts';
+import { createFolderBytes, createFolderEntries } from '../../agent/pods/folder-bytes.ts';
 import { NO_POLICY } from '../../agent/policy/policy-file.ts';
 import type { GatewayLink } from '../../agent/ssh/gateway-link.ts';
 import type { KeyFolders } from '../../agent/ssh/key-folders.ts';
@@ -52,6 +52,7 @@ export function createTestAgent(
     kernelLog: { read: () => [], close: () => undefined },
     numaNodes: async () => [],
     folderBytes: createFolderBytes(runCommand),
+    folderEntries: createFolderEntries(runCommand),
     runInContainer: () => Promise.reject(new Error('no look into pods here')),
     execEngine: async () => createExecEngine({ socketPath: '/var/run/docker.sock', clock }),
     probePort: async () => true,

@@ -112,6 +112,7 @@ export const REACH: Readonly<Record<string, Reach>> = {
     market.call('POST', `/pods/${NOWHERE}/chat-channel`, { headers: account.key, body: {} }),
   node_not_found: get(`/executors/${NOWHERE}/hardware-utilization`),
   template_not_found: get(`/templates/${NOWHERE}`),
+  volume_not_found: get(`/volumes/${NOWHERE}/current-stats`),
   not_found: get('/nothing'),
   node_not_verified: async ({ market, account }) =>
     market.rent(account, (await market.addNode()).id),

@@ -17,11 +17,6 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
     'PUT /users/me/notification: missing',
     'PUT /users/me/referral-payout-method: missing',
   ],
-  volumes: [
-    'GET /volumes/{volume_id}/current-stats: missing',
-    'GET /volumes: missing',
-    'POST /volumes: missing',
-  ],
   validator: [
     'GET /updater/digest: missing',
     'POST /validator/{validator_hotkey}/executor-health-check: request',
@@ -31,9 +26,7 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Codes of the error table that no request can reach yet. */
-export const CODES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
-  volumes: ['volume_not_found'],
-};
+export const CODES_NOT_YET: Readonly<Record<string, readonly string[]>> = {};
 
 /** Routes of our own, or of groups that the specification names without their paths. */
 export const OWN_ROUTES: readonly string[] = [
@@ -46,6 +39,7 @@ export const OWN_ROUTES: readonly string[] = [
   'DELETE /keys/{id}',
   'DELETE /machine-requests/{id}',
   'DELETE /templates/{id}',
+  'DELETE /volumes/{id}',
   'GET /backup-configs/pod/{pod_id}',
   'GET /backup-logs/pod/{pod_id}',
   'GET /backup-logs/{id}',
@@ -62,6 +56,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /pods/{id}/terminal',
   'GET /templates/{id}',
   'GET /users/me/events/stream',
+  'GET /volumes/{id}',
   'PATCH /keys/{id}',
   'POST /auth/resend-verify-email',
   'POST /auth/signup',
@@ -74,6 +69,8 @@ export const OWN_ROUTES: readonly string[] = [
   'POST /restore-logs/{id}/cancel',
   'POST /templates',
   'POST /users/me/stream-ticket',
+  'POST /volumes/{id}/release',
   'PUT /docker-credentials/{id}',
   'PUT /templates/{id}',
+  'PUT /volumes/{id}',
 ];

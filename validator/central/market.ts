@@ -52,6 +52,8 @@ import {
   registerValidatorRoutes,
 } from './validators/validator.routes.ts';
 import { createValidators } from './validators/validator.service.ts';
+import { detachVolume, volumesOfPods } from './volumes/volume.attach.ts';
+import { createVolumeWork } from './volumes.ts';
 
 /** How often idempotency keys older than their window, and turns on nodes without pods, are removed. */
 const SWEEP_INTERVAL_MS = 600_000;
@@ -72,18 +74,21 @@ export function createMarket(deps: CentralDeps) {
   const wakeOthers = () => signals?.send(SYNC_WORD);
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
+  const volumes = createVolumeWork(deps, { processes, wake });
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf },
     operations: backups.operations,
+    volumes: volumes.sync,
+    detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
     turns,
     wakeOthers,
   });
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({
-    ...{ db, clock, random, wake, notebookToken, notesOf },
+    ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
     backupConfigOf: activeConfigOf,
   });
-  const podEdits = createPodEdits({ db, clock, random, wake, notebookToken });
+  const podEdits = createPodEdits({ db, clock, random, wake, notebookToken, volumesOfPods });
   const view = createMarketView({ db });
   const { objects = null } = deps.ports;
   const knowsArrivals = objects !== null && 'folder' in objects;
@@ -119,6 +124,7 @@ export function createMarket(deps: CentralDeps) {
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
       registerGpuUtilization(api, createGpuUtilizations({ db, clock, agents }));
       backups.register(api, { clock, idempotency });
+      volumes.register(api, { clock, idempotency });
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
@@ -149,8 +155,8 @@ export function createMarket(deps: CentralDeps) {
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
 
-    /** One look at the schedules of backups and one clean-up: tests call it instead of `startJobs`. */
-    tendBackups: backups.runOnce,
+    /** One look at the schedules of backups, and one clean-up of them and of volumes: tests call it instead of `startJobs`. */
+    tendBackups: () => runEach([backups.runOnce, volumes.runOnce]),
 
     /** Removes everybody's pods, and tells how many are left. */
     clearance,
@@ -159,6 +165,7 @@ export function createMarket(deps: CentralDeps) {
       processes.start();
       sync.start();
       backups.start();
+      volumes.start();
       signals?.listen((word) => {
         if (word === null || word === SYNC_WORD) sync.look();
         deps.news.hear(word);
@@ -177,7 +184,7 @@ export function createMarket(deps: CentralDeps) {
       });
       return {
         async stop() {
-          await Promise.all([sync.stop(), backups.stop(), sweep.stop()]);
+          await Promise.all([sync.stop(), backups.stop(), volumes.stop(), sweep.stop()]);
         },
       };
     },

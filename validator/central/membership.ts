@@ -29,6 +29,7 @@ import type { CentralDeps } from './ports.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
 import { forgetTemplates } from './templates/template.service.ts';
+import { forgetVolumes } from './volumes/volume.service.ts';
 
 /** How often what ran out is removed: mails, tokens, uploads, tickets. */
 const SWEEP_INTERVAL_MS = 600_000;
@@ -66,6 +67,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         forgetChannels,
         (tx: Db, accountId: string) => forgetBackups(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
+        (tx: Db, accountId: string) => forgetVolumes(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetMachineRequests(tx, accountId, clock.now()),
       ];
       registerAccountRoutes(api, {

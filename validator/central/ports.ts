@@ -190,6 +190,8 @@ export type CentralOptions = {
   channelUrl?: string | null;
   /** Hours between two drills of a schedule's newest backup, 720 when absent; 0: none by themselves. */
   backupDrillHours?: number;
+  /** What the data of each volume may come to; 20 GiB when absent. */
+  volumeLimitBytes?: number;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
   publicOrigin?: string | null;
 };

@@ -23,6 +23,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       channelUrl: null,
       backupDrillHours: 720,
       publicOrigin: null,
+      volumeLimitBytes: 20 * 1024 ** 3,
     },
   });
 });
@@ -37,6 +38,7 @@ it('reads what is set', () => {
     CENTRAL_CONSOLE_URL: 'https://console.example',
     CENTRAL_CHAT_CHANNEL_URL: 'https://chat.example/c',
     CENTRAL_BACKUP_DRILL_HOURS: '24',
+    CENTRAL_VOLUME_GIB: '1.5',
   });
   expect(ports.mailer).not.toBeNull();
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
@@ -47,6 +49,7 @@ it('reads what is set', () => {
     channelUrl: 'https://chat.example/c',
     backupDrillHours: 24,
     publicOrigin: 'https://api.example',
+    volumeLimitBytes: 1.5 * 1024 ** 3,
   });
 });
 
@@ -60,6 +63,7 @@ it.each([
   [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY: give/],
   [{ CENTRAL_BACKUP_GIB: '0' }, /CENTRAL_BACKUP_GIB/],
   [{ CENTRAL_BACKUP_DRILL_HOURS: '-1' }, /CENTRAL_BACKUP_DRILL_HOURS/],
+  [{ CENTRAL_VOLUME_GIB: '-1' }, /CENTRAL_VOLUME_GIB/],
   [{ CENTRAL_API_KEYS_RETRIEVABLE: 'perhaps' }, /CENTRAL_API_KEYS_RETRIEVABLE/],
 ])('refuses %j, naming it and showing no password', (environment, message) => {
   expect(() => open(environment as Record<string, string>)).toThrow(message);

@@ -47,6 +47,8 @@ export const SURROUNDINGS = {
   CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
   /** Hours from one scheduled drill of a pod's backups to the next; 0: none. */
   CENTRAL_BACKUP_DRILL_HOURS: z.coerce.number().int().min(0).max(8_760).default(720),
+  /** What the data of each volume may come to. */
+  CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
   /** Below which restic finds repositories, each by its id; without it they lie here. */
   CENTRAL_BACKUP_REPOSITORY: z.string().min(1).max(1_024).optional(),
   /** Handed to nodes under their names less `CENTRAL_BACKUP_`. */
@@ -84,6 +86,7 @@ export type Surroundings = {
     | 'publicOrigin'
     | 'channelUrl'
     | 'backupDrillHours'
+    | 'volumeLimitBytes'
   >;
 };
 
@@ -117,6 +120,7 @@ export function openSurroundings(
       consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
       channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
+      volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
       publicOrigin:
         config.CENTRAL_PUBLIC_ORIGIN === undefined
           ? null

@@ -51,6 +51,7 @@ it('keeps what it is told to, and frees the space of the rest', async () => {
   await expect(prune({ ...access(), password: 'another password' }, [kept])).rejects.toThrow(
     /^restic unlock: .*wrong password/,
   );
+  await expect(prune(access(), ['0'.repeat(64)])).rejects.toThrow(/none of the snapshots to keep/);
   expect(snapshots()).toEqual([kept]);
 });
 

@@ -36,6 +36,10 @@ export function createResticPrune(run: RunCommand): PruneRepository {
     }
     const kept = new Set(keepSnapshots);
     const present = Snapshots.parse(JSON.parse(await restic('snapshots', '--json'))) ?? [];
+    if (kept.size > 0 && !present.some(({ id }) => kept.has(id))) {
+      // Whatever the reason: the others may be all that there is.
+      throw new Error('none of the snapshots to keep is in the repository');
+    }
     const waste = present.map(({ id }) => id).filter((id) => !kept.has(id));
     if (waste.length > 0) await restic('forget', '--prune', ...waste.slice(0, MAX_IDS));
     return true;

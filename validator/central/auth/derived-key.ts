@@ -13,7 +13,8 @@ export type KeyPurpose =
   | 'docker-credential-sealing'
   | 'stream-ticket-sealing'
   | 'backup-repository'
-  | 'backup-repository-sealing';
+  | 'backup-repository-sealing'
+  | 'volume-repository-sealing';
 
 const KEY_BYTES = 32;
 

@@ -6,6 +6,7 @@ import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kys
 import type { OperationState } from '../backups/backup.state.ts';
 import type { VerifyStatus } from '../backups/drill.state.ts';
 import type { MachineRequestState } from '../machine-requests/machine-request.state.ts';
+import type { CopyState } from '../volumes/volume.state.ts';
 
 type Flag = 0 | 1;
 
@@ -575,6 +576,61 @@ export type SetWeightsTable = {
   received_at: number;
 };
 
+/** One of an account's volumes: what is known of its data, and what of it is saved. */
+export type VolumesTable = Stamped & {
+  id: string;
+  account_id: string;
+  name: string;
+  description: string;
+  /** What its data may come to. */
+  limit_bytes: number;
+  /** The pod that has it, until nothing of that pod is left on its node. */
+  attached_pod_id: string | null;
+  /** As last measured on a node, or saved. */
+  bytes: number;
+  files: number;
+  measured_at: number | null;
+  /** Of its repository, which has its id; sealed for the place `id`. */
+  password_sealed: string;
+  /** When it was first saved; null: there is nothing in the repository that has to be found. */
+  made_at: number | null;
+  /** What the next pod gets; null: an empty volume. */
+  snapshot_id: string | null;
+  saved_at: number | null;
+  /** 1: older snapshots are to be taken out of the repository. */
+  has_waste: Flag;
+  /** The process that cleans the repository just now: meanwhile nothing may use it. */
+  cleaning_boot_id: string | null;
+  /** The row goes with the repository. */
+  deleted_at: number | null;
+};
+
+/** A volume's data on a node, there under this id; what lies on other nodes under other ids never meets it. */
+export type VolumeCopiesTable = Stamped & {
+  id: string;
+  volume_id: string;
+  account_id: string;
+  /** The pod that has it, or had it last. */
+  pod_id: string;
+  executor_id: string;
+  state: CopyState;
+  /** What it is filled with before the pod starts; null: it begins empty. */
+  source_snapshot_id: string | null;
+  /** The restore or backup under way on the node; stored before it is sent. */
+  operation_id: string | null;
+  /** As the node names it. */
+  stage: string | null;
+  percent: number;
+  /** Failed ones of the present state. */
+  attempts: number;
+  retry_at: number | null;
+  /** Why the last attempt failed. */
+  error_code: string | null;
+  error_message: string | null;
+  /** When its node last told of it, or was asked to make it. */
+  seen_at: number;
+};
+
 export type Tables = {
   meta: MetaTable;
   accounts: AccountsTable;
@@ -610,6 +666,8 @@ export type Tables = {
   restore_logs: RestoreLogsTable;
   backup_drills: BackupDrillsTable;
   set_weights: SetWeightsTable;
+  volumes: VolumesTable;
+  volume_copies: VolumeCopiesTable;
 };
 
 /** What every store function takes first: the database, or the transaction it runs in. */
@@ -638,4 +696,6 @@ export type BackupConfig = Selectable<BackupConfigsTable>;
 export type BackupLog = Selectable<BackupLogsTable>;
 export type RestoreLog = Selectable<RestoreLogsTable>;
 export type BackupDrill = Selectable<BackupDrillsTable>;
+export type Volume = Selectable<VolumesTable>;
+export type VolumeCopy = Selectable<VolumeCopiesTable>;
 export type NewEvent = Insertable<EventsTable>;

@@ -16,6 +16,7 @@ import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { podRow } from './pod.row.ts';
 import type { PodListItemResponse, PodUpdateRequest } from './pod.schemas.ts';
+import type { VolumesOfPods } from './pod.service.ts';
 import { requireOwnPod } from './pod-access.ts';
 import { beginRestart, templateOf } from './pod-change.ts';
 import { changeUnlessGoing, recordSchedule } from './pod-removal.ts';
@@ -32,6 +33,7 @@ export function createPodEdits(deps: {
   /** Has the sync look at this executor at once. */
   wake(executorId: string): void;
   notebookToken: NotebookTokenOf;
+  volumesOfPods: VolumesOfPods;
 }) {
   const { db, clock, notebookToken } = deps;
 
@@ -52,7 +54,8 @@ export function createPodEdits(deps: {
   async function rowOf(tx: Db, pod: Pod): Promise<PodListItemResponse> {
     const executor = await findExecutor(tx, pod.executor_id);
     if (executor === undefined) throw new Error(`executor ${pod.executor_id} of a pod is missing`);
-    return podRow(pod, executor, clock.now(), notebookToken(pod));
+    const volume = (await deps.volumesOfPods(tx, [pod])).get(pod.id) ?? null;
+    return podRow(pod, executor, clock.now(), notebookToken(pod), volume);
   }
 
   return {

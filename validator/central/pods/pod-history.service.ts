@@ -26,7 +26,7 @@ export function createPodHistory({ db, clock }: { db: Database; clock: Clock }) 
       const items = pods.flatMap((pod) => {
         const executor = byId.get(pod.executor_id);
         if (executor === undefined || pod.ended_at === null) return [];
-        const row = podRow(pod, executor, clock.now(), NO_TOKEN);
+        const row = podRow(pod, executor, clock.now(), NO_TOKEN, null);
         return [{ ...row, deleted_at: naiveUtc(pod.ended_at) }];
       });
       const total = await countEnded(db, accountId);

@@ -2,6 +2,8 @@
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
 import { OWN_SSHD } from '#shared/agent-api/reserved-variables.ts';
+import { volumesProblem } from '#shared/agent-api/volume-paths.ts';
+import { VOLUME_MOUNT_PATH } from '#shared/agent-api/volumes.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Template } from '../db/tables.ts';
 import { checkTemplatePlaces } from '../templates/template.rules.ts';
@@ -33,6 +35,8 @@ export type SpecInput = {
   /** A port that has to be among them. */
   notebookPort: number | null;
   sshPublicKeys: readonly string[];
+  /** Of a volume that it gets at /mnt. */
+  volumeCopyId?: string | null;
   /** Built instead of the template's image. */
   dockerfile?: string | undefined;
 };
@@ -48,6 +52,7 @@ export function podSpecFor(input: SpecInput): PodSpecInput {
     gpu_uuids: [...gpuUuids],
     limits: limitsFor(inventory, gpuUuids.length / input.gpuTotal),
     ssh_public_keys: [...input.sshPublicKeys],
+    ...(input.volumeCopyId ? { volume: { id: input.volumeCopyId } } : {}),
   });
 }
 
@@ -104,6 +109,10 @@ function portsOf(template: Template): number[] {
 }
 
 function checkedSpec(spec: PodSpecInput): PodSpecInput {
+  const clash = spec.volume && volumesProblem([VOLUME_MOUNT_PATH, ...(spec.volumes ?? [])]);
+  if (clash) {
+    throw new ApiError('template_invalid', `The template leaves no room for the volume: ${clash}`);
+  }
   const checked = PodSpec.safeParse(spec);
   if (checked.success) return spec;
   const issue = checked.error.issues[0];

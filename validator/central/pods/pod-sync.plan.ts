@@ -80,6 +80,7 @@ export function needsAttention(pod: Pod): boolean {
     awaitsNotebook(pod) ||
     (state === 'creation_failed' && pod.phase !== GONE_PHASE) ||
     (!REMOVAL_STATES.includes(state) &&
+      state !== 'restoring' &&
       (pod.acknowledged_generation < pod.generation ||
         pod.reboots_acknowledged < pod.reboots_requested))
   );

@@ -54,6 +54,7 @@ export function createPodRecorder(deps: {
   random: Random;
   log: Log;
   restoresAtStart(podId: string): Promise<boolean>;
+  detachVolume(tx: Db, podId: string): Promise<void>;
 }) {
   const { db, clock, log } = deps;
   const pulls = createPullMeasures(deps);
@@ -190,6 +191,23 @@ export function createPodRecorder(deps: {
       await notePull(pod, view);
     },
 
+    /** It is not sent to its node before its volume is there. */
+    async awaitsVolume(pod: Pod, message: string): Promise<void> {
+      const from = podStateOf(pod.state);
+      const phase = wirePhase('restoring') ?? '';
+      const change = { phase, message, seen_at: clock.now() };
+      if (from !== 'pending') {
+        if (pod.message !== message || isSeenLongAgo(pod, clock.now())) {
+          await changePod(db, pod.id, [from], change);
+        }
+        return;
+      }
+      await db.transaction().execute(async (tx) => {
+        if (!(await movePod(tx, pod.id, 'restoring', change, [from]))) return;
+        await tell(tx, pod, 'restoring', { reason: null, message });
+      });
+    },
+
     /** The agent will not start a notebook server there. */
     async notebookRefused(pod: Pod, message: string): Promise<void> {
       await changePod(db, pod.id, [podStateOf(pod.state)], notebookFailure(message));
@@ -238,6 +256,7 @@ export function createPodRecorder(deps: {
           await settleTemplates(tx, pod, 'done', nowMs);
           await tell(tx, pod, 'deleted', { reason: removalReasonOf(pod.reason_code), message: '' });
         }
+        await deps.detachVolume(tx, pod.id);
       });
     },
 
@@ -281,6 +300,10 @@ function isNews(pod: Pod, seen: Observed, view: PodView, nowMs: number): boolean
     pod.message !== seen.message ||
     pod.ports_json !== JSON.stringify(view.ports) ||
     expectationAfter(pod, view, nowMs) !== null ||
-    nowMs - (pod.seen_at ?? 0) >= SEEN_RESOLUTION_MS
+    isSeenLongAgo(pod, nowMs)
   );
+}
+
+function isSeenLongAgo({ seen_at: seenAt }: Pod, nowMs: number): boolean {
+  return nowMs - (seenAt ?? 0) >= SEEN_RESOLUTION_MS;
 }

@@ -6,9 +6,10 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError, type ErrorCode } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
-import type { Database, Pod } from '../db/tables.ts';
+import type { Database, Db, Pod } from '../db/tables.ts';
 import { findExecutor, noteSeen } from '../executors/executor.service.ts';
 import type { Agents } from '../ports.ts';
+import type { VolumeHolds, VolumePasses } from '../volumes/volume-sync.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
@@ -44,6 +45,10 @@ export type SyncDeps = {
   notebookToken: NotebookTokenOf;
   /** Backups and restores, which are long work on the same agents. */
   operations: OperationPasses;
+  /** Volumes, which are there before the pods that get them. */
+  volumes: VolumePasses;
+  /** Nothing of the pod is left on its node: its volume is free of it. In the transaction that ends the pod. */
+  detachVolume(tx: Db, podId: string): Promise<void>;
 };
 
 /** What else an agent is asked in its executor's turn. */
@@ -156,12 +161,17 @@ export function createPodSync(deps: SyncDeps) {
     client: AgentClient,
     pods: readonly Pod[],
     views: readonly PodView[],
+    holds: VolumeHolds | null,
   ): Promise<boolean> {
     const byId = new Map(views.map((view) => [view.id, view]));
     let isAllDone = true;
     for (const pod of pods) {
       try {
-        await perform(client, pod, nextStep(pod, byId.get(pod.id)));
+        const step = nextStep(pod, byId.get(pod.id));
+        const hold = holds?.get(pod.id);
+        if (step.do !== 'put' || hold === undefined) await perform(client, pod, step);
+        else if (hold.isFinal) await record.refused(pod, hold.message);
+        else await record.awaitsVolume(pod, hold.message);
       } catch (error) {
         if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
         log.warn({ pod_id: pod.id, code: error.code }, `an agent refused: ${error.message}`);
@@ -175,7 +185,9 @@ export function createPodSync(deps: SyncDeps) {
     const nowMs = clock.now();
     for (const pod of await listAliveOn(db, executorId)) {
       const untaken = isBeingCreated(pod) && pod.acknowledged_generation === 0;
-      if (untaken && nowMs - pod.created_at >= LAUNCH_DEADLINE_MS) await record.tooLate(pod);
+      // One that waits for its volume was seen to wait.
+      const sinceMs = pod.seen_at ?? pod.created_at;
+      if (untaken && nowMs - sinceMs >= LAUNCH_DEADLINE_MS) await record.tooLate(pod);
     }
   }
 
@@ -188,11 +200,14 @@ export function createPodSync(deps: SyncDeps) {
       const views = await client.listPods();
       const executor = await findExecutor(db, executorId);
       if (executor !== undefined) await noteSeen(db, executor, clock.now());
-      isAllDone = await performAll(client, pods, views);
+      const holds = await deps.volumes.pass(client, executorId);
+      isAllDone = await performAll(client, pods, views, holds);
       const known = new Set(pods.map((pod) => pod.id));
       const strays = views.filter((view) => !known.has(view.id) && view.desired === 'running');
       await tidy(client, executorId, strays);
-      isWorking = await deps.operations.pass(client, executorId);
+      const isBackingUp = await deps.operations.pass(client, executorId);
+      // Asked last: a pod may have left its volume in this very pass.
+      isWorking = isBackingUp || (holds !== null && (await deps.volumes.isWorking(executorId)));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       await giveUpLateLaunches(executorId);

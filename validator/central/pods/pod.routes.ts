@@ -1,6 +1,5 @@
 /** /pods (contract 5.2); the log stream is in pod-logs.routes.ts. */
 import { z } from 'zod';
-import { ApiError } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../auth/identity.ts';
 import { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
@@ -67,14 +66,7 @@ export function registerPodRoutes(api: HttpServer, pods: Pods): void {
         response: { 200: PodResponse },
       },
     },
-    (request) => {
-      if (typeof request.body?.volume_id === 'string') {
-        throw new ApiError('bad_request', 'volume_id is not available yet', {
-          hint: 'Reboot without volume_id.',
-        });
-      }
-      return pods.reboot(callerOf(request), request.params.id);
-    },
+    (request) => pods.reboot(callerOf(request), request.params.id, request.body?.volume_id ?? null),
   );
   api.post(
     '/pods/:id/multiple-ssh-keys',

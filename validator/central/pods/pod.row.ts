@@ -13,6 +13,7 @@ import {
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
 import { specsOf } from '../executors/specs.ts';
+import type { VolumeResponse } from '../volumes/volume.schemas.ts';
 import type { PodListItemResponse, PodSshKey, PodTemplate } from './pod.schemas.ts';
 import {
   CREATION_STATES,
@@ -34,12 +35,13 @@ export function statusOf(pod: Pod): WireStatus {
   return wireStatus(podStateOf(pod.state));
 }
 
-/** The whole row; `notebookToken` opens the pod's notebook server. */
+/** The whole row; `notebookToken` opens the pod's notebook server, `volume` is what it has at /mnt. */
 export function podRow(
   pod: Pod,
   executor: ExecutorEntry,
   nowMs: number,
   notebookToken: string,
+  volume: VolumeResponse | null,
 ): PodListItemResponse {
   const status = statusOf(pod);
   const ports = JSON.parse(pod.ports_json) as Record<string, number>;
@@ -71,7 +73,7 @@ export function podRow(
     executor_id: pod.executor_id,
     template_id: pod.template_id === '' ? null : pod.template_id,
     user_id: pod.account_id,
-    volume: null,
+    volume,
     ssh_keys: JSON.parse(pod.ssh_keys_json) as PodSshKey[],
     notice_period: null,
     source: pod.source,

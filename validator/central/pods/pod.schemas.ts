@@ -6,6 +6,7 @@ import { NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
 import { PublicKeyText } from '../ssh-keys/ssh-key.schemas.ts';
 import { templateChanges } from '../templates/template.schemas.ts';
+import { Volume } from '../volumes/volume.schemas.ts';
 import { displayName, optional, Uuid } from '../wire.ts';
 import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
 
@@ -79,7 +80,7 @@ const podListShape = {
   executor_id: z.uuid(),
   template_id: z.string().nullable(),
   user_id: z.string(),
-  volume: z.null(),
+  volume: Volume.nullable(),
   ssh_keys: z.array(PodSshKey),
   notice_period: z.null(),
   source: z.string(),

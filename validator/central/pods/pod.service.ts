@@ -16,6 +16,7 @@ import {
 } from '../executors/executor.filters.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
 import { NO_NOTES, type NotesOf } from '../executors/node-notes.ts';
+import type { VolumeResponse } from '../volumes/volume.schemas.ts';
 import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { podRow } from './pod.row.ts';
@@ -44,9 +45,16 @@ export type PodsDeps = {
   wake(executorId: string): void;
   notebookToken: NotebookTokenOf;
   notesOf: NotesOf;
+  volumesOfPods: VolumesOfPods;
   /** The schedule of a pod's backups. */
   backupConfigOf(db: Db, pod: Pod): Promise<PodDetailResponse['backup_config']>;
 };
+
+/** The rows of the volumes that these pods have, by pod. */
+export type VolumesOfPods = (
+  db: Db,
+  pods: readonly Pick<Pod, 'id' | 'spec_json'>[],
+) => Promise<ReadonlyMap<string, VolumeResponse>>;
 
 export type Pods = ReturnType<typeof createPods>;
 
@@ -55,7 +63,9 @@ export function createPods(deps: PodsDeps) {
   const { db, clock, notebookToken } = deps;
 
   async function rowOf(handle: Db, pod: Pod): Promise<PodListItemResponse> {
-    return podRow(pod, await executorUnder(handle, pod), clock.now(), notebookToken(pod));
+    const volume = (await deps.volumesOfPods(handle, [pod])).get(pod.id) ?? null;
+    const executor = await executorUnder(handle, pod);
+    return podRow(pod, executor, clock.now(), notebookToken(pod), volume);
   }
 
   /** Runs `change` on the caller's pod in one transaction and answers the row that comes of it. */
@@ -67,6 +77,13 @@ export function createPods(deps: PodsDeps) {
     return db.transaction().execute(async (tx) => {
       const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
       return rowOf(tx, await change(tx, pod));
+    });
+  }
+
+  async function requireVolume(tx: Db, pod: Pod, volumeId: string): Promise<void> {
+    if ((await deps.volumesOfPods(tx, [pod])).get(pod.id)?.id === volumeId) return;
+    throw new ApiError('bad_request', 'A reboot does not give the pod another volume', {
+      hint: 'Reboot without volume_id; a pod gets its volume with the rental.',
     });
   }
 
@@ -90,8 +107,12 @@ export function createPods(deps: PodsDeps) {
       const predicates: Predicate<PodOnNode>[] = namedPredicates(query, notes);
       if (query.only_favorites === true) predicates.push(favorites);
       const { items } = filterNodes(pairs, predicates);
+      const volumes = await deps.volumesOfPods(
+        db,
+        items.map(({ pod }) => pod),
+      );
       return items.map(({ pod, executor }) =>
-        podRow(pod, executor, clock.now(), notebookToken(pod)),
+        podRow(pod, executor, clock.now(), notebookToken(pod), volumes.get(pod.id) ?? null),
       );
     },
 
@@ -134,10 +155,16 @@ export function createPods(deps: PodsDeps) {
 
     /**
      * The same container again, unless the pod's template is the account's own and was changed since: then a
-     * container of the new template takes its place (PUT /templates/{id}, then reboot).
+     * container of the new template takes its place (PUT /templates/{id}, then reboot). Throws `bad_request` for a
+     * `volumeId` that is not that of the pod's volume.
      */
-    async reboot(caller: Caller, id: string): Promise<PodListItemResponse> {
+    async reboot(
+      caller: Caller,
+      id: string,
+      volumeId: string | null,
+    ): Promise<PodListItemResponse> {
       const row = await changeOwn(caller, id, async (tx, pod) => {
+        if (volumeId !== null) await requireVolume(tx, pod, volumeId);
         const template = await changedTemplateOf(tx, pod);
         return beginRestart(tx, deps, pod, { actor: caller.actor, kind: 'reboot', template });
       });

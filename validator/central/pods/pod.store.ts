@@ -68,13 +68,14 @@ export async function listAliveOn(db: Db, executorId: string): Promise<Pod[]> {
     .execute();
 }
 
-/** Nodes with pods that have not ended, or that ended after `endedSinceMs`: those may still be there. */
+/** Nodes with pods that have not ended, or that ended after `endedSinceMs`: those may still be there; and with copies of volumes. */
 export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise<string[]> {
   const rows = await db
     .selectFrom('pods')
     .select('executor_id')
     .where('ended_at', 'is', null)
     .union(db.selectFrom('pods').select('executor_id').where('ended_at', '>', endedSinceMs))
+    .union(db.selectFrom('volume_copies').select('executor_id'))
     .execute();
   return rows.map((row) => row.executor_id);
 }

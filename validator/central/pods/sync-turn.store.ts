@@ -4,21 +4,29 @@ import { isPostgres } from '../db/engine.ts';
 import type { Db, Tables } from '../db/tables.ts';
 import type { Turn } from './sync-turns.ts';
 
-/** Executors with pods that have not ended, or that ended after `endedSinceMs`. */
+/** Executors with pods that have not ended, or that ended after `endedSinceMs`, and with copies of volumes. */
 function isBusy(endedSinceMs: number) {
   return (eb: ExpressionBuilder<Tables, 'sync_turns'>) =>
-    eb.exists(
-      eb
-        .selectFrom('pods')
-        .select('pods.id')
-        .whereRef('pods.executor_id', '=', 'sync_turns.executor_id')
-        .where((pod) =>
-          pod.or([pod('pods.ended_at', 'is', null), pod('pods.ended_at', '>', endedSinceMs)]),
-        ),
-    );
+    eb.or([
+      eb.exists(
+        eb
+          .selectFrom('pods')
+          .select('pods.id')
+          .whereRef('pods.executor_id', '=', 'sync_turns.executor_id')
+          .where((pod) =>
+            pod.or([pod('pods.ended_at', 'is', null), pod('pods.ended_at', '>', endedSinceMs)]),
+          ),
+      ),
+      eb.exists(
+        eb
+          .selectFrom('volume_copies')
+          .select('volume_copies.id')
+          .whereRef('volume_copies.executor_id', '=', 'sync_turns.executor_id'),
+      ),
+    ]);
 }
 
-/** Adds what has pods and no row yet, due at once. */
+/** Adds what has pods or copies of volumes and no row yet, due at once. */
 export async function addTurns(db: Db, endedSinceMs: number): Promise<void> {
   await db
     .insertInto('sync_turns')
@@ -33,15 +41,26 @@ export async function addTurns(db: Db, endedSinceMs: number): Promise<void> {
           eb.lit(0).as('woken'),
         ])
         .where((eb) =>
-          eb.exists(
-            eb
-              .selectFrom('pods')
-              .select('pods.id')
-              .whereRef('pods.executor_id', '=', 'executors.id')
-              .where((pod) =>
-                pod.or([pod('pods.ended_at', 'is', null), pod('pods.ended_at', '>', endedSinceMs)]),
-              ),
-          ),
+          eb.or([
+            eb.exists(
+              eb
+                .selectFrom('pods')
+                .select('pods.id')
+                .whereRef('pods.executor_id', '=', 'executors.id')
+                .where((pod) =>
+                  pod.or([
+                    pod('pods.ended_at', 'is', null),
+                    pod('pods.ended_at', '>', endedSinceMs),
+                  ]),
+                ),
+            ),
+            eb.exists(
+              eb
+                .selectFrom('volume_copies')
+                .select('volume_copies.id')
+                .whereRef('volume_copies.executor_id', '=', 'executors.id'),
+            ),
+          ]),
         )
         .where((eb) =>
           eb.not(

@@ -13,6 +13,7 @@ import {
   retireExecutor,
 } from '../executors/executor.service.ts';
 import { UNMEASURED } from '../executors/measured-figures.ts';
+import { hasUnsaved } from '../volumes/volume.attach.ts';
 import { nodeRow, verificationOf } from './node.row.ts';
 import { nodeAddress } from './node-address.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';
@@ -84,6 +85,11 @@ export function createNodes({ db, clock, random }: NodesDeps) {
         if (executor.slots_free < executor.slots_total) {
           throw new ApiError('bad_request', 'There are pods on this node', {
             hint: 'Announce a permanent notice period instead; it ends them in time.',
+          });
+        }
+        if (await hasUnsaved(tx, id, clock.now())) {
+          throw new ApiError('bad_request', 'Volumes of renters are being saved on this node', {
+            hint: 'Try again in a minute; keep its agent running meanwhile.',
           });
         }
         await retireExecutor(tx, id, clock.now());

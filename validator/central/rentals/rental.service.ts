@@ -28,6 +28,7 @@ import {
   templateForRent,
   toTemplateRow,
 } from '../templates/template.service.ts';
+import { attachVolume, volumeForRent } from '../volumes/volume.attach.ts';
 import { dockerfileTemplate, NO_TEMPLATE_ID } from './dockerfile-template.ts';
 import { chooseGpuCount } from './gpu-choice.ts';
 import type { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
@@ -88,6 +89,9 @@ export async function rentIn(
   const podId = deps.random.uuid();
   const notebookPort = body.enable_jupyter === true ? NOTEBOOK_PORT : null;
   const gpuUuids = await reserveGpus(tx, executor, gpus, podId);
+  const volumeId = body.volume_id ?? null;
+  const owner = { id: podId, accountId: account.id, executorId: executor.id };
+  const wanted = volumeId === null ? null : await volumeForRent(tx, deps, volumeId, owner);
   const spec = podSpecFor({
     template,
     inventory: requireInventory(executor),
@@ -97,6 +101,7 @@ export async function rentIn(
     notebookPort,
     sshPublicKeys: keys.map((key) => key.public_key),
     dockerfile,
+    volumeCopyId: wanted?.copy.id ?? null,
   });
   const pod: NewPod = {
     ...newPod(executor, template, keys, nowMs),
@@ -131,12 +136,13 @@ export async function rentIn(
     reason: 'user_initiated',
     payload: { pod_name: pod.pod_name, node: executor.id },
   });
+  const volume = wanted === null ? null : await attachVolume(tx, deps, wanted, actor);
   if (restore !== null) {
     const caller = { identity, actor };
     await beginRestore(tx, deps, { pod, caller, request: restore, occasion: 'STARTUP' });
   }
   const taken = { ...executor, slots_free: executor.slots_free - gpus };
-  return { ...podRow(pod, taken, nowMs, NO_TOKEN), success: true, pod_id: podId };
+  return { ...podRow(pod, taken, nowMs, NO_TOKEN, volume), success: true, pod_id: podId };
 }
 
 /** On the market, as far as its provider and its validator are concerned. */

@@ -5,7 +5,6 @@ import type { RentExecutorRequest } from './rental.schemas.ts';
 /** Throws 400 naming the first of them: a wish silently left out would be worse. */
 export function refuseUnavailable(body: RentExecutorRequest): void {
   const wishes: Record<string, boolean> = {
-    volume_id: isGiven(body.volume_id),
     secret_names: (body.secret_names ?? []).length > 0,
   };
   for (const [name, wished] of Object.entries(wishes)) {
@@ -14,8 +13,4 @@ export function refuseUnavailable(body: RentExecutorRequest): void {
       hint: `Rent without ${name}.`,
     });
   }
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== null && value !== undefined;
 }
