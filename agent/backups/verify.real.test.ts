@@ -134,7 +134,7 @@ it('leaves no scratch after a kill of its agent in the middle, whose successor e
   const request = scene.verifyRequest(await backUp());
   const home = createAgentHome({});
   const first = await home.start();
-  const drills = join(first.home, 'drills');
+  const drills = join(first.home, 'scratch');
   await first.client.postVerify(scene.podId, request);
   const folder = join(drills, `.podwright-drill-${request.operation_id}`);
   await eventually('the scratch', () => existsSync(folder), 60_000);

@@ -21,8 +21,8 @@ import { backups } from './migrations/0015-backups.ts';
 import { volumeEncryption } from './migrations/0016-volume-encryption.ts';
 import { feedIndexes } from './migrations/0017-feed-indexes.ts';
 import { backupDrills } from './migrations/0018-backup-drills.ts';
-import { volumes } from './migrations/0019-volumes.ts';
-import { setWeights } from './migrations/0020-set-weights.ts';
+import { setWeights } from './migrations/0019-set-weights.ts';
+import { volumes } from './migrations/0020-volumes.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -47,7 +47,6 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   feedIndexes,
   backupDrills,
   setWeights,
-  // Its number was given before, its place is by its arrival.
   volumes,
 ];
 
