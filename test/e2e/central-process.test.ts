@@ -103,6 +103,11 @@ async function removeAll(node: AddedNode): Promise<void> {
 
 const codeOf = ({ body }: CentralAnswer) => (body['error'] as { code: string }).code;
 
+it('describes its interface with all of its parts there', async () => {
+  const { status, body } = await central.call('GET', '/openapi.json');
+  expect([status, Object.keys(body.paths).length > 100]).toEqual([200, true]);
+});
+
 it(`gives the last GPU to one of ${AT_ONCE} who ask at once`, async () => {
   const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => rent(single)));
   const served = answers.filter(({ status }) => status === 200);

@@ -66,7 +66,9 @@ export async function describeInterface(server: HttpServer, prefix: string): Pro
 }
 
 function withSecurity(document: Parameters<Transform>[0], prefix: string): ReturnType<Transform> {
-  const { schema, url } = jsonSchemaTransform(document);
+  const { schema: given, url } = jsonSchemaTransform(document);
+  // Undefined for a route that states none.
+  const schema: Partial<typeof given> = given ?? {};
   const { auth, declaresSecurity } = document.route.config ?? {};
   // What only this machine is answered is no part of the interface.
   const described =
