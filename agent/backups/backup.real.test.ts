@@ -17,7 +17,12 @@ import { afterEach, expect, it, vi } from 'vitest';
 import type { OperationView } from '#shared/agent-api/operations.ts';
 import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
-import { type BackupScene, createBackupScene, PASSWORD } from '../../test/fakes/backup-scene.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+  PASSWORD,
+  type SceneOptions,
+} from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { attributeOf, fingerprintOf, writeMixedTree } from '../../test/fakes/mixed-tree.ts';
 import type { OperationService } from './operation.service.ts';
@@ -29,8 +34,8 @@ vi.setConfig({ testTimeout: 180_000 });
 const scenes: BackupScene[] = [];
 const services: OperationService[] = [];
 
-function newScene(): BackupScene {
-  const scene = createBackupScene();
+function newScene(options: SceneOptions = {}): BackupScene {
+  const scene = createBackupScene(options);
   scenes.push(scene);
   return scene;
 }
@@ -209,7 +214,7 @@ it('cancels at every stage within two seconds, and leaves pod, volume and reposi
 });
 
 it('says why a backup or restore cannot be had', async () => {
-  const scene = newScene();
+  const scene = newScene({ made: false });
   const service = opened(scene);
   writeFileSync(join(scene.volume, 'file'), randomBytes(MIB));
   const missing = await backUp(scene, service, { create_repository: false });

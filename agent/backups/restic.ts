@@ -33,6 +33,9 @@ const LOCK_TRIES = 60;
 const LOCK_WAIT_MS = 10_000;
 const KIB = 1024;
 const MAX_ANSWER_CHARS = 256 * 1024;
+/** A repository that does not answer, as while its server starts again, is asked anew for so long after the first time. */
+const PATIENCE_MS = 60_000;
+const UNREACHABLE_WAIT_MS = 2_000;
 /** Lines of stderr that go into an operation's log. */
 const MAX_SAID_LINES = 10;
 /** What can only be a dead process's lock goes. */
@@ -47,6 +50,8 @@ export type ResticPorts = {
   program: string;
   /** Whether the agent may make mount namespaces; without it there is no jail. */
   isRoot: boolean;
+  /** Instead of a minute. */
+  patienceMs?: number;
 };
 
 /** One operation's talk with its repository. */
@@ -72,7 +77,8 @@ type Call = {
 export type Restic = ReturnType<typeof createRestic>;
 
 /** Every call rejects with OperationFailure, or with the signal's reason. */
-export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) {
+export function createRestic(ports: ResticPorts) {
+  const { clock, runChild, program, isRoot, patienceMs = PATIENCE_MS } = ports;
   let isChecked = false;
 
   /** Which restic there is, once. */
@@ -121,9 +127,23 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
     throw new OperationFailure(exitCode === JAIL_FAILED ? 'EngineFailed' : problem, message);
   }
 
+  /** What restic itself does not try again: it gives up when the first thing that it reads cannot be had. */
+  async function patiently(talk: Talk, call: Call): ReturnType<typeof once> {
+    const startedMs = clock.monotonicMs();
+    for (;;) {
+      try {
+        return await once(talk, call);
+      } catch (error) {
+        const isAway = error instanceof OperationFailure && error.code === 'RepositoryUnreachable';
+        if (!isAway || clock.monotonicMs() - startedMs >= patienceMs) throw error;
+        await clock.sleep(UNREACHABLE_WAIT_MS, talk.signal);
+      }
+    }
+  }
+
   async function run(talk: Talk, call: Call): Promise<number | null> {
     for (let attempt = 1; attempt <= LOCK_TRIES; attempt += 1) {
-      const end = await once(talk, call);
+      const end = await patiently(talk, call);
       if (end !== 'locked') return end.exitCode;
       if (attempt === 1) {
         await once(talk, UNLOCK);
@@ -177,7 +197,6 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
       const exitCode = await run(talk, {
         args: [
           ...['backup', '--json', '--no-cache', '--one-file-system'],
-          ...(what.withCaches ? [] : ['--exclude-caches']),
           ...['--host', what.host, '--tag', what.tag, '--', what.name],
         ],
         jail: what.jail,

@@ -61,13 +61,27 @@ export async function fetchSnapshot(
   work.move('verifying', {});
   const staged = await onlyEntryOf(target);
   await checkTree(work, target, stats);
-  await ports.runCommand('sync', ['--file-system', target], {
-    timeoutMs: SYNC_MS,
-    maxOutputBytes: 4_096,
-  });
+  await unlessAborted(work.signal, () => putOnDisk(target, ports));
   await syncFolder(dirname(folder));
   const was_running = (await ports.hold.standingOf(podId)) === 'running';
   return { ...begun, staged, was_running, step: 'staged' };
+}
+
+/** All of its file system: to ask for each of a million files would take longer. */
+async function putOnDisk(target: string, { runCommand }: RunPorts): Promise<void> {
+  const bounds = { timeoutMs: SYNC_MS, maxOutputBytes: 4_096 };
+  const { exitCode } = await runCommand('sync', ['--file-system', target], bounds);
+  if (exitCode === 0) return;
+  throw new OperationFailure('VerificationFailed', 'The restored tree could not be put on disk');
+}
+
+/** The work is left to itself when the signal aborts. */
+async function unlessAborted(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  signal.throwIfAborted();
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  await Promise.race([work(), aborted]);
 }
 
 /** Trees are exchanged by renames, and staged where the pod cannot reach: above its volume. */

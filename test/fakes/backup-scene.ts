@@ -22,6 +22,7 @@ import { createRestic, type Restic } from '../../agent/backups/restic.ts';
 import { openDatabase } from '../../agent/store/database.ts';
 import { createOperationStore, type OperationStore } from '../../agent/store/operation.store.ts';
 import { eventually } from './eventually.ts';
+import { writeQuickRepository } from './quick-repository.ts';
 
 /** restic has the lowest priority, and this machine may be busy. */
 const LONGEST_MS = 60_000;
@@ -30,21 +31,29 @@ const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
 
 export type BackupScene = ReturnType<typeof createBackupScene>;
 
+export type SceneOptions = { quick?: boolean; made?: boolean; folder?: string; podId?: string };
+
 const noCommand: RunCommand = async () => ({ exitCode: 0, stdout: '', stderr: '', ended: null });
 
-/** As the agent makes it; `program` may stand in for restic. */
-export function realRestic(program = 'restic'): Restic {
+/** As the agent makes it; `program` may stand in for restic. It waits for no repository that does not answer. */
+export function realRestic(program = 'restic', patienceMs = 0): Restic {
   const runChild = createRunChild(systemClock);
-  return createRestic({ clock: systemClock, runChild, program, isRoot: process.getuid?.() === 0 });
+  const isRoot = process.getuid?.() === 0;
+  return createRestic({ clock: systemClock, runChild, program, isRoot, patienceMs });
 }
 
-/** One pod with one volume at /data. `quick`: nothing has to outlive the process. `close` removes everything. */
-export function createBackupScene({ quick = false } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'podwright-backup-'));
+/**
+ * One pod with one volume at /data, and a repository, unless `made` is false. `quick`: nothing has to outlive the
+ * process. `folder` and `podId` of another scene are the same pod once more, for another process. `close` removes
+ * everything.
+ */
+export function createBackupScene(options: SceneOptions = {}) {
+  const { quick = false, made = !quick, podId = systemRandom.uuid() } = options;
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'podwright-backup-'));
   const volume = join(folder, 'volume', '_data');
   const location = join(folder, 'repository');
   mkdirSync(volume, { recursive: true });
-  const podId = systemRandom.uuid();
+  if (made) writeQuickRepository(location, PASSWORD);
   const database = openDatabase(quick ? ':memory:' : join(folder, 'agent.sqlite'));
   const store = createOperationStore(database);
   const pod = {
