@@ -133,24 +133,6 @@ it('backs up, backs up what has changed, and restores either to the same trees',
   expect(scene.store.get(second.id)?.sealed_repository).toBeNull();
 });
 
-it('goes on after its restic was killed in the middle, and unlocks what that left', async () => {
-  const scene = newScene();
-  writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
-  const slow = slowRestic(scene);
-  const service = opened(scene, slow.program);
-  const request = scene.backupRequest();
-  service.beginBackup(scene.podId, request);
-  await eventually('the upload', () => sending(service.get(request.operation_id)));
-  process.kill(slow.pid() ?? 0, 'SIGKILL');
-  const killed = await scene.ended(service, request.operation_id);
-  expect(killed).toMatchObject({ stage: 'failed', error: { code: 'EngineFailed' } });
-  expect(scene.restic('list', 'locks', '--no-lock')).not.toBe('');
-  const again = await backUp(scene, opened(scene));
-  expect(again).toMatchObject({ stage: 'done', quality: 'full' });
-  expect(scene.restic('list', 'locks', '--no-lock')).toBe('');
-  expect(scene.restic('check')).toContain('no errors were found');
-});
-
 it('goes on with a backup that its agent left, under the same id', async () => {
   const scene = newScene();
   writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
@@ -321,7 +303,7 @@ function neverEnding(): ReturnType<typeof import('./restic.ts').createRestic> {
   return {
     checkVersion: never,
     open: ({ signal }) => systemClock.sleep(600_000, signal),
-    ...{ backup: never, findSnapshot: never, statsOf: never, restore: never },
+    ...{ unlock: never, backup: never, findSnapshot: never, statsOf: never, restore: never },
     ...{ list: never, check: never },
   };
 }

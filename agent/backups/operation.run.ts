@@ -65,6 +65,15 @@ export async function runOperation(
     store.put({ ...before, ...beat, ...patch } as OperationRow);
   }
 
+  /** A line that cannot be written, as on a full disk, must not hide what it tells of. */
+  function say(line: string): void {
+    try {
+      note({ log: withLine(row().log, line) });
+    } catch (error) {
+      log.warn({ operation_id: id, err: error, line }, 'a line of an operation is lost');
+    }
+  }
+
   function access(): RepositoryAccess {
     const { sealed_repository: sealed } = row();
     if (sealed === null) throw new OperationFailure('EngineFailed', 'The repository is not known');
@@ -98,8 +107,8 @@ export async function runOperation(
     advance: (now) => {
       progress = { ...progress, ...now };
     },
-    say: (line) => note({ log: withLine(row().log, line) }),
-    talk: (paths) => ({ access: access(), paths, signal, say: work.say }),
+    say,
+    talk: (paths) => ({ access: access(), paths, signal, say }),
     signal,
     stopping,
     onBeat: (next) => {

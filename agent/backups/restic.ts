@@ -187,6 +187,9 @@ export function createRestic(ports: ResticPorts) {
       }
     },
 
+    /** Takes away locks that nobody can hold any more, as `open` does. */
+    unlock: async (talk: Talk): Promise<void> => void (await run(talk, UNLOCK)),
+
     /** Backs up `name` in the jail's folder. Null summary: restic ended well and told nothing. */
     async backup(
       talk: Talk,

@@ -40,6 +40,8 @@ export async function fetchSnapshot(
     [place.root.hostPath, place.root.mountPath],
   ]);
   await restic.checkVersion(talk.signal);
+  // The lock of an earlier try, whose agent was killed.
+  if (work.row().attempts > 1) await restic.unlock(talk);
   const stats = await restic.statsOf(talk, request.snapshot_id);
   await checkSpace(dirname(place.root.hostPath), stats);
 

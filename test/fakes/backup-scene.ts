@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type {
   BackupRequestInput,
   OperationView,
+  RepositoryAccess,
   RestoreRequestInput,
   VerifyRequestInput,
 } from '#shared/agent-api/operations.ts';
@@ -31,7 +32,26 @@ const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
 
 export type BackupScene = ReturnType<typeof createBackupScene>;
 
-export type SceneOptions = { quick?: boolean; made?: boolean; folder?: string; podId?: string };
+type OpenOptions = {
+  store?: OperationStore;
+  /** Instead of restic. */
+  program?: string;
+  patienceMs?: number;
+  restic?: Restic;
+};
+
+export type SceneOptions = {
+  /** Nothing has to outlive the process; there is no repository then. */
+  quick?: boolean;
+  /** Whether there is a repository already. */
+  made?: boolean;
+  /** Of another scene: the same pod once more, for another process. */
+  folder?: string;
+  podId?: string;
+  /** Where the repository lies, and how the agent reaches it; else a folder of the scene's. */
+  location?: string;
+  repository?: RepositoryAccess;
+};
 
 const noCommand: RunCommand = async () => ({ exitCode: 0, stdout: '', stderr: '', ended: null });
 
@@ -42,16 +62,12 @@ export function realRestic(program = 'restic', patienceMs = 0): Restic {
   return createRestic({ clock: systemClock, runChild, program, isRoot, patienceMs });
 }
 
-/**
- * One pod with one volume at /data, and a repository, unless `made` is false. `quick`: nothing has to outlive the
- * process. `folder` and `podId` of another scene are the same pod once more, for another process. `close` removes
- * everything.
- */
+/** One pod with one volume at /data. `close` removes everything. */
 export function createBackupScene(options: SceneOptions = {}) {
   const { quick = false, made = !quick, podId = systemRandom.uuid() } = options;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'podwright-backup-'));
   const volume = join(folder, 'volume', '_data');
-  const location = join(folder, 'repository');
+  const location = options.location ?? join(folder, 'repository');
   mkdirSync(volume, { recursive: true });
   if (made) writeQuickRepository(location, PASSWORD);
   const database = openDatabase(quick ? ':memory:' : join(folder, 'agent.sqlite'));
@@ -62,16 +78,16 @@ export function createBackupScene(options: SceneOptions = {}) {
     /** Whether it stops when it is held. */
     stops: true,
   };
-  const repository = { location, password: PASSWORD, environment: {} };
+  const repository = options.repository ?? { location, password: PASSWORD, environment: {} };
 
-  function open(options: { store?: OperationStore; program?: string; restic?: Restic } = {}) {
-    const program = options.program ?? 'restic';
+  function open(options: OpenOptions = {}) {
+    const { program = 'restic', patienceMs = 0 } = options;
     return createOperationService({
       executorId: EXECUTOR,
       store: options.store ?? store,
       secret: new Uint8Array(32).fill(7),
       random: systemRandom,
-      restic: options.restic ?? realRestic(program),
+      restic: options.restic ?? realRestic(program, patienceMs),
       hold: {
         wake: () => undefined,
         async standingOf(id) {
