@@ -149,52 +149,6 @@ it('goes on with a backup that its agent left, under the same id', async () => {
   expect(next.beginBackup(scene.podId, request), 'a repeat').toEqual(view);
 });
 
-it('cancels at every stage within two seconds, and leaves pod, volume and repository whole', async () => {
-  const scene = newScene();
-  writeFileSync(join(scene.volume, 'random'), randomBytes(8 * MIB));
-  const done = await backUp(scene, opened(scene));
-  writeFileSync(join(scene.volume, 'other'), randomBytes(16 * MIB));
-  const before = fingerprintOf(scene.volume);
-  const service = opened(scene, slowRestic(scene).program);
-
-  async function cancelled(id: string, at: string, isThere: (view: OperationView) => boolean) {
-    await eventually(at, () => isThere(service.get(id)));
-    const startedMs = systemClock.monotonicMs();
-    service.cancel(id);
-    const view = await scene.ended(service, id);
-    expect(systemClock.monotonicMs() - startedMs, at).toBeLessThan(2_000);
-    expect(view.stage, at).toBe('cancelled');
-    expect(service.cancel(id), 'a repeat').toEqual(view);
-  }
-
-  for (const stage of ['queued', 'preparing', 'uploading']) {
-    const request = scene.backupRequest();
-    service.beginBackup(scene.podId, request);
-    await cancelled(request.operation_id, stage, (view) =>
-      stage === 'uploading' ? sending(view) : view.stage === stage,
-    );
-  }
-  for (const stage of ['queued', 'fetching']) {
-    const request = scene.restoreRequest(done.snapshot_id ?? '');
-    service.beginRestore(scene.podId, request);
-    await cancelled(request.operation_id, stage, (view) =>
-      stage === 'fetching' ? (view.processed_bytes ?? 0) > 0 : view.stage === stage,
-    );
-  }
-  // A pod that does not stop: its restore waits for that.
-  scene.pod.standing = () => 'moving';
-  const stuck = scene.restoreRequest(done.snapshot_id ?? '');
-  scene.pod.stops = false;
-  const fast = opened(scene);
-  fast.beginRestore(scene.podId, stuck);
-  await eventually('stopping', () => fast.get(stuck.operation_id).stage === 'stopping');
-  fast.cancel(stuck.operation_id);
-  expect((await scene.ended(fast, stuck.operation_id)).stage).toBe('cancelled');
-  expect(fingerprintOf(scene.volume)).toEqual(before);
-  expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
-  expect(scene.restic('list', 'locks', '--no-lock')).toBe('');
-});
-
 it('says why a backup or restore cannot be had', async () => {
   const scene = newScene({ made: false });
   const service = opened(scene);

@@ -20,7 +20,7 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
 
   work.move('uploading', {});
   work.say(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
-  const startedMs = ports.clock.monotonicMs();
+  const watch = watchProgress(work, ports);
   const { partial, summary } = await restic.backup(
     talk,
     {
@@ -30,8 +30,9 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
       tag: podId,
       withCaches: request.with_caches === true,
     },
-    (status) => work.advance(progressOf(status, ports.clock.monotonicMs() - startedMs)),
+    watch.told,
   );
+  watch.end();
   if (summary === null) throw new OperationFailure('EngineFailed', 'restic told of no snapshot');
 
   work.move('verifying', {});
@@ -53,15 +54,33 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
 
 const MS_PER_SECOND = 1_000;
 
-function progressOf(status: BackupStatus, elapsedMs: number) {
+/** restic tells of whole blobs, which may take their time: rate and remaining time are true between them, too. */
+function watchProgress(work: Working<BackupRow>, { clock }: RunPorts) {
+  const startedMs = clock.monotonicMs();
+  let last: BackupStatus | null = null;
+  work.onBeat(() => {
+    if (last === null) return;
+    const seconds = Math.max((clock.monotonicMs() - startedMs) / MS_PER_SECOND, 0.001);
+    work.advance(progressOf(last, last.bytes_done / seconds));
+  });
+  return {
+    told(status: BackupStatus): void {
+      last = status;
+    },
+    end: () => work.onBeat(() => undefined),
+  };
+}
+
+/** `rate`: bytes a second. */
+function progressOf(status: BackupStatus, rate: number) {
+  const leftBytes = status.total_bytes - status.bytes_done;
   return {
     total_files: status.total_files,
     processed_files: status.files_done,
     total_bytes: status.total_bytes,
     processed_bytes: status.bytes_done,
     percent: status.percent_done * 100,
-    bytes_per_second:
-      elapsedMs > 0 ? Math.round((status.bytes_done * MS_PER_SECOND) / elapsedMs) : null,
-    remaining_seconds: status.seconds_remaining ?? null,
+    bytes_per_second: Math.round(rate),
+    remaining_seconds: rate > 0 ? Math.max(0, Math.ceil(leftBytes / rate)) : null,
   };
 }

@@ -6,12 +6,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { systemRandom } from '#shared/random.ts';
-import { type BackupScene, createBackupScene, PASSWORD } from '../../test/fakes/backup-scene.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+  type SceneOptions,
+} from '../../test/fakes/backup-scene.ts';
 import { sha256, startBackupServer } from '../../test/fakes/backup-server.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
+import { type GatedScene, startGatedScene } from '../../test/fakes/gated-scene.ts';
 import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
-import { writeQuickRepository } from '../../test/fakes/quick-repository.ts';
-import { startStorageGate } from '../../test/fakes/storage-gate.ts';
 import { makeRepository } from '../../validator/central/backup-storage/repository-folder.ts';
 import type { OperationService } from './operation.service.ts';
 
@@ -50,26 +53,10 @@ async function backUp(scene: BackupScene, service: OperationService) {
   return scene.ended(service, request.operation_id);
 }
 
-/** Storage on a disk whose free space the test tells, behind a gate. */
-async function gatedScene(at: { folder?: string } = {}) {
-  const root = mkdtempSync(join(tmpdir(), 'podwright-storage-'));
-  const disk = { freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 };
-  const server = await startBackupServer({ folder: root, spaceOf: async () => ({ ...disk }) });
-  const ids = { id: systemRandom.uuid(), accountId: systemRandom.uuid() };
-  const place = await server.storage.place(ids, 'append');
-  const gate = await startStorageGate(() => Number(new URL(place.location.slice(5)).port));
-  const location = join(root, ids.id);
-  await makeRepository(location, ids.accountId);
-  writeQuickRepository(location, PASSWORD);
-  const repository = { ...place, location: `${gate.origin}${ids.id}/`, password: PASSWORD };
-  const scene = createBackupScene({ made: false, location, repository, ...at });
-  ends.push(async () => {
-    scene.close();
-    await gate.close();
-    await server.close();
-    rmSync(root, { recursive: true });
-  });
-  return { scene, gate, disk };
+async function gatedScene(options: SceneOptions = {}): Promise<GatedScene> {
+  const gated = await startGatedScene(options);
+  ends.push(gated.close);
+  return gated;
 }
 
 it('goes on with a backup by itself when the storage has room again', async () => {

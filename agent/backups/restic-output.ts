@@ -10,7 +10,6 @@ export const BackupStatus = z.object({
   files_done: Count.default(0),
   total_bytes: Count.default(0),
   bytes_done: Count.default(0),
-  seconds_remaining: Count.optional(),
 });
 export type BackupStatus = z.output<typeof BackupStatus>;
 

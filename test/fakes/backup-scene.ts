@@ -38,6 +38,7 @@ type OpenOptions = {
   program?: string;
   patienceMs?: number;
   restic?: Restic;
+  runCommand?: RunCommand;
 };
 
 export type SceneOptions = {
@@ -99,7 +100,7 @@ export function createBackupScene(options: SceneOptions = {}) {
       dataRootsOf: async () =>
         pod.standing() === 'gone' ? [] : [{ mountPath: '/data', hostPath: volume }],
       isGone: () => pod.standing() === 'gone',
-      runCommand: quick ? noCommand : runCommand,
+      runCommand: options.runCommand ?? (quick ? noCommand : runCommand),
       clock: systemClock,
       log: createLog({ name: 'test-backups', level: 'silent' }),
       scratchFolder: join(folder, 'scratch'),
