@@ -4,6 +4,7 @@ import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RunChild } from './bounded-child.ts';
 import { OperationFailure } from './operation-failure.ts';
+import { NO_SEAT, type ResticCgroup } from './restic-cgroup.ts';
 import {
   JAIL_FAILED,
   type Jail,
@@ -50,6 +51,8 @@ export type ResticPorts = {
   program: string;
   /** Whether the agent may make mount namespaces; without it there is no jail. */
   isRoot: boolean;
+  /** Where there is none, one core. */
+  cgroup?: ResticCgroup;
   /** Instead of a minute. */
   patienceMs?: number;
 };
@@ -78,7 +81,7 @@ export type Restic = ReturnType<typeof createRestic>;
 
 /** Every call rejects with OperationFailure, or with the signal's reason. */
 export function createRestic(ports: ResticPorts) {
-  const { clock, runChild, program, isRoot, patienceMs = PATIENCE_MS } = ports;
+  const { clock, runChild, program, isRoot, cgroup, patienceMs = PATIENCE_MS } = ports;
   let isChecked = false;
 
   /** Which restic there is, once. */
@@ -106,17 +109,20 @@ export function createRestic(ports: ResticPorts) {
     const jail = isRoot ? (call.jail ?? null) : null;
     const cwd = call.jail?.cwd;
     const redact = { secrets: secretsOf(talk.access), paths: talk.paths };
+    const { doors, yieldsCpu } = (await cgroup?.enter()) ?? NO_SEAT;
     const { exitCode, errorLines } = await runChild({
-      command: resticCommand(program, call.args, jail),
+      command: resticCommand(program, call.args, jail, doors),
       ...(jail === null && cwd !== undefined ? { cwd } : {}),
-      environment: resticEnvironment(talk.access, homedir()),
+      environment: resticEnvironment(talk.access, { home: homedir(), yieldsCpu }),
       onLine: call.onLine ?? (() => undefined),
       ...(call.onStart === undefined ? {} : { onStart: call.onStart }),
       signal: AbortSignal.any([talk.signal, late]),
-    }).catch((error: unknown) => {
-      if (!late.aborted || talk.signal.aborted) throw error;
-      throw new OperationFailure('DeadlineExceeded', `restic ${call.args[0]} took too long`);
-    });
+    })
+      .catch((error: unknown) => {
+        if (!late.aborted || talk.signal.aborted) throw error;
+        throw new OperationFailure('DeadlineExceeded', `restic ${call.args[0]} took too long`);
+      })
+      .finally(() => cgroup?.leave());
     const lines = errorLines.map((line) => redactLine(plainLine(line), redact));
     const isFine = exitCode === 0 || (exitCode !== null && call.accepts?.includes(exitCode));
     const problem = problemOf(errorLines.join('\n'), call.work);
