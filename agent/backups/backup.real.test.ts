@@ -247,13 +247,13 @@ it('answers repeats alike, other content with a conflict, and a second one of th
   );
 });
 
-/** Waits in `open` until it is aborted. */
+/** Waits in `make` until it is aborted. */
 function neverEnding(): ReturnType<typeof import('./restic.ts').createRestic> {
   const never = () => Promise.reject(new Error('not here'));
   return {
-    checkVersion: never,
-    open: ({ signal }) => systemClock.sleep(600_000, signal),
-    ...{ unlock: never, backup: never, findSnapshot: never, statsOf: never, restore: never },
+    checkVersion: async () => undefined,
+    make: ({ signal }) => systemClock.sleep(600_000, signal),
+    ...{ unlock: never, backup: never, statsOf: never, restore: never },
     ...{ list: never, check: never },
   };
 }

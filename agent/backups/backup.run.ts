@@ -16,28 +16,33 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
     [place.live, request.path],
     [place.root.hostPath, place.root.mountPath],
   ]);
-  await restic.open(talk, request.create_repository);
+  await restic.checkVersion(talk.signal);
+  if (request.create_repository) await restic.make(talk);
 
   work.move('uploading', {});
   work.say(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
   const watch = watchProgress(work, ports);
-  const { partial, summary } = await restic.backup(
-    talk,
-    {
-      jail: { folder: place.root.hostPath, readOnly: true, cwd: place.parent },
-      name: place.name,
-      host: executorId,
-      tag: podId,
-      withCaches: request.with_caches === true,
-    },
-    watch.told,
-  );
+  // Beside the backup, which stale locks do not stop; what is wrong with the repository, that tells.
+  const unlocked = request.create_repository
+    ? Promise.resolve()
+    : restic.unlock({ ...talk, say: () => undefined }).catch(() => undefined);
+  const { partial, summary } = await restic
+    .backup(
+      talk,
+      {
+        jail: { folder: place.root.hostPath, readOnly: true, cwd: place.parent },
+        name: place.name,
+        host: executorId,
+        tag: podId,
+      },
+      watch.told,
+    )
+    .finally(() => unlocked);
   watch.end();
   if (summary === null) throw new OperationFailure('EngineFailed', 'restic told of no snapshot');
 
   work.move('verifying', {});
-  const snapshot_id = await restic.findSnapshot(talk, summary.snapshot_id);
-  await restic.statsOf(talk, snapshot_id);
+  const snapshot_id = await restic.list(talk, summary.snapshot_id, null);
   const { total_files_processed: files, total_bytes_processed: bytes } = summary;
   const quality = partial ? 'partial' : 'full';
   work.say(

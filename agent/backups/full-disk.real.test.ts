@@ -175,7 +175,7 @@ it('refuses a restore that the disk has no room for before it begins', async () 
   const view = await scene.ended(service, request.operation_id);
   expect(view.error).toMatchObject({
     code: 'NoSpace',
-    message: expect.stringMatching(/^The restore needs \d+ bytes, \d+ bytes are free/),
+    message: expect.stringMatching(/^Restoring needs \d+ bytes, \d+ bytes are free/),
   });
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
 });

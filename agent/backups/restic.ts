@@ -22,7 +22,6 @@ import {
   ListLine,
   parseJson,
   SnapshotStats,
-  Snapshots,
 } from './restic-output.ts';
 
 const MIN_VERSION = { major: 0, minor: 14 };
@@ -177,23 +176,26 @@ export function createRestic(ports: ResticPorts) {
     checkVersion,
 
     /**
-     * Opens the repository, or makes it where there is none and `mayCreate`. Locks that nobody can hold any more go
-     * on the way. restic's own rule is what is wanted: of this host's name with a process that is gone, as after a
-     * kill, or not refreshed for half an hour, which a living one does every five minutes.
+     * Finds out whether there is a repository, and makes it where there is none. Locks that nobody can hold any more go
+     * on the way, as with `unlock`.
      */
-    async open(talk: Talk, mayCreate: boolean): Promise<void> {
+    async make(talk: Talk): Promise<void> {
       await checkVersion(talk.signal);
       try {
-        await run(mayCreate ? { ...talk, say: () => undefined } : talk, UNLOCK);
+        await run({ ...talk, say: () => undefined }, UNLOCK);
       } catch (error) {
         const isMissing = error instanceof OperationFailure && error.code === 'RepositoryMissing';
-        if (!mayCreate || !isMissing) throw error;
+        if (!isMissing) throw error;
         await run(talk, { args: ['init', '--quiet'], timeoutMs: ASK_MS });
         talk.say('The repository was made');
       }
     },
 
-    /** Takes away locks that nobody can hold any more, as `open` does. */
+    /**
+     * Takes away locks that nobody can hold any more. restic's own rule is what is wanted: of this host's name with a
+     * process that is gone, as after a kill, or not refreshed for half an hour, which a living one does every five
+     * minutes.
+     */
     unlock: async (talk: Talk): Promise<void> => void (await run(talk, UNLOCK)),
 
     /** Backs up `name` in the jail's folder. Null summary: restic ended well and told nothing. */
@@ -221,16 +223,6 @@ export function createRestic(ports: ResticPorts) {
       return { partial: exitCode === EXIT_PARTIAL, summary };
     },
 
-    /** The snapshot's full id. */
-    async findSnapshot(talk: Talk, id: string): Promise<string> {
-      const found = Snapshots.safeParse(await ask(talk, ['snapshots', id], ASK_MS));
-      const [snapshot] = found.data ?? [];
-      if (snapshot === undefined) {
-        throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
-      }
-      return snapshot.id;
-    },
-
     /** Reads every directory of the snapshot: one that is damaged rejects with RepositoryCorrupt. */
     async statsOf(talk: Talk, id: string): Promise<SnapshotStats> {
       const args = ['stats', '--mode', 'restore-size', id];
@@ -243,22 +235,29 @@ export function createRestic(ports: ResticPorts) {
       throw new OperationFailure('EngineFailed', 'restic did not tell the size of the snapshot');
     },
 
-    /** Tells of every entry of the snapshot; the repository is not written to, not even a lock. */
-    async list(talk: Talk, id: string, onNode: (node: ListedNode) => void): Promise<void> {
-      let isThere = false;
+    /**
+     * The snapshot's full id; tells of every entry where somebody listens. Reads every directory: one that is damaged
+     * rejects with RepositoryCorrupt. The repository is not written to, not even a lock.
+     */
+    async list(
+      talk: Talk,
+      id: string,
+      onNode: ((node: ListedNode) => void) | null,
+    ): Promise<string> {
+      let found: string | null = null;
       await run(talk, {
         args: ['ls', '--json', '--no-cache', '--no-lock', id],
         timeoutMs: WALK_MS,
         onLine: (text) => {
+          if (found !== null && onNode === null) return;
           const line = ListLine.safeParse(parseJson(text)).data;
-          isThere ||= line !== undefined;
-          if (line?.struct_type === 'node') onNode(line);
+          if (line?.struct_type === 'snapshot') found = line.id;
+          if (line?.struct_type === 'node') onNode?.(line);
         },
       });
       // restic 0.14 lists nothing where there is no such snapshot, and ends well.
-      if (!isThere) {
-        throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
-      }
+      if (found !== null) return found;
+      throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
     },
 
     /** Whether all that belongs to the repository is in it; of its data about `bytes`, by chance, are read. Writes nothing. */

@@ -129,7 +129,7 @@ it('moves on at least once a second, there and back', async () => {
   const { scene, gate } = gated;
   const service = opened();
   writeFileSync(join(scene.volume, 'random'), randomBytes(2 * MIB));
-  gate.throttle(2 * MIB);
+  gate.throttle(MIB);
   const backup = scene.backupRequest();
   service.beginBackup(scene.podId, backup);
   const there = await pausesOf(service, backup.operation_id, 'uploading');
@@ -138,7 +138,7 @@ it('moves on at least once a second, there and back', async () => {
   service.beginRestore(scene.podId, restore);
   const back = await pausesOf(service, restore.operation_id, 'fetching');
   for (const pauses of [there, back]) {
-    expect(pauses.length).toBeGreaterThan(3);
+    expect(pauses.length).toBeGreaterThan(2);
     expect(median(pauses)).toBeLessThan(1_000);
   }
 });

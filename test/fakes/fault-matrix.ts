@@ -142,7 +142,7 @@ export function createFaultMatrix(scene: FaultScene) {
     async backup(victim: Victim, at: StorageMoment): Promise<void> {
       const pod = await newPod();
       const tree = fingerprintOf(pod.volume);
-      const request = pod.backupRequest({ create_repository: false });
+      const request = pod.backupRequest();
       const view = await strike(victim, pod, { kind: 'backup', request }, at);
       expect(view.snapshot_id !== null).toBe(view.stage === 'done');
       expectWhole(pod, view.snapshot_id ?? (await backedUp(pod)), tree);
