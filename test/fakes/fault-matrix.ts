@@ -128,6 +128,14 @@ export function createFaultMatrix(scene: FaultScene) {
     backedUp,
     killAgent,
 
+    async restored(pod: FaultPod, snapshot: string): Promise<void> {
+      const service = pod.open();
+      const request = pod.restoreRequest(snapshot);
+      service.beginRestore(pod.podId, request);
+      expect((await pod.ended(service, request.operation_id)).stage).toBe('done');
+      await service.stop();
+    },
+
     /** What restic asks of the storage when nothing happens, in order. */
     async callsOf(work: () => Promise<unknown>): Promise<StorageMoment[]> {
       const calls: StorageMoment[] = [];

@@ -13,7 +13,11 @@ const TIB = 1024 ** 4;
 
 export type GatedScene = Awaited<ReturnType<typeof startGatedScene>>;
 
-export async function startGatedScene(options: SceneOptions = {}) {
+/** `isQuick: false`: there is no repository yet. */
+export async function startGatedScene(
+  options: SceneOptions & { isQuick?: boolean; password?: string } = {},
+) {
+  const { isQuick = true, password = PASSWORD } = options;
   const root = mkdtempSync(join(tmpdir(), 'podwright-storage-'));
   const disk = { freeBytes: TIB, totalBytes: TIB };
   const server = await startBackupServer({ folder: root, spaceOf: async () => ({ ...disk }) });
@@ -23,12 +27,14 @@ export async function startGatedScene(options: SceneOptions = {}) {
   const gate = await startStorageGate(() => Number(port));
   const location = join(root, ids.id);
   await makeRepository(location, ids.accountId);
-  writeQuickRepository(location, PASSWORD);
-  const repository = { ...place, location: `${gate.origin}${ids.id}/`, password: PASSWORD };
+  if (isQuick) writeQuickRepository(location, password);
+  const repository = { ...place, location: `${gate.origin}${ids.id}/`, password };
   const scene = createBackupScene({ made: false, location, repository, ...options });
   return {
     scene,
     gate,
+    /** The storage past the gate. */
+    direct: { ...place, password },
     /** What the storage is told of its disk. */
     disk,
     async close(): Promise<void> {
