@@ -23,7 +23,7 @@ const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
     'RepositoryNoSpace',
   ],
   [
-    /connection refused|no such host|i\/o timeout|network is unreachable|no route to host|connection reset|tls:|x509:|context deadline exceeded|\b(?:500|502|503|504)\b|subprocess ssh exited/i,
+    /connection refused|no such host|i\/o timeout|network is unreachable|no route to host|connection reset|broken pipe|https?:[^\n]*\bEOF\b|tls:|x509:|context deadline exceeded|\b(?:500|502|503|504)\b|subprocess ssh exited/i,
     'RepositoryUnreachable',
   ],
   [

@@ -88,7 +88,9 @@ export function createFaultMatrix(scene: FaultScene) {
       victim === 'restic'
         ? { stage: 'failed', error: { code: 'EngineFailed' } }
         : { stage: 'done', error: null };
-    expect(view, `${asked.kind}: ${victim} killed ${at.moment} ${at.call}`).toMatchObject(wanted);
+    const { stage, error } = view;
+    const what = `${asked.kind}: ${victim} killed ${at.moment} ${at.call}: ${view.log.join('; ')}`;
+    expect({ stage, error }, what).toMatchObject(wanted);
     await service.stop();
     return view;
   }
