@@ -22,7 +22,12 @@ import {
   type SceneOptions,
 } from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { changeMixedTree, fingerprintOf, writeMixedTree } from '../../test/fakes/mixed-tree.ts';
+import {
+  allocatedBytes,
+  changeMixedTree,
+  fingerprintOf,
+  writeMixedTree,
+} from '../../test/fakes/mixed-tree.ts';
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;
@@ -113,6 +118,7 @@ it('backs up, backs up what has changed, and restores either to the same trees',
     await restore(scene, service, first.snapshot_id, { target_path: '/data/work' }),
   ).toMatchObject({ stage: 'done', percent: 100 });
   expect(fingerprintOf(tree)).toEqual(before);
+  expect(allocatedBytes(join(tree, 'sparse'))).toBeLessThan(MIB);
 
   const aside = { target_path: '/data/copies/second', mode: 'new_only' } as const;
   expect(await restore(scene, service, second.snapshot_id, aside)).toMatchObject({ stage: 'done' });

@@ -1,21 +1,17 @@
 /** Disks that fill up in the middle of backups and restores: nothing is lost, and what stood in the way is gone by itself. */
-import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { systemRandom } from '#shared/random.ts';
 import {
   type BackupScene,
   createBackupScene,
   type SceneOptions,
 } from '../../test/fakes/backup-scene.ts';
-import { sha256, startBackupServer } from '../../test/fakes/backup-server.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { type GatedScene, startGatedScene } from '../../test/fakes/gated-scene.ts';
 import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
-import { makeRepository } from '../../validator/central/backup-storage/repository-folder.ts';
+import { fill, mountSmallDisk } from '../../test/fakes/small-disk.ts';
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;
@@ -25,20 +21,10 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** A small disk; needs root. */
 function smallDisk(mib: number): string {
-  const folder = mkdtempSync(join(tmpdir(), 'podwright-disk-'));
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'podwright-disk', folder]);
-  ends.push(() => {
-    execFileSync('umount', ['--lazy', folder]);
-    rmSync(folder, { recursive: true });
-  });
-  return folder;
-}
-
-function fill(folder: string, leftMib = 0): void {
-  const { bavail, bsize } = statfsSync(folder);
-  writeFileSync(join(folder, 'filler'), Buffer.alloc(bavail * bsize - leftMib * MIB));
+  const disk = mountSmallDisk(mib);
+  ends.push(disk.close);
+  return disk.folder;
 }
 
 function opened(scene: BackupScene, program?: string): OperationService {
@@ -73,27 +59,6 @@ it('goes on with a backup by itself when the storage has room again', async () =
   expect(refused).toBeGreaterThan(2);
   expect(scene.restic('check', '--read-data')).toContain('no errors were found');
   expect(fingerprintOf(scene.volume)).toEqual(tree);
-});
-
-it('refuses what does not fit on the disk of the storage, file or folder, and keeps none of it', async () => {
-  const folder = smallDisk(4);
-  const spaceOf = async () => ({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 });
-  const server = await startBackupServer({ folder, spaceOf });
-  ends.push(() => server.close());
-  const ids = { id: systemRandom.uuid(), accountId: systemRandom.uuid() };
-  const place = await server.storage.place(ids, 'append');
-  await makeRepository(join(folder, ids.id), ids.accountId);
-  const body = randomBytes(MIB);
-  const send = () => server.send('POST', `data/${sha256(body)}`, { place, body });
-  for (const leftKib of [512, 0]) {
-    fill(folder, leftKib / 1_024);
-    const { status, reason } = await send();
-    expect([status, reason]).toEqual([507, 'The disk for backups is full']);
-    expect(readdirSync(join(folder, ids.id, 'arriving'))).toEqual([]);
-    expect(readdirSync(join(folder, ids.id, 'data'))).toEqual([]);
-    rmSync(join(folder, 'filler'));
-  }
-  expect((await send()).status).toBe(200);
 });
 
 it('says that the host has no room for what a backup sends, and backs up when it has', async () => {

@@ -8,7 +8,8 @@ import type { RunPorts, Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 import type { SnapshotStats } from './restic-output.ts';
 import { locateTarget } from './restore-target.ts';
-import { measureTree } from './staged-tree.ts';
+import { digHoles } from './sparse-files.ts';
+import { measureTree, type TreeMeasure } from './staged-tree.ts';
 
 const MARGIN_BYTES = 64 * 1024 * 1024;
 const MARGIN_SHARE = 0.05;
@@ -62,7 +63,8 @@ export async function fetchSnapshot(
 
   work.move('verifying', {});
   const staged = await onlyEntryOf(target);
-  await checkTree(work, target, stats);
+  const { sparse } = await checkTree(work, target, stats);
+  await unlessAborted(work.signal, () => digHoles(sparse, { ...ports, folder }));
   await unlessAborted(work.signal, () => putOnDisk(target, ports));
   await syncFolder(dirname(folder));
   const was_running = (await ports.hold.standingOf(podId)) === 'running';
@@ -119,12 +121,12 @@ async function checkTree(
   work: Working<RestoreRow>,
   target: string,
   stats: SnapshotStats,
-): Promise<void> {
+): Promise<TreeMeasure> {
   const found = await measureTree(target, work.signal);
   if (found.removedDevices > 0) work.say(`${found.removedDevices} device files were left out`);
   if (found.entries === stats.total_file_count && found.bytes === stats.total_size) {
     work.advance({ processed_bytes: found.bytes, processed_files: found.entries });
-    return;
+    return found;
   }
   const there = `${found.entries} entries and ${found.bytes} bytes`;
   const wanted = `${stats.total_file_count} and ${stats.total_size}`;

@@ -166,7 +166,7 @@ function codeOf(error: unknown): string {
 async function dropStaging(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
   const { pod_id: podId, journal } = work.row();
   ports.hold.wake(podId);
-  if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
+  if (journal !== null) await rm(journal.folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 function journalOf(work: Working<RestoreRow>): RestoreJournal {
