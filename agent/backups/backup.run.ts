@@ -23,9 +23,9 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
   work.say(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
   const watch = watchProgress(work, ports);
   // Beside the backup, which stale locks do not stop; what is wrong with the repository, that tells.
-  const unlocked = request.create_repository
-    ? Promise.resolve()
-    : restic.unlock({ ...talk, say: () => undefined }).catch(() => undefined);
+  const unlocked = mayHaveLeftLock(work, ports)
+    ? restic.unlock({ ...talk, say: () => undefined }).catch(() => undefined)
+    : Promise.resolve();
   const { partial, summary } = await restic
     .backup(
       talk,
@@ -55,6 +55,13 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
     processed_bytes: bytes,
   });
   work.note({ snapshot_id, quality });
+}
+
+/** A restic of ours was killed, as far as is known here; each start of one takes half a second. */
+function mayHaveLeftLock(work: Working<BackupRow>, { store }: RunPorts): boolean {
+  const { pod_id: podId, attempts, request } = work.row();
+  if (request.create_repository) return false;
+  return attempts > 1 || store.lastOf(podId)?.stage !== 'done';
 }
 
 const MS_PER_SECOND = 1_000;
