@@ -27,7 +27,7 @@ const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
     'RepositoryUnreachable',
   ],
   [
-    /ciphertext verification failed|does not match|invalid data returned|repository contains errors|seal is broken|wrong hash|unable to load (?:index|tree)|load(?:ing)? ?(?:index|tree|blob).*(?:failed|error|not found)|not found in (?:the )?(?:index|repository)|unexpected EOF|\binvalid character\b|header length|truncated|is damaged|does not exist.*\/(?:data|index)\/|data\/[0-9a-f]{2}\/.*no such file/i,
+    /ciphertext verification failed|does not match|invalid data returned|repository contains errors|seal is broken|wrong hash|unable to load (?:index|tree)|load(?:ing)? ?(?:index|tree|blob).*(?:failed|error|not found)|not found in (?:the )?(?:index|repository)|unexpected EOF|\binvalid character\b|header length|truncated|is damaged|invalid child node name|does not exist.*\/(?:data|index)\/|data\/[0-9a-f]{2}\/.*no such file/i,
     'RepositoryCorrupt',
   ],
   [/no matching ID found|no snapshot found|snapshot .*not found/i, 'SnapshotMissing'],
