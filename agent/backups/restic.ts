@@ -201,7 +201,7 @@ export function createRestic(ports: ResticPorts) {
     /** Backs up `name` in the jail's folder. Null summary: restic ended well and told nothing. */
     async backup(
       talk: Talk,
-      what: { jail: Jail; name: string; host: string; tag: string; withCaches: boolean },
+      what: { jail: Jail; name: string; host: string; tag: string },
       onStatus: (status: BackupStatus) => void,
     ): Promise<{ partial: boolean; summary: BackupSummary | null }> {
       let summary: BackupSummary | null = null;

@@ -115,19 +115,16 @@ export function fingerprintOf(folder: string): string[] {
     }
   };
   walk(folder, '.');
-  for (const name of WITH_ATTRIBUTE) lines.push(`${name}: ${attributeOf(folder, name)}`);
+  for (const name of WITH_ATTRIBUTE) {
+    if (!readdirSync(folder).includes(name)) continue;
+    lines.push(`${name}: ${attributeAt(join(folder, name), ATTRIBUTE.key)}`);
+  }
   return lines.toSorted();
 }
 
 /** Blocks on disk, in bytes: a sparse file takes less than its size. */
 export function allocatedBytes(path: string): number {
   return lstatSync(path).blocks * 512;
-}
-
-/** Null also where there is no such entry. */
-function attributeOf(folder: string, name: string): string | null {
-  const isThere = readdirSync(folder).includes(name);
-  return isThere ? attributeAt(join(folder, name), ATTRIBUTE.key) : null;
 }
 
 function hashOf(path: string): string {
