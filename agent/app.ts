@@ -10,6 +10,7 @@ import { registerOperationRoutes } from './backups/operation.routes.ts';
 import { createOperationService } from './backups/operation.service.ts';
 import type { PodHold } from './backups/pod-hold.ts';
 import { createRestic } from './backups/restic.ts';
+import { createResticCgroup } from './backups/restic-cgroup.ts';
 import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';
 import { proofThreads } from './challenges/proof-threads.ts';
@@ -108,6 +109,7 @@ export function createAgent(ports: AgentPorts) {
       clock,
       runChild: createRunChild(clock),
       program: 'restic',
+      cgroup: createResticCgroup({ name: `podwright-backups-${ports.executorId}`, log }),
       isRoot: process.getuid?.() === 0,
     }),
     runCommand,

@@ -3,8 +3,11 @@ import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import type { Clock } from '#shared/clock.ts';
 
-/** From SIGINT, on which restic removes its lock, to SIGKILL. */
-const CANCEL_GRACE_MS = 25_000;
+/**
+ * From SIGINT, on which restic removes its lock, to SIGKILL: who cancels waits for it. What it leaves when its storage
+ * stands still, the next operation removes.
+ */
+const CANCEL_GRACE_MS = 1_200;
 const MAX_LINE_CHARS = 64 * 1024;
 const MAX_ERROR_LINES = 40;
 

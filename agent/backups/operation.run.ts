@@ -20,8 +20,8 @@ import {
 import { AgentStopping, CancelRequested, type RunPorts, type Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 
-/** A row says at least this often that somebody works on it. */
-export const HEARTBEAT_MS = 1_000;
+/** A row says twice a second that somebody works on it, and how far it is. */
+export const HEARTBEAT_MS = 500;
 
 const WORN_OUT = new OperationFailure(
   'EngineFailed',
@@ -32,7 +32,10 @@ const POD_GONE = new OperationFailure('PodGone', 'The pod was removed');
 /** Where the sealed repository of an operation may be opened, and nowhere else. */
 export const placeOfRepository = (id: string) => `operation ${id}`;
 
-/** Resolves when it has ended, or was left for the next agent; never rejects. */
+/**
+ * Resolves when it has ended, or was left as it is: for the next agent, or where its row cannot be written. Never
+ * rejects.
+ */
 export async function runOperation(
   id: string,
   ports: RunPorts,
@@ -62,6 +65,15 @@ export async function runOperation(
     store.put({ ...before, ...beat, ...patch } as OperationRow);
   }
 
+  /** A line that cannot be written, as on a full disk, must not hide what it tells of. */
+  function say(line: string): void {
+    try {
+      note({ log: withLine(row().log, line) });
+    } catch (error) {
+      log.warn({ operation_id: id, err: error, line }, 'a line of an operation is lost');
+    }
+  }
+
   function access(): RepositoryAccess {
     const { sealed_repository: sealed } = row();
     if (sealed === null) throw new OperationFailure('EngineFailed', 'The repository is not known');
@@ -77,9 +89,14 @@ export async function runOperation(
     while (!over.signal.aborted) {
       await clock.sleep(HEARTBEAT_MS, over.signal).catch(() => undefined);
       if (over.signal.aborted) return;
-      onBeat();
-      note({});
-      if (isPodGone()) gone.abort(POD_GONE);
+      try {
+        onBeat();
+        note({});
+        if (isPodGone()) gone.abort(POD_GONE);
+      } catch (error) {
+        // As on a full disk, which may have room again by the next one.
+        log.error({ operation_id: id, err: error }, 'an operation cannot say that it is alive');
+      }
     }
   }
 
@@ -90,8 +107,8 @@ export async function runOperation(
     advance: (now) => {
       progress = { ...progress, ...now };
     },
-    say: (line) => note({ log: withLine(row().log, line) }),
-    talk: (paths) => ({ access: access(), paths, signal, say: work.say }),
+    say,
+    talk: (paths) => ({ access: access(), paths, signal, say }),
     signal,
     stopping,
     onBeat: (next) => {
@@ -107,13 +124,7 @@ export async function runOperation(
 
   async function run(): Promise<void> {
     stopping.throwIfAborted();
-    if (isCancellable(row()) && row().cancel_requested) throw new CancelRequested();
-    if (isPodGone()) throw POD_GONE;
-    if (isWornOut(row())) {
-      const { journal } = row();
-      if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
-      throw WORN_OUT;
-    }
+    await checkWanted();
     note({ attempts: row().attempts + 1 });
     const { kind } = row();
     // Loaded only here: most agents never need it.
@@ -130,22 +141,39 @@ export async function runOperation(
     end('done');
   }
 
+  /** What is not to be begun, or not again, leaves nothing of an earlier try. Trees that are moved stay. */
+  async function checkWanted(): Promise<void> {
+    if (!isCancellable(row())) return;
+    const reason = whyNot();
+    if (reason === null) return;
+    const { journal } = row();
+    if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
+    throw reason;
+  }
+
+  function whyNot(): Error | null {
+    if (row().cancel_requested) return new CancelRequested();
+    if (isPodGone()) return POD_GONE;
+    return isWornOut(row()) ? WORN_OUT : null;
+  }
+
+  /** Only the restore itself knows when trees that it has moved are whole again; all else is tried again. */
+  const mayEnd = (error: unknown) => error instanceof OperationFailure || isCancellable(row());
+
   function settle(error: unknown): void {
     try {
+      if (!mayEnd(error)) throw error;
       const outcome = error instanceof CancelRequested ? 'cancelled' : failureOf(error);
       if (outcome !== 'cancelled') {
         log.warn({ operation_id: id, detail: messageOf(error), ...outcome }, 'an operation failed');
       }
       end(outcome);
     } catch (again) {
-      // The next agent finds it unfinished.
-      log.error({ operation_id: id, err: again }, 'the end of an operation cannot be written');
+      log.error({ operation_id: id, err: again }, 'an operation is left unfinished for now');
     }
   }
 
-  const beating = beat().catch((error: unknown) =>
-    log.error({ operation_id: id, err: error }, 'an operation cannot say that it is alive'),
-  );
+  const beating = beat();
   try {
     await run();
   } catch (error) {

@@ -32,7 +32,12 @@ const MAX_DRILLS = 1;
 const MAX_UNFINISHED = 200;
 const MAX_LISTED = 100;
 const FINISHED_KEPT_MS = 7 * 24 * 3_600_000;
+/** Until what could not be written, as on a full disk, is tried again. */
+const AGAIN_MS = 1_000;
+
 export type OperationService = ReturnType<typeof createOperationService>;
+
+const isOver = (row: OperationRow | null) => row === null || isFinal(row.stage);
 
 type Wanted =
   | { kind: 'backup'; request: Omit<BackupRequest, 'repository'> }
@@ -55,15 +60,41 @@ export function createOperationService(
 
   function launch({ id, kind }: Pick<OperationRow, 'id' | 'kind'>): void {
     const cancelled = new AbortController();
-    const signals = { cancelled: cancelled.signal, stopping: stopping.signal };
-    const work = () => runOperation(id, ports, signals);
-    // One that is cancelled while it waits still has to write so.
-    const ended = (kind === 'verify' ? drillTurns : turns)
-      .run(work, AbortSignal.any([cancelled.signal, stopping.signal]))
-      .catch(work)
-      .catch((error: unknown) => log.error({ operation_id: id, err: error }, 'operation failed'))
-      .finally(() => running.delete(id));
+    const ended = pursue(id, cancelled.signal, kind).finally(() => running.delete(id));
     running.set(id, { cancelled, ended });
+  }
+
+  /** Until it has ended, or the agent does. */
+  async function pursue(id: string, cancelled: AbortSignal, kind: OperationRow['kind']) {
+    const turn = kind === 'verify' ? drillTurns : turns;
+    while (!(await attempt(id, cancelled, turn)) && !stopping.signal.aborted) {
+      await clock.sleep(AGAIN_MS, stopping.signal).catch(() => undefined);
+    }
+  }
+
+  /** Whether it has ended. */
+  async function attempt(id: string, cancelled: AbortSignal, turn: typeof turns) {
+    const signals = { cancelled, stopping: stopping.signal };
+    const work = () => runOperation(id, ports, signals);
+    try {
+      if (!takeUp(id)) return true;
+      // One that is cancelled while it waits still has to write so.
+      await turn.run(work, AbortSignal.any([cancelled, stopping.signal])).catch(work);
+      return isOver(store.get(id));
+    } catch (error) {
+      log.error({ operation_id: id, err: error }, 'an operation cannot be taken up');
+      return false;
+    }
+  }
+
+  /** Has a row begin where it can; whether there is anything to do. */
+  function takeUp(id: string): boolean {
+    const row = store.get(id);
+    if (row === null || isOver(row)) return false;
+    const again = recovered(row);
+    if (again.stage === row.stage || again.stage === undefined) return true;
+    store.put({ ...row, ...again, heartbeat_ms: clock.now() } as OperationRow);
+    return true;
   }
 
   function fingerprintOf(podId: string, wanted: Wanted, repository: RepositoryAccess): string {
@@ -126,11 +157,6 @@ export function createOperationService(
     return row;
   }
 
-  function resume(row: OperationRow): void {
-    store.put({ ...row, ...recovered(row), heartbeat_ms: clock.now() } as OperationRow);
-    launch(row);
-  }
-
   return {
     /** Idempotent by `operation_id`; throws ApiError, `BACKUP_STORAGE_BUSY` while another one is under way. */
     beginBackup: (podId: string, { repository, ...request }: BackupRequest): OperationView =>
@@ -177,7 +203,7 @@ export function createOperationService(
     },
     /** Goes on with what an earlier agent has left. */
     start(): void {
-      for (const row of store.unfinished(MAX_UNFINISHED)) resume(row);
+      for (const row of store.unfinished(MAX_UNFINISHED)) launch(row);
     },
     /** Ends what runs; the rows are left for the next agent. */
     async stop(): Promise<void> {

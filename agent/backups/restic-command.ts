@@ -26,12 +26,18 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
  */
 const ENTER_JAIL = `{ mount --bind "$1" "$1" && mount -o "remount,bind,$2" "$1" && cd "$3"; } || exit ${JAIL_FAILED}; shift 3; exec "$@"`;
 
-/** `jail` needs root; without it restic reads what its user may. */
+/** As many doors as its first parameter says: a group that is gone is no reason not to run. */
+const ENTER_GROUPS = `n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 2>/dev/null >"$1"; shift; n=$((n-1)); done; exec "$@"`;
+
+/** `jail` needs root; without it restic reads what its user may. `doors`: of control groups (`Seat`). */
 export function resticCommand(
   program: string,
   args: readonly string[],
   jail: Jail | null,
+  doors: readonly string[],
 ): [string, ...string[]] {
+  const join =
+    doors.length === 0 ? [] : ['sh', '-c', ENTER_GROUPS, 'sh', String(doors.length), ...doors];
   const enter =
     jail === null
       ? []
@@ -42,6 +48,7 @@ export function resticCommand(
   return [
     // A killed agent takes its child along.
     ...(['setpriv', '--pdeathsig', 'KILL'] as const),
+    ...join,
     ...['nice', '-n', NICE, 'ionice', '-t', '-c', '3'],
     ...['prlimit', `--data=${MEMORY_CAP_BYTES}`, '--core=0'],
     ...enter,
@@ -50,13 +57,16 @@ export function resticCommand(
   ];
 }
 
-/** Secrets travel here and nowhere else. No cache: nothing of a renter's tree stays on the host, memory is the same. */
-export function resticEnvironment(access: RepositoryAccess, home: string): Record<string, string> {
+/** All cores only where pods come first on each. Secrets travel here and nowhere else. No cache: nothing of a renter's tree stays on the host, memory is the same. */
+export function resticEnvironment(
+  access: RepositoryAccess,
+  { home, yieldsCpu }: { home: string; yieldsCpu: boolean },
+): Record<string, string> {
   return {
     PATH,
     HOME: home,
     LANG: 'C',
-    GOMAXPROCS: '1',
+    ...(yieldsCpu ? {} : { GOMAXPROCS: '1' }),
     GOMEMLIMIT: MEMORY_AIM,
     GOGC: '50',
     RESTIC_PROGRESS_FPS: '2',

@@ -12,6 +12,11 @@ it.each([
     'RepositoryUnreachable',
   ],
   [
+    'Fatal: unable to open config file: client.Head: Head "http://h/x/config": EOF\nIs there a repository at the following location?',
+    'RepositoryUnreachable',
+  ],
+  ['Fatal: load <data/1>: unexpected EOF', 'RepositoryCorrupt'],
+  [
     'Fatal: unable to open config file: unexpected HTTP response (401): 401 Unauthorized\nIs there a repository',
     'RepositoryAuth',
   ],

@@ -4,7 +4,10 @@ import type { OperationError } from '#shared/agent-api/operations.ts';
 /** Somebody else works on the repository alone, as a prune does: it passes. */
 export type ResticProblem = OperationError | 'locked';
 
-/** Where restic runs: a full disk is the repository's while it is written, and this host's while it is restored. */
+/**
+ * Where restic runs: a full disk is the repository's while it is written, unless it is what restic puts packs together
+ * in, and this host's while it is restored.
+ */
 export type ResticWork = 'repository' | 'restore';
 
 /** In this order: restic asks `Is there a repository` of whatever it could not open. */
@@ -20,11 +23,11 @@ const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
     'RepositoryNoSpace',
   ],
   [
-    /connection refused|no such host|i\/o timeout|network is unreachable|no route to host|connection reset|tls:|x509:|context deadline exceeded|\b(?:500|502|503|504)\b|subprocess ssh exited/i,
+    /connection refused|no such host|i\/o timeout|network is unreachable|no route to host|connection reset|broken pipe|https?:[^\n]*\bEOF\b|tls:|x509:|context deadline exceeded|\b(?:500|502|503|504)\b|subprocess ssh exited/i,
     'RepositoryUnreachable',
   ],
   [
-    /ciphertext verification failed|does not match|invalid data returned|repository contains errors|seal is broken|wrong hash|unable to load (?:index|tree)|load(?:ing)? ?(?:index|tree|blob).*(?:failed|error|not found)|not found in (?:the )?(?:index|repository)|unexpected EOF|\binvalid character\b|header length|truncated|is damaged|does not exist.*\/(?:data|index)\/|data\/[0-9a-f]{2}\/.*no such file/i,
+    /ciphertext verification failed|does not match|invalid data returned|repository contains errors|seal is broken|wrong hash|unable to load (?:index|tree)|load(?:ing)? ?(?:index|tree|blob).*(?:failed|error|not found)|not found in (?:the )?(?:index|repository)|unexpected EOF|\binvalid character\b|header length|truncated|is damaged|invalid child node name|does not exist.*\/(?:data|index)\/|data\/[0-9a-f]{2}\/.*no such file/i,
     'RepositoryCorrupt',
   ],
   [/no matching ID found|no snapshot found|snapshot .*not found/i, 'SnapshotMissing'],
@@ -34,8 +37,9 @@ const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
 /** The problem that these lines of stderr tell of; `EngineFailed` when they say nothing known. */
 export function problemOf(stderr: string, work: ResticWork = 'repository'): ResticProblem {
   const found = PROBLEMS.find(([pattern]) => pattern.test(stderr))?.[1] ?? 'EngineFailed';
-  const isLocal = work === 'restore' && found === 'RepositoryNoSpace' && /no space/i.test(stderr);
-  return isLocal ? 'NoSpace' : found;
+  const isFull = found === 'RepositoryNoSpace' && /no space left/i.test(stderr);
+  const isLocal = work === 'restore' || /\/restic-[\w-]+: no space left/i.test(stderr);
+  return isFull && isLocal ? 'NoSpace' : found;
 }
 
 const MAX_LINE_CHARS = 300;

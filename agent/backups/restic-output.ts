@@ -10,7 +10,6 @@ export const BackupStatus = z.object({
   files_done: Count.default(0),
   total_bytes: Count.default(0),
   bytes_done: Count.default(0),
-  seconds_remaining: Count.optional(),
 });
 export type BackupStatus = z.output<typeof BackupStatus>;
 
@@ -35,17 +34,13 @@ export const BackupErrorLine = z.object({
   item: z.string().default(''),
 });
 
-export const Snapshots = z
-  .array(z.object({ id: z.string().regex(/^[0-9a-f]{64}$/), time: z.string() }))
-  .max(10);
-
 /** `total_file_count` counts directories and links, too; hard links count once in `total_size`. */
 export const SnapshotStats = z.object({ total_size: Count, total_file_count: Count });
 export type SnapshotStats = z.output<typeof SnapshotStats>;
 
 /** A line of `ls --json`: of the snapshot, then of each entry. What is no regular file has no size. */
 export const ListLine = z.discriminatedUnion('struct_type', [
-  z.object({ struct_type: z.literal('snapshot') }),
+  z.object({ struct_type: z.literal('snapshot'), id: z.string().regex(/^[0-9a-f]{64}$/) }),
   z.object({
     struct_type: z.literal('node'),
     type: z.string(),

@@ -4,6 +4,7 @@ import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RunChild } from './bounded-child.ts';
 import { OperationFailure } from './operation-failure.ts';
+import { NO_SEAT, type ResticCgroup } from './restic-cgroup.ts';
 import {
   JAIL_FAILED,
   type Jail,
@@ -21,7 +22,6 @@ import {
   ListLine,
   parseJson,
   SnapshotStats,
-  Snapshots,
 } from './restic-output.ts';
 
 const MIN_VERSION = { major: 0, minor: 14 };
@@ -33,6 +33,9 @@ const LOCK_TRIES = 60;
 const LOCK_WAIT_MS = 10_000;
 const KIB = 1024;
 const MAX_ANSWER_CHARS = 256 * 1024;
+/** A repository that does not answer, as while its server starts again, is asked anew for so long after the first time. */
+const PATIENCE_MS = 60_000;
+const UNREACHABLE_WAIT_MS = 2_000;
 /** Lines of stderr that go into an operation's log. */
 const MAX_SAID_LINES = 10;
 /** What can only be a dead process's lock goes. */
@@ -47,6 +50,10 @@ export type ResticPorts = {
   program: string;
   /** Whether the agent may make mount namespaces; without it there is no jail. */
   isRoot: boolean;
+  /** Where there is none, one core. */
+  cgroup?: ResticCgroup;
+  /** Instead of a minute. */
+  patienceMs?: number;
 };
 
 /** One operation's talk with its repository. */
@@ -72,7 +79,8 @@ type Call = {
 export type Restic = ReturnType<typeof createRestic>;
 
 /** Every call rejects with OperationFailure, or with the signal's reason. */
-export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) {
+export function createRestic(ports: ResticPorts) {
+  const { clock, runChild, program, isRoot, cgroup, patienceMs = PATIENCE_MS } = ports;
   let isChecked = false;
 
   /** Which restic there is, once. */
@@ -100,17 +108,20 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
     const jail = isRoot ? (call.jail ?? null) : null;
     const cwd = call.jail?.cwd;
     const redact = { secrets: secretsOf(talk.access), paths: talk.paths };
+    const { doors, yieldsCpu } = (await cgroup?.enter()) ?? NO_SEAT;
     const { exitCode, errorLines } = await runChild({
-      command: resticCommand(program, call.args, jail),
+      command: resticCommand(program, call.args, jail, doors),
       ...(jail === null && cwd !== undefined ? { cwd } : {}),
-      environment: resticEnvironment(talk.access, homedir()),
+      environment: resticEnvironment(talk.access, { home: homedir(), yieldsCpu }),
       onLine: call.onLine ?? (() => undefined),
       ...(call.onStart === undefined ? {} : { onStart: call.onStart }),
       signal: AbortSignal.any([talk.signal, late]),
-    }).catch((error: unknown) => {
-      if (!late.aborted || talk.signal.aborted) throw error;
-      throw new OperationFailure('DeadlineExceeded', `restic ${call.args[0]} took too long`);
-    });
+    })
+      .catch((error: unknown) => {
+        if (!late.aborted || talk.signal.aborted) throw error;
+        throw new OperationFailure('DeadlineExceeded', `restic ${call.args[0]} took too long`);
+      })
+      .finally(() => cgroup?.leave());
     const lines = errorLines.map((line) => redactLine(plainLine(line), redact));
     const isFine = exitCode === 0 || (exitCode !== null && call.accepts?.includes(exitCode));
     const problem = problemOf(errorLines.join('\n'), call.work);
@@ -121,9 +132,23 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
     throw new OperationFailure(exitCode === JAIL_FAILED ? 'EngineFailed' : problem, message);
   }
 
+  /** What restic itself does not try again: it gives up when the first thing that it reads cannot be had. */
+  async function patiently(talk: Talk, call: Call): ReturnType<typeof once> {
+    const startedMs = clock.monotonicMs();
+    for (;;) {
+      try {
+        return await once(talk, call);
+      } catch (error) {
+        const isAway = error instanceof OperationFailure && error.code === 'RepositoryUnreachable';
+        if (!isAway || clock.monotonicMs() - startedMs >= patienceMs) throw error;
+        await clock.sleep(UNREACHABLE_WAIT_MS, talk.signal);
+      }
+    }
+  }
+
   async function run(talk: Talk, call: Call): Promise<number | null> {
     for (let attempt = 1; attempt <= LOCK_TRIES; attempt += 1) {
-      const end = await once(talk, call);
+      const end = await patiently(talk, call);
       if (end !== 'locked') return end.exitCode;
       if (attempt === 1) {
         await once(talk, UNLOCK);
@@ -151,33 +176,38 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
     checkVersion,
 
     /**
-     * Opens the repository, or makes it where there is none and `mayCreate`. Locks that nobody can hold any more go
-     * on the way. restic's own rule is what is wanted: of this host's name with a process that is gone, as after a
-     * kill, or not refreshed for half an hour, which a living one does every five minutes.
+     * Finds out whether there is a repository, and makes it where there is none. Locks that nobody can hold any more go
+     * on the way, as with `unlock`.
      */
-    async open(talk: Talk, mayCreate: boolean): Promise<void> {
+    async make(talk: Talk): Promise<void> {
       await checkVersion(talk.signal);
       try {
-        await run(mayCreate ? { ...talk, say: () => undefined } : talk, UNLOCK);
+        await run({ ...talk, say: () => undefined }, UNLOCK);
       } catch (error) {
         const isMissing = error instanceof OperationFailure && error.code === 'RepositoryMissing';
-        if (!mayCreate || !isMissing) throw error;
+        if (!isMissing) throw error;
         await run(talk, { args: ['init', '--quiet'], timeoutMs: ASK_MS });
         talk.say('The repository was made');
       }
     },
 
+    /**
+     * Takes away locks that nobody can hold any more. restic's own rule is what is wanted: of this host's name with a
+     * process that is gone, as after a kill, or not refreshed for half an hour, which a living one does every five
+     * minutes.
+     */
+    unlock: async (talk: Talk): Promise<void> => void (await run(talk, UNLOCK)),
+
     /** Backs up `name` in the jail's folder. Null summary: restic ended well and told nothing. */
     async backup(
       talk: Talk,
-      what: { jail: Jail; name: string; host: string; tag: string; withCaches: boolean },
+      what: { jail: Jail; name: string; host: string; tag: string },
       onStatus: (status: BackupStatus) => void,
     ): Promise<{ partial: boolean; summary: BackupSummary | null }> {
       let summary: BackupSummary | null = null;
       const exitCode = await run(talk, {
         args: [
           ...['backup', '--json', '--no-cache', '--one-file-system'],
-          ...(what.withCaches ? [] : ['--exclude-caches']),
           ...['--host', what.host, '--tag', what.tag, '--', what.name],
         ],
         jail: what.jail,
@@ -193,16 +223,6 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
       return { partial: exitCode === EXIT_PARTIAL, summary };
     },
 
-    /** The snapshot's full id. */
-    async findSnapshot(talk: Talk, id: string): Promise<string> {
-      const found = Snapshots.safeParse(await ask(talk, ['snapshots', id], ASK_MS));
-      const [snapshot] = found.data ?? [];
-      if (snapshot === undefined) {
-        throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
-      }
-      return snapshot.id;
-    },
-
     /** Reads every directory of the snapshot: one that is damaged rejects with RepositoryCorrupt. */
     async statsOf(talk: Talk, id: string): Promise<SnapshotStats> {
       const args = ['stats', '--mode', 'restore-size', id];
@@ -215,22 +235,29 @@ export function createRestic({ clock, runChild, program, isRoot }: ResticPorts) 
       throw new OperationFailure('EngineFailed', 'restic did not tell the size of the snapshot');
     },
 
-    /** Tells of every entry of the snapshot; the repository is not written to, not even a lock. */
-    async list(talk: Talk, id: string, onNode: (node: ListedNode) => void): Promise<void> {
-      let isThere = false;
+    /**
+     * The snapshot's full id; tells of every entry where somebody listens. Reads every directory: one that is damaged
+     * rejects with RepositoryCorrupt. The repository is not written to, not even a lock.
+     */
+    async list(
+      talk: Talk,
+      id: string,
+      onNode: ((node: ListedNode) => void) | null,
+    ): Promise<string> {
+      let found: string | null = null;
       await run(talk, {
         args: ['ls', '--json', '--no-cache', '--no-lock', id],
         timeoutMs: WALK_MS,
         onLine: (text) => {
+          if (found !== null && onNode === null) return;
           const line = ListLine.safeParse(parseJson(text)).data;
-          isThere ||= line !== undefined;
-          if (line?.struct_type === 'node') onNode(line);
+          if (line?.struct_type === 'snapshot') found = line.id;
+          if (line?.struct_type === 'node') onNode?.(line);
         },
       });
       // restic 0.14 lists nothing where there is no such snapshot, and ends well.
-      if (!isThere) {
-        throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
-      }
+      if (found !== null) return found;
+      throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
     },
 
     /** Whether all that belongs to the repository is in it; of its data about `bytes`, by chance, are read. Writes nothing. */

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { createBackupScene } from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import type { OperationRow, OperationStore } from '../store/operation.store.ts';
+import { isFinal } from './operation.state.ts';
 import type { Restic } from './restic.ts';
 
 const SNAPSHOT = 'a'.repeat(64);
@@ -14,9 +15,9 @@ const CONTENT = 'restored\n';
 function fakeRestic(): Restic {
   return {
     checkVersion: async () => undefined,
-    open: async () => undefined,
+    make: async () => undefined,
+    unlock: async () => undefined,
     backup: () => Promise.reject(new Error('not here')),
-    findSnapshot: async () => SNAPSHOT,
     statsOf: async () => ({ total_size: CONTENT.length, total_file_count: 2 }),
     list: () => Promise.reject(new Error('not here')),
     check: () => Promise.reject(new Error('not here')),
@@ -127,6 +128,87 @@ it.each([
   const last = given.fails ? ['swapping undoing', 'swapping undone'] : ['committed new_in'];
   const expected = ['fetching fetching', 'stopping staged', 'swapping ready', 'swapping old_aside'];
   expect([...points]).toEqual(expect.arrayContaining([...expected, 'starting new_in', ...last]));
+});
+
+/** Takes no write from its step of this number on, until `heal`: as on a full disk. Reads go on. */
+function fullStore(store: OperationStore, fullAt: number) {
+  const state = { steps: 0, isFull: false, refused: 0 };
+  const full: OperationStore = {
+    ...store,
+    put(row) {
+      if (isStep(store.get(row.id), row)) state.steps += 1;
+      if (state.steps === fullAt && state.refused === 0) state.isFull = true;
+      if (state.isFull) {
+        state.refused += 1;
+        throw new Error('database or disk is full');
+      }
+      store.put(row);
+    },
+  };
+  return { full, state };
+}
+
+/** Whether there was a step of that number. */
+async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
+  const scene = createBackupScene({ quick: true });
+  const file = join(scene.volume, 'file');
+  writeFileSync(file, 'old\n');
+  const isRefused = () => fails && textOf(file) === CONTENT;
+  scene.pod.standing = () => (isRefused() ? 'failed' : 'running');
+  const { full, state } = fullStore(scene.store, fullAt);
+  const service = scene.open({ store: full, restic: fakeRestic() });
+  const request = scene.restoreRequest(SNAPSHOT);
+  service.beginRestore(scene.podId, request);
+  const row = () => scene.store.get(request.operation_id);
+  await eventually('a full disk, or the end', () => state.refused >= 2 || row()?.finished_ms);
+  const met = row();
+  const stage = met?.stage ?? 'done';
+  const where = `${stage} ${met === null ? '' : stepOf(met)}`;
+  if (state.isFull) {
+    // Whatever stands there now, it is no end, and the pod's tree is to be had.
+    expect(isFinal(stage), where).toBe(false);
+    const aside = join(met?.journal?.folder ?? '', 'old', 'file');
+    const kept = stage === 'committed' ? CONTENT : 'old\n';
+    expect([textOf(file), textOf(aside)], where).toContain(kept);
+  }
+  state.isFull = false;
+  const view = await scene.ended(service, request.operation_id);
+  const left = readdirSync(dirname(scene.volume));
+  const outcome = { stage: view.stage, code: view.error?.code ?? null, found: textOf(file), left };
+  await service.stop();
+  scene.close();
+  const wanted = fails
+    ? { stage: 'failed', code: 'RolledBack', found: 'old\n' }
+    : { stage: 'done', code: null, found: CONTENT };
+  expect(outcome, where).toEqual({ ...wanted, left: ['_data'] });
+  return state.refused > 0;
+}
+
+it.each([false, true])(
+  'goes on by itself once rows can be written again, pod fails: %s',
+  async (fails) => {
+    const steps = Array.from({ length: 12 }, (_, index) => index + 2);
+    const met = await Promise.all(steps.map((step) => runFull(step, fails)));
+    expect(met.filter(Boolean).length).toBeGreaterThan(fails ? 8 : 6);
+  },
+);
+
+it('drops what it has staged when it is cancelled while no agent runs', async () => {
+  const scene = createBackupScene({ quick: true });
+  const { mortal, state } = mortalStore(scene.store, 3, 'before');
+  const first = scene.open({ store: mortal, restic: fakeRestic() });
+  const request = scene.restoreRequest(SNAPSHOT);
+  first.beginRestore(scene.podId, request);
+  await eventually('the kill', () => state.isDead);
+  await first.stop();
+  expect(readdirSync(dirname(scene.volume))).toHaveLength(2);
+  const row = scene.store.get(request.operation_id);
+  if (row !== null) scene.store.put({ ...row, cancel_requested: true });
+  const second = scene.open({ restic: fakeRestic() });
+  second.start();
+  expect((await scene.ended(second, request.operation_id)).stage).toBe('cancelled');
+  expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
+  scene.close();
 });
 
 it('keeps the copy it works on out of the volume', async () => {

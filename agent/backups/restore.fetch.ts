@@ -8,7 +8,8 @@ import type { RunPorts, Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 import type { SnapshotStats } from './restic-output.ts';
 import { locateTarget } from './restore-target.ts';
-import { measureTree } from './staged-tree.ts';
+import { digHoles } from './sparse-files.ts';
+import { measureTree, type TreeMeasure } from './staged-tree.ts';
 
 const MARGIN_BYTES = 64 * 1024 * 1024;
 const MARGIN_SHARE = 0.05;
@@ -40,6 +41,8 @@ export async function fetchSnapshot(
     [place.root.hostPath, place.root.mountPath],
   ]);
   await restic.checkVersion(talk.signal);
+  // The lock of an earlier try, whose agent was killed.
+  if (work.row().attempts > 1) await restic.unlock(talk);
   const stats = await restic.statsOf(talk, request.snapshot_id);
   await checkSpace(dirname(place.root.hostPath), stats);
 
@@ -60,14 +63,29 @@ export async function fetchSnapshot(
 
   work.move('verifying', {});
   const staged = await onlyEntryOf(target);
-  await checkTree(work, target, stats);
-  await ports.runCommand('sync', ['--file-system', target], {
-    timeoutMs: SYNC_MS,
-    maxOutputBytes: 4_096,
-  });
+  const { sparse } = await checkTree(work, target, stats);
+  await unlessAborted(work.signal, () => digHoles(sparse, { ...ports, folder }));
+  await unlessAborted(work.signal, () => putOnDisk(target, ports));
   await syncFolder(dirname(folder));
   const was_running = (await ports.hold.standingOf(podId)) === 'running';
   return { ...begun, staged, was_running, step: 'staged' };
+}
+
+/** All of its file system: to ask for each of a million files would take longer. */
+async function putOnDisk(target: string, { runCommand }: RunPorts): Promise<void> {
+  const bounds = { timeoutMs: SYNC_MS, maxOutputBytes: 4_096 };
+  const { exitCode } = await runCommand('sync', ['--file-system', target], bounds);
+  if (exitCode === 0) return;
+  throw new OperationFailure('VerificationFailed', 'The restored tree could not be put on disk');
+}
+
+/** The work is left to itself when the signal aborts. */
+async function unlessAborted(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  signal.throwIfAborted();
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  await Promise.race([work(), aborted]);
 }
 
 /** Trees are exchanged by renames, and staged where the pod cannot reach: above its volume. */
@@ -103,12 +121,12 @@ async function checkTree(
   work: Working<RestoreRow>,
   target: string,
   stats: SnapshotStats,
-): Promise<void> {
+): Promise<TreeMeasure> {
   const found = await measureTree(target, work.signal);
   if (found.removedDevices > 0) work.say(`${found.removedDevices} device files were left out`);
   if (found.entries === stats.total_file_count && found.bytes === stats.total_size) {
     work.advance({ processed_bytes: found.bytes, processed_files: found.entries });
-    return;
+    return found;
   }
   const there = `${found.entries} entries and ${found.bytes} bytes`;
   const wanted = `${stats.total_file_count} and ${stats.total_size}`;

@@ -28,8 +28,7 @@ export async function runRestore(work: Working<RestoreRow>, ports: RunPorts): Pr
     if (isCancellable(work.row())) await prepare(work, ports);
   } catch (error) {
     if (error instanceof AgentStopping) throw error;
-    // Throws where nothing can be written any more: then the next agent cleans up.
-    work.note({});
+    // Before anything is written: on a full disk it is what makes room for that.
     await dropStaging(work, ports);
     throw error;
   }
@@ -69,8 +68,9 @@ async function untilStopped(
   const { pod_id: podId } = work.row();
   for (;;) {
     const standing = await hold.standingOf(podId);
-    if (standing === 'gone') throw new OperationFailure('PodGone', 'The pod was removed');
-    if (standing === 'stopped' || standing === 'failed') return;
+    // Trees that are moved are put in place for whoever has them next: nothing of the pod was running.
+    if (standing === 'gone' && isCancellable(work.row())) throw podGone();
+    if (standing === 'stopped' || standing === 'failed' || standing === 'gone') return;
     if (clock.monotonicMs() > untilMs) {
       throw new OperationFailure('DeadlineExceeded', 'The pod could not be stopped');
     }
@@ -82,7 +82,7 @@ async function untilStopped(
 async function swap(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
   await untilStopped(work, ports, { signal: work.stopping, untilMs: Infinity });
   const { step } = journalOf(work);
-  if (step === 'undoing' || step === 'undone') return undo(work);
+  if (step === 'undoing' || step === 'undone') return undo(work, ports);
   try {
     await exchange(work, journalOf(work));
   } catch (error) {
@@ -104,20 +104,23 @@ async function exchange(work: Working<RestoreRow>, journal: RestoreJournal): Pro
   if (journalOf(work).step !== 'old_aside') return;
   await ensureFolders(dirname(live));
   await moveOnce(staged, live);
-  if (!(await exists(live))) throw new Error('the staged tree is lost');
+  // What else has come to its place is not what was asked for.
+  if ((await exists(staged)) || !(await exists(live))) throw new Error('the staged tree is lost');
   work.note({ journal: { ...journal, step: 'new_in' } });
 }
 
 /** The old tree back; the restored one lies in the staging folder until that is removed. */
-async function undo(work: Working<RestoreRow>): Promise<never> {
+async function undo(work: Working<RestoreRow>, { hold }: RunPorts): Promise<never> {
   const journal = journalOf(work);
   const old = join(journal.folder, 'old');
   const hasOld = await exists(old);
   // Where the old tree was never moved, or is back already, what is there is the old one.
   if (hasOld || !journal.had_old) await moveOnce(journal.live, join(journal.folder, 'refused'));
   if (hasOld) await moveOnce(old, journal.live);
+  if (await exists(old)) throw new Error('the old tree cannot be put back');
   work.note({ journal: { ...journal, step: 'undone' } });
   await rm(journal.folder, { recursive: true, force: true });
+  if ((await hold.standingOf(work.row().pod_id)) === 'gone') throw podGone();
   throw new OperationFailure('RolledBack', ROLLED_BACK);
 }
 
@@ -152,6 +155,10 @@ function beginUndo(work: Working<RestoreRow>, why: string): void {
   work.say(why);
 }
 
+function podGone(): OperationFailure {
+  return new OperationFailure('PodGone', 'The pod was removed');
+}
+
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'incomplete';
 }
@@ -159,7 +166,7 @@ function codeOf(error: unknown): string {
 async function dropStaging(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
   const { pod_id: podId, journal } = work.row();
   ports.hold.wake(podId);
-  if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
+  if (journal !== null) await rm(journal.folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 function journalOf(work: Working<RestoreRow>): RestoreJournal {

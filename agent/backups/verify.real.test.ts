@@ -130,6 +130,11 @@ it('says what is wrong with a backup that cannot be had back, and changes nothin
 });
 
 it('leaves no scratch after a kill of its agent in the middle, whose successor ends it', async () => {
+  // A repository as restic makes it: each start takes its time, and there is a middle to kill in.
+  await service.stop();
+  scene.close();
+  scene = createBackupScene({ made: false });
+  service = scene.open();
   writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
   const request = scene.verifyRequest(await backUp());
   const home = createAgentHome({});

@@ -29,9 +29,12 @@ afterEach(() => scene.close());
 function fakeRestic(restore: Restic['restore'] = putFile('12345')): Restic {
   return {
     checkVersion: async () => undefined,
-    ...{ open: never, backup: never, findSnapshot: never, statsOf: never },
+    ...{ make: never, unlock: never, backup: never, statsOf: never },
     check: async () => undefined,
-    list: async (_talk, _id, onNode) => onNode(NODE),
+    async list(_talk, id, onNode) {
+      onNode?.(NODE);
+      return id;
+    },
     restore,
   };
 }

@@ -110,6 +110,10 @@ export function createOperationStore(database: DatabaseSync) {
     `SELECT * FROM operations WHERE finished_ms IS NOT NULL
      ORDER BY finished_ms DESC, id LIMIT :limit`,
   );
+  const last = database.prepare(
+    `SELECT * FROM operations WHERE finished_ms IS NOT NULL AND pod_id = :pod_id
+     ORDER BY finished_ms DESC, id LIMIT 1`,
+  );
   const write = database.prepare(
     `INSERT INTO operations (${COLUMNS.join(', ')})
      VALUES (${COLUMNS.map((name) => `:${name}`).join(', ')})
@@ -131,6 +135,8 @@ export function createOperationStore(database: DatabaseSync) {
     /** Newest first. */
     finished: (limit: number): OperationRow[] =>
       finished.all({ limit }).flatMap((row) => rowOf(row) ?? []),
+    /** The one that ended last. */
+    lastOf: (podId: string): OperationRow | null => rowOf(last.get({ pod_id: podId })),
     /** Throws when the pod has another one that is not finished. */
     put: (row: OperationRow): void => void write.run(columnsOf(row)),
     dropFinishedBefore(beforeMs: number): void {

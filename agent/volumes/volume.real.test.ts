@@ -8,7 +8,8 @@ import { systemRandom } from '#shared/random.ts';
 import { type AgentHome, createAgentHome } from '../../test/fakes/agent-process.ts';
 import { PASSWORD } from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { attributeOf, fingerprintOf, setAttribute } from '../../test/fakes/mixed-tree.ts';
+import { attributeAt, writeWithAttribute } from '../../test/fakes/extended-attributes.ts';
+import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
 import { command, createRealHost, mustRun, type RealHost } from '../../test/fakes/real-host.ts';
 import { volumeCopyName } from './volume.service.ts';
 
@@ -63,7 +64,7 @@ const placeOf = async (copy: string) => {
 };
 
 const backupOf = (id: string) => ({
-  ...{ operation_id: id, path: '/mnt', repository, create_repository: true, with_caches: true },
+  ...{ operation_id: id, path: '/mnt', repository, create_repository: true },
 });
 const restoreOf = (id: string, snapshot: string | null) => ({
   ...{ operation_id: id, snapshot_id: snapshot, repository },
@@ -86,8 +87,8 @@ it('carries what a pod wrote to a pod on another host', async () => {
   const live = await placeOf(first);
   const written = async () => (await command('test', '-e', join(live, 'written'))).exitCode === 0;
   await eventually('the pod has written', written);
-  setAttribute(join(live, 'random'));
-  const attribute = attributeOf(live);
+  const attribute = { key: 'user.podwright', value: 'kept' };
+  writeWithAttribute(live, 'random', 'any', attribute);
   const before = fingerprintOf(live);
   expect(before.length).toBeGreaterThan(9);
 
@@ -114,7 +115,7 @@ it('carries what a pod wrote to a pod on another host', async () => {
   expect(await done(to, back)).toMatchObject({ stage: 'done', error: null });
   const restored = await placeOf(second);
   expect(fingerprintOf(restored)).toEqual(before);
-  expect(attributeOf(restored)).toBe(attribute);
+  expect(attributeAt(join(restored, 'random'), attribute.key)).toBe(attribute.value);
   const reader = await to.launch('cat /mnt/deep/er/file; sleep 3600', { volume: { id: second } });
   const read = await mustRun('docker', 'exec', reader.container_id ?? '', 'cat', '/mnt/hard');
   expect(read).toBe('data\n');

@@ -40,8 +40,6 @@ export const BackupRequest = z.strictObject({
   repository: RepositoryAccess,
   /** The first backup of a pod makes its repository; later ones and restores must find it. */
   create_repository: z.boolean().default(false),
-  /** Folders that call themselves caches too: of what is kept nowhere else, nothing may be left out. */
-  with_caches: z.boolean().optional(),
 });
 export type BackupRequest = z.output<typeof BackupRequest>;
 export type BackupRequestInput = z.input<typeof BackupRequest>;

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createAgentHome } from '../fakes/agent-process.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
+import { backups } from './backup.bench.ts';
 import { centralRequests } from './central-requests.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import { executorList } from './executor-list.bench.ts';
@@ -37,12 +38,13 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   list: executorList,
   requests: centralRequests,
   proof: proofOfWork,
+  backups,
 };
 const AGENT = 'agent';
 
 const HELP = `Usage: npm run bench -- [--only ${[AGENT, ...Object.keys(PARTS)].join('|')}]
 
-Measures speed and memory side by side with references, prints a table and writes ${RESULT_FILE}. Takes about two
+Measures speed and memory side by side with references, prints a table and writes ${RESULT_FILE}. Takes about four
 minutes; a missed bar does not fail the run.
 `;
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type {
   BackupRequestInput,
   OperationView,
+  RepositoryAccess,
   RestoreRequestInput,
   VerifyRequestInput,
 } from '#shared/agent-api/operations.ts';
@@ -22,6 +23,7 @@ import { createRestic, type Restic } from '../../agent/backups/restic.ts';
 import { openDatabase } from '../../agent/store/database.ts';
 import { createOperationStore, type OperationStore } from '../../agent/store/operation.store.ts';
 import { eventually } from './eventually.ts';
+import { writeQuickRepository } from './quick-repository.ts';
 
 /** restic has the lowest priority, and this machine may be busy. */
 const LONGEST_MS = 60_000;
@@ -30,21 +32,45 @@ const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
 
 export type BackupScene = ReturnType<typeof createBackupScene>;
 
+type OpenOptions = {
+  store?: OperationStore;
+  /** Instead of restic. */
+  program?: string;
+  patienceMs?: number;
+  restic?: Restic;
+  runCommand?: RunCommand;
+};
+
+export type SceneOptions = {
+  /** Nothing has to outlive the process; there is no repository then. */
+  quick?: boolean;
+  /** Whether there is a repository already. */
+  made?: boolean;
+  /** Of another scene: the same pod once more, for another process. */
+  folder?: string;
+  podId?: string;
+  /** Where the repository lies, and how the agent reaches it; else a folder of the scene's. */
+  location?: string;
+  repository?: RepositoryAccess;
+};
+
 const noCommand: RunCommand = async () => ({ exitCode: 0, stdout: '', stderr: '', ended: null });
 
-/** As the agent makes it; `program` may stand in for restic. */
-export function realRestic(program = 'restic'): Restic {
+/** As the agent makes it; `program` may stand in for restic. It waits for no repository that does not answer. */
+export function realRestic(program = 'restic', patienceMs = 0): Restic {
   const runChild = createRunChild(systemClock);
-  return createRestic({ clock: systemClock, runChild, program, isRoot: process.getuid?.() === 0 });
+  const isRoot = process.getuid?.() === 0;
+  return createRestic({ clock: systemClock, runChild, program, isRoot, patienceMs });
 }
 
-/** One pod with one volume at /data. `quick`: nothing has to outlive the process. `close` removes everything. */
-export function createBackupScene({ quick = false } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'podwright-backup-'));
+/** One pod with one volume at /data. `close` removes everything. */
+export function createBackupScene(options: SceneOptions = {}) {
+  const { quick = false, made = !quick, podId = systemRandom.uuid() } = options;
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'podwright-backup-'));
   const volume = join(folder, 'volume', '_data');
-  const location = join(folder, 'repository');
+  const location = options.location ?? join(folder, 'repository');
   mkdirSync(volume, { recursive: true });
-  const podId = systemRandom.uuid();
+  if (made) writeQuickRepository(location, PASSWORD);
   const database = openDatabase(quick ? ':memory:' : join(folder, 'agent.sqlite'));
   const store = createOperationStore(database);
   const pod = {
@@ -53,16 +79,16 @@ export function createBackupScene({ quick = false } = {}) {
     /** Whether it stops when it is held. */
     stops: true,
   };
-  const repository = { location, password: PASSWORD, environment: {} };
+  const repository = options.repository ?? { location, password: PASSWORD, environment: {} };
 
-  function open(options: { store?: OperationStore; program?: string; restic?: Restic } = {}) {
-    const program = options.program ?? 'restic';
+  function open(options: OpenOptions = {}) {
+    const { program = 'restic', patienceMs = 0 } = options;
     return createOperationService({
       executorId: EXECUTOR,
       store: options.store ?? store,
       secret: new Uint8Array(32).fill(7),
       random: systemRandom,
-      restic: options.restic ?? realRestic(program),
+      restic: options.restic ?? realRestic(program, patienceMs),
       hold: {
         wake: () => undefined,
         async standingOf(id) {
@@ -74,7 +100,7 @@ export function createBackupScene({ quick = false } = {}) {
       dataRootsOf: async () =>
         pod.standing() === 'gone' ? [] : [{ mountPath: '/data', hostPath: volume }],
       isGone: () => pod.standing() === 'gone',
-      runCommand: quick ? noCommand : runCommand,
+      runCommand: options.runCommand ?? (quick ? noCommand : runCommand),
       clock: systemClock,
       log: createLog({ name: 'test-backups', level: 'silent' }),
       scratchFolder: join(folder, 'scratch'),

@@ -1,6 +1,7 @@
 /** `npm run central`'s program as a real process on a free port. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { systemClock } from '#shared/clock.ts';
+import { COMPILE_CACHE } from '#shared/node-launch.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 
@@ -42,6 +43,7 @@ export async function startCentralProcess(
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
       CENTRAL_PORT: String(port),
       CENTRAL_VERIFY_EMAIL: 'false',
       ...NO_LIMITS,

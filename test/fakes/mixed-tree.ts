@@ -4,21 +4,29 @@ import { createHash, randomBytes } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
+  closeSync,
   linkSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
+  readSync,
+  rmSync,
   symlinkSync,
   truncateSync,
-  utimesSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { attributeAt, writeWithAttribute } from './extended-attributes.ts';
 
 const MIB = 1024 * 1024;
-const SMALL_FILES = 2_000;
+/** Of a part, in MiB; their sum is the tree's size. */
+export type TreeSize = { random: number; text: number; sparse: number; smallFiles: number };
+const SMALL: TreeSize = { random: 12, text: 8, sparse: 12, smallFiles: 800 };
+export const ONE_GIB: TreeSize = { random: 560, text: 280, sparse: 150, smallFiles: 8_000 };
+
 const ODD_NAMES = [
   'with space',
   'neue\nzeile',
@@ -28,71 +36,130 @@ const ODD_NAMES = [
   '"quoted"',
   '.hidden',
 ];
+const ATTRIBUTE = { key: 'user.podwright', value: 'kept' };
+const WITH_ATTRIBUTE = ['attributes', 'folder with attributes'];
+const HASHED_BYTES = 4 * MIB;
 
-/** More than 50 MiB: random, text, sparse, many small files, links, odd names, modes, owners, times, attributes. */
-export function writeMixedTree(folder: string): void {
+/** Random, text, sparse, many small files, links, odd names, modes, owners, times, attributes. Needs root. */
+export function writeMixedTree(folder: string, size: TreeSize = SMALL): void {
   mkdirSync(join(folder, 'small'), { recursive: true });
-  writeFileSync(join(folder, 'random'), randomBytes(16 * MIB));
-  writeFileSync(join(folder, 'text'), 'the same line again and again\n'.repeat(800_000));
+  writePieces(join(folder, 'random'), size.random, () => randomBytes(MIB));
+  writePieces(join(folder, 'text'), size.text, textOf);
   writeFileSync(join(folder, 'sparse'), 'begin');
-  truncateSync(join(folder, 'sparse'), 12 * MIB);
-  for (let count = 0; count < SMALL_FILES; count += 1) {
-    writeFileSync(join(folder, 'small', `${count}`), `small ${count}\n`);
-  }
+  truncateSync(join(folder, 'sparse'), size.sparse * MIB);
+  for (let count = 0; count < size.smallFiles; count += 1) writeSmall(folder, count);
   for (const name of ODD_NAMES) writeFileSync(join(folder, name), name);
   mkdirSync(join(folder, 'empty folder'));
-  writeFileSync(join(folder, 'modes'), 'private');
-  chmodSync(join(folder, 'modes'), 0o4711);
+  // A tag by which some programs leave folders out.
+  mkdirSync(join(folder, 'cache'));
+  writeFileSync(join(folder, 'cache/CACHEDIR.TAG'), 'Signature: 8a477f597d28d172789f06886806bc55');
+  for (const [name, mode] of [
+    ['set-uid', 0o4711],
+    ['nobody reads', 0o000],
+  ] as const) {
+    writeFileSync(join(folder, name), name);
+    chmodSync(join(folder, name), mode);
+  }
   chmodSync(join(folder, 'small'), 0o750);
+  chmodSync(join(folder, 'empty folder'), 0o3777);
   linkSync(join(folder, 'text'), join(folder, 'hard link'));
   symlinkSync('text', join(folder, 'link'));
   symlinkSync('/etc/hostname', join(folder, 'link out'));
   symlinkSync('nowhere', join(folder, 'dangling'));
   execFileSync('mkfifo', [join(folder, 'pipe')]);
+  writeWithAttribute(folder, 'attributes', 'content', ATTRIBUTE);
+  writeWithAttribute(folder, 'folder with attributes', null, ATTRIBUTE);
   chownSync(join(folder, 'random'), 1_000, 1_001);
-  utimesSync(join(folder, 'text'), 1_000_000_000.123, 1_000_000_000.123);
-  setAttribute(join(folder, 'random'));
+  chownSync(join(folder, 'small'), 123_456, 654_321);
+  touch(join(folder, 'text'), '2001-02-03 04:05:06.123456789');
+  touch(join(folder, 'small'), '1970-01-01 00:00:01.000000001 UTC');
 }
 
-/** Each entry as one line, sorted: path, kind, mode, owner, size, time, links, content, attributes. */
+/** About one percent of it: inside a file, at its end, gone, new, and metadata alone. */
+export function changeMixedTree(folder: string, size: TreeSize = SMALL): void {
+  const random = openSync(join(folder, 'random'), 'r+');
+  for (let mib = 0; mib < size.random; mib += 100) {
+    writeSync(random, randomBytes(MIB), 0, MIB, mib * MIB + 4_321);
+  }
+  closeSync(random);
+  writeFileSync(join(folder, 'text'), 'one line more\n', { flag: 'a' });
+  for (let count = 0; count < size.smallFiles; count += 200) {
+    rmSync(join(folder, 'small', `${count}`));
+    writeSmall(folder, size.smallFiles + count);
+  }
+  chmodSync(join(folder, 'set-uid'), 0o640);
+  chownSync(join(folder, '-dash'), 7, 8);
+  rmSync(join(folder, 'link'));
+  symlinkSync('random', join(folder, 'link'));
+}
+
+/** Each entry as one line, sorted: path, kind, mode, owner, time to the nanosecond, links, content, attributes. */
 export function fingerprintOf(folder: string): string[] {
   const lines: string[] = [];
+  const firstOf = new Map<bigint, string>();
   const walk = (path: string, name: string) => {
-    const stats = lstatSync(path);
-    const { mode, uid, gid, mtimeMs, nlink } = stats;
-    const meta = [mode.toString(8), uid, gid, Math.floor(mtimeMs)];
+    const stats = lstatSync(path, { bigint: true });
+    const { mode, uid, gid, mtimeNs, ino } = stats;
+    const owned = [name, mode.toString(8), uid, gid];
     if (stats.isDirectory()) {
-      lines.push([name, ...meta].join('|'));
-      for (const entry of readdirSync(path)) walk(join(path, entry), join(name, entry));
+      lines.push([...owned, mtimeNs].join('|'));
+      for (const entry of readdirSync(path).toSorted()) walk(join(path, entry), join(name, entry));
     } else if (stats.isSymbolicLink()) {
-      lines.push([name, mode.toString(8), uid, gid, readlinkSync(path)].join('|'));
+      lines.push([...owned, readlinkSync(path)].join('|'));
     } else if (stats.isFile()) {
-      const hash = createHash('sha256').update(readFileSync(path)).digest('hex');
-      lines.push([name, ...meta, nlink, hash].join('|'));
+      if (!firstOf.has(ino)) firstOf.set(ino, name);
+      const twin = firstOf.get(ino) ?? '';
+      lines.push([...owned, mtimeNs, twin, hashOf(path)].join('|'));
     } else {
-      lines.push([name, ...meta].join('|'));
+      lines.push([...owned, mtimeNs].join('|'));
     }
   };
   walk(folder, '.');
+  for (const name of WITH_ATTRIBUTE) {
+    if (!readdirSync(folder).includes(name)) continue;
+    lines.push(`${name}: ${attributeAt(join(folder, name), ATTRIBUTE.key)}`);
+  }
   return lines.toSorted();
 }
 
-/** What `setfattr` would do, without the package: Python is not everywhere either. */
-export function setAttribute(path: string): void {
-  try {
-    execFileSync('setfattr', ['-n', 'user.podwright', '-v', 'kept', path], { stdio: 'ignore' });
-  } catch {
-    // No such program, or a file system without attributes.
-  }
+/** Blocks on disk, in bytes: a sparse file takes less than its size. */
+export function allocatedBytes(path: string): number {
+  return lstatSync(path).blocks * 512;
 }
 
-/** The attribute that `writeMixedTree` gave to `random`; null where it could not. */
-export function attributeOf(folder: string): string | null {
-  try {
-    const args = ['--only-values', '-n', 'user.podwright', join(folder, 'random')];
-    const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
-    return execFileSync('getfattr', args, { encoding: 'utf8', stdio });
-  } catch {
-    return null;
+function hashOf(path: string): string {
+  const hash = createHash('sha256');
+  const file = openSync(path, 'r');
+  const bytes = Buffer.allocUnsafe(HASHED_BYTES);
+  for (let read = -1; read !== 0; ) {
+    read = readSync(file, bytes);
+    hash.update(bytes.subarray(0, read));
   }
+  closeSync(file);
+  return hash.digest('hex');
+}
+
+function writePieces(path: string, mib: number, piece: (index: number) => string | Buffer): void {
+  const file = openSync(path, 'w');
+  for (let index = 0; index < mib; index += 1) {
+    const bytes = piece(index);
+    if (typeof bytes === 'string') writeSync(file, bytes);
+    else writeSync(file, bytes);
+  }
+  closeSync(file);
+}
+
+/** Compresses well, and no part of it is like another. */
+function textOf(index: number): string {
+  const line = (at: number) => `${index}.${at} the agent said what it had seen, and went on\n`;
+  const { length } = line(10_000);
+  return Array.from({ length: Math.floor(MIB / length) }, (_, at) => line(at)).join('');
+}
+
+function writeSmall(folder: string, count: number): void {
+  writeFileSync(join(folder, 'small', `${count}`), `small ${count}\n`.repeat(1 + (count % 300)));
+}
+
+function touch(path: string, time: string): void {
+  execFileSync('touch', ['-d', time, path], { cwd: dirname(path) });
 }

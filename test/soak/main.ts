@@ -3,6 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { systemRandom } from '#shared/random.ts';
 import { createAgentHome } from '../fakes/agent-process.ts';
+import { backupKills } from './backup-kills.soak.ts';
+import { backupTree } from './backup-tree.soak.ts';
 import { badRequests } from './bad-requests.soak.ts';
 import { logFollowers } from './log-followers.soak.ts';
 import { randomOperations } from './random-operations.soak.ts';
@@ -13,12 +15,14 @@ const POD_PORTS = '28100-28199';
 const DEFAULT_MINUTES = 10;
 const MAX_SEED = 2 ** 31;
 
-const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz] [--seed N]
+const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz|backup] [--seed N]
 
-Each part but the last lasts N minutes (${DEFAULT_MINUTES}):
+Each part but fuzz lasts N minutes (${DEFAULT_MINUTES}):
   logs    8 pods write, 16 readers follow: the agent's memory and descriptors
   random  random operations and faults on an engine of its own (needs root), from --seed or a fresh one
   fuzz    10,000 bad requests to a central API, from the same seed: its answers and its memory
+  backup  a gigabyte backed up and restored on two agents (needs root); then, for N minutes, kills of agent, restic
+          and central at requests of backups and restores, from the same seed
 Prints a table and writes ${RESULT_FILE}. A missed bar does not fail the run; what does not settle does.
 `;
 
@@ -38,7 +42,8 @@ function options() {
     });
     const minutes = Number(values.minutes);
     const seed = values.seed === undefined ? systemRandom.int(MAX_SEED) : Number(values.seed);
-    const known = values.only === undefined || ['logs', 'random', 'fuzz'].includes(values.only);
+    const known =
+      values.only === undefined || ['logs', 'random', 'fuzz', 'backup'].includes(values.only);
     const valid = minutes > 0 && Number.isInteger(seed) && known && !values.help;
     return valid ? { minutes, seed, only: values.only } : { help: values.help };
   } catch {
@@ -65,6 +70,10 @@ async function logs(): Promise<SoakRow[]> {
   }
 }
 
+async function backup(): Promise<SoakRow[]> {
+  return [...(await backupTree(print)), ...(await backupKills({ seed, minutes, print }))];
+}
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 const rows: SoakRow[] = [];
 print('name | value | bar | holds');
@@ -72,6 +81,7 @@ for (const [name, part] of [
   ['logs', logs],
   ['random', () => randomOperations({ seed, minutes, print })],
   ['fuzz', () => badRequests({ seed, print })],
+  ['backup', backup],
 ] as const) {
   if (only !== undefined && only !== name) continue;
   const done = await part();

@@ -142,6 +142,8 @@ function refuse(
   if (!(error instanceof ResticRefusal) && status === INTERNAL_ERROR) {
     log.error({ err: error, request_id: request.id }, 'restic request failed');
   }
+  // The rest of a content that nobody wants: left lying, it would stand before the next request of the connection.
+  request.raw.resume();
   reply.raw.statusMessage = message;
   void reply.status(status).headers(headers).type('text/plain; charset=utf-8').send(`${message}\n`);
 }

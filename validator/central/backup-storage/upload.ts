@@ -68,7 +68,6 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRoom
       await file.sync();
       return received;
     } catch (error) {
-      if (isCode(error, 'ENOSPC') || isCode(error, 'EDQUOT')) throw diskFull();
       if (content.stream.errored === null) throw error;
       throw new ResticRefusal(400, 'The upload was cut off');
     } finally {
@@ -104,6 +103,8 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRoom
           return null;
         }
         return bytes;
+      } catch (error) {
+        throw isCode(error, 'ENOSPC') || isCode(error, 'EDQUOT') ? diskFull() : error;
       } finally {
         await rm(beside, { force: true });
       }

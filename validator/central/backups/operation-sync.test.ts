@@ -32,6 +32,17 @@ it('gives it to a node that has lost it anew', async () => {
   expect((await scene.log(id)).status).toBe('IN_PROGRESS');
 });
 
+it('does no restore twice that a node has lost', async () => {
+  const backup_id = await scene.backedUp();
+  const id = await scene.restore({ backup_id });
+  scene.operations.views.clear();
+  await scene.later(2_000);
+  expect(scene.operations.calls.filter((call) => call === `restore ${id}`)).toHaveLength(1);
+  expect(await scene.restores()).toMatchObject([
+    { status: 'FAILED', error_message: expect.stringContaining('knows of it no more') },
+  ]);
+});
+
 it('fails after 120 seconds of a silent node, which ends it when it is back', async () => {
   const id = await scene.backUp();
   scene.operations.progress(id, { stage: 'uploading' });

@@ -26,6 +26,10 @@ const PASSING_CODES: readonly ErrorCode[] = ['BACKUP_STORAGE_BUSY', 'pod_state_c
 /** After these the node may hold something else under the id. */
 const FOREIGN_CODE: ErrorCode = 'conflict';
 const GONE = { code: 'PodGone', message: 'The pod was removed' };
+const LOST = {
+  code: 'NodeSilent',
+  message: 'The node knows of it no more: look whether it was done before you try again',
+};
 const BATCH = 100;
 /** What one drill reads back at most. */
 const DRILL_SAMPLE = { max_files: 50, max_bytes: 256 * 1024 * 1024 };
@@ -87,10 +91,13 @@ export function createOperationSync(deps: {
     }
   }
 
-  /** A node that has lost it gets it again. */
+  /** A node that has lost it gets it again, but for a restore: done twice, it would take what was written since. */
   async function ask(client: AgentClient, operation: Operation): Promise<void> {
     const view = await unlessAbsent(client.getOperation(operation.id));
-    return view === null ? send(client, operation) : record.observed(operation, view);
+    if (view !== null) return record.observed(operation, view);
+    return operation.table === 'restore_logs'
+      ? record.failed(operation, LOST)
+      : send(client, operation);
   }
 
   async function cancel(

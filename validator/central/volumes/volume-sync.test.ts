@@ -36,7 +36,7 @@ it('saves what a pod leaves, then drops it from the node', async () => {
   await left(podId);
   const operation = scene.operationOn(scene.node.id)?.id ?? '';
   expect(scene.host.operations.requests.get(operation)).toMatchObject({
-    ...{ path: '/mnt', create_repository: true, with_caches: true },
+    ...{ path: '/mnt', create_repository: true },
     repository: { location: `rest:http://storage.test/${id}/` },
   });
   scene.host.operations.progress(operation, { stage: 'uploading', percent: 40 });

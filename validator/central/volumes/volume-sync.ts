@@ -69,7 +69,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
         : await client.postVolumeBackup(id, {
             ...request,
             path: VOLUME_MOUNT_PATH,
-            ...{ create_repository: volume.made_at === null, with_caches: true },
+            create_repository: volume.made_at === null,
           });
     await observe(copy, view);
   }

@@ -1,0 +1,146 @@
+/** Disks that fill up in the middle of backups and restores: nothing is lost, and what stood in the way is gone by itself. */
+import { randomBytes } from 'node:crypto';
+import { chmodSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, expect, it } from 'vitest';
+import {
+  type BackupScene,
+  createBackupScene,
+  type SceneOptions,
+} from '../../test/fakes/backup-scene.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { type GatedScene, startGatedScene } from '../../test/fakes/gated-scene.ts';
+import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
+import { fill, mountSmallDisk } from '../../test/fakes/small-disk.ts';
+import type { OperationService } from './operation.service.ts';
+
+const MIB = 1024 * 1024;
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+function smallDisk(mib: number): string {
+  const disk = mountSmallDisk(mib);
+  ends.push(disk.close);
+  return disk.folder;
+}
+
+function opened(scene: BackupScene, program?: string): OperationService {
+  const service = scene.open(program === undefined ? {} : { program });
+  ends.push(() => service.stop());
+  return service;
+}
+
+async function backUp(scene: BackupScene, service: OperationService) {
+  const request = scene.backupRequest({ create_repository: false });
+  service.beginBackup(scene.podId, request);
+  return scene.ended(service, request.operation_id);
+}
+
+async function gatedScene(options: SceneOptions = {}): Promise<GatedScene> {
+  const gated = await startGatedScene(options);
+  ends.push(gated.close);
+  return gated;
+}
+
+it('goes on with a backup by itself when the storage has room again', async () => {
+  const { scene, gate, disk } = await gatedScene();
+  writeFileSync(join(scene.volume, 'random'), randomBytes(2 * MIB));
+  const tree = fingerprintOf(scene.volume);
+  let refused = 0;
+  gate.watch((call, moment) => {
+    if (call !== 'POST data') return;
+    refused += moment === 'after' ? 1 : 0;
+    disk.freeBytes = refused < 2 ? 0 : 1024 ** 4;
+  });
+  expect(await backUp(scene, opened(scene))).toMatchObject({ stage: 'done', quality: 'full' });
+  expect(refused).toBeGreaterThan(2);
+  expect(scene.restic('check', '--read-data')).toContain('no errors were found');
+  expect(fingerprintOf(scene.volume)).toEqual(tree);
+});
+
+it('says that the host has no room for what a backup sends, and backs up when it has', async () => {
+  const scene = createBackupScene();
+  ends.push(() => scene.close());
+  writeFileSync(join(scene.volume, 'random'), randomBytes(2 * MIB));
+  const tree = fingerprintOf(scene.volume);
+  const scratch = smallDisk(1);
+  fill(scratch);
+  const program = join(scene.folder, 'full-restic');
+  writeFileSync(program, `#!/bin/sh\nTMPDIR='${scratch}' exec restic "$@"\n`);
+  chmodSync(program, 0o755);
+  const full = await backUp(scene, opened(scene, program));
+  expect(full).toMatchObject({ stage: 'failed', error: { code: 'NoSpace' } });
+  expect(fingerprintOf(scene.volume)).toEqual(tree);
+  expect(scene.restic('snapshots', '--json').trim()).toMatch(/^(null|\[\])$/);
+  expect((await backUp(scene, opened(scene))).stage).toBe('done');
+});
+
+/** The agent's own database lies on the same disk. */
+async function restoredOnSmallDisk() {
+  const folder = smallDisk(112);
+  const { scene, gate } = await gatedScene({ folder: join(folder, 'scene') });
+  const service = opened(scene);
+  writeFileSync(join(scene.volume, 'random'), randomBytes(12 * MIB));
+  const kept = await backUp(scene, service);
+  expect(kept.stage).toBe('done');
+  rmSync(join(scene.volume, 'random'));
+  writeFileSync(join(scene.volume, 'file'), 'of the pod');
+  const tree = fingerprintOf(scene.volume);
+  const request = scene.restoreRequest(kept.snapshot_id ?? '');
+  return {
+    ...{ folder, scene, service, tree },
+    view: () => service.get(request.operation_id),
+    ended: () => scene.ended(service, request.operation_id),
+    /** The size is known, there was room, and files are on their way: then the disk fills up. */
+    begin(leftMib: number): void {
+      gate.watch((call, moment, nth) => {
+        if (call === 'GET data' && moment === 'after' && nth === 5) fill(folder, leftMib);
+      });
+      service.beginRestore(scene.podId, request);
+    },
+  };
+}
+
+it('leaves pod and disk as they were when a restore finds the disk full', async () => {
+  const { folder, scene, service, tree, begin, ended } = await restoredOnSmallDisk();
+  begin(2);
+  expect(await ended()).toMatchObject({ stage: 'failed', error: { code: 'NoSpace' } });
+  expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
+  expect(fingerprintOf(scene.volume)).toEqual(tree);
+  rmSync(join(folder, 'filler'));
+  expect((await backUp(scene, service)).stage).toBe('done');
+});
+
+it('goes on with a restore by itself when even its row could not be written', async () => {
+  const { folder, scene, service, tree, begin, ended, view } = await restoredOnSmallDisk();
+  begin(0);
+  const filled = () => statfsSync(folder).bavail === 0;
+  const isTidy = () => readdirSync(dirname(scene.volume)).length === 1;
+  await eventually('nothing of it on the full disk', () => filled() && isTidy());
+  expect(view().finished_ms).toBeNull();
+  expect(fingerprintOf(scene.volume)).toEqual(tree);
+  rmSync(join(folder, 'filler'));
+  expect((await ended()).stage).toBe('done');
+  expect(readdirSync(scene.volume)).toEqual(['random']);
+  expect((await backUp(scene, service)).stage).toBe('done');
+});
+
+it('refuses a restore that the disk has no room for before it begins', async () => {
+  const folder = smallDisk(64);
+  const scene = createBackupScene({ folder: join(folder, 'scene') });
+  ends.push(() => scene.close());
+  const service = opened(scene);
+  writeFileSync(join(scene.volume, 'file'), 'kept');
+  const kept = await backUp(scene, service);
+  const request = scene.restoreRequest(kept.snapshot_id ?? '');
+  service.beginRestore(scene.podId, request);
+  const view = await scene.ended(service, request.operation_id);
+  expect(view.error).toMatchObject({
+    code: 'NoSpace',
+    message: expect.stringMatching(/^Restoring needs \d+ bytes, \d+ bytes are free/),
+  });
+  expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
+});

@@ -1,0 +1,144 @@
+/** Storage that is slow or stands still: progress is seen all the same, and nobody who cancels waits for it. */
+import { randomBytes } from 'node:crypto';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { OperationView } from '#shared/agent-api/operations.ts';
+import { systemClock } from '#shared/clock.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { median } from '../../test/bench/row.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { type GatedScene, startGatedScene } from '../../test/fakes/gated-scene.ts';
+import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
+import type { OperationService } from './operation.service.ts';
+
+const MIB = 1024 * 1024;
+/** The promise is two seconds; this machine may be busy. What stands still here does so until the test ends. */
+const CANCELLED_WITHIN_MS = 10_000;
+
+let gated: GatedScene;
+let services: OperationService[];
+beforeEach(async () => {
+  gated = await startGatedScene();
+  services = [];
+});
+afterEach(async () => {
+  for (const service of services) await service.stop();
+  await gated.close();
+});
+
+function opened(options: Parameters<GatedScene['scene']['open']>[0] = {}): OperationService {
+  const service = gated.scene.open(options);
+  services.push(service);
+  return service;
+}
+
+async function backUp(service: OperationService): Promise<OperationView> {
+  const request = gated.scene.backupRequest();
+  service.beginBackup(gated.scene.podId, request);
+  return gated.scene.ended(service, request.operation_id);
+}
+
+it('cancels at every stage while everything stands still, and leaves all as it was', async () => {
+  const { scene, gate } = gated;
+  writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
+  const never = new Promise<void>(() => undefined);
+  const service = opened({
+    runCommand: (file, args, bounds) =>
+      file === 'sync'
+        ? never.then(() => runCommand(file, args, bounds))
+        : runCommand(file, args, bounds),
+  });
+  const kept = await backUp(service);
+  writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
+  const tree = fingerprintOf(scene.volume);
+
+  /** Nothing passes the gate from this call on. */
+  async function cancelled(kind: 'backup' | 'restore', stage: string, heldCall: string) {
+    const request =
+      kind === 'backup' ? scene.backupRequest() : scene.restoreRequest(kept.snapshot_id ?? '');
+    const { operation_id: id } = request;
+    let isHeld = false;
+    gate.watch((call) => {
+      isHeld ||= call === heldCall && service.get(id).stage === stage;
+      return isHeld ? never : undefined;
+    });
+    if ('path' in request) service.beginBackup(scene.podId, request);
+    else service.beginRestore(scene.podId, request);
+    const isThere = () => service.get(id).stage === stage && (isHeld || heldCall === 'none');
+    await eventually(`${kind} ${stage}`, isThere);
+    const startedMs = systemClock.monotonicMs();
+    service.cancel(id);
+    const view = await scene.ended(service, id);
+    const tookMs = systemClock.monotonicMs() - startedMs;
+    expect(view.stage, `${kind} ${stage}`).toBe('cancelled');
+    expect(tookMs, `${kind} ${stage}`).toBeLessThan(CANCELLED_WITHIN_MS);
+    expect(service.cancel(id), 'a repeat').toEqual(view);
+    gate.watch(() => undefined);
+  }
+
+  await cancelled('backup', 'queued', 'none');
+  await cancelled('backup', 'preparing', 'GET keys');
+  await cancelled('backup', 'uploading', 'POST data');
+  await cancelled('backup', 'verifying', 'GET keys');
+  await cancelled('restore', 'queued', 'none');
+  await cancelled('restore', 'fetching', 'GET data');
+  // Its tree is put on disk.
+  await cancelled('restore', 'verifying', 'none');
+  expect(fingerprintOf(scene.volume)).toEqual(tree);
+  expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
+  expect((await backUp(service)).stage).toBe('done');
+  expect(scene.restic('list', 'locks', '--no-lock')).toBe('');
+});
+
+it('cancels a restore whose pod does not stop', async () => {
+  const { scene } = gated;
+  const service = opened();
+  writeFileSync(join(scene.volume, 'file'), 'kept');
+  const kept = await backUp(service);
+  scene.pod.standing = () => 'moving';
+  scene.pod.stops = false;
+  const stuck = scene.restoreRequest(kept.snapshot_id ?? '');
+  service.beginRestore(scene.podId, stuck);
+  await eventually('stopping', () => service.get(stuck.operation_id).stage === 'stopping');
+  service.cancel(stuck.operation_id);
+  expect((await scene.ended(service, stuck.operation_id)).stage).toBe('cancelled');
+  expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
+});
+
+/** Milliseconds between the moments at which something of an operation's progress changed, from its `stage` on. */
+async function pausesOf(service: OperationService, id: string, stage: string): Promise<number[]> {
+  const pauses: number[] = [];
+  let last = '';
+  let lastMs = 0;
+  await eventually('the end', () => {
+    const view = service.get(id);
+    const { percent, processed_bytes, bytes_per_second, remaining_seconds } = view;
+    const now = JSON.stringify([percent, processed_bytes, bytes_per_second, remaining_seconds]);
+    const nowMs = systemClock.monotonicMs();
+    if (view.stage !== stage) return view.finished_ms !== null && view.stage === 'done';
+    if (now !== last && last !== '') pauses.push(nowMs - lastMs);
+    if (now !== last) lastMs = nowMs;
+    last = now;
+    return false;
+  });
+  return pauses;
+}
+
+it('moves on at least once a second, there and back', async () => {
+  const { scene, gate } = gated;
+  const service = opened();
+  writeFileSync(join(scene.volume, 'random'), randomBytes(2 * MIB));
+  gate.throttle(MIB);
+  const backup = scene.backupRequest();
+  service.beginBackup(scene.podId, backup);
+  const there = await pausesOf(service, backup.operation_id, 'uploading');
+  const { snapshot_id } = service.get(backup.operation_id);
+  const restore = scene.restoreRequest(snapshot_id ?? '');
+  service.beginRestore(scene.podId, restore);
+  const back = await pausesOf(service, restore.operation_id, 'fetching');
+  for (const pauses of [there, back]) {
+    expect(pauses.length).toBeGreaterThan(2);
+    expect(median(pauses)).toBeLessThan(1_000);
+  }
+});

@@ -1,0 +1,124 @@
+/** A gigabyte of everything there and back through the agent's backups, beside restic alone in a repository of the same kind. */
+import { execFile } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { OperationView } from '#shared/agent-api/operations.ts';
+import { systemClock } from '#shared/clock.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { repositoryVariables } from '#shared/restic-repository.ts';
+import { createRunChild } from '../../agent/backups/bounded-child.ts';
+import type { OperationService } from '../../agent/backups/operation.service.ts';
+import { createRestic } from '../../agent/backups/restic.ts';
+import { createResticCgroup } from '../../agent/backups/restic-cgroup.ts';
+import { type GatedScene, startGatedScene } from '../fakes/gated-scene.ts';
+import { ONE_GIB, writeMixedTree } from '../fakes/mixed-tree.ts';
+import { type BenchRow, median, ratioRow } from './row.ts';
+
+const run = promisify(execFile);
+
+const ROUNDS = 3;
+const POLL_MS = 20;
+const BACKUP_BAR = 1.05;
+const UNCHANGED_BAR = 0.3;
+const RESTORE_BAR = 1.1;
+/** 32 characters, as the central API makes them. */
+const PASSWORD = '0123456789abcdef0123456789abcdef';
+
+type Times = { backup: number[]; unchanged: number[]; restore: number[] };
+
+const none = (): Times => ({ backup: [], unchanged: [], restore: [] });
+
+/** Needs root and some 5 GB of disk. Rounds in turn, so that the machine's mood falls on both alike. */
+export async function backups(): Promise<BenchRow[]> {
+  const [ours, bare] = [none(), none()];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const parts = [() => byAgent(ours), () => byRestic(bare)];
+    for (const part of round % 2 === 0 ? parts : parts.reverse()) await part();
+  }
+  const of = (times: readonly number[]) => median(times) / 1_000;
+  const row = (name: string, against: string, mine: number, other: number, bar: number) =>
+    ratioRow(name, 's', against, { ours: mine, reference: other }, bar);
+  const backup = of(ours.backup);
+  return [
+    row('backup, 1 GB', 'restic backup', backup, of(bare.backup), BACKUP_BAR),
+    row('backup, unchanged', 'our first', of(ours.unchanged), backup, UNCHANGED_BAR),
+    row(
+      'restore, 1 GB',
+      'restic restore --verify',
+      of(ours.restore),
+      of(bare.restore),
+      RESTORE_BAR,
+    ),
+  ];
+}
+
+/** A tree, and a repository as restic makes it: its password takes its time. */
+async function prepared(): Promise<GatedScene> {
+  const gated = await startGatedScene({ isQuick: false, password: PASSWORD });
+  const { scene } = gated;
+  writeMixedTree(join(scene.volume, 'tree'), ONE_GIB);
+  await run('restic', ['-r', scene.location, 'init'], { env: environment() });
+  await run('sync', []);
+  return gated;
+}
+
+function environment(variables: Record<string, string> = {}) {
+  const { PATH = '' } = process.env;
+  return { PATH, HOME: '/nonexistent', RESTIC_PASSWORD: PASSWORD, ...variables };
+}
+
+async function byAgent(times: Times): Promise<void> {
+  const { scene, direct: repository, close } = await prepared();
+  const log = createLog({ name: 'bench', level: 'silent' });
+  const service = scene.open({
+    restic: createRestic({
+      clock: systemClock,
+      runChild: createRunChild(systemClock),
+      program: 'restic',
+      isRoot: true,
+      cgroup: createResticCgroup({ name: `podwright-bench-${systemRandom.uuid()}`, log }),
+    }),
+  });
+  const backUp = async () => {
+    const request = scene.backupRequest({ create_repository: false, repository });
+    return timed(service, request.operation_id, () => service.beginBackup(scene.podId, request));
+  };
+  const first = await backUp();
+  times.backup.push(first.ms);
+  times.unchanged.push((await backUp()).ms);
+  const request = scene.restoreRequest(first.view.snapshot_id ?? '', { repository });
+  const begin = () => service.beginRestore(scene.podId, request);
+  times.restore.push((await timed(service, request.operation_id, begin)).ms);
+  await service.stop();
+  await close();
+}
+
+async function timed(service: OperationService, id: string, begin: () => void) {
+  const startedMs = systemClock.monotonicMs();
+  begin();
+  let view: OperationView = service.get(id);
+  while (view.finished_ms === null) {
+    await systemClock.sleep(POLL_MS);
+    view = service.get(id);
+  }
+  if (view.stage !== 'done') throw new Error(JSON.stringify(view.error));
+  return { view, ms: systemClock.monotonicMs() - startedMs };
+}
+
+async function byRestic(times: Times): Promise<void> {
+  const { scene, direct, close } = await prepared();
+  const env = environment(repositoryVariables(direct));
+  const restic = async (...args: string[]) => {
+    const startedMs = systemClock.monotonicMs();
+    await run('restic', ['--no-cache', '--quiet', ...args], { env, cwd: scene.folder });
+    return systemClock.monotonicMs() - startedMs;
+  };
+  times.backup.push(await restic('backup', scene.volume));
+  times.unchanged.push(await restic('backup', scene.volume));
+  const target = join(scene.folder, 'restored');
+  times.restore.push(await restic('restore', 'latest', '--verify', '--target', target));
+  rmSync(target, { recursive: true });
+  await close();
+}

@@ -1,0 +1,98 @@
+/**
+ * A repository of restic that opens at once: restic itself has every start take half a second to turn the password
+ * into a key, on purpose. Everything else of it is real, and its keys are known here.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** restic's names for what encrypts (32 bytes), and for the two halves of what authenticates (16 each). */
+export type RepositoryKey = { encrypt: Buffer; k: Buffer; r: Buffer };
+
+const FOLDERS = ['data', 'index', 'keys', 'locks', 'snapshots'];
+const NONCE_BYTES = 16;
+const MAC_BYTES = 16;
+/** Of scrypt: nobody guesses at this password. */
+const COST = { N: 2, r: 8, p: 1 };
+/** Cuts files into chunks; any irreducible polynomial of this degree will do. */
+const POLYNOMIAL = '3DA3358B4DC173'.toLowerCase();
+
+/** Makes a repository in the folder `location`. Version 1 does not compress. */
+export function writeQuickRepository(
+  location: string,
+  password: string,
+  version: 1 | 2 = 2,
+): RepositoryKey {
+  for (const name of FOLDERS) mkdirSync(join(location, name), { recursive: true });
+  for (const { path, content, key } of quickRepository(password, version)) {
+    writeFileSync(join(location, path), content);
+    if (key !== undefined) return key;
+  }
+  throw new Error('a repository has a configuration');
+}
+
+/** Its files: the key's first, the configuration last. */
+export function quickRepository(
+  password: string,
+  version: 1 | 2 = 2,
+): { path: string; content: Buffer; key?: RepositoryKey }[] {
+  const key = { encrypt: randomBytes(32), k: randomBytes(16), r: randomBytes(16) };
+  const content = keyFile(password, key);
+  const id = randomBytes(32).toString('hex');
+  const config = { version, id, chunker_polynomial: POLYNOMIAL };
+  return [
+    { path: `keys/${createHash('sha256').update(content).digest('hex')}`, content },
+    { path: 'config', content: seal(key, Buffer.from(JSON.stringify(config))), key },
+  ];
+}
+
+function keyFile(password: string, { encrypt, k, r }: RepositoryKey): Buffer {
+  const salt = randomBytes(64);
+  const derived = scryptSync(password, salt, 64, COST);
+  const user = {
+    encrypt: derived.subarray(0, 32),
+    k: derived.subarray(32, 48),
+    r: derived.subarray(48),
+  };
+  const mac = { k: k.toString('base64'), r: r.toString('base64') };
+  const master = JSON.stringify({ mac, encrypt: encrypt.toString('base64') });
+  const data = seal(user, Buffer.from(master)).toString('base64');
+  const created = '2026-01-01T00:00:00Z';
+  return Buffer.from(
+    JSON.stringify({ created, kdf: 'scrypt', ...COST, salt: salt.toString('base64'), data }),
+  );
+}
+
+/** As restic stores everything: nonce, AES-256 in counter mode, Poly1305. */
+export function seal(key: RepositoryKey, plain: Uint8Array): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-ctr', key.encrypt, nonce);
+  const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
+  return Buffer.concat([nonce, sealed, macOf(key, nonce, sealed)]);
+}
+
+/** Without a look at the authentication: these are files of our own. */
+export function unseal(key: RepositoryKey, sealed: Buffer): Buffer {
+  const decipher = createDecipheriv('aes-256-ctr', key.encrypt, sealed.subarray(0, NONCE_BYTES));
+  const content = sealed.subarray(NONCE_BYTES, sealed.length - MAC_BYTES);
+  return Buffer.concat([decipher.update(content), decipher.final()]);
+}
+
+/** Poly1305-AES. */
+function macOf({ k, r }: RepositoryKey, nonce: Buffer, message: Buffer): Buffer {
+  const block = createCipheriv('aes-128-ecb', k, null).setAutoPadding(false);
+  const pad = numberOf(block.update(nonce));
+  const factor = numberOf(r) & 0x0ffffffc0ffffffc0ffffffc0fffffffn;
+  const prime = (1n << 130n) - 5n;
+  let sum = 0n;
+  for (let at = 0; at < message.length; at += MAC_BYTES) {
+    const part = message.subarray(at, at + MAC_BYTES);
+    sum = ((sum + numberOf(part) + (1n << BigInt(8 * part.length))) * factor) % prime;
+  }
+  const mac = ((sum + pad) % (1n << 128n)).toString(16).padStart(2 * MAC_BYTES, '0');
+  return Buffer.from(mac, 'hex').reverse();
+}
+
+function numberOf(littleEndian: Uint8Array): bigint {
+  return BigInt(`0x${Buffer.from(littleEndian).reverse().toString('hex')}`);
+}

@@ -1,0 +1,103 @@
+/** Stands between restic and the storage of its repositories, and tells of every request before and after the storage has it. */
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+
+/** `POST data`: method and type, the repository's id and the object's name left out. */
+export type StorageCall = string;
+export type Moment = 'before' | 'after';
+/**
+ * Awaited before a request is passed on, and again before its answer is; rejects to cut it off. `nth`: of the calls of its
+ * kind since the hook was set, from 1 on.
+ */
+export type StorageHook = (call: StorageCall, moment: Moment, nth: number) => Promise<void> | void;
+
+export type StorageGate = {
+  /** As in RESTIC_REPOSITORY, up to the repository's id. */
+  origin: string;
+  watch(hook: StorageHook): void;
+  /** Lets so many bytes a second through, each way; 0 lets all through. */
+  throttle(bytesPerSecond: number): void;
+  close(): Promise<void>;
+};
+
+const SLICES_PER_SECOND = 20;
+
+/** In front of the storage at the port that `target` says, request by request. */
+export async function startStorageGate(target: () => number): Promise<StorageGate> {
+  let hook: StorageHook = () => undefined;
+  let rate = 0;
+  let counts = new Map<StorageCall, number>();
+
+  /** The storage's end of a connection that breaks breaks restic's, too. */
+  async function* slowed(content: AsyncIterable<Buffer>) {
+    for await (const chunk of content) {
+      if (rate === 0) {
+        yield chunk;
+        continue;
+      }
+      const bytes = Math.ceil(rate / SLICES_PER_SECOND);
+      for (let at = 0; at < chunk.length; at += bytes) {
+        await wait(1_000 / SLICES_PER_SECOND);
+        yield chunk.subarray(at, at + bytes);
+      }
+    }
+  }
+
+  async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const call = callOf(incoming);
+    const nth = (counts.get(call) ?? 0) + 1;
+    counts.set(call, nth);
+    await hook(call, 'before', nth);
+    const { method, url: path, headers } = incoming;
+    const upstream = request({
+      ...{ host: '127.0.0.1', port: target(), method, path, headers },
+      // A connection of its own: one that is kept may be that of a storage that was killed.
+      agent: false,
+    });
+    const answered = new Promise<IncomingMessage>((resolve, reject) => {
+      upstream.on('response', resolve);
+      upstream.on('error', reject);
+    });
+    const sent = (async () => {
+      for await (const chunk of slowed(incoming)) {
+        if (!upstream.write(chunk)) await new Promise((resolve) => upstream.once('drain', resolve));
+      }
+      upstream.end();
+    })();
+    sent.catch(() => upstream.destroy());
+    const answer = await answered;
+    await hook(call, 'after', nth);
+    outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.headers);
+    for await (const chunk of slowed(answer)) {
+      if (outgoing.destroyed) return;
+      outgoing.write(chunk);
+    }
+    outgoing.end();
+  }
+
+  const server = createServer((incoming, outgoing) => {
+    incoming.on('error', () => outgoing.destroy());
+    pass(incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  return {
+    origin: `rest:http://127.0.0.1:${(server.address() as AddressInfo).port}/restic/`,
+    watch(next) {
+      hook = next;
+      counts = new Map();
+    },
+    throttle(bytesPerSecond) {
+      rate = bytesPerSecond;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function callOf({ method, url = '' }: IncomingMessage): StorageCall {
+  const [, type = 'repository'] = /^\/restic\/[^/]+\/([a-z]+)/.exec(url) ?? [];
+  return `${method} ${type}`;
+}

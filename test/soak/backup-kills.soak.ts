@@ -1,0 +1,52 @@
+/** Kills of agent, restic and central at requests of backups and restores, taken by chance, for as long as there is time. */
+import { systemClock } from '#shared/clock.ts';
+import { createFaultMatrix, VICTIMS } from '../fakes/fault-matrix.ts';
+import { startFaultScene } from '../fakes/fault-scene.ts';
+import { fingerprintOf } from '../fakes/mixed-tree.ts';
+import { createSeededRandom } from '../fakes/seeded-random.ts';
+import { ceiling, type SoakRow } from './row.ts';
+
+const MS_PER_MINUTE = 60_000;
+
+export type KillOptions = { seed: number; minutes: number; print(line: string): void };
+
+/** Every request of every stage comes up, in an order that `seed` makes. */
+export async function backupKills({ seed, minutes, print }: KillOptions): Promise<SoakRow[]> {
+  const scene = await startFaultScene();
+  const matrix = createFaultMatrix(scene);
+  const pod = await matrix.newPod();
+  const first = await matrix.newPod();
+  const ofBackup = await matrix.callsOf(() => matrix.backedUp(first));
+  first.close();
+  const kept = { snapshot: await matrix.backedUp(pod), tree: fingerprintOf(pod.volume) };
+  const ofRestore = await matrix.callsOf(() => matrix.restored(pod, kept.snapshot));
+  const rounds = VICTIMS.flatMap((victim) => [
+    ...ofBackup.map((at) => ({
+      name: `backup ${victim}`,
+      at,
+      run: () => matrix.backup(victim, at),
+    })),
+    ...ofRestore.map((at) => ({
+      ...{ name: `restore ${victim}`, at },
+      run: () => matrix.restore(victim, at, pod, kept),
+    })),
+  ]);
+  print(`${rounds.length} kills to choose from, seed ${seed}`);
+  const random = createSeededRandom(seed);
+  const untilMs = systemClock.monotonicMs() + minutes * MS_PER_MINUTE;
+  let done = 0;
+  let lost = 0;
+  while (rounds.length > 0 && systemClock.monotonicMs() < untilMs) {
+    const [round] = rounds.splice(random.int(rounds.length), 1);
+    if (round === undefined) break;
+    done += 1;
+    await round.run().catch((error: unknown) => {
+      lost += 1;
+      print(`${round.name} ${JSON.stringify(round.at)}: ${error}`);
+    });
+  }
+  print(`${done} kills`);
+  pod.close();
+  await scene.close();
+  return [ceiling('kills in backups and restores that lost something', lost, 'kills', 0)];
+}

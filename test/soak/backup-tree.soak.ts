@@ -1,0 +1,134 @@
+/** A gigabyte of everything, backed up on one agent's pod, changed, and restored there and on the other's: the same trees. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { OperationView, RepositoryAccess } from '#shared/agent-api/operations.ts';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
+import { LABELS } from '../../agent/docker/engine.ts';
+import { type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
+import { PASSWORD } from '../fakes/backup-scene.ts';
+import { startBackupServer } from '../fakes/backup-server.ts';
+import { eventually } from '../fakes/eventually.ts';
+import {
+  allocatedBytes,
+  changeMixedTree,
+  fingerprintOf,
+  ONE_GIB,
+  writeMixedTree,
+} from '../fakes/mixed-tree.ts';
+import { podSpec } from '../fakes/test-agent.ts';
+import { ceiling, type SoakRow } from './row.ts';
+
+const PORTS = ['28200-28299', '28300-28399'] as const;
+const ENDED_WITHIN_MS = 20 * 60_000;
+const PATH = '/data/tree';
+const MIB = 1024 * 1024;
+const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
+
+type Host = { agent: AgentProcess; podId: string; tree: string; close(): Promise<void> };
+
+/** Needs root and some 4 GB of disk. */
+export async function backupTree(print: (line: string) => void): Promise<SoakRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-soak-'));
+  const server = await startBackupServer({ folder, bytesPerAccount: 1024 ** 4 });
+  const hosts: Host[] = [];
+  try {
+    for (const ports of PORTS) hosts.push(await startHost(ports));
+    const ids = { id: systemRandom.uuid(), accountId: systemRandom.uuid() };
+    const repository = { ...(await server.storage.place(ids, 'append')), password: PASSWORD };
+    return await thereAndBack(hosts, repository, print);
+  } finally {
+    for (const host of hosts) await host.close();
+    await server.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+async function thereAndBack(
+  [here, there]: Host[],
+  repository: RepositoryAccess,
+  print: (line: string) => void,
+): Promise<SoakRow[]> {
+  if (here === undefined || there === undefined) throw new Error('two hosts are needed');
+  writeMixedTree(here.tree, ONE_GIB);
+  const sparseBefore = allocatedBytes(join(here.tree, 'sparse'));
+  const first = fingerprintOf(here.tree);
+  print(`a tree of ${first.length} entries`);
+  const one = await backUp(here, repository);
+  changeMixedTree(here.tree, ONE_GIB);
+  const second = fingerprintOf(here.tree);
+  const two = await backUp(here, repository);
+  print(`second backup: ${two.log.at(-1)}`);
+  await restore(there, repository, two);
+  const onOther = fingerprintOf(there.tree);
+  await restore(here, repository, one);
+  const back = fingerprintOf(here.tree);
+  const sparse = allocatedBytes(join(here.tree, 'sparse')) - sparseBefore;
+  return [
+    ceiling('entries that differ, restored here', differing(first, back), 'entries', 0),
+    ceiling('entries that differ, on the second node', differing(second, onOther), 'entries', 0),
+    ceiling('a sparse file takes more', sparse / MIB, 'MiB', 1),
+  ];
+}
+
+function differing(wanted: readonly string[], found: readonly string[]): number {
+  const [one, other] = [new Set(wanted), new Set(found)];
+  return (
+    wanted.filter((line) => !other.has(line)).length + found.filter((line) => !one.has(line)).length
+  );
+}
+
+async function startHost(ports: string): Promise<Host> {
+  const home = createAgentHome({ AGENT_PORT_RANGE: ports });
+  const agent = await home.start();
+  const podId = systemRandom.uuid();
+  await agent.client.putPod(podId, podSpec({ volumes: ['/data'] }));
+  await eventually('a pod', async () => (await agent.client.getPod(podId)).phase === 'running');
+  const [volume] = await engine.listVolumes({ [LABELS.pod]: podId });
+  return {
+    ...{ agent, podId, tree: join(volume?.hostPath ?? '', 'tree') },
+    async close() {
+      await agent.client.deletePod(podId);
+      await eventually(
+        'its end',
+        async () => (await agent.client.getPod(podId)).phase === 'removed',
+      );
+      await agent.stop();
+      home.remove();
+    },
+  };
+}
+
+async function backUp(
+  { agent, podId }: Host,
+  repository: RepositoryAccess,
+): Promise<OperationView> {
+  const operation_id = systemRandom.uuid();
+  const request = { operation_id, path: PATH, repository, create_repository: true };
+  await agent.client.postBackup(podId, request);
+  return ended(agent, operation_id);
+}
+
+async function restore(
+  { agent, podId }: Host,
+  repository: RepositoryAccess,
+  { snapshot_id }: OperationView,
+): Promise<void> {
+  const operation_id = systemRandom.uuid();
+  const paths = { source_path: PATH, target_path: PATH };
+  const request = { operation_id, snapshot_id: snapshot_id ?? '', ...paths, repository };
+  await agent.client.postRestore(podId, { ...request, mode: 'replace' });
+  await ended(agent, operation_id);
+}
+
+async function ended({ client }: AgentProcess, id: string): Promise<OperationView> {
+  const look = async () => {
+    const view = await client.getOperation(id);
+    return view.finished_ms === null ? null : view;
+  };
+  const view = await eventually('the end of an operation', look, ENDED_WITHIN_MS);
+  if (view.stage === 'done') return view;
+  throw new Error(`${view.kind} ${view.stage}: ${JSON.stringify(view.error)}`);
+}
