@@ -1,6 +1,5 @@
 /** A restored tree before it is put in place: measured, and rid of what no pod may have. */
 import { lstat, opendir, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
 
 export type TreeMeasure = {
   /** Folders, files, links and all else. */
@@ -11,6 +10,10 @@ export type TreeMeasure = {
   removedDevices: number;
 };
 
+const SLASH = Buffer.from('/');
+/** One character for each byte: names in pods are bytes, and need be no UTF-8. */
+const BYTES = 'latin1';
+
 /**
  * Walks the tree below `folder`, not `folder` itself, following no link. Device files are removed: a pod cannot
  * make any, so one that came from a repository is an attempt on the host.
@@ -18,11 +21,11 @@ export type TreeMeasure = {
 export async function measureTree(folder: string, signal: AbortSignal): Promise<TreeMeasure> {
   const measure: TreeMeasure = { entries: 0, bytes: 0, removedDevices: 0 };
   const linked = new Set<number>();
-  const waiting = [folder];
+  const waiting = [Buffer.from(folder)];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    for await (const entry of await opendir(next)) {
+    for await (const entry of await opendir(next, { encoding: BYTES })) {
       signal.throwIfAborted();
-      const path = join(next, entry.name);
+      const path = Buffer.concat([next, SLASH, Buffer.from(entry.name, BYTES)]);
       measure.entries += 1;
       if (entry.isDirectory()) {
         waiting.push(path);
