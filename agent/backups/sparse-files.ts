@@ -18,7 +18,7 @@ const ZEROS = Buffer.alloc(LOOK_BYTES);
 const DIG = `aside=$1; shift; for file; do touch -r "$file" "$aside" || exit 1; fallocate --dig-holes -- "$file" 2>/dev/null; touch -r "$aside" "$file" || exit 1; done`;
 
 /** Whether a few samples of it hold nothing but zeros. */
-export async function looksSparse(path: string, size: number): Promise<boolean> {
+export async function looksSparse(path: Buffer, size: number): Promise<boolean> {
   const file = await open(path, 'r');
   try {
     const bytes = Buffer.alloc(LOOK_BYTES);

@@ -8,7 +8,7 @@ import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Database, Pod, VolumeCopy } from '../db/tables.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
-import { copyStep, isGoodEnough, isHopeless } from './volume.plan.ts';
+import { copyStep, isGoodEnough, isHopeless, PARTIAL } from './volume.plan.ts';
 import { GIVE_UP_MS } from './volume.state.ts';
 import { findVolume, forgetCopy, listCopiesOn, listSilentCopies } from './volume.store.ts';
 import type { VolumeRepositories } from './volume-repository.ts';
@@ -86,7 +86,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
       return record.saved(copy, snapshotId, view);
     }
     const message = 'Some files of the volume could not be read';
-    await record.failed(copy, { code: 'Partial', message });
+    await record.failed(copy, { code: PARTIAL, message });
   }
 
   async function begin(client: AgentClient, copy: VolumeCopy): Promise<void> {

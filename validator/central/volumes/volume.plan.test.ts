@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { VolumeCopy } from '../db/tables.ts';
-import { copyStep, isHopeless, pauseAfter } from './volume.plan.ts';
+import { copyStep, isGoodEnough, isHopeless, pauseAfter } from './volume.plan.ts';
 import { COPY_STATES, sourcesOf, volumeStatus } from './volume.state.ts';
 
 const COPY: VolumeCopy = {
@@ -42,6 +42,17 @@ it('gives a restore up for what cannot be mended, or after six attempts; saving 
   expect(isHopeless({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 6 })).toBe(true);
   expect(isHopeless({ ...COPY, error_code: 'NoSpace', attempts: 1 })).toBe(true);
   expect(isHopeless({ ...COPY, state: 'saving', error_code: 'NoSpace', attempts: 9 })).toBe(false);
+});
+
+it.each([
+  ['full', {}, true],
+  ['partial', {}, false],
+  ['partial', { state: 'attached' }, true],
+  ['partial', { error_code: 'Partial', attempts: 2 }, false],
+  ['partial', { error_code: 'Partial', attempts: 3 }, true],
+  ['partial', { error_code: 'RepositoryUnreachable', attempts: 99 }, false],
+] as const)('takes a %s snapshot of a copy with %j: %s', (quality, copy, isTaken) => {
+  expect(isGoodEnough(quality, { ...COPY, state: 'saving', ...copy })).toBe(isTaken);
 });
 
 it('waits twice as long after each attempt, ten minutes at most', () => {

@@ -61,9 +61,17 @@ export function isHopeless({ state, error_code: code, attempts }: VolumeCopy): b
   );
 }
 
-/** With a partial snapshot, files could not be read: of what nobody writes to it is taken only when trying again did not help. */
+/** Why a save is tried again that could not read every file. */
+export const PARTIAL = 'Partial';
+const MAX_TRIES = 3;
+
+/**
+ * With a partial snapshot, files could not be read: of what nobody writes to it is taken only when trying again did not
+ * help. What failed before for another reason, as a storage that was away, says nothing about the files.
+ */
 export function isGoodEnough(quality: 'full' | 'partial' | null, copy: VolumeCopy): boolean {
-  return quality === 'full' || copy.state === 'attached' || copy.attempts >= 3;
+  if (quality === 'full' || copy.state === 'attached') return true;
+  return copy.error_code === PARTIAL && copy.attempts >= MAX_TRIES;
 }
 
 const FIRST_PAUSE_MS = 5_000;

@@ -1,0 +1,22 @@
+import { link, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { measureTree } from './staged-tree.ts';
+
+const BYTE_NAME = Buffer.from([0x62, 0xff, 0xe9]);
+
+test('counts what has names that are no UTF-8, and hard-linked files once', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'staged-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const inner = Buffer.concat([Buffer.from(`${folder}/`), BYTE_NAME]);
+  await mkdir(inner);
+  await writeFile(Buffer.concat([inner, Buffer.from('/'), BYTE_NAME]), 'three');
+  await writeFile(join(folder, 'größe\n'), 'four');
+  await link(join(folder, 'größe\n'), join(folder, 'again'));
+  await symlink('/etc', join(folder, 'out'));
+
+  const found = await measureTree(folder, new AbortController().signal);
+
+  expect(found).toEqual({ entries: 5, bytes: 9, removedDevices: 0, sparse: [] });
+});
