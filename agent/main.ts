@@ -1,19 +1,23 @@
 /** The agent's process: environment -> real adapters -> createAgent -> listen. */
+import type { KeyObject } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { cpus, totalmem, uptime } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { readEnrolment } from '#shared/identity/enrolment-file.ts';
+import { openIdentity } from '#shared/identity/identity-key.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
 import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
 import { trustedKeysFrom } from './auth/key-set-file.ts';
-import { type AgentConfig, CONFIG_HELP, dockerSocketOf, readConfig } from './config.ts';
+import { type AgentConfig, CONFIG_HELP, dockerSocketOf, isSecure, readConfig } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { endLeftoverTask } from './docker/leftover-task.ts';
 import { createRunInContainer } from './docker/run-in-container.ts';
@@ -114,6 +118,7 @@ async function run(config: AgentConfig): Promise<void> {
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const executorId = config.AGENT_EXECUTOR_ID;
   const metrics = createMetrics({ clock, executorId });
+  const identity = openIdentity(config.AGENT_HOME, systemRandom);
   const smi = createNvidiaSmi({ clock, runCommand, program: config.AGENT_NVIDIA_SMI });
   const gpuDriver = await chooseGpuDriver({
     mode: config.AGENT_GPU,
@@ -144,6 +149,9 @@ async function run(config: AgentConfig): Promise<void> {
     probePort,
     auth: createAuth({ clock, executorId, keys, log, metrics }),
     metrics,
+    identity,
+    readEnrolment: () => readEnrolment(config.AGENT_HOME),
+    certificates: certificatesOf(config, identity.privateKey),
     portRange: config.AGENT_PORT_RANGE,
     subnetPool: config.AGENT_POD_SUBNETS,
     firewall,
@@ -178,6 +186,13 @@ async function run(config: AgentConfig): Promise<void> {
   const port = typeof address === 'object' ? address?.port : undefined;
   log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');
   process.send?.({ ready: true, port });
+}
+
+function certificatesOf(config: AgentConfig, privateKey: KeyObject): CertificateSource | null {
+  const { AGENT_TLS_CERT: certFile, AGENT_TLS_KEY: keyFile, AGENT_EXECUTOR_ID: name } = config;
+  const file = join(config.AGENT_HOME, 'tls.crt');
+  const own = { file, privateKey, name, clock: systemClock, random: systemRandom };
+  return certificatesFor(isSecure(config), { certFile, keyFile }, own);
 }
 
 function firewallOf(config: AgentConfig): Firewall {

@@ -2,6 +2,7 @@
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
 import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
+import { refuseSecretsInClear } from '#shared/http/plain-refusal.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
@@ -9,6 +10,8 @@ import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/certificate.job.ts';
+import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { VERSION } from '#shared/version.ts';
 import { createSignedConnect } from '#shared/websocket/connect.ts';
 import { createCentralClient } from './central-client.ts';
@@ -36,6 +39,8 @@ export type ValidatorOptions = {
   weighing: Weighing;
   checkIntervalMs: number;
   listIntervalMs: number;
+  /** Of the gateway; plain HTTP when absent. */
+  certificates?: CertificateSource | null;
 };
 
 export type Validator = ReturnType<typeof createValidator>;
@@ -78,14 +83,18 @@ export function createValidator(options: ValidatorOptions) {
     audience: signer.hotkey,
     central: options.centralHotkey,
   });
+  const { certificates = null } = options;
+  const certificate = certificates === null ? null : createCertificateJob(certificates, log);
   const server = createHttpServer({
     log,
     clock,
     random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
     verifyBody: auth.verifyBody,
+    tls: certificate?.shown() ?? null,
   });
   auth.install(server);
+  refuseSecretsInClear(server);
   const startedAt = naiveUtc(clock.now());
   server.get('/healthz', async () => ({ status: 'ok' }));
   server.get('/version', async () => ({
@@ -109,6 +118,8 @@ export function createValidator(options: ValidatorOptions) {
     start(): void {
       if (loops.length > 0) return;
       loops = [startPasses('check', health.runOnce), startPasses('weights', weights.runOnce)];
+      if (certificate === null) return;
+      loops.push(certificate.renewEvery(CERTIFICATE_INTERVAL_MS, server, clock));
     },
     /** Looks at due executors now instead of at the next pass. */
     wake: () => loops[0]?.wake(),
