@@ -24,6 +24,8 @@ const Schema = z.object({
   VALIDATOR_TLS_KEY: z.string().optional(),
   /** Whether VALIDATOR_TLS=off is accepted where others reach the gateway. */
   VALIDATOR_TLS_OFF_EXPOSED: z.stringbool().default(false),
+  /** `on`: agents on this machine serve TLS too, as all others do. */
+  VALIDATOR_AGENT_TLS: z.enum(['auto', 'on']).default('auto'),
   /** Base address of the central API, `/api` included. */
   VALIDATOR_CENTRAL_URL: z.url({ protocol: /^https?$/ }),
   /** The central API's key: the only one that the gateway relays for. */

@@ -107,6 +107,7 @@ async function serve(config: ValidatorConfig, weighing: Weighing): Promise<void>
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
     certificates: gatewayCertificates(config),
+    agentTls: config.VALIDATOR_AGENT_TLS,
   });
   const close = async () => {
     await validator.close();

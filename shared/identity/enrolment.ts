@@ -1,7 +1,7 @@
 /** The provider's word that an agent's key is its own: signed once with the hotkey, away from the host (validator reference 3). Pure. */
 import { z } from 'zod';
 import { HostTime } from '../agent-api/bounds.ts';
-import { Hotkey, publicKeyOf } from '../signing/hotkey.ts';
+import { publicKeyOf } from '../signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
 
 export const PublicKeyHex = z.string().regex(/^[0-9a-f]{64}$/, 'Not 64 hex digits');
@@ -18,7 +18,8 @@ export type EnrolmentRequest = z.output<typeof EnrolmentRequest>;
 
 export const Enrolment = z.strictObject({
   ...EnrolmentRequest.shape,
-  hotkey: Hotkey,
+  /** Of the provider. No transform: it is sent as well as read. */
+  hotkey: z.string().refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address'),
   signature: SignatureHex,
 });
 export type Enrolment = z.output<typeof Enrolment>;
