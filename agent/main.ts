@@ -57,11 +57,12 @@ const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 const NOT_ROOT =
   'not root: the data volumes of pods are neither counted against their disk limits nor backed up';
 
-const HELP = `Usage: agent/main.ts [doctor | remove-all | --help | --version | --check-config]
+const HELP = `Usage: agent/main.ts [doctor | enrol | remove-all | --help | --version | --check-config]
 
 The Podwright agent. Without an argument it runs; doctor looks over this host and says what to mend
-(doctor --help); remove-all removes every pod of this executor from the Docker engine, while the agent
-is stopped (remove-all --help). It is configured by environment variables:
+(doctor --help); enrol has the provider vouch for this agent's key (enrol --help); remove-all removes
+every pod of this executor from the Docker engine, while the agent is stopped (remove-all --help). It
+is configured by environment variables:
 
 ${CONFIG_HELP}
 `;
@@ -256,6 +257,22 @@ async function removeEverything(config: AgentConfig): Promise<void> {
 }
 
 /** Loaded only here: a running agent has no use for it. */
+async function enrol(args: readonly string[]): Promise<void> {
+  const { EnrolError, runEnrol } = await import('./identity/enrol-command.ts');
+  const host = () => {
+    const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = configOrExit();
+    return { home, executorId };
+  };
+  try {
+    process.stdout.write(runEnrol(args, { clock: systemClock, random: systemRandom, host }));
+  } catch (error) {
+    if (!(error instanceof EnrolError)) throw error;
+    process.stderr.write(`podwright-agent: ${error.message}\n`);
+    process.exitCode = 2;
+  }
+}
+
+/** Loaded only here: a running agent has no use for it. */
 async function examineHost(args: readonly string[]): Promise<never> {
   const { runDoctor } = await import('./doctor/run-doctor.ts');
   const { stdout, stderr, env } = process;
@@ -311,6 +328,9 @@ switch (process.argv[2]) {
     break;
   case 'doctor':
     await examineHost(process.argv.slice(3));
+    break;
+  case 'enrol':
+    await enrol(process.argv.slice(3));
     break;
   case '--version':
     process.stdout.write(`${VERSION}\n`);
