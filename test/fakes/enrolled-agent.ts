@@ -4,7 +4,10 @@ import { signEnrolment } from '#shared/identity/enrolment.ts';
 import { type Identity, identityFrom } from '#shared/identity/identity-key.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { signAnswers } from '../../agent/identity/answer-signing.ts';
-import { registerIdentityRoutes } from '../../agent/identity/identity.routes.ts';
+import {
+  type IdentityPorts,
+  registerIdentityRoutes,
+} from '../../agent/identity/identity.routes.ts';
 
 /** In the year 2248: no test's clock comes there. */
 const ENROLLED_UNTIL_MS = 2 ** 43;
@@ -15,10 +18,13 @@ export function enrolAgent(server: HttpServer, executorId: string, provider: Sig
   const { publicKey: public_key } = identity;
   const request = { executor_id: executorId, public_key, expires_ms: ENROLLED_UNTIL_MS };
   const enrolment = signEnrolment(request, provider);
-  signAnswers(server, identity, executorId);
-  registerIdentityRoutes(server, {
-    ...{ executorId, identity, shown: () => null },
-    readEnrolment: () => enrolment,
-  });
+  const readEnrolment = () => enrolment;
+  identifyAs(server, { executorId, identity, shown: () => null, readEnrolment });
   return identity;
+}
+
+/** What of an agent's server has to do with its identity. */
+export function identifyAs(server: HttpServer, ports: IdentityPorts): void {
+  signAnswers(server, ports.identity, ports.executorId);
+  registerIdentityRoutes(server, ports);
 }

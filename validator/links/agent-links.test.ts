@@ -13,8 +13,7 @@ import { makeCertificate } from '#shared/tls/certificate.ts';
 import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
 import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
 import { pinOf } from '#shared/tls/pin.ts';
-import { signAnswers } from '../../agent/identity/answer-signing.ts';
-import { registerIdentityRoutes } from '../../agent/identity/identity.routes.ts';
+import { identifyAs } from '../../test/fakes/enrolled-agent.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
 import { createAgentLinks } from './agent-links.ts';
@@ -77,11 +76,18 @@ async function startAgent(tls: 'auto' | 'on' = 'auto') {
     ...{ random: systemRandom, bodyLimitBytes: 10_000, tls: guise.shown },
   });
   let first: string | undefined;
-  const current: Identity = {
-    ...guise.identity,
-    sign: (text) => guise.identity.sign(text),
-  };
-  signAnswers(agent, current, ID);
+  identifyAs(agent, {
+    executorId: ID,
+    identity: {
+      privateKey: guise.identity.privateKey,
+      sign: (text) => guise.identity.sign(text),
+      get publicKey() {
+        return guise.identity.publicKey;
+      },
+    },
+    readEnrolment: () => guise.enrolment,
+    shown: () => guise.shown,
+  });
   agent.addHook('onSend', async (_, reply, payload) => {
     const signature = reply.getHeader(RESPONSE_SIGNATURE_HEADER);
     if (typeof signature !== 'string') return payload;
@@ -89,17 +95,6 @@ async function startAgent(tls: 'auto' | 'on' = 'auto') {
     if (guise.signature === 'none') void reply.removeHeader(RESPONSE_SIGNATURE_HEADER);
     if (guise.signature === 'replayed') void reply.header(RESPONSE_SIGNATURE_HEADER, first);
     return guise.alter === null || typeof payload !== 'string' ? payload : guise.alter(payload);
-  });
-  registerIdentityRoutes(agent, {
-    executorId: ID,
-    identity: {
-      ...current,
-      get publicKey() {
-        return guise.identity.publicKey;
-      },
-    },
-    readEnrolment: () => guise.enrolment,
-    shown: () => guise.shown,
   });
   agent.post('/v1/command', async (request) => {
     arrived.push(JSON.stringify(request.body));
