@@ -71,6 +71,8 @@ export type AgentPorts = Omit<
   readEnrolment(): Enrolment | null;
   /** Null: the listener is plain. */
   certificates: CertificateSource | null;
+  /** Whether metrics have a plain listener of their own, and none on the main one. */
+  separateMonitoring: boolean;
   /** For what is written to be removed again: drills, challenges. Made when needed. */
   scratchFolder: string;
 };
@@ -78,6 +80,8 @@ export type AgentPorts = Omit<
 export type Agent = ReturnType<typeof createAgent>;
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
+/** Nothing there takes a body. */
+const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
 /** Two agents may live in one process: nothing here is shared between calls. */
 export function createAgent(ports: AgentPorts) {
@@ -153,7 +157,11 @@ export function createAgent(ports: AgentPorts) {
   registerVerifyRoutes(server, { verify });
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
-  registerHostRoutes(server, ports, core, verify.gpuRuntimeTried);
+  const { random } = ports;
+  const monitoring = ports.separateMonitoring
+    ? createHttpServer({ log, clock, random, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES })
+    : null;
+  registerHostRoutes({ server, monitoring }, ports, core, verify.gpuRuntimeTried);
 
   let loops: Loop[] = [];
   let events = Promise.resolve();
@@ -166,6 +174,8 @@ export function createAgent(ports: AgentPorts) {
 
   return {
     server,
+    /** Metrics and health, where they are separate. Listening is the caller's. */
+    monitoring,
     /** What the routes call, without HTTP: for tests. */
     pods: core.service,
     core,
@@ -208,7 +218,7 @@ export function createAgent(ports: AgentPorts) {
       stopping.abort();
       logs.close();
       await terminals.close();
-      await server.close();
+      await Promise.all([server.close(), monitoring?.close()]);
       await operations.stop();
       await Promise.all([...loops.map((each) => each.stop()), events, supervisor.stop()]);
       await core.notebooks.stop();
@@ -254,7 +264,7 @@ function createServer(ports: AgentPorts, certificate: CertificateJob | null): Ht
 
 /** What the host has and how it is. */
 function registerHostRoutes(
-  server: HttpServer,
+  { server, monitoring }: { server: HttpServer; monitoring: HttpServer | null },
   ports: AgentPorts,
   { gpuLeases, gpuCordons, portLeases, records, firewall, diskQuota, orphans }: PodCore,
   gpuRuntimeTried: () => boolean | null,
@@ -281,8 +291,8 @@ function registerHostRoutes(
     onCollected: metrics.collected,
   });
   registerInventoryRoutes(server, { inventory });
-  registerMetricsRoutes(server, { metrics });
-  registerSystemRoutes(server, {
+  registerMetricsRoutes(monitoring ?? server, { metrics });
+  const system = {
     executorId,
     startedMs: clock.now(),
     simulated: gpuDriver.kind === 'simulated',
@@ -296,7 +306,9 @@ function registerHostRoutes(
         check: async () => describeOddities(records, orphans.list().length),
       },
     }),
-  });
+  };
+  registerSystemRoutes(server, system);
+  if (monitoring !== null) registerSystemRoutes(monitoring, system);
 }
 
 /** A few words for /readyz; throws when something is there that only a person or a signed removal can settle. */

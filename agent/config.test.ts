@@ -83,8 +83,18 @@ it.each<[Record<string, string>, boolean]>([
   expect(isSecure(read(change))).toBe(secure);
 });
 
+it.each([
+  ['127.0.0.1:9100', { host: '127.0.0.1', port: 9_100 }],
+  ['[::1]:9100', { host: '::1', port: 9_100 }],
+])('reads the address %s', (text, address) => {
+  expect(read({ AGENT_METRICS_LISTEN: text }).AGENT_METRICS_LISTEN).toEqual(address);
+});
+
 it.each<[Record<string, string>, string]>([
   [{ AGENT_TLS: 'off' }, 'AGENT_TLS'],
+  [{ AGENT_METRICS_LISTEN: '9100' }, 'AGENT_METRICS_LISTEN'],
+  [{ AGENT_METRICS_LISTEN: '::1:9100' }, 'AGENT_METRICS_LISTEN'],
+  [{ AGENT_METRICS_LISTEN: '127.0.0.1:99999' }, 'AGENT_METRICS_LISTEN'],
   [{ AGENT_TLS: 'maybe' }, 'AGENT_TLS'],
   [{ AGENT_TLS_CERT: '/a.pem' }, 'AGENT_TLS_KEY'],
   [{ AGENT_TLS_KEY: '/a.pem' }, 'AGENT_TLS_KEY'],

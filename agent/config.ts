@@ -77,6 +77,16 @@ const PercentRange = z
     message: 'Both must lie in 10-99, the first above the second',
   });
 
+/** `127.0.0.1:9100`, `[::1]:9100` */
+const ListenAddress = z.string().transform((text, context) => {
+  const [, bracketed, plain, port = ''] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  if (host !== undefined && Port.safeParse(port).success) return { host, port: Number(port) };
+  context.addIssue('Not an address like 127.0.0.1:9100');
+  return z.NEVER;
+});
+
 const AbsolutePath = z.string().startsWith('/', 'Not an absolute path');
 
 const Schema = z.object({
@@ -88,6 +98,7 @@ const Schema = z.object({
   AGENT_TLS_CERT: AbsolutePath.optional(),
   AGENT_TLS_KEY: AbsolutePath.optional(),
   AGENT_TLS_OFF_EXPOSED: z.stringbool().default(false),
+  AGENT_METRICS_LISTEN: ListenAddress.optional(),
   AGENT_PORT_RANGE: PortRange.default({ first: 20_000, last: 20_999 }),
   AGENT_POD_SUBNETS: SubnetPool.prefault('10.201.0.0/16'),
   AGENT_EGRESS_ALLOW: AddressRanges.default([]),
@@ -149,6 +160,8 @@ AGENT_HOST, AGENT_PORT    where to listen (0.0.0.0, 8080)
 AGENT_TLS                 auto (unless AGENT_HOST is the loopback address), on or off (auto)
 AGENT_TLS_CERT, AGENT_TLS_KEY  PEM files (a self-made certificate)
 AGENT_TLS_OFF_EXPOSED     accept AGENT_TLS=off where others reach the listener (false)
+AGENT_METRICS_LISTEN      plain HTTP address for /metrics, /healthz and /readyz, 127.0.0.1:9100; the main
+                          listener then has no /metrics (none)
 AGENT_PORT_RANGE          host ports for pods (20000-20999)
 AGENT_POD_SUBNETS         where the subnets of pods come from (10.201.0.0/16)
 AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (none)

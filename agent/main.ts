@@ -153,6 +153,7 @@ async function run(config: AgentConfig): Promise<void> {
     identity,
     readEnrolment: () => readEnrolment(config.AGENT_HOME),
     certificates: certificatesOf(config, identity.privateKey),
+    separateMonitoring: config.AGENT_METRICS_LISTEN !== undefined,
     portRange: config.AGENT_PORT_RANGE,
     subnetPool: config.AGENT_POD_SUBNETS,
     firewall,
@@ -182,6 +183,9 @@ async function run(config: AgentConfig): Promise<void> {
   if (config.AGENT_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
 
   await agent.server.listen({ host: config.AGENT_HOST, port: config.AGENT_PORT });
+  if (config.AGENT_METRICS_LISTEN !== undefined) {
+    await agent.monitoring?.listen(config.AGENT_METRICS_LISTEN);
+  }
   agent.start();
   const address = agent.server.server.address();
   const port = typeof address === 'object' ? address?.port : undefined;

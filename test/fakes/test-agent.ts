@@ -61,6 +61,7 @@ export function createTestAgent(
     identity: identityFrom(systemRandom.bytes(32)),
     readEnrolment: () => null,
     certificates: null,
+    separateMonitoring: false,
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
     gatewayLink: NO_GATEWAY,
     sftpFolder: null,
