@@ -1,9 +1,18 @@
 /** Composition root of the agent: ports in, one listening-ready server and its loops out. */
 import { SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
 import { messageOf } from '#shared/errors.ts';
+import { refuseSecretsInClear } from '#shared/http/plain-refusal.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import type { Enrolment } from '#shared/identity/enrolment.ts';
+import type { Identity } from '#shared/identity/identity-key.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import { runCommand } from '#shared/run-command.ts';
+import {
+  CERTIFICATE_INTERVAL_MS,
+  type CertificateJob,
+  createCertificateJob,
+} from '#shared/tls/certificate.job.ts';
+import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { type Auth, registerAuth } from './auth/auth.ts';
 import { createRunChild } from './backups/bounded-child.ts';
 import { registerOperationRoutes } from './backups/operation.routes.ts';
@@ -21,6 +30,8 @@ import { createDiskPercent } from './hardware/disk-percent.ts';
 import type { HostProbe } from './hardware/host-probe.ts';
 import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
 import { createInventoryService } from './hardware/inventory.service.ts';
+import { signAnswers } from './identity/answer-signing.ts';
+import { registerIdentityRoutes } from './identity/identity.routes.ts';
 import { IMAGE_GC_INTERVAL_MS } from './images/image-gc.job.ts';
 import { registerLogRoutes } from './logs/log.routes.ts';
 import { createLogService } from './logs/log.service.ts';
@@ -55,6 +66,13 @@ export type AgentPorts = Omit<
   /** Who may call. */
   auth: Auth;
   metrics: Metrics;
+  identity: Identity;
+  /** Null until the provider has enrolled the identity's key. */
+  readEnrolment(): Enrolment | null;
+  /** Null: the listener is plain. */
+  certificates: CertificateSource | null;
+  /** Whether metrics have a plain listener of their own, and none on the main one. */
+  separateMonitoring: boolean;
   /** For what is written to be removed again: drills, challenges. Made when needed. */
   scratchFolder: string;
 };
@@ -62,6 +80,8 @@ export type AgentPorts = Omit<
 export type Agent = ReturnType<typeof createAgent>;
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
+/** Nothing there takes a body. */
+const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
 /** Two agents may live in one process: nothing here is shared between calls. */
 export function createAgent(ports: AgentPorts) {
@@ -125,7 +145,9 @@ export function createAgent(ports: AgentPorts) {
   });
   const stopping = new AbortController();
 
-  const server = createServer(ports);
+  const { certificates } = ports;
+  const certificate = certificates === null ? null : createCertificateJob(certificates, log);
+  const server = createServer(ports, certificate);
   registerPodRoutes(server, core.service);
   registerOperationRoutes(server, operations);
   registerVolumeRoutes(server, { volumes: core.lastingVolumes, operations });
@@ -135,7 +157,11 @@ export function createAgent(ports: AgentPorts) {
   registerVerifyRoutes(server, { verify });
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
-  registerHostRoutes(server, ports, core, verify.gpuRuntimeTried);
+  const { random } = ports;
+  const monitoring = ports.separateMonitoring
+    ? createHttpServer({ log, clock, random, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES })
+    : null;
+  registerHostRoutes({ server, monitoring }, ports, core, verify.gpuRuntimeTried);
 
   let loops: Loop[] = [];
   let events = Promise.resolve();
@@ -148,6 +174,8 @@ export function createAgent(ports: AgentPorts) {
 
   return {
     server,
+    /** Metrics and health, where they are separate. Listening is the caller's. */
+    monitoring,
     /** What the routes call, without HTTP: for tests. */
     pods: core.service,
     core,
@@ -176,6 +204,9 @@ export function createAgent(ports: AgentPorts) {
         ...core.gpuWork.map(({ name, intervalMs, run }) => loop(name, intervalMs, run)),
         loop('gpu runtime', GPU_RUNTIME_INTERVAL_MS, () => verify.tryGpuRuntime()),
         loop('metrics', SAMPLE_INTERVAL_MS, () => metricsJob.runOnce()),
+        ...(certificate === null
+          ? []
+          : [loop('certificate', CERTIFICATE_INTERVAL_MS, () => certificate.runOnce(server))]),
       ];
       operations.start();
       core.ssh.publish();
@@ -187,7 +218,7 @@ export function createAgent(ports: AgentPorts) {
       stopping.abort();
       logs.close();
       await terminals.close();
-      await server.close();
+      await Promise.all([server.close(), monitoring?.close()]);
       await operations.stop();
       await Promise.all([...loops.map((each) => each.stop()), events, supervisor.stop()]);
       await core.notebooks.stop();
@@ -213,21 +244,27 @@ function operationSubjects({ records, lastingVolumes, hold, dataRootsOf }: PodCo
   };
 }
 
-function createServer({ log, clock, random, auth }: AgentPorts): HttpServer {
+function createServer(ports: AgentPorts, certificate: CertificateJob | null): HttpServer {
+  const { log, clock, random, auth, identity, executorId } = ports;
+  const shown = () => certificate?.shown() ?? null;
   const server = createHttpServer({
     log,
     clock,
     random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
     verifyBody: auth.verifyBody,
+    tls: shown(),
   });
   registerAuth(server, auth);
+  refuseSecretsInClear(server);
+  signAnswers(server, identity, executorId);
+  registerIdentityRoutes(server, { ...ports, shown });
   return server;
 }
 
 /** What the host has and how it is. */
 function registerHostRoutes(
-  server: HttpServer,
+  { server, monitoring }: { server: HttpServer; monitoring: HttpServer | null },
   ports: AgentPorts,
   { gpuLeases, gpuCordons, portLeases, records, firewall, diskQuota, orphans }: PodCore,
   gpuRuntimeTried: () => boolean | null,
@@ -254,8 +291,8 @@ function registerHostRoutes(
     onCollected: metrics.collected,
   });
   registerInventoryRoutes(server, { inventory });
-  registerMetricsRoutes(server, { metrics });
-  registerSystemRoutes(server, {
+  registerMetricsRoutes(monitoring ?? server, { metrics });
+  const system = {
     executorId,
     startedMs: clock.now(),
     simulated: gpuDriver.kind === 'simulated',
@@ -269,7 +306,9 @@ function registerHostRoutes(
         check: async () => describeOddities(records, orphans.list().length),
       },
     }),
-  });
+  };
+  registerSystemRoutes(server, system);
+  if (monitoring !== null) registerSystemRoutes(monitoring, system);
 }
 
 /** A few words for /readyz; throws when something is there that only a person or a signed removal can settle. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
-import { CONFIG_HELP, dockerSocketOf, readConfig } from './config.ts';
+import { CONFIG_HELP, dockerSocketOf, isSecure, readConfig } from './config.ts';
 
 const ID = '00000000-0000-4000-8000-000000000000';
 const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
@@ -67,4 +67,46 @@ it('finds the engine’s socket', () => {
 
 it('tells of every variable in the help', () => {
   for (const name of Object.keys(read())) expect(CONFIG_HELP).toContain(name);
+});
+
+it.each<[Record<string, string>, boolean]>([
+  [{}, true],
+  [{ AGENT_HOST: '10.1.2.3' }, true],
+  [{ AGENT_HOST: '127.0.0.1' }, false],
+  [{ AGENT_HOST: '::1' }, false],
+  [{ AGENT_HOST: '127.0.0.1', AGENT_TLS: 'on' }, true],
+  [{ AGENT_HOST: '127.0.0.1', AGENT_TLS: 'off' }, false],
+  [{ AGENT_TLS: 'off', AGENT_TLS_OFF_EXPOSED: 'true' }, false],
+  [{ AGENT_HOST: '::ffff:127.0.0.1' }, false],
+  [{ AGENT_HOST: '127.0.0.1.example.org' }, true],
+])('with %j its listener is secure: %s', (change, secure) => {
+  expect(isSecure(read(change))).toBe(secure);
+});
+
+it.each([
+  ['127.0.0.1:9100', { host: '127.0.0.1', port: 9_100 }],
+  ['[::1]:9100', { host: '::1', port: 9_100 }],
+])('reads the address %s', (text, address) => {
+  expect(read({ AGENT_METRICS_LISTEN: text }).AGENT_METRICS_LISTEN).toEqual(address);
+});
+
+it.each<[Record<string, string>, string]>([
+  [{ AGENT_TLS: 'off' }, 'AGENT_TLS'],
+  [{ AGENT_METRICS_LISTEN: '9100' }, 'AGENT_METRICS_LISTEN'],
+  [{ AGENT_METRICS_LISTEN: '::1:9100' }, 'AGENT_METRICS_LISTEN'],
+  [{ AGENT_METRICS_LISTEN: '127.0.0.1:99999' }, 'AGENT_METRICS_LISTEN'],
+  [{ AGENT_TLS: 'maybe' }, 'AGENT_TLS'],
+  [{ AGENT_TLS_CERT: '/a.pem' }, 'AGENT_TLS_KEY'],
+  [{ AGENT_TLS_KEY: '/a.pem' }, 'AGENT_TLS_KEY'],
+  [{ AGENT_TLS_CERT: 'a.pem', AGENT_TLS_KEY: '/a.pem' }, 'AGENT_TLS_CERT'],
+])('refuses %j, and names %s', (change, name) => {
+  const problems = (() => {
+    try {
+      read(change);
+    } catch (error) {
+      return error instanceof ConfigError ? error.problems.map((problem) => problem.name) : error;
+    }
+    return 'accepted';
+  })();
+  expect(problems).toEqual([name]);
 });

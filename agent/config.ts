@@ -1,8 +1,9 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
-import { parseConfig } from '#shared/config.ts';
+import { ConfigError, parseConfig } from '#shared/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
+import { servesTls, TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-share.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
@@ -76,11 +77,28 @@ const PercentRange = z
     message: 'Both must lie in 10-99, the first above the second',
   });
 
+/** `127.0.0.1:9100`, `[::1]:9100` */
+const ListenAddress = z.string().transform((text, context) => {
+  const [, bracketed, plain, port = ''] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  if (host !== undefined && Port.safeParse(port).success) return { host, port: Number(port) };
+  context.addIssue('Not an address like 127.0.0.1:9100');
+  return z.NEVER;
+});
+
+const AbsolutePath = z.string().startsWith('/', 'Not an absolute path');
+
 const Schema = z.object({
   AGENT_EXECUTOR_ID: z.uuid('Not a UUID'),
-  AGENT_HOME: z.string().startsWith('/', 'Not an absolute path').default('/var/lib/podwright'),
+  AGENT_HOME: AbsolutePath.default('/var/lib/podwright'),
   AGENT_HOST: z.string().default('0.0.0.0'),
   AGENT_PORT: Port.default(8080),
+  AGENT_TLS: z.enum(TLS_MODES).default('auto'),
+  AGENT_TLS_CERT: AbsolutePath.optional(),
+  AGENT_TLS_KEY: AbsolutePath.optional(),
+  AGENT_TLS_OFF_EXPOSED: z.stringbool().default(false),
+  AGENT_METRICS_LISTEN: ListenAddress.optional(),
   AGENT_PORT_RANGE: PortRange.default({ first: 20_000, last: 20_999 }),
   AGENT_POD_SUBNETS: SubnetPool.prefault('10.201.0.0/16'),
   AGENT_EGRESS_ALLOW: AddressRanges.default([]),
@@ -97,7 +115,7 @@ const Schema = z.object({
   AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),
   AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
   AGENT_IMAGE_GC: PercentRange.default({ start: 85, stop: 80 }),
-  AGENT_POLICY: z.string().startsWith('/', 'Not an absolute path').optional(),
+  AGENT_POLICY: AbsolutePath.optional(),
   AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   AGENT_EXIT_WITH_PARENT: z.stringbool().default(false),
 });
@@ -106,7 +124,22 @@ export type AgentConfig = z.output<typeof Schema>;
 
 /** Throws ConfigError naming every problem at once. */
 export function readConfig(environment: Record<string, string | undefined>): AgentConfig {
-  return parseConfig(Schema, environment, 'AGENT_');
+  const config = parseConfig(Schema, environment, 'AGENT_');
+  const problem = tlsProblem({
+    prefix: 'AGENT',
+    mode: config.AGENT_TLS,
+    host: config.AGENT_HOST,
+    acknowledged: config.AGENT_TLS_OFF_EXPOSED,
+    certFile: config.AGENT_TLS_CERT,
+    keyFile: config.AGENT_TLS_KEY,
+  });
+  if (problem === null) return config;
+  throw new ConfigError(`configuration refused:\n  ${problem.message}`, { problems: [problem] });
+}
+
+/** Whether the agent's listener serves TLS. */
+export function isSecure({ AGENT_TLS: mode, AGENT_HOST: host }: AgentConfig): boolean {
+  return servesTls(mode, host);
 }
 
 const DEFAULT_SOCKET = '/var/run/docker.sock';
@@ -124,6 +157,11 @@ export function dockerSocketOf(config: AgentConfig, dockerHost: string | undefin
 export const CONFIG_HELP = `AGENT_EXECUTOR_ID         required: this host's id at the marketplace, a UUID
 AGENT_HOME                folder of the store (/var/lib/podwright)
 AGENT_HOST, AGENT_PORT    where to listen (0.0.0.0, 8080)
+AGENT_TLS                 auto (unless AGENT_HOST is the loopback address), on or off (auto)
+AGENT_TLS_CERT, AGENT_TLS_KEY  PEM files (a self-made certificate)
+AGENT_TLS_OFF_EXPOSED     accept AGENT_TLS=off where others reach the listener (false)
+AGENT_METRICS_LISTEN      plain HTTP address for /metrics, /healthz and /readyz, 127.0.0.1:9100; the main
+                          listener then has no /metrics (none)
 AGENT_PORT_RANGE          host ports for pods (20000-20999)
 AGENT_POD_SUBNETS         where the subnets of pods come from (10.201.0.0/16)
 AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (none)

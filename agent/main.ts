@@ -1,19 +1,23 @@
 /** The agent's process: environment -> real adapters -> createAgent -> listen. */
+import type { KeyObject } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { cpus, totalmem, uptime } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { readEnrolment } from '#shared/identity/enrolment-file.ts';
+import { openIdentity } from '#shared/identity/identity-key.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
 import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
 import { trustedKeysFrom } from './auth/key-set-file.ts';
-import { type AgentConfig, CONFIG_HELP, dockerSocketOf, readConfig } from './config.ts';
+import { type AgentConfig, CONFIG_HELP, dockerSocketOf, isSecure, readConfig } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { endLeftoverTask } from './docker/leftover-task.ts';
 import { createRunInContainer } from './docker/run-in-container.ts';
@@ -53,11 +57,12 @@ const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 const NOT_ROOT =
   'not root: the data volumes of pods are neither counted against their disk limits nor backed up';
 
-const HELP = `Usage: agent/main.ts [doctor | remove-all | --help | --version | --check-config]
+const HELP = `Usage: agent/main.ts [doctor | enrol | remove-all | --help | --version | --check-config]
 
 The Podwright agent. Without an argument it runs; doctor looks over this host and says what to mend
-(doctor --help); remove-all removes every pod of this executor from the Docker engine, while the agent
-is stopped (remove-all --help). It is configured by environment variables:
+(doctor --help); enrol has the provider vouch for this agent's key (enrol --help); remove-all removes
+every pod of this executor from the Docker engine, while the agent is stopped (remove-all --help). It
+is configured by environment variables:
 
 ${CONFIG_HELP}
 `;
@@ -114,6 +119,7 @@ async function run(config: AgentConfig): Promise<void> {
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const executorId = config.AGENT_EXECUTOR_ID;
   const metrics = createMetrics({ clock, executorId });
+  const identity = openIdentity(config.AGENT_HOME, systemRandom);
   const smi = createNvidiaSmi({ clock, runCommand, program: config.AGENT_NVIDIA_SMI });
   const gpuDriver = await chooseGpuDriver({
     mode: config.AGENT_GPU,
@@ -144,6 +150,10 @@ async function run(config: AgentConfig): Promise<void> {
     probePort,
     auth: createAuth({ clock, executorId, keys, log, metrics }),
     metrics,
+    identity,
+    readEnrolment: () => readEnrolment(config.AGENT_HOME),
+    certificates: certificatesOf(config, identity.privateKey),
+    separateMonitoring: config.AGENT_METRICS_LISTEN !== undefined,
     portRange: config.AGENT_PORT_RANGE,
     subnetPool: config.AGENT_POD_SUBNETS,
     firewall,
@@ -173,11 +183,21 @@ async function run(config: AgentConfig): Promise<void> {
   if (config.AGENT_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
 
   await agent.server.listen({ host: config.AGENT_HOST, port: config.AGENT_PORT });
+  if (config.AGENT_METRICS_LISTEN !== undefined) {
+    await agent.monitoring?.listen(config.AGENT_METRICS_LISTEN);
+  }
   agent.start();
   const address = agent.server.server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
   log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');
   process.send?.({ ready: true, port });
+}
+
+function certificatesOf(config: AgentConfig, privateKey: KeyObject): CertificateSource | null {
+  const { AGENT_TLS_CERT: certFile, AGENT_TLS_KEY: keyFile, AGENT_EXECUTOR_ID: name } = config;
+  const file = join(config.AGENT_HOME, 'tls.crt');
+  const own = { file, privateKey, name, clock: systemClock, random: systemRandom };
+  return certificatesFor(isSecure(config), { certFile, keyFile }, own);
 }
 
 function firewallOf(config: AgentConfig): Firewall {
@@ -241,6 +261,22 @@ async function removeEverything(config: AgentConfig): Promise<void> {
 }
 
 /** Loaded only here: a running agent has no use for it. */
+async function enrol(args: readonly string[]): Promise<void> {
+  const { EnrolError, runEnrol } = await import('./identity/enrol-command.ts');
+  const host = () => {
+    const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = configOrExit();
+    return { home, executorId };
+  };
+  try {
+    process.stdout.write(runEnrol(args, { clock: systemClock, random: systemRandom, host }));
+  } catch (error) {
+    if (!(error instanceof EnrolError)) throw error;
+    process.stderr.write(`podwright-agent: ${error.message}\n`);
+    process.exitCode = 2;
+  }
+}
+
+/** Loaded only here: a running agent has no use for it. */
 async function examineHost(args: readonly string[]): Promise<never> {
   const { runDoctor } = await import('./doctor/run-doctor.ts');
   const { stdout, stderr, env } = process;
@@ -296,6 +332,9 @@ switch (process.argv[2]) {
     break;
   case 'doctor':
     await examineHost(process.argv.slice(3));
+    break;
+  case 'enrol':
+    await enrol(process.argv.slice(3));
     break;
   case '--version':
     process.stdout.write(`${VERSION}\n`);

@@ -1,25 +1,27 @@
 /** The validator's composition root: health loop, weights and gateway over the ports given. */
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
-import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
+import { refuseSecretsInClear } from '#shared/http/plain-refusal.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/certificate.job.ts';
+import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { VERSION } from '#shared/version.ts';
-import { createSignedConnect } from '#shared/websocket/connect.ts';
 import { createCentralClient } from './central-client.ts';
 import type { Policy } from './checks/check.ts';
 import { createEvidence } from './evidence/evidence.service.ts';
 import { registerGatewayRoutes } from './gateway/gateway.routes.ts';
 import { createGatewayAuth } from './gateway/gateway-auth.ts';
 import { createSocketRelay } from './gateway/socket-relay.ts';
-import { agentUrlOf, createExecutorDirectory } from './health/executor-directory.ts';
+import { createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
+import type { AgentTls } from './links/agent-link.ts';
+import { createAgentLinks } from './links/agent-links.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 
 export type ValidatorOptions = {
@@ -36,6 +38,10 @@ export type ValidatorOptions = {
   weighing: Weighing;
   checkIntervalMs: number;
   listIntervalMs: number;
+  /** Of the gateway; plain HTTP when absent. */
+  certificates?: CertificateSource | null;
+  /** Whether agents on this machine are to serve TLS too; `auto` when absent: they need not. */
+  agentTls?: AgentTls;
 };
 
 export type Validator = ReturnType<typeof createValidator>;
@@ -52,19 +58,16 @@ export function createValidator(options: ValidatorOptions) {
     ...{ ledger, clock, random, log, signer, central, evidence },
   });
   const directory = createExecutorDirectory({ central, clock });
-  const callerOf = (executor: ExecutorToCheck) => ({
-    baseUrl: agentUrlOf(executor),
-    audience: executor.id,
-    signer,
-    clock,
-    random,
+  const links = createAgentLinks({
+    ...{ ledger, signer, clock, random },
+    tls: options.agentTls ?? 'auto',
   });
-  const sendTo = (executor: ExecutorToCheck) => createSignedFetch(callerOf(executor));
-  const connectTo = (executor: ExecutorToCheck) => createSignedConnect(callerOf(executor));
+  const { sendTo, connectTo } = links;
   const health = createHealthService({
     central,
     directory,
     clientOf: (executor) => createAgentClient({ send: sendTo(executor), clock }),
+    identityOf: links.identityOf,
     clock,
     log,
     policy: options.policy,
@@ -78,14 +81,18 @@ export function createValidator(options: ValidatorOptions) {
     audience: signer.hotkey,
     central: options.centralHotkey,
   });
+  const { certificates = null } = options;
+  const certificate = certificates === null ? null : createCertificateJob(certificates, log);
   const server = createHttpServer({
     log,
     clock,
     random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
     verifyBody: auth.verifyBody,
+    tls: certificate?.shown() ?? null,
   });
   auth.install(server);
+  refuseSecretsInClear(server);
   const startedAt = naiveUtc(clock.now());
   server.get('/healthz', async () => ({ status: 'ok' }));
   server.get('/version', async () => ({
@@ -109,6 +116,8 @@ export function createValidator(options: ValidatorOptions) {
     start(): void {
       if (loops.length > 0) return;
       loops = [startPasses('check', health.runOnce), startPasses('weights', weights.runOnce)];
+      if (certificate === null) return;
+      loops.push(certificate.renewEvery(CERTIFICATE_INTERVAL_MS, server, clock));
     },
     /** Looks at due executors now instead of at the next pass. */
     wake: () => loops[0]?.wake(),
@@ -120,6 +129,7 @@ export function createValidator(options: ValidatorOptions) {
     async close(): Promise<void> {
       await Promise.all(loops.map((loop) => loop.stop()));
       await server.close();
+      links.forget();
     },
   };
 }

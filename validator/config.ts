@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ConfigError, parseConfig } from '#shared/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
 
 /** Where the validator's files lie unless VALIDATOR_HOME says otherwise. */
 export const DEFAULT_HOME = '/var/lib/podwright-validator';
@@ -16,6 +17,15 @@ const Schema = z.object({
   VALIDATOR_KEY_PASSPHRASE_FILE: z.string().optional(),
   VALIDATOR_HOST: z.string().default('127.0.0.1'),
   VALIDATOR_PORT: z.coerce.number().int().min(0).max(65_535).default(8090),
+  /** Of the gateway: `auto` is TLS unless VALIDATOR_HOST is the loopback address. */
+  VALIDATOR_TLS: z.enum(TLS_MODES).default('auto'),
+  /** PEM files; a certificate of our own when absent, known by its pin. */
+  VALIDATOR_TLS_CERT: z.string().optional(),
+  VALIDATOR_TLS_KEY: z.string().optional(),
+  /** Whether VALIDATOR_TLS=off is accepted where others reach the gateway. */
+  VALIDATOR_TLS_OFF_EXPOSED: z.stringbool().default(false),
+  /** `on`: agents on this machine serve TLS too, as all others do. */
+  VALIDATOR_AGENT_TLS: z.enum(['auto', 'on']).default('auto'),
   /** Base address of the central API, `/api` included. */
   VALIDATOR_CENTRAL_URL: z.url({ protocol: /^https?$/ }),
   /** The central API's key: the only one that the gateway relays for. */
@@ -51,5 +61,14 @@ export function readValidatorConfig(
   if (hasKeyFile && config.VALIDATOR_SEED_FILE !== undefined) {
     throw new ConfigError('VALIDATOR_KEY_FILE and VALIDATOR_SEED_FILE are two keys: set one');
   }
+  const problem = tlsProblem({
+    prefix: 'VALIDATOR',
+    mode: config.VALIDATOR_TLS,
+    host: config.VALIDATOR_HOST,
+    acknowledged: config.VALIDATOR_TLS_OFF_EXPOSED,
+    certFile: config.VALIDATOR_TLS_CERT,
+    keyFile: config.VALIDATOR_TLS_KEY,
+  });
+  if (problem !== null) throw new ConfigError(problem.message, { problems: [problem] });
   return config;
 }

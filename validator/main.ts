@@ -9,6 +9,7 @@ import { systemRandom } from '#shared/random.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
 import { DEFAULT_HOME, readValidatorConfig, type ValidatorConfig } from './config.ts';
+import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { encryptSeed, openSigner, signKeySetFile } from './keys/key-commands.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
@@ -105,6 +106,8 @@ async function serve(config: ValidatorConfig, weighing: Weighing): Promise<void>
     weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
+    certificates: gatewayCertificates(config),
+    agentTls: config.VALIDATOR_AGENT_TLS,
   });
   const close = async () => {
     await validator.close();

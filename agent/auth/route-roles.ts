@@ -1,9 +1,17 @@
 /** Which roles a route admits: the listed routes of the agent, the public ones, and nothing else. Pure. */
 import { AGENT_ROUTES } from '#shared/agent-api/routes.ts';
+import { IDENTITY_PATH } from '#shared/identity/identity-document.ts';
 import type { Role } from '#shared/signing/request-verifier.ts';
 
 /** Routes that need no signature: they tell nothing of pods or keys. */
-export const PUBLIC_PATHS = ['/healthz', '/readyz', '/version', '/metrics', '/update-status'];
+export const PUBLIC_PATHS = [
+  '/healthz',
+  '/readyz',
+  '/version',
+  '/metrics',
+  '/update-status',
+  IDENTITY_PATH,
+];
 
 const PUBLIC = new Set(PUBLIC_PATHS);
 const ROLES_OF = new Map<string, readonly Role[]>(

@@ -214,7 +214,7 @@ it('names a broken policy, taken ports and a clock that is wrong', async () => {
 
 it('sees an agent at work and leaves it alone', async () => {
   const range = await freePorts(21);
-  const home = createAgentHome(agentAt(range));
+  const home = createAgentHome({ ...agentAt(range), AGENT_TLS: 'on' });
   const agent = await home.start();
   const find = await findings(
     {

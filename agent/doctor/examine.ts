@@ -2,7 +2,7 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import type { RunCommand } from '#shared/run-command.ts';
-import { dockerSocketOf } from '../config.ts';
+import { dockerSocketOf, isSecure } from '../config.ts';
 import { readEngineReport } from '../docker/engine-report.ts';
 import { createNvidiaSmi } from '../gpu/nvidia-smi.ts';
 import { probePort } from '../ports/port-probe.ts';
@@ -88,6 +88,7 @@ async function secondLook(
       clock,
       agentHost: config.AGENT_HOST,
       agentPort: config.AGENT_PORT,
+      secure: isSecure(config),
       range: config.AGENT_PORT_RANGE,
       executorId,
       agentMayRun: mayRun,

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import type { PortRange } from '../ports/port.service.ts';
 import type { PortProbe } from '../ports/port-probe.ts';
 import { type Told, tell } from './told.ts';
@@ -39,6 +40,8 @@ export async function readPortFacts(options: {
   clock: Clock;
   agentHost: string;
   agentPort: number;
+  /** Whether its listener is to serve TLS. */
+  secure: boolean;
   range: PortRange;
   executorId: string | null;
   agentMayRun: boolean;
@@ -54,8 +57,8 @@ export async function readPortFacts(options: {
     tell(clock, READ_MS, async () => rangeIn(await readFile(EPHEMERAL, 'utf8'))),
     tell(clock, READ_MS, readListening),
     Promise.all(sample.map(options.probePort)),
-    agentAt(clock, own, agentPort),
-    address === null ? null : agentAt(clock, address, agentPort),
+    agentAt(options, own),
+    address === null ? null : agentAt(options, address),
   ]);
   const inRange = (port: number) => port >= range.first && port <= range.last;
   const isListening = 'value' in listening && listening.value.includes(agentPort);
@@ -69,13 +72,21 @@ export async function readPortFacts(options: {
   };
 }
 
-/** The executor id of the agent there. */
-function agentAt(clock: Clock, host: string, port: number): Promise<Told<string>> {
+type Where = { clock: Clock; agentPort: number; secure: boolean };
+
+/** The executor id of the agent there. Whether it shows the right key is for validators to say. */
+function agentAt({ clock, agentPort, secure }: Where, host: string): Promise<Told<string>> {
   return tell(clock, DIAL_MS, async () => {
-    const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    const signal = clock.deadline(DIAL_MS);
-    const response = await fetch(`http://${authority}/version`, { signal, redirect: 'error' });
-    return VersionAnswer.parse(await response.json()).executor_id;
+    const authority = host.includes(':') ? `[${host}]:${agentPort}` : `${host}:${agentPort}`;
+    const url = new URL(`${secure ? 'https' : 'http'}://${authority}/version`);
+    const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
+    try {
+      const init = { method: 'GET', headers: {}, signal: clock.deadline(DIAL_MS) };
+      const response = await transport.fetch(url, init);
+      return VersionAnswer.parse(await response.json()).executor_id;
+    } finally {
+      transport.close();
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 /** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
 import Fastify, {
@@ -68,7 +69,12 @@ export type HttpServerOptions = {
   verifyBody?(request: FastifyRequest): Promise<void>;
   /** In which a whole request arrives, but for those of `unhurried` routes; 30 seconds when absent. */
   requestTimeoutMs?: number;
+  /** Serves TLS 1.3 with this certificate, and nothing else; plain HTTP when absent. */
+  tls?: TlsCertificate | null;
 };
+
+/** PEM, both. */
+export type TlsCertificate = { cert: string; key: string };
 
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Long enough for any id of ours in a path; fastify's 100 would turn a long id into a 404. */
@@ -82,6 +88,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { log, clock, random, trustedProxies = [] } = options;
   const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
   const unhurried = new WeakSet<Socket>();
+  // Node would answer a request without Host itself, with an empty body.
+  const listener = {
+    requireHostHeader: false,
+    shouldUpgradeCallback: wantsWebSocket,
+    // Node takes the shorter of the two time-outs for the headers and the longer one for the whole.
+    headersTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: requestTimeoutMs,
+  };
+  const secure = options.tls ? { https: { ...listener, ...tlsOptions(options.tls) } } : {};
   const server: HttpServer = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -104,14 +119,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       if (isLate(error) && unhurried.has(socket)) return;
       answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() });
     },
-    // Node would answer a request without Host itself, with an empty body.
-    http: {
-      requireHostHeader: false,
-      shouldUpgradeCallback: wantsWebSocket,
-      // Node takes the shorter of the two time-outs for the headers and the longer one for the whole.
-      headersTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: requestTimeoutMs,
-    },
+    http: listener,
+    // Its type would make every server of ours one of two.
+    ...(secure as object),
     frameworkErrors: (error, request, reply) => {
       void reply.header('X-Request-Id', request.id);
       sendError(error, request, reply);
@@ -171,6 +181,25 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     throw new ApiError('method_not_allowed', `This path does not take ${request.method}`);
   });
   return server;
+}
+
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+function tlsOptions({ cert, key }: TlsCertificate) {
+  return {
+    cert,
+    key,
+    minVersion: 'TLSv1.3' as const,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    ALPNProtocols: ['http/1.1'],
+  };
+}
+
+/** Connections from now on are shown another certificate. No effect on a plain server. */
+export function changeCertificate(server: HttpServer, certificate: TlsCertificate): void {
+  if (server.server instanceof HttpsServer) {
+    server.server.setSecureContext(tlsOptions(certificate));
+  }
 }
 
 /** What connections that were open already when the server began to close may still do: have their answer, and end. */

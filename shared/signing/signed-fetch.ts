@@ -1,6 +1,8 @@
 /** fetch with a signed request: how central, validator and tests call the gateway and the agent. */
 import type { Clock } from '../clock.ts';
 import type { Random } from '../random.ts';
+import { type OutgoingInit, PLAIN_TRANSPORT, type Transport } from '../tls/transport.ts';
+import { SIGNATURE_HEADERS } from './canonical-request.ts';
 import { MAX_SKEW_MS } from './request-verifier.ts';
 import { signedHeaders } from './signed-headers.ts';
 import type { Signer } from './sr25519.ts';
@@ -13,6 +15,10 @@ export type SignedFetchOptions = {
   signer: Signer;
   clock: Clock;
   random: Random;
+  /** As fetch itself does when absent. */
+  transport?: Transport;
+  /** Given each answer and its request's nonce; returns the answer to go on with, or rejects. */
+  checkAnswer?(answer: Response, nonce: string): Promise<Response>;
 };
 
 export type OutgoingRequest = {
@@ -48,25 +54,28 @@ export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
   };
 }
 
-function send(
+async function send(
   options: SignedFetchOptions,
   request: OutgoingRequest,
   timestampMs: number,
 ): Promise<Response> {
+  const { transport = PLAIN_TRANSPORT, checkAnswer } = options;
   const url = new URL(options.baseUrl + request.path);
-  const { method, body = '' } = request;
+  const { method, body = '', signal } = request;
   const signed = signedHeaders(options, { method, url, body, timestampMs });
-  return fetch(url, {
+  const hasBody = request.body !== undefined;
+  const init: OutgoingInit = {
     method,
-    redirect: 'error',
     headers: {
       ...request.headers,
-      ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(hasBody ? { 'content-type': 'application/json' } : {}),
       ...signed,
     },
-    ...(request.body === undefined ? {} : { body: request.body }),
-    ...(request.signal === undefined ? {} : { signal: request.signal }),
-  });
+    ...(hasBody ? { body } : {}),
+    ...(signal === undefined ? {} : { signal }),
+  };
+  const answer = await transport.fetch(url, init);
+  return checkAnswer?.(answer, signed[SIGNATURE_HEADERS.nonce] ?? '') ?? answer;
 }
 
 /** The server's time out of a refusal that asks for another signature, if it is near ours; else null. */

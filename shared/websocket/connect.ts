@@ -54,7 +54,9 @@ async function open(
   const ws = await import('ws');
   const url = new URL(options.baseUrl + request.path);
   const signed = signedHeaders(options, { method: 'GET', url, body: '', timestampMs });
+  const agent = options.transport?.agent;
   const socket = new ws.WebSocket(url, {
+    ...(agent === undefined ? {} : { agent }),
     headers: { ...request.headers, ...signed },
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     maxPayload: request.maxMessageBytes,

@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentClient, createAgentClient } from '#shared/agent-api/agent-client.ts';
 import { systemClock } from '#shared/clock.ts';
+import { openIdentity, ownPinOf } from '#shared/identity/identity-key.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { signedHeaders } from '#shared/signing/signed-headers.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
+import { createSecureTransport } from '#shared/tls/transport.ts';
 import { createSignedConnect, type SignedConnect } from '#shared/websocket/connect.ts';
 
 export type AgentHome = {
@@ -44,7 +46,7 @@ export type AgentProcess = {
 const STOP_WITHIN_MS = 15_000;
 const SEED_BYTES = 32;
 
-/** A home in a temporary folder; `environment` adds to the agent's variables. `onLog` gets what it logs. */
+/** A home in a temporary folder; `environment` adds to the agent's variables: with `AGENT_TLS: 'on'` its key is pinned. `onLog` gets what it logs. */
 export function createAgentHome(
   environment: Record<string, string>,
   onLog?: (text: string) => void,
@@ -75,13 +77,18 @@ export function createAgentHome(
       });
       child.stdout?.on('data', (chunk: Buffer) => onLog?.(chunk.toString()));
       const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-      const origin = `http://127.0.0.1:${await portOf(child)}`;
+      const secure = environment['AGENT_TLS'] === 'on';
+      const origin = `${secure ? 'https' : 'http'}://127.0.0.1:${await portOf(child)}`;
+      const trust = secure ? ownPinOf(openIdentity(folder, systemRandom).publicKey) : null;
       const caller = {
         baseUrl: origin,
         audience: executorId,
         signer,
         clock: systemClock,
         random: systemRandom,
+        ...(trust === null
+          ? {}
+          : { transport: createSecureTransport({ trust, clock: systemClock }) }),
       };
       const send = createSignedFetch(caller);
       return {

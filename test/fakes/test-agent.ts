@@ -2,6 +2,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PodSpecInput } from '#shared/agent-api/pod.ts';
+import { identityFrom } from '#shared/identity/identity-key.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
@@ -57,6 +58,10 @@ export function createTestAgent(
     execEngine: async () => createExecEngine({ socketPath: '/var/run/docker.sock', clock }),
     probePort: async () => true,
     keyFolders: NO_KEY_FOLDERS,
+    identity: identityFrom(systemRandom.bytes(32)),
+    readEnrolment: () => null,
+    certificates: null,
+    separateMonitoring: false,
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
     gatewayLink: NO_GATEWAY,
     sftpFolder: null,

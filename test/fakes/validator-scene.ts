@@ -10,6 +10,7 @@ import { openLedger } from '../../validator/ledger/ledger.ts';
 import { localMetagraph } from '../../validator/weights/metagraph.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
+import { enrolAgent } from './enrolled-agent.ts';
 import { createTestMarket, testSigner } from './market-fixture.ts';
 
 export const CYCLE_MS = 60_000;
@@ -29,6 +30,7 @@ export async function createValidatorScene({ embedded = true } = {}) {
   const node = await market.addNode({ gpus: 2 });
   let isSound = true;
   const agent = createHttpServer({ log, clock, random: systemRandom, bodyLimitBytes: 100_000 });
+  enrolAgent(agent, node.id, market.provider);
   agent.get('/v1/inventory', async () => testInventory(node.id, { collectedMs: clock.now() }));
   agent.post('/v1/verify', async () => ({
     ok: isSound,

@@ -1,7 +1,9 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
 import { z } from 'zod';
-import { parseConfig } from '#shared/config.ts';
+import { ConfigError, parseConfig } from '#shared/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { isLoopback } from '#shared/tls/loopback.ts';
+import { Pin } from '#shared/tls/pin.ts';
 import { CorsVariables } from './edge/config.ts';
 import { RateLimitVariables } from './rate-limits/config.ts';
 import { SURROUNDINGS } from './surroundings.ts';
@@ -20,6 +22,8 @@ const Schema = z.object({
   CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
   /** Base address of the gateway of the validator that relays to agents. */
   CENTRAL_GATEWAY_URL: z.url({ protocol: /^https?$/ }),
+  /** By which its certificate is known, `sha256//…=` as the validator logs it; the system's authorities when absent. */
+  CENTRAL_GATEWAY_PIN: Pin.optional(),
   /** The hotkey of that validator. */
   CENTRAL_GATEWAY_HOTKEY: Hotkey,
   /** Whose verdicts count; the gateway's validator when absent. */
@@ -41,5 +45,10 @@ export type CentralConfig = z.output<typeof Schema>;
 
 /** Throws ConfigError naming every wrong variable. */
 export function readCentralConfig(environment: Record<string, string | undefined>): CentralConfig {
-  return parseConfig(Schema, environment, 'CENTRAL_');
+  const config = parseConfig(Schema, environment, 'CENTRAL_');
+  const { protocol, hostname } = new URL(config.CENTRAL_GATEWAY_URL);
+  if (protocol === 'https:' || isLoopback(hostname)) return config;
+  throw new ConfigError(
+    `CENTRAL_GATEWAY_URL (${config.CENTRAL_GATEWAY_URL}): https:// away from this machine, for it carries secrets`,
+  );
 }

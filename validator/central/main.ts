@@ -7,6 +7,8 @@ import { createLog } from '#shared/log.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import type { Trust } from '#shared/tls/secure-agent.ts';
+import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { VERSION } from '#shared/version.ts';
 import { readOrCreateFile } from '../embedded/home.ts';
 import { seedFileSigner } from '../keys/signer.ts';
@@ -90,7 +92,13 @@ function agentsBehind(config: CentralConfig, signer: Signer) {
     signer,
     clock: systemClock,
     random: systemRandom,
+    transport: transportTo(config.CENTRAL_GATEWAY_URL, config.CENTRAL_GATEWAY_PIN ?? 'authorities'),
   });
+}
+
+function transportTo(url: string, trust: Trust): Transport {
+  if (new URL(url).protocol === 'http:') return PLAIN_TRANSPORT;
+  return createSecureTransport({ trust, clock: systemClock });
 }
 
 function optionsOf(config: CentralConfig, surroundings: Surroundings): CentralOptions {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import type { Facts } from './check.ts';
 import { judge, TRANSPORT_FAILURES_ALLOWED } from './pipeline.ts';
@@ -24,6 +25,8 @@ function facts(change: Partial<Facts> = {}): Facts {
     },
     inventory: inventoryOf({ executorId: EXECUTOR_ID, collectedMs: NOW_MS, gpuCount: 2 }),
     transportError: null,
+    refusal: null,
+    identity: { publicKey: 'ab'.repeat(32), enrolledUntilMs: NOW_MS + 1 },
     receivedMs: NOW_MS,
     probe: { ok: true, reason_code: null, steps: [], simulated: false },
     policy: { acceptSimulated: false },
@@ -34,6 +37,11 @@ function facts(change: Partial<Facts> = {}): Facts {
 const inventory = (change: Parameters<typeof inventoryOf>[0]) =>
   inventoryOf({ executorId: EXECUTOR_ID, collectedMs: NOW_MS, gpuCount: 2, ...change });
 
+/** Somebody answered, and was not believed. */
+function refused(refusal: PeerRefusal): Partial<Facts> {
+  return { inventory: null, identity: null, probe: null, transportError: 'because', refusal };
+}
+
 it('verifies an honest executor', () => {
   const report = judge(facts(), 0);
   expect(report.verdict).toBe('verified');
@@ -42,6 +50,12 @@ it('verifies an honest executor', () => {
 
 it.each([
   ['another identity', { inventory: inventory({ executorId: OTHER_ID }) }, 'IDENTITY_CHANGED'],
+  [
+    'an enrolment that has ended',
+    { identity: { publicKey: 'ab'.repeat(32), enrolledUntilMs: NOW_MS } },
+    'NOT_ENROLLED',
+  ],
+  ['an agent that nobody enrolled', refused('NOT_ENROLLED'), 'NOT_ENROLLED'],
   ['a wrong clock', { inventory: inventory({ collectedMs: NOW_MS - 31_000 }) }, 'CLOCK_SKEW'],
   ['unreadable GPUs', { inventory: inventory({ gpuError: 'NVML' }) }, 'GPU_UNREADABLE'],
   ['simulated GPUs', { inventory: inventory({ simulated: true }) }, 'GPU_SIMULATED'],
@@ -85,4 +99,19 @@ it('withholds the verdict on an unreachable agent until it was unreachable three
   expect(judge(lost, 0).verdict).toBe('withheld');
   expect(judge(lost, TRANSPORT_FAILURES_ALLOWED - 1).verdict).toBe('withheld');
   expect(judge(lost, TRANSPORT_FAILURES_ALLOWED).verdict).toBe('failed');
+});
+
+it.each<[PeerRefusal, string]>([
+  ['IDENTITY_CHANGED', 'executor_identity'],
+  ['RESPONSE_UNSIGNED', 'reachability'],
+  ['TLS_PIN_MISMATCH', 'reachability'],
+  ['TLS_CERTIFICATE_EXPIRED', 'reachability'],
+  ['TLS_UNTRUSTED', 'reachability'],
+])('says %s, and withholds the verdict as on an agent that is not reached', (reason, checkId) => {
+  const report = judge(facts(refused(reason)), 0);
+  const failed = report.checks.filter((check) => !check.passed);
+  expect(failed).toMatchObject([{ check_id: checkId, reason_code: reason }]);
+  expect(failed[0]?.remediation).toMatch(/\w+ \w+/);
+  expect(report.verdict).toBe('withheld');
+  expect(judge(facts(refused(reason)), TRANSPORT_FAILURES_ALLOWED).verdict).toBe('failed');
 });

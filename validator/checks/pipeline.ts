@@ -34,6 +34,8 @@ function verdictOf(
   facts: Facts,
   transportFailures: number,
 ): HealthReport['verdict'] {
+  // Whoever was never enrolled has nothing to lose by a verdict, and its provider waits for the reason.
+  if (facts.refusal === 'NOT_ENROLLED') return 'failed';
   if (facts.inventory === null) {
     return transportFailures < TRANSPORT_FAILURES_ALLOWED ? 'withheld' : 'failed';
   }

@@ -1,15 +1,21 @@
 /** The agents of a local marketplace: offered through the portal, then started under their executor ids. */
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
+import { ENROLMENT_DAYS, expiryIn, signEnrolment } from '#shared/identity/enrolment.ts';
+import { readEnrolment, writeEnrolment } from '#shared/identity/enrolment-file.ts';
+import { openIdentity } from '#shared/identity/identity-key.ts';
 import type { Log } from '#shared/log.ts';
 import { agentArguments, gatewayArguments } from '#shared/node-launch.ts';
+import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
 import { createCappedFile } from './capped-file.ts';
 import { type SupervisedChild, superviseChild } from './child-process.ts';
 import type { DemoProvider } from './demo-provider.ts';
 import { type Home, writePrivateFile } from './home.ts';
 import type { LocalGpus } from './local-gpus.ts';
 import type { StartOptions } from './options.ts';
+import { schemeOf } from './services.ts';
 
 export type LocalAgent = {
   executorId: string;
@@ -25,7 +31,10 @@ export type StartAgentsOptions = {
   clock: Clock;
   log: Log;
   gpus: readonly LocalGpus[];
+  random: Random;
   provider: DemoProvider;
+  /** The provider's hotkey, which enrols the agents. */
+  providerSigner: Signer;
   /** The only key that the agents take commands from. */
   validatorHotkey: Hotkey;
   /** Our own environment, of which the children get a few variables. */
@@ -48,9 +57,10 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
     const port = options['agent-port'] + index;
     const offer = { ip: options.host, port, gpuType: gpu.gpuType, gpuCount: gpu.gpuCount };
     const executorId = await provider.ensureNode(offer);
+    enrolIn(parts, executorId);
     agents.push({
       executorId,
-      url: `http://${options.host}:${port}`,
+      url: `${schemeOf(options)}://${options.host}:${port}`,
       process: startAgent(parts, executorId, index, port),
       gateway: startGateway(parts, executorId, index),
     });
@@ -60,6 +70,21 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
     if (!served.has(node.id)) await withdraw(parts, node.id);
   }
   return agents;
+}
+
+/**
+ * What a provider does by `agent enrol`, for an agent whose home is at hand: one that has run before keeps its key, and
+ * its enrolment until half of that is over.
+ */
+function enrolIn({ home, random, clock, providerSigner }: StartAgentsOptions, id: string): void {
+  const folder = home.agent(id);
+  const { publicKey: public_key } = openIdentity(folder, random);
+  const present = readEnrolment(folder);
+  const isGood = present?.public_key === public_key && present.hotkey === providerSigner.hotkey;
+  if (isGood && present.expires_ms > expiryIn(ENROLMENT_DAYS / 2, clock.now())) return;
+  const expires_ms = expiryIn(ENROLMENT_DAYS, clock.now());
+  const request = { executor_id: id, public_key, expires_ms };
+  writeEnrolment(folder, signEnrolment(request, providerSigner), random);
 }
 
 /** A node with live pods stays: its pods are still somebody's. */

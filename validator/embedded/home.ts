@@ -38,6 +38,8 @@ export function homeAt(folder: string) {
     centralBackups: join(root, 'backups'),
     validatorLedger: join(root, 'validator.db'),
     validatorSeed: join(root, 'validator.seed'),
+    /** Of the gateway: its certificate's key. */
+    validator: join(root, 'validator'),
     providerSeed: join(root, 'provider.seed'),
     sshPrivateKey: join(root, 'id_ed25519'),
     sshPublicKey: join(root, 'id_ed25519.pub'),

@@ -97,6 +97,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
         log,
         gpus,
         provider,
+        providerSigner: signers.provider,
         validatorHotkey: signers.validator.hotkey,
         onRestart: refreshPids,
       })),

@@ -3,6 +3,9 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
+import { servesTls } from '#shared/tls/loopback.ts';
+import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { type Central, createCentral } from '../central/app.ts';
@@ -10,6 +13,7 @@ import { openCentralDatabase } from '../central/db/database.ts';
 import { openSignals } from '../central/db/signals.ts';
 import type { CentralPorts } from '../central/ports.ts';
 import type { Surroundings } from '../central/surroundings.ts';
+import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
 import { localMetagraph } from '../weights/metagraph.ts';
@@ -46,13 +50,18 @@ const LIST_INTERVAL_MS = 1_000;
 const EPOCH_MS = 120_000;
 const EVIDENCE_KEPT_DAYS = 2;
 
+/** Of gateway and agents, which serve TLS where others can reach them. */
+export function schemeOf({ host }: Pick<StartOptions, 'host'>): 'http' | 'https' {
+  return servesTls('auto', host) ? 'https' : 'http';
+}
+
 /** Base addresses of what `npm start` serves. */
 export function urlsOf(options: StartOptions) {
-  const origin = (port: number) => `http://${options.host}:${port}`;
+  const origin = `http://${options.host}:${options.port}`;
   return {
-    api: `${origin(options.port)}/api`,
-    portal: `${origin(options.port)}/portal`,
-    validator: origin(options['validator-port']),
+    api: `${origin}/api`,
+    portal: `${origin}/portal`,
+    validator: `${schemeOf(options)}://${options.host}:${options['validator-port']}`,
   };
 }
 
@@ -88,7 +97,10 @@ type Storage = Pick<CentralPorts, 'db' | 'signals'> & { ledger: Ledger };
 async function startOn(storage: Storage, parts: ServicesOptions): Promise<Services> {
   const { options, signers } = parts;
   const urls = urlsOf(options);
-  const central = await composeCentral(parts, storage, urls.validator);
+  const certificates =
+    schemeOf(options) === 'https' ? gatewayCertificatesIn(parts.home.validator) : null;
+  const transport = transportTo(certificates, parts.clock);
+  const central = await composeCentral(parts, storage, { gatewayUrl: urls.validator, transport });
   const validator = createValidator({
     clock: parts.clock,
     random: parts.random,
@@ -108,6 +120,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     },
     checkIntervalMs: CHECK_INTERVAL_MS,
     listIntervalMs: LIST_INTERVAL_MS,
+    certificates,
   });
   await central.server.listen({ host: options.host, port: options.port });
   await validator.server.listen({ host: options.host, port: options['validator-port'] });
@@ -122,14 +135,20 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
   };
 }
 
+/** By the pin of the gateway beside us: nobody else vouches for it. */
+function transportTo(certificates: CertificateSource | null, clock: Clock): Transport {
+  if (certificates === null) return PLAIN_TRANSPORT;
+  return createSecureTransport({ trust: certificates().pin, clock });
+}
+
 function composeCentral(
   { home, clock, random, log, signers, surroundings, environment }: ServicesOptions,
   storage: Storage,
-  gatewayUrl: string,
+  gateway: { gatewayUrl: string; transport: Transport },
 ): Promise<Central> {
   const secret = readOrCreateFile(home.centralSecret, () => random.bytes(SECRET_BYTES));
   const agents = createGatewayAgents({
-    gatewayUrl,
+    ...gateway,
     gatewayHotkey: signers.validator.hotkey,
     signer: signers.central,
     clock,

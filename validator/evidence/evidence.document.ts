@@ -6,10 +6,12 @@ import {
   ExecutorToCheck,
   type HealthReport,
 } from '#shared/central-api/validator-routes.ts';
+import { PublicKeyHex } from '#shared/identity/enrolment.ts';
 import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { PEER_REFUSALS } from '#shared/tls/peer-refused.ts';
 import { VERSION } from '#shared/version.ts';
 import type { Facts } from '../checks/check.ts';
 import { judge } from '../checks/pipeline.ts';
@@ -31,8 +33,8 @@ export const EvidenceDocument = z.strictObject({
   validator: Hotkey,
   /** Of the program that judged: another one may judge otherwise. */
   program: z.string(),
-  /** Of what the agent signs itself: nothing yet. */
-  agent_key: z.null(),
+  /** That the agent's answers were signed with; null when none was believed. */
+  agent_key: PublicKeyHex.nullable(),
   intent_hash: z.null(),
   pow: z.null(),
   policy_version: z.int(),
@@ -46,6 +48,9 @@ export const EvidenceDocument = z.strictObject({
     inventory: JsonText.nullable(),
     probe: JsonText.nullable(),
     transport_error: z.string().nullable(),
+    refusal: z.enum(PEER_REFUSALS).nullable(),
+    /** Until when the provider's enrolment of `agent_key` counts. */
+    enrolled_until: EpochMs.nullable(),
     /** Unreachable inspections just before this one. */
     transport_failures: z.int().min(0),
     received_at: EpochMs,
@@ -80,6 +85,7 @@ export type SignedDocument = { id: string; document: string; signature: string }
 /** The document of a run. */
 export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
   const { executor, inventory, probe, policy, transportError, receivedMs } = run.facts;
+  const { identity, refusal } = run.facts;
   const text = (value: unknown) => (value === null ? null : JSON.stringify(value));
   return {
     v: 1,
@@ -88,7 +94,7 @@ export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
     previous: place.previous,
     validator: place.validator,
     program: VERSION,
-    agent_key: null,
+    agent_key: identity?.publicKey ?? null,
     intent_hash: null,
     pow: null,
     policy_version: place.policyVersion,
@@ -101,6 +107,8 @@ export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
       inventory: text(inventory),
       probe: text(probe),
       transport_error: transportError,
+      refusal,
+      enrolled_until: identity?.enrolledUntilMs ?? null,
       transport_failures: run.transportFailures,
       received_at: receivedMs,
       accept_simulated: policy.acceptSimulated,
@@ -157,6 +165,8 @@ export function isJudgedRight(document: EvidenceDocument): boolean {
     inventory: inputs.inventory === null ? null : Inventory.parse(JSON.parse(inputs.inventory)),
     probe: inputs.probe === null ? null : VerifyResult.parse(JSON.parse(inputs.probe)),
     transportError: inputs.transport_error,
+    refusal: inputs.refusal,
+    identity: identityIn(document),
     receivedMs: inputs.received_at,
     policy: { acceptSimulated: inputs.accept_simulated },
   };
@@ -165,6 +175,12 @@ export function isJudgedRight(document: EvidenceDocument): boolean {
     verdictOf(report) === document.verdict &&
     canonicalJson(report.checks) === canonicalJson(document.checks)
   );
+}
+
+function identityIn({ agent_key: publicKey, inputs }: EvidenceDocument): Facts['identity'] {
+  const { enrolled_until: enrolledUntilMs } = inputs;
+  if (publicKey === null || enrolledUntilMs === null) return null;
+  return { publicKey, enrolledUntilMs };
 }
 
 function verdictOf({ verdict }: HealthReport): CycleVerdict {

@@ -4,6 +4,7 @@ import { createAgentClient } from '#shared/agent-api/agent-client.ts';
 import { systemClock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import { IDENTITY_PATH } from '#shared/identity/identity-document.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createReplayCache } from '#shared/signing/replay-cache.ts';
@@ -11,6 +12,7 @@ import { createRequestVerifier } from '#shared/signing/request-verifier.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { createSignedConnect } from '#shared/websocket/connect.ts';
+import { enrolAgent } from '../../test/fakes/enrolled-agent.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
@@ -60,11 +62,13 @@ function createAgentSide(): HttpServer {
     ...ports,
     bodyLimitBytes: 1_000_000,
     async verifyBody(request) {
+      if (request.url === IDENTITY_PATH) return;
       const pending = verifier.checkHeaders(request, ['validator-control']);
       verifier.checkBody(pending, request.rawBody ?? new Uint8Array(0));
       arrived.push(`${request.method} ${request.url} ${JSON.stringify(request.body ?? null)}`);
     },
   });
+  enrolAgent(server, EXECUTOR_ID, signerOf(3));
   server.get('/v1/inventory', async () => inventoryOf({ executorId: EXECUTOR_ID }));
   server.put('/v1/pods/:id', async () => ({ wrong: 'shape' }));
   server.get('/v1/pods/:id/logs', async (_request, reply) => {

@@ -44,9 +44,3 @@ export function createExecutorDirectory(options: { central: CentralClient; clock
     },
   };
 }
-
-/** The agent's base address. */
-export function agentUrlOf(executor: ExecutorToCheck): string {
-  const { executor_ip_address: ip, executor_ip_port: port } = executor;
-  return `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
-}

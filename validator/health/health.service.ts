@@ -6,7 +6,7 @@ import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { CentralClient } from '../central-client.ts';
-import type { Policy } from '../checks/check.ts';
+import type { AgentIdentity, Policy } from '../checks/check.ts';
 import { judge } from '../checks/pipeline.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
@@ -20,6 +20,8 @@ export type HealthOptions = {
   central: CentralClient;
   directory: ExecutorDirectory;
   clientOf(executor: ExecutorToCheck): AgentClient;
+  /** Of an agent that has just answered. */
+  identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
   clock: Clock;
   log: Log;
   policy: Policy;
@@ -39,7 +41,10 @@ export function createHealthService(options: HealthOptions) {
   async function check(executor: ExecutorToCheck): Promise<HealthReport> {
     const transportFailures = memories.get(executor.id)?.transportFailures ?? 0;
     const startedMs = clock.now();
-    const facts = await inspect(executor, options.clientOf(executor), clock, policy);
+    const facts = await inspect(executor, {
+      ...{ clock, policy, identityOf: options.identityOf },
+      client: options.clientOf(executor),
+    });
     const report = judge(facts, transportFailures);
     const finishedMs = clock.now();
     await options.record({ facts, transportFailures, report, startedMs, finishedMs });

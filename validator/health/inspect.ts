@@ -4,39 +4,54 @@ import { type Inventory, isRentable, type VerifyResult } from '#shared/agent-api
 import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
-import type { Facts, Policy } from '../checks/check.ts';
+import { type PeerRefusal, peerRefusalIn } from '#shared/tls/peer-refused.ts';
+import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
 
 const TRIES = 2;
+
+export type Inspection = {
+  client: AgentClient;
+  identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
+  clock: Clock;
+  policy: Policy;
+};
 
 /** Never rejects: what could not be learnt is null in the facts. */
 export async function inspect(
   executor: ExecutorToCheck,
-  client: AgentClient,
-  clock: Clock,
-  policy: Policy,
+  { client, identityOf, clock, policy }: Inspection,
 ): Promise<Facts> {
-  const read = await readInventory(client);
+  const read = await readInventory(client, () => identityOf(executor));
   const facts = { executor, policy, receivedMs: clock.now() };
   if ('error' in read) {
-    return { ...facts, inventory: null, transportError: read.error, probe: null };
+    const { error: transportError, refusal } = read;
+    return { ...facts, inventory: null, identity: null, transportError, refusal, probe: null };
   }
-  const { inventory } = read;
+  const { inventory, identity } = read;
   const probe = executor.rented ? null : await runProbe(client, inventory);
-  return { ...facts, inventory, transportError: null, probe };
+  return { ...facts, inventory, identity, transportError: null, refusal: null, probe };
 }
+
+type Read =
+  | { inventory: Inventory; identity: AgentIdentity }
+  | { error: string; refusal: PeerRefusal | null };
 
 async function readInventory(
   client: AgentClient,
-): Promise<{ inventory: Inventory } | { error: string }> {
-  let error = '';
+  identityOf: () => Promise<AgentIdentity>,
+): Promise<Read> {
+  let read: Read = { error: '', refusal: null };
   for (let attempt = 0; attempt < TRIES; attempt += 1) {
     try {
-      return { inventory: await client.inventory() };
+      const inventory = await client.inventory();
+      const { publicKey, enrolledUntilMs } = await identityOf();
+      return { inventory, identity: { publicKey, enrolledUntilMs } };
     } catch (failure) {
-      error = messageOf(failure).slice(0, 1000);
+      const error = messageOf(failure).slice(0, 1000);
+      read = { error, refusal: peerRefusalIn(failure)?.reason ?? null };
     }
   }
-  return { error };
+  return read;
 }
 
 /** Null when the probe itself could not be asked for: that is no fault of the container runtime. */

@@ -65,6 +65,16 @@ export type OutboxTable = {
 /** Who has which place in a marketplace on one's own machine, in the order of arrival. */
 export type NeuronsTable = { uid: number; hotkey: string };
 
+/** The key that each agent answered with last, by its provider's enrolment. */
+export type AgentIdentitiesTable = {
+  executor_id: string;
+  /** The provider's. */
+  hotkey: string;
+  /** ed25519, hex. */
+  public_key: string;
+  enrolled_until_ms: number;
+};
+
 type Tables = {
   evidence: EvidenceTable;
   cycles: CyclesTable;
@@ -72,6 +82,7 @@ type Tables = {
   epochs: EpochsTable;
   outbox: OutboxTable;
   neurons: NeuronsTable;
+  agent_identities: AgentIdentitiesTable;
 };
 
 export type Ledger = Kysely<Tables>;

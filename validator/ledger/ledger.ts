@@ -52,8 +52,17 @@ const FOUNDATION = [
   'create table neurons (uid integer primary key, hotkey text not null unique) strict',
 ];
 
+const AGENT_IDENTITIES = [
+  `create table agent_identities (
+    executor_id text primary key,
+    hotkey text not null,
+    public_key text not null,
+    enrolled_until_ms integer not null
+  ) strict`,
+];
+
 /** In order; the position counts as the schema's number, which SQLite keeps in `user_version`. Forward only. */
-const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION];
+const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES];
 
 /** `path` or `:memory:`. The caller ends it with `destroy()`. Rejects for a ledger of a newer version. */
 export async function openLedger(path: string): Promise<Ledger> {

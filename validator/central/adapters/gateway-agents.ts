@@ -8,6 +8,7 @@ import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import type { Transport } from '#shared/tls/transport.ts';
 import { createSignedConnect } from '#shared/websocket/connect.ts';
 import type { Agents } from '../ports.ts';
 
@@ -22,16 +23,19 @@ export type GatewayAgentsOptions = {
   signer: Signer;
   clock: Clock;
   random: Random;
+  /** How the gateway is reached; plainly when absent. */
+  transport?: Transport;
 };
 
 export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
-  const { gatewayUrl, gatewayHotkey, signer, clock, random } = options;
+  const { gatewayUrl, gatewayHotkey, signer, clock, random, transport } = options;
   const callerOf = (executorId: string) => ({
     baseUrl: `${gatewayUrl}/v1/executors/${executorId}`,
     audience: gatewayHotkey,
     signer,
     clock,
     random,
+    ...(transport === undefined ? {} : { transport }),
   });
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
   return {

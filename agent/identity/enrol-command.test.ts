@@ -1,0 +1,86 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { readEnrolment } from '#shared/identity/enrolment-file.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createSigner, toHex } from '#shared/signing/sr25519.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { EnrolError, runEnrol } from './enrol-command.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-enrol-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const ID = '11111111-1111-4111-8111-111111111111';
+const OTHER_ID = '22222222-2222-4222-8222-222222222222';
+const seed = new Uint8Array(32).fill(7);
+const provider = createSigner(seed);
+const seedFile = join(folder, 'provider.seed');
+writeFileSync(seedFile, `0x${Buffer.from(seed).toString('hex')}\n`, { mode: 0o600 });
+
+function hostAt(home = join(folder, systemRandom.uuid()), executorId = ID) {
+  const clock = createManualClock();
+  const ports = { clock, random: systemRandom, host: () => ({ home, executorId }) };
+  return { home, clock, run: (...args: string[]) => runEnrol(args, ports) };
+}
+
+it('brings the provider’s word to the host, without its key', () => {
+  const { run, home } = hostAt();
+  expect(run('show')).toMatch(/^key [0-9a-f]{64}\nnot enrolled\n$/);
+  const asked = run('request', '--days', '30').trim();
+  const enrolment = run('sign', '--seed-file', seedFile, asked).trim();
+  expect(run('accept', enrolment)).toBe(`enrolled by ${provider.hotkey}\n`);
+  expect(readEnrolment(home)).toEqual(JSON.parse(enrolment));
+  expect(run('show')).toContain(`by ${provider.hotkey}, for 30 more days`);
+});
+
+it('takes the signature of another wallet over the text', () => {
+  const { run } = hostAt();
+  const asked = run('request').trim();
+  const text = run('sign', '--text', asked).slice(0, -1);
+  expect(text.split('\n')).toEqual([
+    'podwright-enrol-v1',
+    ID,
+    expect.any(String),
+    expect.any(String),
+  ]);
+  const signature = toHex(provider.sign(new TextEncoder().encode(text)));
+  const enrolment = { ...JSON.parse(asked), hotkey: provider.hotkey, signature };
+  expect(run('accept', JSON.stringify(enrolment))).toContain('enrolled by');
+});
+
+it('keeps nothing that is of another agent, of nobody, or over', async () => {
+  const host = hostAt();
+  const asked = host.run('request').trim();
+  const enrolment = host.run('sign', '--seed-file', seedFile, asked).trim();
+  const changed = (change: object) => JSON.stringify({ ...JSON.parse(enrolment), ...change });
+  const stranger = createSigner(new Uint8Array(32).fill(8)).hotkey;
+  for (const [run, text, message] of [
+    [hostAt().run, enrolment, 'of another key'],
+    [hostAt(host.home, OTHER_ID).run, enrolment, 'of another executor'],
+    [host.run, changed({ hotkey: stranger }), 'not signed by'],
+    [host.run, changed({ expires_ms: 2 ** 43 }), 'not signed by'],
+    [host.run, changed({ more: 1 }), 'Unrecognized key'],
+    [host.run, 'yes', 'one line of JSON'],
+  ] as const) {
+    expect(() => run('accept', text)).toThrow(message);
+    expect(() => run('accept', text)).toThrow(EnrolError);
+  }
+  await host.clock.advance(366 * 86_400_000);
+  expect(() => host.run('accept', enrolment)).toThrow('ended already');
+  expect(readEnrolment(host.home)).toBeNull();
+});
+
+it('refuses wrong use', () => {
+  const { run } = hostAt();
+  const asked = run('request').trim();
+  for (const days of ['0', '1826', 'x', '-1']) {
+    expect(() => run('request', `--days=${days}`)).toThrow(`--days ${days}: 1 to 1825`);
+  }
+  for (const args of [[], ['what'], ['--what'], ['sign', asked]]) {
+    expect(() => run(...args)).toThrow(EnrolError);
+  }
+  expect(run('--help')).toContain('Usage:');
+  chmodSync(seedFile, 0o644);
+  expect(() => run('sign', '--seed-file', seedFile, asked)).toThrow('may be read by others');
+  expect(() => run('sign', '--seed-file', join(folder, 'no'), asked)).toThrow('ENOENT');
+});

@@ -1,0 +1,151 @@
+/** `agent enrol`: what the provider signs, the signing on another machine, and the answer's way back. */
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import type { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
+import { messageOf } from '#shared/errors.ts';
+import {
+  ENROLMENT_DAYS,
+  Enrolment,
+  EnrolmentRequest,
+  enrolmentText,
+  expiryIn,
+  isGenuine,
+  MAX_ENROLMENT_DAYS,
+  signEnrolment,
+} from '#shared/identity/enrolment.ts';
+import { readEnrolment, writeEnrolment } from '#shared/identity/enrolment-file.ts';
+import { openIdentity } from '#shared/identity/identity-key.ts';
+import { readPrivateFile } from '#shared/private-file.ts';
+import type { Random } from '#shared/random.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+
+export const ENROL_HELP = `Usage: npm run agent -- enrol [request | sign | accept | show]
+
+Validators believe an agent whose key its provider's hotkey has signed. The hotkey stays off this host:
+
+  enrol request [--days N]                 on the host: print what is to be signed (${ENROLMENT_DAYS} days)
+  enrol sign --seed-file FILE REQUEST      where the hotkey is: print the enrolment; FILE has its seed as
+                                           64 hex digits, mode 0600
+  enrol sign --text REQUEST                print the text itself, to be signed by another wallet
+  enrol accept ENROLMENT                   on the host: keep it; a running agent shows it from then on
+  enrol show                               on the host: the agent's key, and until when it is enrolled
+
+REQUEST and ENROLMENT are one line of JSON each; an enrolment is the request with "hotkey" and "signature"
+("0x" and 128 hex digits over the text). Of two enrolments the one that ends later counts, so that a key
+that was replaced never comes back. request, accept and show take the variables of the agent.
+`;
+
+export type EnrolPorts = {
+  clock: Clock;
+  random: Random;
+  /** The agent's; called by what needs it. */
+  host(): { home: string; executorId: string };
+};
+
+/** Wrong use, or an enrolment that is none: said to whoever typed it. */
+export class EnrolError extends Error {
+  override name = 'EnrolError';
+}
+
+/** What is to be printed. Throws EnrolError. */
+export function runEnrol(args: readonly string[], ports: EnrolPorts): string {
+  const { command, words, options } = readArguments(args);
+  if (options.help === true) return ENROL_HELP;
+  switch (command) {
+    case 'request':
+      return line(request(ports, options.days));
+    case 'sign': {
+      const asked = read(EnrolmentRequest, words, 'request');
+      if (options.text === true) return `${enrolmentText(asked)}\n`;
+      return line(signEnrolment(asked, createSigner(seedIn(options['seed-file']))));
+    }
+    case 'accept':
+      return accept(read(Enrolment, words, 'enrolment'), ports);
+    case 'show':
+      return show(ports);
+    default:
+      throw new EnrolError(ENROL_HELP);
+  }
+}
+
+function readArguments(args: readonly string[]) {
+  const text = { type: 'string' } as const;
+  const flag = { type: 'boolean' } as const;
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { days: text, 'seed-file': text, text: flag, help: flag },
+    });
+    const [command, ...words] = positionals;
+    return { command, words, options: values };
+  } catch (error) {
+    throw new EnrolError(`${messageOf(error)}\n${ENROL_HELP}`);
+  }
+}
+
+function request({ clock, random, host }: EnrolPorts, days = String(ENROLMENT_DAYS)) {
+  const { home, executorId } = host();
+  const count = /^\d{1,4}$/.test(days) ? Number(days) : 0;
+  if (count < 1 || count > MAX_ENROLMENT_DAYS) {
+    throw new EnrolError(`--days ${days}: 1 to ${MAX_ENROLMENT_DAYS}`);
+  }
+  const { publicKey } = openIdentity(home, random);
+  const expires_ms = expiryIn(count, clock.now());
+  return { executor_id: executorId, public_key: publicKey, expires_ms };
+}
+
+function accept(enrolment: Enrolment, { clock, random, host }: EnrolPorts): string {
+  const { home, executorId } = host();
+  const { publicKey } = openIdentity(home, random);
+  if (enrolment.executor_id !== executorId) throw new EnrolError('it is of another executor');
+  if (enrolment.public_key !== publicKey) throw new EnrolError('it is of another key');
+  if (!isGenuine(enrolment)) throw new EnrolError(`it is not signed by ${enrolment.hotkey}`);
+  if (enrolment.expires_ms <= clock.now()) throw new EnrolError('it has ended already');
+  writeEnrolment(home, enrolment, random);
+  return `enrolled by ${enrolment.hotkey}\n`;
+}
+
+function show({ clock, random, host }: EnrolPorts): string {
+  const { home, executorId } = host();
+  const { publicKey } = openIdentity(home, random);
+  const enrolment = readEnrolment(home);
+  const isOurs = enrolment?.public_key === publicKey && enrolment.executor_id === executorId;
+  const days = isOurs ? Math.floor((enrolment.expires_ms - clock.now()) / DAY_MS) : 0;
+  const standing = isOurs ? `by ${enrolment.hotkey}, for ${days} more days` : 'not enrolled';
+  return `key ${publicKey}\n${standing}\n`;
+}
+
+const DAY_MS = 86_400_000;
+
+function read<T>(schema: z.ZodType<T>, words: readonly string[], what: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(words.join(' '));
+  } catch {
+    throw new EnrolError(`the ${what} is one line of JSON, in quotes`);
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(
+    ({ path, message }) => `${path.join('.') || what}: ${message}`,
+  );
+  throw new EnrolError(problems.join('; '));
+}
+
+function seedIn(path: string | undefined): Uint8Array {
+  if (path === undefined) throw new EnrolError('--seed-file FILE, or --text');
+  try {
+    const text = Buffer.from(readPrivateFile(path) ?? readFileSync(path)).toString('utf8');
+    const hex = /^(?:0x)?([0-9a-f]{64})\s*$/i.exec(text)?.[1];
+    if (hex === undefined) throw new Error('not 64 hex digits');
+    return new Uint8Array(Buffer.from(hex, 'hex'));
+  } catch (error) {
+    throw new EnrolError(`--seed-file ${path}: ${messageOf(error)}`);
+  }
+}
+
+function line(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
+}

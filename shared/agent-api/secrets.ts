@@ -1,0 +1,33 @@
+/** What of a command nobody on the way may read (validator reference 2.4). Pure. */
+
+/** Members of bodies, at any depth, that are secret or grant something as soon as they hold anything. */
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
+  'environment',
+  'registry_auth',
+  'ssh_public_keys',
+  'repository',
+  'password',
+  'token',
+]);
+/** Deeper than any schema of ours. */
+const MAX_DEPTH = 8;
+
+/** The names of such members of `body`, each once. */
+export function secretsIn(body: unknown): string[] {
+  const found = new Set<string>();
+  collect(body, found, MAX_DEPTH);
+  return [...found];
+}
+
+function collect(value: unknown, found: Set<string>, depth: number): void {
+  if (typeof value !== 'object' || value === null || depth === 0) return;
+  for (const [name, member] of Object.entries(value)) {
+    if (SECRET_FIELDS.has(name) && holdsSomething(member)) found.add(name);
+    else collect(member, found, depth - 1);
+  }
+}
+
+function holdsSomething(value: unknown): boolean {
+  if (value === null || value === undefined || value === '') return false;
+  return typeof value !== 'object' || Object.keys(value).length > 0;
+}

@@ -1,0 +1,94 @@
+/** A secret in a file of its own: made once, mode 0600, and refused where others may read it. */
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import type { Random } from './random.ts';
+
+/**
+ * The file's content, made by `make` where there is none. A kill in between leaves the whole file or none, and of two
+ * processes that make it at a time both get the same. Throws when others may read it.
+ */
+export function readOrMakePrivateFile(
+  path: string,
+  make: () => Uint8Array,
+  random: Random,
+): Uint8Array {
+  const present = readPrivateFile(path);
+  if (present !== null) return present;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${random.uuid()}`;
+  writeDurably(draft, make());
+  try {
+    // Unlike a rename, a link never replaces a file that another process has made meanwhile.
+    linkSync(draft, path);
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  syncFolder(dirname(path));
+  const made = readPrivateFile(path);
+  if (made === null) throw new Error(`${path} vanished`);
+  return made;
+}
+
+/** Null where there is none. Throws when others may read it. */
+export function readPrivateFile(path: string): Uint8Array | null {
+  let mode: number;
+  try {
+    mode = statSync(path).mode & 0o777;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null;
+    throw error;
+  }
+  if ((mode & 0o077) !== 0) {
+    throw new Error(`${path} may be read by others (mode ${mode.toString(8)}): chmod 600 ${path}`);
+  }
+  return new Uint8Array(readFileSync(path));
+}
+
+/** Replaces the file whole or not at all; mode 0600. */
+export function replacePrivateFile(path: string, content: string, random: Random): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${random.uuid()}`;
+  try {
+    writeDurably(draft, Buffer.from(content));
+    renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  syncFolder(dirname(path));
+}
+
+function writeDurably(path: string, bytes: Uint8Array): void {
+  const file = openSync(path, 'wx', 0o600);
+  try {
+    writeSync(file, bytes);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(path, 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

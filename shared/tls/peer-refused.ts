@@ -1,0 +1,39 @@
+/** Why we would not speak to whoever answered at an address, or believe it. */
+
+/** Closed and stable: checks report them, and clients key on them. */
+export const PEER_REFUSALS = [
+  /** It has another key than the one it is known by. */
+  'TLS_PIN_MISMATCH',
+  'TLS_CERTIFICATE_EXPIRED',
+  /** No authority of ours vouches for it, or not for this name. */
+  'TLS_UNTRUSTED',
+  /** No valid signature of its provider over its key. */
+  'NOT_ENROLLED',
+  /** It has another identity key than before, and no later enrolment. */
+  'IDENTITY_CHANGED',
+  /** Its answer has no valid signature. */
+  'RESPONSE_UNSIGNED',
+] as const;
+export type PeerRefusal = (typeof PEER_REFUSALS)[number];
+
+/** With a `TLS_` reason nothing of the request was sent. */
+export class PeerRefused extends Error {
+  override name = 'PeerRefused';
+  readonly reason: PeerRefusal;
+  constructor(reason: PeerRefusal, message: string, options: ErrorOptions = {}) {
+    super(`${reason}: ${message}`, options);
+    this.reason = reason;
+  }
+}
+
+const MAX_DEPTH = 5;
+
+/** The refusal that `error` is or came from, or null. */
+export function peerRefusalIn(error: unknown): PeerRefused | null {
+  let at = error;
+  for (let depth = 0; depth < MAX_DEPTH && at instanceof Error; depth += 1) {
+    if (at instanceof PeerRefused) return at;
+    at = at.cause;
+  }
+  return null;
+}

@@ -1,0 +1,31 @@
+/** The gateway's certificate, as the validator's configuration asks for it. */
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import { openIdentity } from '#shared/identity/identity-key.ts';
+import { systemRandom } from '#shared/random.ts';
+import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
+import { servesTls } from '#shared/tls/loopback.ts';
+import type { ValidatorConfig } from '../config.ts';
+
+/** Null where it listens plainly. Its own key is made on the first call, in VALIDATOR_HOME. */
+export function gatewayCertificates(config: ValidatorConfig): CertificateSource | null {
+  const { VALIDATOR_HOME: home, VALIDATOR_TLS: mode, VALIDATOR_HOST: host } = config;
+  if (!servesTls(mode, host)) return null;
+  return gatewayCertificatesIn(home, config.VALIDATOR_TLS_CERT, config.VALIDATOR_TLS_KEY);
+}
+
+/** TLS in any case. Without files a certificate of our own, which callers know by its pin. */
+export function gatewayCertificatesIn(
+  home: string,
+  certFile?: string,
+  keyFile?: string,
+): CertificateSource | null {
+  const own = {
+    file: join(home, 'tls.crt'),
+    privateKey: openIdentity(home, systemRandom).privateKey,
+    name: 'podwright-gateway',
+    clock: systemClock,
+    random: systemRandom,
+  };
+  return certificatesFor(true, { certFile, keyFile }, own);
+}
