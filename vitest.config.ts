@@ -14,7 +14,8 @@ export default defineConfig({
     restoreMocks: true,
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    maxWorkers: 2,
+    // More than cores: the tests on a real engine wait for it most of their time.
+    maxWorkers: 3,
     projects: [
       {
         extends: true,
