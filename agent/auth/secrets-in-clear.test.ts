@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { networkInterfaces, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -9,6 +9,7 @@ import { systemRandom } from '#shared/random.ts';
 import { ownCertificate } from '#shared/tls/listener-certificate.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { outsideAddress } from '../../test/fakes/outside-address.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
@@ -37,14 +38,6 @@ async function listening(certificates: ReturnType<typeof ownCertificate> | null)
   const agent = createTestAgent({ engine, clock: systemClock, identity, certificates });
   await agent.server.listen({ host: '0.0.0.0', port: 0 });
   return agent;
-}
-
-/** Of this machine, as others reach it: sockets through it are not the loopback's. */
-function outsideAddress(): string {
-  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  const found = all.find(({ family, internal }) => family === 'IPv4' && !internal);
-  if (found === undefined) throw new Error('this machine has no address but the loopback');
-  return found.address;
 }
 
 function originOf(agent: Agent, host: string): string {
