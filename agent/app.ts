@@ -28,6 +28,7 @@ import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
 import { createDiskPercent } from './hardware/disk-percent.ts';
 import type { HostProbe } from './hardware/host-probe.ts';
+import type { ReadHostSources } from './hardware/host-sources.ts';
 import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
 import { createInventoryService } from './hardware/inventory.service.ts';
 import { signAnswers } from './identity/answer-signing.ts';
@@ -63,6 +64,7 @@ export type AgentPorts = Omit<
   'onFirewallDrift' | 'onOrphans' | 'onImageRemoved' | 'diskPercent'
 > & {
   hostProbe: HostProbe;
+  hostSources: ReadHostSources;
   /** Who may call. */
   auth: Auth;
   metrics: Metrics;
@@ -276,6 +278,7 @@ function registerHostRoutes(
     engine,
     gpu: gpuDriver,
     host: ports.hostProbe,
+    hostSources: ports.hostSources,
     gpuStanding: (device) => ({
       leased_by: gpuLeases.holderOf(device.uuid),
       lease_state: gpuLeases.stateOf(device.uuid),
