@@ -50,6 +50,8 @@ import { registerPodRoutes } from './pods/pod.routes.ts';
 import { SETTLING_MS } from './pods/pod.trial.ts';
 import { createPodCore, type PodCore, type PodCorePorts } from './pods/pod-core.ts';
 import { RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
+import { registerPortCheckRoutes } from './ports/port-check.routes.ts';
+import { createPortCheckService } from './ports/port-check.service.ts';
 import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
 import { POD_USER } from './ssh/ssh.service.ts';
 import { createReadiness } from './system/readiness.ts';
@@ -138,12 +140,17 @@ export function createAgent(ports: AgentPorts) {
     settlingMs: SETTLING_MS,
   });
 
+  const isRented = () => records.list().some(({ phase }) => phase !== 'removed');
   const challenges = createChallengeService({
     ...ports,
     workers: ports.host.cpuCores,
     folder: ports.scratchFolder,
-    isRented: () => records.list().some(({ phase }) => phase !== 'removed'),
+    isRented,
     proof: proofThreads,
+  });
+  const portChecks = createPortCheckService({
+    ...ports,
+    ...{ range: ports.portRange, isLeased: core.portLeases.isLeased, isRented },
   });
   const stopping = new AbortController();
 
@@ -158,6 +165,7 @@ export function createAgent(ports: AgentPorts) {
   registerTerminalRoutes(server, terminals);
   registerVerifyRoutes(server, { verify });
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
+  registerPortCheckRoutes(server, { portChecks, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
   const { random } = ports;
   const monitoring = ports.separateMonitoring

@@ -46,6 +46,8 @@ export type Failure = {
   inARow?: number;
   /** Where the table’s remedy for the reason does not fit. */
   remedy?: string;
+  /** It is of the same measurement as the time before: seen again, it is seen once. */
+  isRepeated?: boolean;
 };
 
 export type Outcome =

@@ -20,6 +20,8 @@ export const ProofFacts = z.object({
   expected_ms: Ms.nullable(),
   roots: z.array(z.string()),
   openings_hash: z.string().nullable(),
+  /** Whether it is the one of the inspection before. */
+  repeated: z.boolean(),
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
 
@@ -30,7 +32,9 @@ export const Measured = z.object({
   pods: z.array(z.object({ id: Name, phase: Name })).nullable(),
   proof: ProofFacts.nullable(),
   /** Ports that the agent listened on for us; null where that was not asked for or not understood. */
-  ports: z.object({ opened: Amount, reached: Amount, problem: Text.nullable() }).nullable(),
+  ports: z
+    .object({ opened: Amount, reached: Amount, problem: Text.nullable(), repeated: z.boolean() })
+    .nullable(),
   /** What the executor was when it first passed under its present record; null before that. */
   accepted: z.object({ spec: Name, gpu_uuids: z.array(Name) }).nullable(),
   /** GPUs of its inventory that another executor had first. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
 import { isBlocking } from '#shared/central-api/validator-routes.ts';
+import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import type { Facts } from './check.ts';
 import { readCheckPolicy } from './check-policy.ts';

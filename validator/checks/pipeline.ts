@@ -45,9 +45,10 @@ export function judgeAll(facts: Facts, transportFailures: number): Judgement {
 }
 
 /** What was not measured neither ends a row nor makes it longer. */
-function seenOf({ status }: Outcome, before: number): number {
-  if (status === 'unknown') return before;
-  return status === 'failed' ? before + 1 : 0;
+function seenOf(outcome: Outcome, before: number): number {
+  if (outcome.status === 'unknown') return before;
+  if (outcome.status === 'passed') return 0;
+  return outcome.isRepeated === true ? Math.max(before, 1) : before + 1;
 }
 
 function outcomeOf(check: Check, facts: Facts): Outcome {

@@ -26,15 +26,17 @@ function judgePart(facts: Facts, part: ProofPart, timing: Timing): Outcome {
     proof.detail,
     'The host did not prove its work',
   );
-  return proof.reason === 'POW_MISMATCH' ? failure : { ...failure, inARow: LATE_IN_A_ROW };
+  return proof.reason === 'POW_MISMATCH'
+    ? failure
+    : { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
 }
 
-const judgeTime: Timing = ({ ms, expected_ms: expected }, { policy }) => {
+const judgeTime: Timing = ({ ms, expected_ms: expected, repeated }, { policy }) => {
   if (ms === null || expected === null || expected === 0) return null;
   const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
   const permille = (ms / expected) * ONE_THOUSAND;
   const measured = `${Math.round(ms)} ms, others ${Math.round(expected)} ms`;
-  const late = { inARow: LATE_IN_A_ROW };
+  const late = { inARow: LATE_IN_A_ROW, isRepeated: repeated };
   if (permille > slowest) {
     return { ...failed('POW_TOO_SLOW', measured, 'Slower than its processor'), ...late };
   }

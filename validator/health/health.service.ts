@@ -62,14 +62,16 @@ export function createHealthService(options: HealthOptions) {
   /** Proofs begin when every other executor of the pass has been looked at, too. */
   async function look(executor: ExecutorToCheck, round: ProofRound): Promise<Facts> {
     const client = options.clientOf(executor);
-    const looking = places.run(() => inspect(executor, { client, clock, policy, identityOf: options.identityOf }),
+    const looking = places.run(() =>
+      inspect(executor, { client, clock, policy, identityOf: options.identityOf }),
     );
     const facts = await looking.catch((error: unknown) => {
       round.leave();
       throw error;
     });
     const proof = await round.prove(facts, client);
-    return { ...facts, measured: { ...facts.measured, proof } };
+    const ports = await proofs.ports(facts, client);
+    return { ...facts, measured: { ...facts.measured, proof, ports } };
   }
 
   async function settle(seen: Facts, startedMs: number): Promise<HealthReport> {

@@ -51,7 +51,7 @@ export async function proofFacts(deps: ProofDeps, ask: ProofAsk): Promise<ProofF
 
 function factsOf(proof: Proof, parts: ProofPart[], { expectedMs, linkMs }: ProofAsk): ProofFacts {
   const nothing = { reason: null, part: null, detail: '', ms: null, expected_ms: expectedMs };
-  const base = { ...nothing, parts, roots: [], openings_hash: null };
+  const base = { ...nothing, parts, roots: [], openings_hash: null, repeated: false };
   switch (proof.status) {
     case 'not_measured':
       return { ...base, status: 'not_measured', detail: proof.detail };
