@@ -28,6 +28,7 @@ import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
 import { createDiskPercent } from './hardware/disk-percent.ts';
 import type { HostProbe } from './hardware/host-probe.ts';
+import type { ReadHostSources } from './hardware/host-sources.ts';
 import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
 import { createInventoryService } from './hardware/inventory.service.ts';
 import { signAnswers } from './identity/answer-signing.ts';
@@ -49,6 +50,8 @@ import { registerPodRoutes } from './pods/pod.routes.ts';
 import { SETTLING_MS } from './pods/pod.trial.ts';
 import { createPodCore, type PodCore, type PodCorePorts } from './pods/pod-core.ts';
 import { RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
+import { registerPortCheckRoutes } from './ports/port-check.routes.ts';
+import { createPortCheckService } from './ports/port-check.service.ts';
 import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
 import { POD_USER } from './ssh/ssh.service.ts';
 import { createReadiness } from './system/readiness.ts';
@@ -63,6 +66,7 @@ export type AgentPorts = Omit<
   'onFirewallDrift' | 'onOrphans' | 'onImageRemoved' | 'diskPercent'
 > & {
   hostProbe: HostProbe;
+  hostSources: ReadHostSources;
   /** Who may call. */
   auth: Auth;
   metrics: Metrics;
@@ -136,12 +140,17 @@ export function createAgent(ports: AgentPorts) {
     settlingMs: SETTLING_MS,
   });
 
+  const isRented = () => records.list().some(({ phase }) => phase !== 'removed');
   const challenges = createChallengeService({
     ...ports,
     workers: ports.host.cpuCores,
     folder: ports.scratchFolder,
-    isRented: () => records.list().some(({ phase }) => phase !== 'removed'),
+    isRented,
     proof: proofThreads,
+  });
+  const portChecks = createPortCheckService({
+    ...ports,
+    ...{ range: ports.portRange, isLeased: core.portLeases.isLeased, isRented },
   });
   const stopping = new AbortController();
 
@@ -156,6 +165,7 @@ export function createAgent(ports: AgentPorts) {
   registerTerminalRoutes(server, terminals);
   registerVerifyRoutes(server, { verify });
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
+  registerPortCheckRoutes(server, { portChecks, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
   const { random } = ports;
   const monitoring = ports.separateMonitoring
@@ -276,6 +286,7 @@ function registerHostRoutes(
     engine,
     gpu: gpuDriver,
     host: ports.hostProbe,
+    hostSources: ports.hostSources,
     gpuStanding: (device) => ({
       leased_by: gpuLeases.holderOf(device.uuid),
       lease_state: gpuLeases.stateOf(device.uuid),

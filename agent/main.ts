@@ -26,6 +26,7 @@ import { createGpuSource } from './gpu/gpu-source.ts';
 import { createKernelLog } from './gpu/kernel-log.ts';
 import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
 import { createHostProbe, readBootId } from './hardware/host-probe.ts';
+import { createHostSources } from './hardware/host-sources.ts';
 import { readNumaNodes } from './hardware/numa.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import type { Firewall } from './network/firewall.ts';
@@ -147,6 +148,7 @@ async function run(config: AgentConfig): Promise<void> {
     folderEntries: createFolderEntries(runCommand),
     runInContainer: createRunInContainer({ socketPath, clock }),
     hostProbe: createHostProbe({ clock }),
+    hostSources: createHostSources({ clock, folder: join(config.AGENT_HOME, 'scratch') }),
     probePort,
     auth: createAuth({ clock, executorId, keys, log, metrics }),
     metrics,

@@ -13,15 +13,18 @@ import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { VERSION } from '#shared/version.ts';
 import { createCentralClient } from './central-client.ts';
 import type { Policy } from './checks/check.ts';
+import { createStandings } from './checks/standing.service.ts';
 import { createEvidence } from './evidence/evidence.service.ts';
 import { registerGatewayRoutes } from './gateway/gateway.routes.ts';
 import { createGatewayAuth } from './gateway/gateway-auth.ts';
 import { createSocketRelay } from './gateway/socket-relay.ts';
 import { createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
+import { createProofRounds } from './health/proof-round.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
+import type { ProofSize } from './pow/proof-facts.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 
 export type ValidatorOptions = {
@@ -36,6 +39,8 @@ export type ValidatorOptions = {
   /** Stays the caller's to close. */
   ledger: Ledger;
   weighing: Weighing;
+  /** What hosts have to prove; null for nothing. */
+  proof: ProofSize | null;
   checkIntervalMs: number;
   listIntervalMs: number;
   /** Of the gateway; plain HTTP when absent. */
@@ -57,6 +62,7 @@ export function createValidator(options: ValidatorOptions) {
     ...weighing,
     ...{ ledger, clock, random, log, signer, central, evidence },
   });
+  const standings = createStandings({ ledger, clock });
   const directory = createExecutorDirectory({ central, clock });
   const links = createAgentLinks({
     ...{ ledger, signer, clock, random },
@@ -71,6 +77,11 @@ export function createValidator(options: ValidatorOptions) {
     clock,
     log,
     policy: options.policy,
+    standings,
+    proofs: createProofRounds({
+      ...{ clock, random, expectedMs: standings.expectedMs },
+      ...{ size: options.proof, intervalMs: options.checkIntervalMs },
+    }),
     record: evidence.record,
     checkIntervalMs: options.checkIntervalMs,
   });

@@ -36,6 +36,8 @@ const Schema = z.object({
   VALIDATOR_LIST_INTERVAL_S: z.coerce.number().int().min(1).max(3_600).default(60),
   /** What weights are computed by; the policy that comes with this version when absent. */
   VALIDATOR_WEIGHT_POLICY: z.string().optional(),
+  /** What checks go by; the policy that comes with this version when absent. */
+  VALIDATOR_CHECK_POLICY: z.string().optional(),
   /** Who is registered: a JSON file that is read anew each time. Without one no weights are computed. */
   VALIDATOR_METAGRAPH: z.string().optional(),
   /** Seconds from one set of weights to the next. */

@@ -8,11 +8,13 @@ import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
+import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
 import { DEFAULT_HOME, readValidatorConfig, type ValidatorConfig } from './config.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { encryptSeed, openSigner, signKeySetFile } from './keys/key-commands.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
+import { FULL_PROOF } from './pow/proof-facts.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
 import type { Weighing } from './weights/weights.ts';
@@ -48,9 +50,10 @@ async function run(argv: readonly string[]): Promise<void> {
   if (command !== undefined && command !== 'sign-key-set') return lookUp(positionals, values);
   const config = readValidatorConfig(process.env);
   const weighing = weighingOf(config);
+  const checks = readCheckPolicy(config.VALIDATOR_CHECK_POLICY);
   if (values['check-config'] === true) return print('configuration is valid\n');
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
-  await serve(config, weighing);
+  await serve(config, weighing, checks);
 }
 
 function readArguments(argv: readonly string[]) {
@@ -90,7 +93,11 @@ function weighingOf(config: ValidatorConfig): Weighing {
   };
 }
 
-async function serve(config: ValidatorConfig, weighing: Weighing): Promise<void> {
+async function serve(
+  config: ValidatorConfig,
+  weighing: Weighing,
+  checks: CheckPolicy,
+): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
   const signer = await openSigner(config, systemRandom);
   const ledger = await openLedger(ledgerIn(config.VALIDATOR_HOME));
@@ -101,7 +108,8 @@ async function serve(config: ValidatorConfig, weighing: Weighing): Promise<void>
     signer,
     centralUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
     centralHotkey: config.VALIDATOR_CENTRAL_HOTKEY,
-    policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED },
+    policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },
+    proof: FULL_PROOF,
     ledger,
     weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,

@@ -22,6 +22,7 @@ it('reads every column of every card', () => {
     ecc_errors: 0,
     processes: null,
     mig: null,
+    power_default_limit_w: null,
   });
   expect({ driverVersion, problems }).toEqual({ driverVersion: '590.48.01', problems: [] });
 });

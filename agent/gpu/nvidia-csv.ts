@@ -130,8 +130,9 @@ function parseRow(line: string): Row {
       countOf(cell('pcie.link.width.current')),
     ),
     ecc_errors: countOf(cell('ecc.errors.uncorrected.volatile.total')),
-    // Listed by another query.
+    // Told by another query.
     processes: null,
+    power_default_limit_w: null,
     mig: null,
   };
   return { uuid, driverVersion, card, device, problem: null };

@@ -41,6 +41,10 @@ export function createNvidiaDocuments({ smi, clock }: { smi: NvidiaSmi; clock: C
       if (lastXml === null || clock.monotonicMs() - lastXml.atMs > PROCESSES_USEFUL_MS) return null;
       return lastXml.xml.gpus.find((gpu) => gpu.uuid === uuid)?.processes.length ?? null;
     },
+    /** The power limit that a whole card has by default, in the last document; null without one. Runs nothing. */
+    defaultLimitOf(uuid: string): number | null {
+      return lastXml?.xml.gpus.find((gpu) => gpu.uuid === uuid)?.powerDefaultLimitW ?? null;
+    },
     /** Cards and their MIG devices, now. */
     async list(): Promise<ListedGpu[]> {
       return parseGpuList((await smi.run(LIST_ARGS)).stdout);

@@ -58,6 +58,7 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
       const whole = parsed.devices.map((device) => ({
         ...device,
         processes: documents.processesOn(device.uuid),
+        power_default_limit_w: documents.defaultLimitOf(device.uuid),
       }));
       const devices = [...whole, ...parts.devices];
       const topology = await documents.topology(cards);

@@ -8,6 +8,7 @@ const MIB_PER_GB = 1024;
 
 /** Told of the whole card only. */
 const UNKNOWN_OF_PARTS = {
+  power_default_limit_w: null,
   graphics_clock_mhz: null,
   memory_clock_mhz: null,
   pcie_link: null,

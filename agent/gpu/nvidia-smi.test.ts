@@ -205,6 +205,7 @@ it('offers the parts of a card in MIG mode, never the card', async () => {
     temperature_c: null,
     power_draw_w: null,
     power_limit_w: null,
+    power_default_limit_w: null,
     pci_bus_id: '00000000:1B:00.0',
     graphics_clock_mhz: null,
     memory_clock_mhz: null,

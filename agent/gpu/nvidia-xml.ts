@@ -11,6 +11,7 @@ export type XmlGpu = {
   memoryUsedMib: number | null;
   powerDrawW: number | null;
   powerLimitW: number | null;
+  powerDefaultLimitW: number | null;
   processes: XmlProcess[];
   migDevices: XmlMigDevice[];
   health: CardHealth;
@@ -86,6 +87,7 @@ function gpuFrom(gpu: unknown): XmlGpu {
     memoryUsedMib: countOf(rawAt(memory, 'used')),
     powerDrawW: firstAmount(power, ['power_draw', 'instant_power_draw', 'average_power_draw']),
     powerLimitW: firstAmount(power, ['current_power_limit', 'power_limit', 'enforced_power_limit']),
+    powerDefaultLimitW: firstAmount(power, ['default_power_limit']),
     processes: listAt(child(gpu, 'processes'), 'process_info')
       .slice(0, MAX_PROCESSES)
       .flatMap(processFrom),

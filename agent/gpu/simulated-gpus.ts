@@ -68,6 +68,7 @@ function migPart(executorId: string, card: GpuFigures, profile: string, part: nu
     temperature_c: null,
     power_draw_w: null,
     power_limit_w: null,
+    power_default_limit_w: null,
     graphics_clock_mhz: null,
     memory_clock_mhz: null,
     ecc_errors: null,
@@ -111,6 +112,7 @@ function idleGpu(executorId: string, name: string, index: number): GpuFigures {
     temperature_c: IDLE_TEMPERATURE_C,
     power_draw_w: limitW * IDLE_POWER_SHARE,
     power_limit_w: limitW,
+    power_default_limit_w: limitW,
     // No bus has it.
     pci_bus_id: null,
     pcie_link: null,

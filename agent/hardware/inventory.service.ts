@@ -7,6 +7,7 @@ import type { ContainerEngine, EngineInfo } from '../docker/engine.ts';
 import type { GpuDriver, GpuFigures } from '../gpu/gpu-driver.ts';
 import { type GpuStanding, gpuInventory } from '../gpu/gpu-inventory.ts';
 import type { HostProbe } from './host-probe.ts';
+import type { ReadHostSources } from './host-sources.ts';
 
 export type InventoryService = ReturnType<typeof createInventoryService>;
 
@@ -16,6 +17,8 @@ export type InventoryServiceOptions = {
   engine: Pick<ContainerEngine, 'info'>;
   gpu: GpuDriver;
   host: Pick<HostProbe, 'read'>;
+  /** What is compared with it. */
+  hostSources: ReadHostSources;
   /** Who holds a GPU, and whether it may be had. */
   gpuStanding(device: GpuFigures): GpuStanding;
   /** The range of host ports for pods and how many of them are free. */
@@ -53,6 +56,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
     const host = await options.host.read(docker.rootDir).catch((error: unknown) => {
       throw unavailable('The host', error);
     });
+    const sources = await options.hostSources(docker.rootDir).catch(() => null);
     options.onCollected?.('host');
     if (reading.ageMs === 0) options.onCollected?.('gpu');
     return {
@@ -73,6 +77,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
       isolation: { ...options.isolation(), seccomp: docker.seccomp },
       ports: options.ports(),
       orphans: [...options.orphans()],
+      sources,
     };
   }
 

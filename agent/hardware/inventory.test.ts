@@ -41,6 +41,7 @@ function setUp() {
         os: { name: 'x', kernel: 'x', hostname: 'x', boot_id: 'x' },
       }),
     },
+    hostSources: async () => null,
     gpuStanding: () => ({ leased_by: 'pod', lease_state: 'held', cordoned: null }),
     ports: () => ({ first: 1, last: 2, free: 2 }),
     isolation: () => ({ firewall: 'enforced', disk_quota: 'poll' }),

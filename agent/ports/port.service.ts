@@ -44,6 +44,9 @@ export function createPortService(ports: {
   return {
     /** Whether nothing on the host listens on it just now. */
     isFree: (port: number): Promise<boolean> => probe(port),
+    /** Whether a pod has it, or had it a moment ago. */
+    isLeased: (port: number): boolean =>
+      leases.list('port').some((lease) => lease.key === String(port)),
     /** Internal port -> host port of what the pod holds. */
     portsOf(podId: string): { internal: number; host: number }[] {
       return held(podId).map(({ slot, key }) => ({ internal: Number(slot), host: Number(key) }));

@@ -16,6 +16,7 @@ import {
   type VerifyRequestInput,
 } from './operations.ts';
 import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
+import { PortCheckOpened, type PortCheckRequest } from './port-checks.ts';
 import { refusalFrom } from './refusal.ts';
 import { VolumeList, type VolumePut, VolumeView } from './volumes.ts';
 
@@ -86,6 +87,8 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     cancelOperation: (id: string) => call(OperationView, 'POST', `/v1/operations/${id}/cancel`),
     verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>
       call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
+    checkPorts: (request: PortCheckRequest) =>
+      call(PortCheckOpened, 'POST', '/v1/port-checks', request),
     challenge: (request: ChallengeRequest) =>
       call(Commitment, 'POST', '/v1/challenges', request, request.deadline_ms + CALL_TIMEOUT_MS),
     openChallenge: (id: string, request: OpenRequest) =>

@@ -19,6 +19,8 @@ export const GpuDevice = z.object({
   temperature_c: Figure.nullable(),
   power_draw_w: Figure.nullable(),
   power_limit_w: Figure.nullable(),
+  /** The limit that the card has unless somebody sets another. */
+  power_default_limit_w: Figure.nullable().default(null),
   pci_bus_id: Name.nullable(),
   /** Present clocks in MHz; they fall while the card idles. */
   graphics_clock_mhz: Figure.nullable().default(null),
@@ -88,6 +90,31 @@ export const Orphan = z.object({
 });
 export type Orphan = z.output<typeof Orphan>;
 
+/** What kernel and driver say of the same things elsewhere, for comparison; null where they do not tell. */
+export const HostSources = z.object({
+  /** NVIDIA's display controllers on the PCI bus. */
+  pci_gpus: Amount.nullable(),
+  /** Cards that the driver lists in /proc. */
+  driver_gpus: z
+    .array(z.object({ uuid: Name.nullable(), model: Name.nullable() }))
+    .max(MAX_CARDS)
+    .nullable(),
+  /** SHA-256 of libnvidia-ml.so.1. */
+  driver_library_sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable(),
+  /** In sysfs, those that are switched off too. */
+  cpus_present: Amount.nullable(),
+  /** Of all NUMA nodes together. */
+  memory_kib: Amount.nullable(),
+  /** Of the device that `disk.path` lies on. */
+  disk_kib: Amount.nullable(),
+  /** Whether the agent's folder takes a file. */
+  disk_writable: z.boolean().nullable(),
+});
+export type HostSources = z.output<typeof HostSources>;
+
 export const Inventory = z.object({
   executor_id: z.uuid(),
   agent_version: Name,
@@ -116,6 +143,8 @@ export const Inventory = z.object({
   }),
   ports: z.object({ first: Amount, last: Amount, free: Amount }),
   orphans: z.array(Orphan).default([]),
+  /** Null of agents that do not look. */
+  sources: HostSources.nullable().default(null),
 });
 export type Inventory = z.output<typeof Inventory>;
 

@@ -48,5 +48,6 @@ export const AGENT_ROUTES = [
   { method: 'GET', path: '/v1/pods/:id/exec', roles: CONTROLLERS, relayed: true, websocket: true },
   { method: 'POST', path: '/v1/challenges', roles: CONTROLLERS, relayed: false },
   { method: 'POST', path: '/v1/challenges/:id/open', roles: CONTROLLERS, relayed: false },
+  { method: 'POST', path: '/v1/port-checks', roles: CONTROLLERS, relayed: false },
   { method: 'POST', path: '/v1/verify', roles: [...CONTROLLERS, 'provider-local'], relayed: false },
 ] as const satisfies readonly AgentRoute[];

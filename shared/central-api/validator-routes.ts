@@ -23,6 +23,14 @@ export const ExecutorToCheck = z.object({
 export type ExecutorToCheck = z.output<typeof ExecutorToCheck>;
 export const ExecutorsToCheck = z.array(ExecutorToCheck);
 
+export const CHECK_SEVERITIES = ['info', 'warning', 'error'] as const;
+export type CheckSeverity = (typeof CHECK_SEVERITIES)[number];
+export const CHECK_CATEGORIES = ['prep', 'env', 'policy', 'runtime', 'transport'] as const;
+export type CheckCategory = (typeof CHECK_CATEGORIES)[number];
+/** Only what is enforced counts; the rest is on record. */
+export const CHECK_MODES = ['enforce', 'shadow', 'observe'] as const;
+export type CheckMode = (typeof CHECK_MODES)[number];
+
 /** One check's outcome, readable by the provider (marketplace reference 1.18). */
 export const CheckResult = z.object({
   check_id: z.string().max(64),
@@ -32,8 +40,24 @@ export const CheckResult = z.object({
   required: z.string().max(1000),
   message: z.string().max(2000),
   remediation: z.string().max(2000),
+  // Results of older validators and rows have none of these.
+  mode: z.enum(CHECK_MODES).default('enforce'),
+  severity: z.enum(CHECK_SEVERITIES).default('info'),
+  category: z.enum(CHECK_CATEGORIES).default('env'),
+  fatal: z.boolean().default(false),
 });
 export type CheckResult = z.output<typeof CheckResult>;
+
+/** Whether it alone keeps the executor from being verified. */
+export function isBlocking({
+  passed,
+  mode = 'enforce',
+}: {
+  passed: boolean;
+  mode?: CheckMode;
+}): boolean {
+  return !passed && mode === 'enforce';
+}
 
 /** `withheld`: it could not be measured, so it is no verdict and changes nothing. */
 export const VERDICTS = ['verified', 'failed', 'withheld'] as const;

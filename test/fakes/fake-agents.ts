@@ -263,6 +263,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
     getOperation: (id) => reach(() => host.operations.get(id)),
     cancelOperation: (id) => reach(() => host.operations.cancel(id, nowMs())),
     verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
+    checkPorts: () => Promise.reject(new Error('the fake agent opens no ports')),
     challenge: () => Promise.reject(new Error('the fake agent proves nothing')),
     openChallenge: () => Promise.reject(new Error('the fake agent proves nothing')),
     async podLogs(id, query, signal) {

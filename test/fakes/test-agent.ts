@@ -43,6 +43,7 @@ export function createTestAgent(
     executorId,
     gpuDriver: createSimulatedDriver(executorId, []),
     hostProbe: createHostProbe({ clock }),
+    hostSources: async () => null,
     metrics: createMetrics({ clock, executorId }),
     random: systemRandom,
     log: createLog({ name: 'test-agent', level: 'silent' }),

@@ -6,6 +6,7 @@ import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createValidator } from '../../validator/app.ts';
+import { readCheckPolicy } from '../../validator/checks/check-policy.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
 import { localMetagraph } from '../../validator/weights/metagraph.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
@@ -46,7 +47,8 @@ export async function createValidatorScene({ embedded = true } = {}) {
     ...{ clock, random: systemRandom, log, signer, ledger },
     centralUrl: `${origin}/api`,
     centralHotkey: testSigner(5).hotkey,
-    policy: { acceptSimulated: embedded },
+    policy: { acceptSimulated: embedded, checks: readCheckPolicy() },
+    proof: null,
     weighing: {
       policy: goldenPolicy(),
       metagraph: localMetagraph(ledger, signer.hotkey),

@@ -1,7 +1,14 @@
 /** A check as data: a pure verdict over facts, with a reason code and what to do (validator reference 5). */
 import type { Inventory, VerifyResult } from '#shared/agent-api/inventory.ts';
-import type { CheckResult, ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
+import type {
+  CheckCategory,
+  CheckMode,
+  CheckSeverity,
+  ExecutorToCheck,
+} from '#shared/central-api/validator-routes.ts';
 import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
+import type { CheckPolicy } from './check-policy.ts';
+import type { Measured } from './measured.ts';
 
 /** Everything that was learnt of one executor in one inspection. */
 export type Facts = {
@@ -17,6 +24,7 @@ export type Facts = {
   receivedMs: number;
   /** Null when it was not run: rented hosts are never disturbed. */
   probe: VerifyResult | null;
+  measured: Measured;
   policy: Policy;
 };
 
@@ -26,41 +34,59 @@ export type AgentIdentity = { publicKey: string; enrolledUntilMs: number };
 export type Policy = {
   /** Simulated GPUs pass only where nothing is at stake: on one's own machine. */
   acceptSimulated: boolean;
+  checks: CheckPolicy;
+};
+
+export type Failure = {
+  status: 'failed';
+  reasonCode: string;
+  measured: string;
+  message: string;
+  /** How often in a row it has to be seen before it counts; once unless given. */
+  inARow?: number;
+  /** Where the table’s remedy for the reason does not fit. */
+  remedy?: string;
+  /** It is of the same measurement as the time before: seen again, it is seen once. */
+  isRepeated?: boolean;
 };
 
 export type Outcome =
-  | { status: 'passed'; measured: string }
-  | { status: 'failed'; reasonCode: string; measured: string; message: string; remediation: string }
-  /** The facts that it needs are missing: no verdict either way. */
+  /** `warning`: it holds, and will hurt. */
+  | { status: 'passed'; measured: string; warning?: string }
+  | Failure
+  /** The facts that it needs are missing: no verdict either way, and no cost. */
   | { status: 'unknown'; measured: string };
 
+/** The rule of one check over facts that have an inventory. Pure. */
+export type Judge = (facts: Facts & { inventory: Inventory }) => Outcome;
+
+/** One row of the table of checks. */
 export type Check = {
   id: string;
+  /** What goes wrong on a host that fails it. */
+  detects: string;
   /** What has to hold, in words. */
   required: string;
-  judge(facts: Facts): Outcome;
+  category: CheckCategory;
+  /** Of a failure that counts. */
+  severity: CheckSeverity;
+  /** After its failure nothing else is worth judging. */
+  fatal: boolean;
+  /** Unless the policy says otherwise. `shadow`: on record without effect; `observe`: not even meant to have one. */
+  mode: CheckMode;
+  /** Whether it is judged while a renter is on the host. */
+  whileRented: boolean;
+  /** What to do about each reason that it can give. */
+  remedies: Readonly<Record<string, string>>;
+  judge: Judge;
+  /** The same of an executor without an inventory; not judged unless given. */
+  judgeAbsent?: (facts: Facts) => Outcome;
 };
 
-/** A failed outcome. */
-export function refusedBecause(
-  reasonCode: string,
-  measured: string,
-  message: string,
-  remediation: string,
-): Outcome {
-  return { status: 'failed', reasonCode, measured, message, remediation };
-}
+export const passed = (measured: string): Outcome => ({ status: 'passed', measured });
+export const unknown = (measured: string): Outcome => ({ status: 'unknown', measured });
 
-/** The wire form of an outcome; an unknown one counts as passed and says so. */
-export function toCheckResult(check: Check, outcome: Outcome): CheckResult {
-  const failed = outcome.status === 'failed';
-  return {
-    check_id: check.id,
-    passed: !failed,
-    reason_code: failed ? outcome.reasonCode : null,
-    measured: outcome.measured,
-    required: check.required,
-    message: failed ? outcome.message : outcome.status,
-    remediation: failed ? outcome.remediation : '',
-  };
+/** A failure: what was found, in figures and in words. */
+export function failed(reasonCode: string, measured: string, message: string): Failure {
+  return { status: 'failed', reasonCode, measured, message };
 }

@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest';
+import { isBlocking } from '#shared/central-api/validator-routes.ts';
 import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import type { Facts } from './check.ts';
+import { readCheckPolicy } from './check-policy.ts';
+import { nothingMeasured } from './measured.ts';
 import { judge, TRANSPORT_FAILURES_ALLOWED } from './pipeline.ts';
 
 const EXECUTOR_ID = '11111111-1111-4111-8111-111111111111';
@@ -29,7 +32,8 @@ function facts(change: Partial<Facts> = {}): Facts {
     identity: { publicKey: 'ab'.repeat(32), enrolledUntilMs: NOW_MS + 1 },
     receivedMs: NOW_MS,
     probe: { ok: true, reason_code: null, steps: [], simulated: false },
-    policy: { acceptSimulated: false },
+    measured: nothingMeasured(NOW_MS),
+    policy: { acceptSimulated: false, checks: readCheckPolicy() },
     ...change,
   };
 }
@@ -61,7 +65,7 @@ it.each([
   ['simulated GPUs', { inventory: inventory({ simulated: true }) }, 'GPU_SIMULATED'],
   ['a missing card', { inventory: inventory({ gpuCount: 1 }) }, 'GPU_COUNT_MISMATCH'],
   ['one UUID twice', { inventory: inventory({ sameUuid: true }) }, 'GPU_DUPLICATE'],
-  ['another model', { inventory: inventory({ gpuName: 'Tesla T4' }) }, 'GPU_MODEL_MISMATCH'],
+  ['another model', { inventory: inventory({ gpuName: 'NVIDIA H200 Z' }) }, 'GPU_MODEL_MISMATCH'],
   [
     'a runtime that refuses the GPUs',
     {
@@ -76,7 +80,7 @@ it.each([
   ],
 ])('fails %s with its reason and a remedy', (_, change, reasonCode) => {
   const report = judge(facts(change), 0);
-  const failed = report.checks.filter((check) => !check.passed);
+  const failed = report.checks.filter(isBlocking);
   expect(report.verdict).toBe('failed');
   expect(failed.map((check) => check.reason_code)).toEqual([reasonCode]);
   expect(failed[0]?.remediation).toMatch(/\w+ \w+/);
@@ -85,7 +89,7 @@ it.each([
 it('takes simulated GPUs where the policy says so', () => {
   const simulated = facts({
     inventory: inventory({ simulated: true }),
-    policy: { acceptSimulated: true },
+    policy: { acceptSimulated: true, checks: readCheckPolicy() },
   });
   expect(judge(simulated, 0).verdict).toBe('verified');
 });

@@ -1,31 +1,97 @@
-/** All checks in their order, and the verdict over their outcomes. Pure. */
-import type { CheckResult, HealthReport } from '#shared/central-api/validator-routes.ts';
-import { type Check, type Facts, toCheckResult } from './check.ts';
-import { clockCheck } from './clock.check.ts';
-import { containerStartCheck } from './container-start.check.ts';
-import { executorIdentityCheck } from './executor-identity.check.ts';
-import { gpuInventoryCheck } from './gpu-inventory.check.ts';
-import { reachabilityCheck } from './reachability.check.ts';
-
-export const CHECKS: readonly Check[] = [
-  reachabilityCheck,
-  executorIdentityCheck,
-  clockCheck,
-  gpuInventoryCheck,
-  containerStartCheck,
-];
+/** All checks of the table over the facts, and the verdict. Pure. */
+import {
+  type CheckResult,
+  type HealthReport,
+  isBlocking,
+} from '#shared/central-api/validator-routes.ts';
+import { type Check, type Facts, type Outcome, unknown } from './check.ts';
+import { modeOf } from './check-policy.ts';
+import { CHECKS } from './check-table.ts';
 
 /** An agent that cannot be reached costs nothing until it was unreachable this often in a row. */
 export const TRANSPORT_FAILURES_ALLOWED = 2;
+const MAX_MEASURED_CHARS = 1_000;
+const REMEDY = 'See the log of the agent.';
+
+export type Judgement = {
+  report: HealthReport;
+  /** How often in a row each reason that counts only when it is seen again has been seen now. */
+  streaks: Record<string, number>;
+};
 
 /** `transportFailures` counts the unreachable inspections just before this one. */
 export function judge(facts: Facts, transportFailures: number): HealthReport {
-  const checks: CheckResult[] = CHECKS.map((check) => toCheckResult(check, check.judge(facts)));
+  return judgeAll(facts, transportFailures).report;
+}
+
+/** The same with what is to be remembered for the next time. */
+export function judgeAll(facts: Facts, transportFailures: number): Judgement {
+  const checks: CheckResult[] = [];
+  const streaks: Record<string, number> = {};
+  let endedBy: string | null = null;
+  for (const check of CHECKS) {
+    const outcome = endedBy === null ? outcomeOf(check, facts) : unknown(`not after ${endedBy}`);
+    const seen = seenOf(outcome, facts.measured.streaks[check.id] ?? 0);
+    if (seen > 0) streaks[check.id] = seen;
+    const result = toCheckResult(check, outcome, { seen, facts });
+    checks.push(result);
+    if (check.fatal && isBlocking(result)) endedBy = check.id;
+  }
+  const { inventory, receivedMs } = facts;
+  const verdict = verdictOf(checks, facts, transportFailures);
+  // Nothing was seen of one that did not answer: what was seen before stays.
+  const kept = inventory === null ? facts.measured.streaks : streaks;
+  return { report: { verdict, checked_at_ms: receivedMs, checks, inventory }, streaks: kept };
+}
+
+/** What was not measured neither ends a row nor makes it longer. */
+function seenOf(outcome: Outcome, before: number): number {
+  if (outcome.status === 'unknown') return before;
+  if (outcome.status === 'passed') return 0;
+  return outcome.isRepeated === true ? Math.max(before, 1) : before + 1;
+}
+
+function outcomeOf(check: Check, facts: Facts): Outcome {
+  const { inventory } = facts;
+  if (inventory === null) {
+    return check.judgeAbsent?.(facts) ?? unknown('no inventory');
+  }
+  if (facts.executor.rented && !check.whileRented) return unknown('rented');
+  return check.judge({ ...facts, inventory });
+}
+
+/** The wire form of an outcome; an unknown one counts as passed and says so. */
+function toCheckResult(
+  check: Check,
+  outcome: Outcome,
+  { seen, facts }: { seen: number; facts: Facts },
+): CheckResult {
+  const mode = modeOf(check, facts.policy.checks, facts.receivedMs);
+  const shared = {
+    check_id: check.id,
+    measured: outcome.measured.slice(0, MAX_MEASURED_CHARS),
+    required: check.required,
+    ...{ mode, category: check.category, fatal: check.fatal },
+  };
+  const harmless = { ...shared, passed: true, reason_code: null, remediation: '' };
+  if (outcome.status === 'unknown') return { ...harmless, severity: 'info', message: 'unknown' };
+  if (outcome.status === 'passed') {
+    const { warning } = outcome;
+    return { ...harmless, severity: warning ? 'warning' : 'info', message: warning ?? 'passed' };
+  }
+  const needed = outcome.inARow ?? 1;
+  if (seen < needed) {
+    const message = `${outcome.message} (${outcome.reasonCode}, seen ${seen} of ${needed} times in a row)`;
+    return { ...harmless, severity: 'warning', message };
+  }
+  const note = mode === 'enforce' ? '' : ' (on record only: it changes no verdict yet)';
   return {
-    verdict: verdictOf(checks, facts, transportFailures),
-    checked_at_ms: facts.receivedMs,
-    checks,
-    inventory: facts.inventory,
+    ...shared,
+    passed: false,
+    severity: mode === 'enforce' ? check.severity : 'warning',
+    reason_code: outcome.reasonCode,
+    message: `${outcome.message}${note}`,
+    remediation: outcome.remedy ?? check.remedies[outcome.reasonCode] ?? REMEDY,
   };
 }
 
@@ -39,5 +105,5 @@ function verdictOf(
   if (facts.inventory === null) {
     return transportFailures < TRANSPORT_FAILURES_ALLOWED ? 'withheld' : 'failed';
   }
-  return checks.every((check) => check.passed) ? 'verified' : 'failed';
+  return checks.some(isBlocking) ? 'failed' : 'verified';
 }

@@ -1,8 +1,7 @@
 /** The agent answers signed requests at its address, and signs its answers. */
 import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
-import { type Check, refusedBecause } from './check.ts';
+import { type Facts, failed, type Outcome, passed } from './check.ts';
 
-const UNREACHABLE = 'Start the agent and open its port (8080) to the validator.';
 /** What an answer that was not believed is called; of the others the identity's check tells. */
 const DISTRUSTED: Partial<Record<PeerRefusal, [message: string, remedy: string]>> = {
   RESPONSE_UNSIGNED: [
@@ -20,17 +19,12 @@ const DISTRUSTED: Partial<Record<PeerRefusal, [message: string, remedy: string]>
   ],
 };
 
-export const reachabilityCheck: Check = {
-  id: 'reachability',
-  required: 'the agent answers within 15 s, as itself',
-  judge({ inventory, transportError, refusal }) {
-    if (inventory !== null) return { status: 'passed', measured: 'answered' };
-    const measured = transportError ?? 'no answer';
-    const distrusted = refusal === null ? undefined : DISTRUSTED[refusal];
-    if (refusal !== null && distrusted !== undefined) {
-      return refusedBecause(refusal, measured, ...distrusted);
-    }
-    if (refusal !== null) return { status: 'passed', measured: 'answered' };
-    return refusedBecause('AGENT_UNREACHABLE', measured, 'The agent did not answer', UNREACHABLE);
-  },
-};
+/** Of an executor without an inventory. */
+export function judgeUnreached({ transportError, refusal }: Facts): Outcome {
+  const measured = transportError ?? 'no answer';
+  if (refusal === null) return failed('AGENT_UNREACHABLE', measured, 'The agent did not answer');
+  const distrusted = DISTRUSTED[refusal];
+  if (distrusted === undefined) return passed('answered');
+  const [message, remedy] = distrusted;
+  return { ...failed(refusal, measured, message), remedy };
+}

@@ -13,9 +13,11 @@ import { openCentralDatabase } from '../central/db/database.ts';
 import { openSignals } from '../central/db/signals.ts';
 import type { CentralPorts } from '../central/ports.ts';
 import type { Surroundings } from '../central/surroundings.ts';
+import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
+import { SMALL_PROOF } from '../pow/proof-facts.ts';
 import { localMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
 import { centralOptionsFrom } from './central-options.ts';
@@ -48,6 +50,8 @@ const CHECK_INTERVAL_MS = 60_000;
 const LIST_INTERVAL_MS = 1_000;
 /** Weights are to be seen soon after a start. */
 const EPOCH_MS = 120_000;
+/** On a machine that serves other ends, too. */
+const LOCAL_CHECKS: Partial<CheckPolicy> = { min_free_disk_gib: 0 };
 const EVIDENCE_KEPT_DAYS = 2;
 
 /** Of gateway and agents, which serve TLS where others can reach them. */
@@ -108,7 +112,8 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     signer: signers.validator,
     centralUrl: urls.api,
     centralHotkey: signers.central.hotkey,
-    policy: { acceptSimulated: true },
+    policy: { acceptSimulated: true, checks: { ...readCheckPolicy(), ...LOCAL_CHECKS } },
+    proof: SMALL_PROOF,
     ledger: storage.ledger,
     weighing: {
       policy: readWeightPolicy(DEFAULT_POLICY_FILE),

@@ -1,4 +1,5 @@
 /** The evidence of one executor or of all, checked on its way out: one JSON line for each document (validator reference 7). */
+import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { isJudgedRight, readDocument } from './evidence.document.ts';
 import { evidenceAfter, executorsWithEvidence } from './evidence.store.ts';
@@ -34,7 +35,7 @@ async function exportChain(
   for (;;) {
     const page = await evidenceAfter(ledger, executorId, before?.seq ?? 0, PAGE);
     for (const row of page) {
-      const problem = problemOf(row, before);
+      const problem = await problemOf(ledger, row, before);
       if (problem !== null) problems.push({ executorId, seq: row.seq, problem });
       const { id, signature, document } = row;
       write(`${JSON.stringify({ id, signature, document })}\n`);
@@ -46,7 +47,11 @@ async function exportChain(
 
 type Row = Awaited<ReturnType<typeof evidenceAfter>>[number];
 
-function problemOf(row: Row, before: { id: string; seq: number } | null): string | null {
+async function problemOf(
+  ledger: Ledger,
+  row: Row,
+  before: { id: string; seq: number } | null,
+): Promise<string | null> {
   const read = readDocument(row);
   if ('problem' in read) return read.problem;
   const { document } = read;
@@ -56,5 +61,6 @@ function problemOf(row: Row, before: { id: string; seq: number } | null): string
   const follows =
     before === null || (row.seq === before.seq + 1 && document.previous === before.id);
   if (!follows) return 'it does not follow the one before';
-  return isJudgedRight(document) ? null : 'its inputs give another verdict';
+  const checks = await findCheckPolicy(ledger, document.check_policy_hash);
+  return isJudgedRight(document, checks) ? null : 'its inputs give another verdict';
 }

@@ -14,6 +14,8 @@ import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/sig
 import { PEER_REFUSALS } from '#shared/tls/peer-refused.ts';
 import { VERSION } from '#shared/version.ts';
 import type { Facts } from '../checks/check.ts';
+import type { CheckPolicy } from '../checks/check-policy.ts';
+import { Measured } from '../checks/measured.ts';
 import { judge } from '../checks/pipeline.ts';
 import { CYCLE_VERDICTS, type CycleVerdict, Sha256 } from '../weights/cycle-set.ts';
 
@@ -36,9 +38,19 @@ export const EvidenceDocument = z.strictObject({
   /** That the agent's answers were signed with; null when none was believed. */
   agent_key: PublicKeyHex.nullable(),
   intent_hash: z.null(),
-  pow: z.null(),
+  /** Null where no work was proven. */
+  pow: z
+    .strictObject({
+      roots: z.array(Sha256).max(100),
+      openings_hash: Sha256.nullable(),
+      ms: z.int().min(0),
+    })
+    .nullable(),
   policy_version: z.int(),
   policy_hash: Sha256,
+  /** Of what the checks went by; documents of older programs have none. */
+  check_policy_version: z.int().nullable().default(null),
+  check_policy_hash: Sha256.nullable().default(null),
   started_at: EpochMs,
   finished_at: EpochMs,
   agent_version: z.string().nullable(),
@@ -55,6 +67,8 @@ export const EvidenceDocument = z.strictObject({
     transport_failures: z.int().min(0),
     received_at: EpochMs,
     accept_simulated: z.boolean(),
+    /** `Measured` as text; documents of older programs have none. */
+    measured: JsonText.nullable().default(null),
   }),
   checks: z.array(CheckResult),
   verdict: z.enum(CYCLE_VERDICTS),
@@ -78,13 +92,14 @@ export type Place = {
   validator: Hotkey;
   policyVersion: number;
   policyHash: string;
+  checkPolicyHash: string;
 };
 
 export type SignedDocument = { id: string; document: string; signature: string };
 
 /** The document of a run. */
 export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
-  const { executor, inventory, probe, policy, transportError, receivedMs } = run.facts;
+  const { executor, inventory, probe, measured, policy, transportError, receivedMs } = run.facts;
   const { identity, refusal } = run.facts;
   const text = (value: unknown) => (value === null ? null : JSON.stringify(value));
   return {
@@ -96,9 +111,11 @@ export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
     program: VERSION,
     agent_key: identity?.publicKey ?? null,
     intent_hash: null,
-    pow: null,
+    pow: powOf(run.facts),
     policy_version: place.policyVersion,
     policy_hash: place.policyHash,
+    check_policy_version: policy.checks.version,
+    check_policy_hash: place.checkPolicyHash,
     started_at: run.startedMs,
     finished_at: run.finishedMs,
     agent_version: inventory?.agent_version ?? null,
@@ -112,11 +129,18 @@ export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
       transport_failures: run.transportFailures,
       received_at: receivedMs,
       accept_simulated: policy.acceptSimulated,
+      measured: text(measured),
     },
     checks: run.report.checks,
     verdict: verdictOf(run.report),
     simulated: inventory?.simulated ?? false,
   };
+}
+
+function powOf({ measured: { proof } }: Facts): EvidenceDocument['pow'] {
+  if (proof?.status !== 'proven') return null;
+  const { roots, openings_hash, ms } = proof;
+  return { roots, openings_hash, ms: Math.round(ms ?? 0) };
 }
 
 /** Its canonical text, the hash of that, and the signature over it. */
@@ -155,11 +179,11 @@ export function parseDocument({
 
 /**
  * Whether judging the same inputs again gives the checks and the verdict that it states. What another version of
- * this program judged is believed.
+ * this program judged is believed, and what was judged by a policy that is not known (null).
  */
-export function isJudgedRight(document: EvidenceDocument): boolean {
+export function isJudgedRight(document: EvidenceDocument, checks: CheckPolicy | null): boolean {
   const { inputs, executor } = document;
-  if (document.program !== VERSION) return true;
+  if (document.program !== VERSION || checks === null || inputs.measured === null) return true;
   const facts: Facts = {
     executor,
     inventory: inputs.inventory === null ? null : Inventory.parse(JSON.parse(inputs.inventory)),
@@ -168,7 +192,8 @@ export function isJudgedRight(document: EvidenceDocument): boolean {
     refusal: inputs.refusal,
     identity: identityIn(document),
     receivedMs: inputs.received_at,
-    policy: { acceptSimulated: inputs.accept_simulated },
+    measured: Measured.parse(JSON.parse(inputs.measured)),
+    policy: { acceptSimulated: inputs.accept_simulated, checks },
   };
   const report = judge(facts, inputs.transport_failures);
   return (

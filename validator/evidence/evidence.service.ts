@@ -1,5 +1,6 @@
 /** Writes every check run into the executor's chain, and takes away what is too old (validator reference 7). */
 import type { Signer } from '#shared/signing/sr25519.ts';
+import { keepCheckPolicy } from '../checks/check-policy.store.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { policyHashOf, type WeightPolicy } from '../weights/weight-policy.ts';
 import { type CheckRun, documentOf, signDocument } from './evidence.document.ts';
@@ -19,6 +20,7 @@ export function createEvidence({ ledger, signer, policy }: EvidenceOptions) {
     async record(run: CheckRun): Promise<string> {
       const { id: executorId } = run.facts.executor;
       return ledger.transaction().execute(async (tx) => {
+        const checkPolicyHash = await keepCheckPolicy(tx, run.facts.policy.checks);
         const last = await lastEvidence(tx, executorId);
         const document = documentOf(run, {
           seq: (last?.seq ?? 0) + 1,
@@ -26,6 +28,7 @@ export function createEvidence({ ledger, signer, policy }: EvidenceOptions) {
           validator: signer.hotkey,
           policyVersion: policy.version,
           policyHash,
+          checkPolicyHash,
         });
         const signed = signDocument(document, signer);
         await insertEvidence(tx, {

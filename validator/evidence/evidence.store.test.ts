@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy } from '../../test/fixtures/cycle-set.ts';
+import { readCheckPolicy } from '../checks/check-policy.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
 import { policyHashOf } from '../weights/weight-policy.ts';
@@ -11,6 +12,7 @@ import { createEvidence, type EvidenceService } from './evidence.service.ts';
 import { exportEvidence } from './evidence-export.ts';
 
 const signer = createSigner(new Uint8Array(32).fill(1));
+const CHECKS = readCheckPolicy();
 const stranger = createSigner(new Uint8Array(32).fill(2));
 
 let ledger: Ledger;
@@ -70,11 +72,11 @@ describe('the document of a check run', () => {
     async (verdict) => {
       await evidence.record(checkRun({ atMs: 5_000, verdict }));
       const { document } = await firstDocument();
-      expect([document.verdict, isJudgedRight(document)]).toEqual([verdict, true]);
+      expect([document.verdict, isJudgedRight(document, CHECKS)]).toEqual([verdict, true]);
       for (const other of ['ok', 'failed', 'withheld'] as const) {
-        expect(isJudgedRight({ ...document, verdict: other })).toBe(other === verdict);
+        expect(isJudgedRight({ ...document, verdict: other }, CHECKS)).toBe(other === verdict);
       }
-      expect(isJudgedRight({ ...document, checks: document.checks.slice(1) })).toBe(false);
+      expect(isJudgedRight({ ...document, checks: document.checks.slice(1) }, CHECKS)).toBe(false);
     },
   );
 

@@ -16,6 +16,7 @@ import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { createValidator, type Validator } from '../app.ts';
 import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { readCentralConfig } from '../central/config.ts';
+import { readCheckPolicy } from '../checks/check-policy.ts';
 import { readValidatorConfig } from '../config.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
@@ -53,7 +54,8 @@ async function gatewayWith(shown: typeof certificates): Promise<string> {
     ...{ ...ports, ledger, signer: own, certificates: shown, centralHotkey: central.hotkey },
     log: createLog({ name: 'test', level: 'silent' }),
     centralUrl: 'http://127.0.0.1:1/api',
-    policy: { acceptSimulated: false },
+    policy: { acceptSimulated: false, checks: readCheckPolicy() },
+    proof: null,
     weighing: { ...weighing, cycleMs: 60_000, epochMs: 60_000 },
     ...{ checkIntervalMs: 60_000, listIntervalMs: 60_000 },
   });

@@ -17,6 +17,7 @@ import { upgrade } from '../../test/fakes/raw-upgrade.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import { createValidator, type Validator } from '../app.ts';
+import { readCheckPolicy } from '../checks/check-policy.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
 
@@ -114,7 +115,8 @@ beforeEach(async () => {
     signer: validatorKey,
     centralUrl: `http://127.0.0.1:${centralPort}/api`,
     centralHotkey: central.hotkey,
-    policy: { acceptSimulated: false },
+    policy: { acceptSimulated: false, checks: readCheckPolicy() },
+    proof: null,
     ledger,
     weighing: {
       policy: goldenPolicy(),

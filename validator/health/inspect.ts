@@ -6,8 +6,11 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import { type PeerRefusal, peerRefusalIn } from '#shared/tls/peer-refused.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
+import { type Measured, nothingMeasured } from '../checks/measured.ts';
 
 const TRIES = 2;
+/** In the evidence. */
+const MAX_PODS = 64;
 
 export type Inspection = {
   client: AgentClient;
@@ -21,34 +24,38 @@ export async function inspect(
   executor: ExecutorToCheck,
   { client, identityOf, clock, policy }: Inspection,
 ): Promise<Facts> {
-  const read = await readInventory(client, () => identityOf(executor));
-  const facts = { executor, policy, receivedMs: clock.now() };
+  const { askedMs, ...read } = await readInventory(client, clock, () => identityOf(executor));
+  const facts = { executor, policy, receivedMs: clock.now(), measured: nothingMeasured(askedMs) };
   if ('error' in read) {
     const { error: transportError, refusal } = read;
     return { ...facts, inventory: null, identity: null, transportError, refusal, probe: null };
   }
   const { inventory, identity } = read;
-  const probe = executor.rented ? null : await runProbe(client, inventory);
-  return { ...facts, inventory, identity, transportError: null, refusal: null, probe };
+  const seen = { ...facts, inventory, identity, transportError: null, refusal: null };
+  if (!executor.rented) return { ...seen, probe: await runProbe(client, inventory) };
+  return { ...seen, probe: null, measured: { ...seen.measured, pods: await readPods(client) } };
 }
 
-type Read =
+type Read = { askedMs: number } & (
   | { inventory: Inventory; identity: AgentIdentity }
-  | { error: string; refusal: PeerRefusal | null };
+  | { error: string; refusal: PeerRefusal | null }
+);
 
 async function readInventory(
   client: AgentClient,
+  clock: Clock,
   identityOf: () => Promise<AgentIdentity>,
 ): Promise<Read> {
-  let read: Read = { error: '', refusal: null };
+  let read: Read = { askedMs: 0, error: '', refusal: null };
   for (let attempt = 0; attempt < TRIES; attempt += 1) {
+    const askedMs = clock.now();
     try {
       const inventory = await client.inventory();
       const { publicKey, enrolledUntilMs } = await identityOf();
-      return { inventory, identity: { publicKey, enrolledUntilMs } };
+      return { askedMs, inventory, identity: { publicKey, enrolledUntilMs } };
     } catch (failure) {
       const error = messageOf(failure).slice(0, 1000);
-      read = { error, refusal: peerRefusalIn(failure)?.reason ?? null };
+      read = { askedMs, error, refusal: peerRefusalIn(failure)?.reason ?? null };
     }
   }
   return read;
@@ -60,8 +67,18 @@ async function runProbe(client: AgentClient, inventory: Inventory): Promise<Veri
   // A card that its agent keeps from pods would fail the host, whose other cards may be sound.
   const offered = inventory.gpu.devices.filter(isRentable);
   const gpuUuids = real ? offered.map((device) => device.uuid) : [];
+  return orNull(client.verify({ gpu_uuids: gpuUuids, cpu_cores: inventory.cpu.cores }));
+}
+
+/** Looks only: a rented host is never disturbed. */
+async function readPods(client: AgentClient): Promise<Measured['pods']> {
+  const pods = await orNull(client.listPods());
+  return pods === null ? null : pods.slice(0, MAX_PODS).map(({ id, phase }) => ({ id, phase }));
+}
+
+async function orNull<T>(asking: Promise<T>): Promise<T | null> {
   try {
-    return await client.verify({ gpu_uuids: gpuUuids, cpu_cores: inventory.cpu.cores });
+    return await asking;
   } catch (error) {
     if (error instanceof ApiError) return null;
     throw error;

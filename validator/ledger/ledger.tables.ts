@@ -75,7 +75,29 @@ export type AgentIdentitiesTable = {
   enrolled_until_ms: number;
 };
 
+/** Every policy that evidence was judged by, as canonical JSON. */
+export type CheckPoliciesTable = { hash: string; policy_json: string };
+
+/** What an executor was when it first passed under its present record. */
+export type AcceptedSpecsTable = {
+  executor_id: string;
+  /** Type and number of GPUs in the record: a change of it is a change that its provider made. */
+  listed: string;
+  spec: string;
+  gpu_uuids_json: string;
+};
+
+/** Whose a card is: of whom passed with it first, until it was not seen for a while. */
+export type GpuClaimsTable = { uuid: string; executor_id: string; seen_ms: number };
+
+/** How long proofs of work take a kind of processor, as a moving mean. */
+export type ProofTimesTable = { processor: string; mean_ms: number; samples: number };
+
 type Tables = {
+  check_policies: CheckPoliciesTable;
+  accepted_specs: AcceptedSpecsTable;
+  gpu_claims: GpuClaimsTable;
+  proof_times: ProofTimesTable;
   evidence: EvidenceTable;
   cycles: CyclesTable;
   cycle_entries: CycleEntriesTable;

@@ -61,8 +61,28 @@ const AGENT_IDENTITIES = [
   ) strict`,
 ];
 
+const CHECKS = [
+  'create table check_policies (hash text primary key, policy_json text not null) strict',
+  `create table accepted_specs (
+    executor_id text primary key,
+    listed text not null,
+    spec text not null,
+    gpu_uuids_json text not null
+  ) strict`,
+  `create table gpu_claims (
+    uuid text primary key,
+    executor_id text not null,
+    seen_ms integer not null
+  ) strict`,
+  `create table proof_times (
+    processor text primary key,
+    mean_ms integer not null,
+    samples integer not null
+  ) strict`,
+];
+
 /** In order; the position counts as the schema's number, which SQLite keeps in `user_version`. Forward only. */
-const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES];
+const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES, CHECKS];
 
 /** `path` or `:memory:`. The caller ends it with `destroy()`. Rejects for a ledger of a newer version. */
 export async function openLedger(path: string): Promise<Ledger> {

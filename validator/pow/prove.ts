@@ -10,17 +10,28 @@ import { ApiError } from '#shared/errors.ts';
 import { nextSeed, type Purpose, seedOf } from '#shared/proof-of-work/seed.ts';
 import { filledBlocks, walk } from '#shared/proof-of-work/walk.ts';
 import type { Random } from '#shared/random.ts';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { faultInRows, type RowFault } from './verify-rows.ts';
 
 /** What is asked of a host; null parts are left out. */
 export type ProofPlan = Pick<ChallengeRequest, 'deadline_ms' | 'product' | 'memory' | 'disk'>;
 
+export type ProofPart = 'product' | 'memory' | 'disk';
+
 export type ProofFault = 'POW_TIMEOUT' | 'POW_MISMATCH' | 'POW_REFUSED';
 
 export type Proof =
   /** `wallMs` is from our asking to our having the commitment: what the host says of itself is not gone by. */
-  | { status: 'proven'; wallMs: number; commitment: Commitment }
-  | { status: 'failed'; fault: ProofFault; detail: string; commitment: Commitment | null }
+  | { status: 'proven'; wallMs: number; commitment: Commitment; openingsHash: string | null }
+  | {
+      status: 'failed';
+      fault: ProofFault;
+      /** Where the mismatch is; null for what is no mismatch. */
+      part: ProofPart | null;
+      detail: string;
+      commitment: Commitment | null;
+    }
   /** Nobody answered: that says nothing about the work. */
   | { status: 'not_measured'; detail: string };
 
@@ -45,43 +56,56 @@ export async function prove(deps: ProofDeps, executorId: string, plan: ProofPlan
   try {
     commitment = await client.challenge(request);
     const wallMs = clock.monotonicMs() - beganMs;
-    const detail =
-      (await faultInProduct(deps, request, commitment)) ??
-      (await faultInWalk('memory', request, commitment)) ??
-      (await faultInWalk('disk', request, commitment));
-    if (detail !== null) return { status: 'failed', fault: 'POW_MISMATCH', detail, commitment };
-    return { status: 'proven', wallMs, commitment };
+    const { detail: inProduct, openingsHash } = await checkProduct(deps, request, commitment);
+    const faults = {
+      product: inProduct,
+      memory: await faultInWalk('memory', request, commitment),
+      disk: await faultInWalk('disk', request, commitment),
+    };
+    for (const part of ['product', 'memory', 'disk'] as const) {
+      const detail = faults[part];
+      if (detail === null) continue;
+      return { status: 'failed', fault: 'POW_MISMATCH', part, detail, commitment };
+    }
+    return { status: 'proven', wallMs, commitment, openingsHash };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const detail = error.message;
     if (error.code === UNREACHABLE) return { status: 'not_measured', detail };
     const isLate = commitment === null && clock.monotonicMs() - beganMs >= plan.deadline_ms;
-    return { status: 'failed', fault: isLate ? 'POW_TIMEOUT' : 'POW_REFUSED', detail, commitment };
+    const fault = isLate ? 'POW_TIMEOUT' : 'POW_REFUSED';
+    return { status: 'failed', fault, part: null, detail, commitment };
   }
 }
 
-async function faultInProduct(
+type ProductCheck = { detail: string | null; openingsHash: string | null };
+
+/** What is wrong with the product, and the hash of what was opened of it. */
+async function checkProduct(
   { client, random }: ProofDeps,
   request: ChallengeRequest,
   { product: committed }: Commitment,
-): Promise<string | null> {
+): Promise<ProductCheck> {
   const { product: asked, challenge_id: id } = request;
-  if (asked === null) return null;
-  if (committed?.roots.length !== asked.rounds) return 'The product has not the rounds asked for';
+  if (asked === null) return { detail: null, openingsHash: null };
+  if (committed?.roots.length !== asked.rounds) {
+    return { detail: 'The product has not the rounds asked for', openingsHash: null };
+  }
   const roots = committed.roots.map((root) => Buffer.from(root, 'hex'));
   const chosen = chooseRows(asked, random);
   const opening = await client.openChallenge(id, {
     rows: chosen.flatMap(({ round, indices }) => indices.map((index) => ({ round, index }))),
   });
+  const openingsHash = sha256Hex(canonicalJson(opening));
   const seeds = seedsOf(seedFor(request, 'product'), roots);
   for (const { round, indices } of chosen) {
     const [seed, root] = [seeds[round], roots[round]];
     if (seed === undefined || root === undefined) throw new RangeError(`no round ${round}`);
     const opened = opening.rows.filter((row) => row.round === round);
     const fault = faultInRows({ seed, n: asked.n, root }, indices, opened, random);
-    if (fault !== null) return `Round ${round}: ${ROW_FAULTS[fault]}`;
+    if (fault !== null) return { detail: `Round ${round}: ${ROW_FAULTS[fault]}`, openingsHash };
   }
-  return null;
+  return { detail: null, openingsHash };
 }
 
 /** Of each round: every root but the last begins another. */

@@ -1,6 +1,7 @@
 /** Computes a stored epoch again from what is stored, down to the documents, and compares byte for byte (validator reference 7). */
 import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
@@ -61,7 +62,7 @@ export async function replayEpoch(ledger: Ledger, stored: EpochRow): Promise<Rep
       }
       documents += 1;
       const past = await pastAgain(ledger, number, entry, under);
-      const problem = problemOf(entry, evidence, past);
+      const problem = await problemOf(ledger, entry, evidence, past);
       if (problem !== null) problems.push(`evidence ${entry.evidence_id}: ${problem}`);
     }
   }
@@ -113,14 +114,16 @@ const pastIn = (entry: CycleEntry): Past => ({
   uptimeMinutes: entry.uptime_minutes,
 });
 
-function problemOf(
+async function problemOf(
+  ledger: Ledger,
   entry: CycleEntry,
   evidence: { id: string; document: string; signature: string },
   { past, policyHash }: PastUnder,
-): string | null {
+): Promise<string | null> {
   const read = readDocument(evidence);
   if ('problem' in read) return read.problem;
-  if (!isJudgedRight(read.document)) return 'its inputs give another verdict';
+  const checks = await findCheckPolicy(ledger, read.document.check_policy_hash);
+  if (!isJudgedRight(read.document, checks)) return 'its inputs give another verdict';
   const counts = read.document.policy_hash === policyHash;
   const again = cycleEntryOf(read.document, evidence.id, counts ? past : pastIn(entry));
   const isSame = canonicalJson(again) === canonicalJson(entry);

@@ -1,5 +1,5 @@
 /** How a node looks to providers (contract 10). Pure. */
-import type { CheckResult } from '#shared/central-api/validator-routes.ts';
+import { type CheckResult, isBlocking } from '#shared/central-api/validator-routes.ts';
 import { naiveUtc } from '#shared/clock.ts';
 import { microToUsd } from '#shared/money.ts';
 import { gpuTotalOf } from '../executors/executor.row.ts';
@@ -66,19 +66,17 @@ function checksOf(executor: ExecutorEntry): CheckResult[] {
 }
 
 function blockingReasons(checks: readonly CheckResult[]): BlockingReason[] {
-  return checks
-    .filter((check) => !check.passed)
-    .map((check) => ({
-      code: check.reason_code ?? check.check_id,
-      gating: true,
-      message: check.message,
-      measured: check.measured,
-      required: check.required,
-      fix: check.remediation,
-      fix_command: null,
-      verify_command: null,
-      requires: null,
-      docs_url: null,
-      kind: check.check_id,
-    }));
+  return checks.filter(isBlocking).map((check) => ({
+    code: check.reason_code ?? check.check_id,
+    gating: true,
+    message: check.message,
+    measured: check.measured,
+    required: check.required,
+    fix: check.remediation,
+    fix_command: null,
+    verify_command: null,
+    requires: null,
+    docs_url: null,
+    kind: check.check_id,
+  }));
 }

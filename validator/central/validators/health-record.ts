@@ -1,5 +1,9 @@
 /** What a verdict changes: nothing else makes a node rentable or takes that away (specification, node health check). */
-import type { CheckResult, HealthReport } from '#shared/central-api/validator-routes.ts';
+import {
+  type CheckResult,
+  type HealthReport,
+  isBlocking,
+} from '#shared/central-api/validator-routes.ts';
 import type { Db } from '../db/tables.ts';
 import {
   type ExecutorEntry,
@@ -48,7 +52,7 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
   await followInventory(tx, executor.id, inventory);
 }
 
-/** The first check that failed. */
+/** The first check that failed and counts. */
 export function firstFailure(report: HealthReport): CheckResult | undefined {
-  return report.checks.find((check) => !check.passed);
+  return report.checks.find(isBlocking);
 }

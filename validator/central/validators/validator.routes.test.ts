@@ -16,6 +16,10 @@ const FAILED: CheckResult = {
   required: '2 devices',
   message: 'The GPUs cannot be used',
   remediation: 'Reload the driver',
+  mode: 'enforce' as const,
+  severity: 'error' as const,
+  category: 'runtime' as const,
+  fatal: false,
 };
 
 let market: TestMarket;

@@ -1,0 +1,63 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { HostSources } from '#shared/agent-api/inventory.ts';
+import { systemClock } from '#shared/clock.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { createHostSources } from './host-sources.ts';
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'podwright-sources-'));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+function put(path: string, content: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), content);
+}
+
+const read = (folder = join(root, 'scratch')) =>
+  createHostSources({ clock: systemClock, folder, root })(root);
+
+it('reads cards, library, processors and memory where kernel and driver tell them', async () => {
+  put('sys/bus/pci/devices/0000:01:00.0/vendor', '0x10de\n');
+  put('sys/bus/pci/devices/0000:01:00.0/class', '0x030200\n');
+  // The sound device of a card, and a card of somebody else.
+  put('sys/bus/pci/devices/0000:01:00.1/vendor', '0x10de\n');
+  put('sys/bus/pci/devices/0000:01:00.1/class', '0x040300\n');
+  put('sys/bus/pci/devices/0000:02:00.0/vendor', '0x1002\n');
+  put('sys/bus/pci/devices/0000:02:00.0/class', '0x030000\n');
+  put(
+    'proc/driver/nvidia/gpus/0000:01:00.0/information',
+    'Model: \t\t NVIDIA L4\nIRQ:   \t\t 33\nGPU UUID: \t GPU-1\n',
+  );
+  put('usr/lib64/libnvidia-ml.so.1', 'library');
+  put('sys/devices/system/cpu/present', '0-3,8\n');
+  put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       1000 kB\n');
+  put('sys/devices/system/node/node1/meminfo', 'Node 1 MemTotal:       2000 kB\n');
+  expect(await read()).toEqual({
+    pci_gpus: 1,
+    driver_gpus: [{ uuid: 'GPU-1', model: 'NVIDIA L4' }],
+    driver_library_sha256: sha256Hex('library'),
+    cpus_present: 5,
+    memory_kib: 3000,
+    disk_kib: null,
+    disk_writable: true,
+  });
+  expect(readdirSync(join(root, 'scratch'))).toEqual([]);
+});
+
+it('says nothing of what is not told, and that a folder takes no file', async () => {
+  put('file', '');
+  expect(await read(join(root, 'file'))).toEqual({
+    ...{ pci_gpus: null, driver_gpus: null, driver_library_sha256: null },
+    ...{ cpus_present: null, memory_kib: null, disk_kib: null, disk_writable: false },
+  });
+});
+
+it('reads the present host', async () => {
+  const sources = await createHostSources({ clock: systemClock, folder: join(root, 'own') })('/');
+  expect(HostSources.parse(sources).cpus_present).toBeGreaterThan(0);
+});

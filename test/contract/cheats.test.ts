@@ -1,0 +1,376 @@
+/** Dishonest agents, each caught by the check that is meant for it; and honest ones that have a hard time. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Commitment } from '#shared/agent-api/challenges.ts';
+import { ChallengeRequest } from '#shared/agent-api/challenges.ts';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { PortCheckRequest, portAnswer } from '#shared/agent-api/port-checks.ts';
+import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { registerChallengeRoutes } from '../../agent/challenges/challenge.routes.ts';
+import { createChallengeService } from '../../agent/challenges/challenge.service.ts';
+import { work } from '../../agent/challenges/proof.tasks.ts';
+import type { RunProof } from '../../agent/challenges/proof-threads.ts';
+import { registerPortCheckRoutes } from '../../agent/ports/port-check.routes.ts';
+import { createPortCheckService } from '../../agent/ports/port-check.service.ts';
+import { createValidator, type Validator } from '../../validator/app.ts';
+import { type CheckPolicy, readCheckPolicy } from '../../validator/checks/check-policy.ts';
+import { CHECKS } from '../../validator/checks/check-table.ts';
+import { EvidenceDocument } from '../../validator/evidence/evidence.document.ts';
+import { exportEvidence } from '../../validator/evidence/evidence-export.ts';
+import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
+import { openLedger } from '../../validator/ledger/ledger.ts';
+import { SMALL_PROOF } from '../../validator/pow/proof-facts.ts';
+import { enrolAgent } from '../fakes/enrolled-agent.ts';
+import { freePorts } from '../fakes/free-ports.ts';
+import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
+import { goldenPolicy } from '../fixtures/cycle-set.ts';
+import { testInventory } from '../fixtures/host-inventory.ts';
+
+const CYCLE_MS = 60_000;
+/** What a proof takes such a processor, as others of it have shown. */
+const USUAL_MS = 1_000;
+const DIGEST = 'a'.repeat(64);
+const LISTEN = { host: '127.0.0.1', port: 0 };
+const log = createLog({ name: 'test', level: 'silent' });
+
+/** Everything counts. */
+const POLICY: CheckPolicy = {
+  ...readCheckPolicy(),
+  modes: Object.fromEntries(CHECKS.map(({ id }) => [id, { mode: 'enforce', from: null }])),
+  driver_libraries: { '570.86.15': [DIGEST] },
+};
+
+/** The agent's work without threads: it is small here. */
+const inline: RunProof = {
+  leaves: async (task) => {
+    const done = await work(task);
+    return 'leaves' in done ? done.leaves : [];
+  },
+  rows: async (task) => {
+    const done = await work(task);
+    return 'rows' in done ? done.rows : [];
+  },
+  walk: async (task) => {
+    const done = await work(task);
+    if (!('digest' in done)) throw new Error('no walk');
+    return done;
+  },
+};
+
+/** What an agent does otherwise than an honest one. */
+type Conduct = {
+  inventory(inventory: Inventory): Inventory;
+  /** Milliseconds that pass before it answers: of everything, of proofs alone. */
+  delayMs: number;
+  proofMs: number;
+  commitment(commitment: Commitment): Commitment;
+  /** Which agent does the work for a challenge. */
+  nonce(nonce: string): string;
+  answer(port: number, honest: string): string | null;
+};
+
+const HONEST: Conduct = {
+  inventory: (inventory) => inventory,
+  delayMs: 0,
+  proofMs: USUAL_MS,
+  commitment: (commitment) => commitment,
+  nonce: (nonce) => nonce,
+  answer: (_, honest) => honest,
+};
+
+let market: TestMarket;
+let folder: string;
+const nodes: { id: string; server: HttpServer }[] = [];
+let conduct: Conduct;
+let second: Conduct;
+let ledger: Ledger;
+let validator: Validator;
+let centralUrl: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-cheats-'));
+  market = await createTestMarket();
+  centralUrl = `${await market.server.listen(LISTEN)}/api`;
+  for (const conductOf of [() => conduct, () => second]) nodes.push(await addAgent(conductOf));
+});
+afterAll(async () => {
+  await Promise.all(nodes.map(({ server }) => server.close()));
+  await market.close();
+  rmSync(folder, { recursive: true });
+});
+
+beforeEach(async () => {
+  // One clock serves both: it moves for the first one’s proofs alone.
+  [conduct, second] = [HONEST, { ...HONEST, proofMs: 0 }];
+  ledger = await openLedger(':memory:');
+  const times = { processor: 'Test CPU x32', mean_ms: USUAL_MS, samples: 10 };
+  await ledger.insertInto('proof_times').values(times).execute();
+  validator = createValidator({
+    ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, ledger },
+    ...{ centralUrl, centralHotkey: testSigner(5).hotkey, proof: SMALL_PROOF },
+    policy: { acceptSimulated: false, checks: POLICY },
+    weighing: {
+      ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
+      ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, keptDays: 14 },
+    },
+    ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS },
+  });
+});
+afterEach(async () => {
+  await validator.close();
+  await ledger.destroy();
+});
+
+/** A node of the market and the agent at its address. */
+async function addAgent(conductOf: () => Conduct) {
+  const { clock } = market;
+  const { id } = await market.addNode({ gpus: 2 });
+  const server = createHttpServer({ log, clock, random: systemRandom, bodyLimitBytes: 100_000 });
+  enrolAgent(server, id, market.provider);
+  const { first, last } = await freePorts(4);
+  const stopping = new AbortController();
+  const signal = stopping.signal;
+  server.get('/v1/inventory', async () => {
+    await clock.advance(conductOf().delayMs);
+    return conductOf().inventory(honestInventory(id, { first, last }));
+  });
+  server.post('/v1/verify', async () => ({
+    ok: true,
+    reason_code: null,
+    steps: [],
+    simulated: false,
+  }));
+  const challenges = createChallengeService({
+    ...{ clock, executorId: id, workers: 1, folder: join(folder, id), proof: inline },
+    isRented: () => false,
+  });
+  registerChallengeRoutes(server, {
+    challenges: {
+      open: challenges.open,
+      commit: async (request) => {
+        const { nonce, commitment, delayMs, proofMs } = conductOf();
+        const done = await challenges.commit(
+          { ...ChallengeRequest.parse(request), nonce: nonce(request.nonce) },
+          signal,
+        );
+        await clock.advance(delayMs + proofMs);
+        return commitment(done);
+      },
+    },
+    stopping: signal,
+  });
+  const portChecks = createPortCheckService({
+    ...{ clock, executorId: id, range: { first, last } },
+    ...{ isLeased: () => false, isRented: () => false },
+  });
+  registerPortCheckRoutes(server, {
+    portChecks: {
+      open: (request) =>
+        conductOf().answer === HONEST.answer
+          ? portChecks.open(request, signal)
+          : openOtherwise(PortCheckRequest.parse(request), conductOf()),
+    },
+    stopping: signal,
+  });
+  server.addHook('onClose', async () => stopping.abort());
+  const port = Number(new URL(await server.listen(LISTEN)).port);
+  await market.ports.db.updateTable('executors').set({ port }).where('id', '=', id).execute();
+  return { id, server };
+}
+
+/** Says that all ports are open, and answers as it likes; null: not at all. */
+async function openOtherwise(request: PortCheckRequest, { answer }: Conduct) {
+  for (const port of request.ports) {
+    const said = answer(port, portAnswer(request, port));
+    if (said === null) continue;
+    const server = createServer((socket) => {
+      socket.end(said);
+      server.close();
+    });
+    await new Promise<void>((resolve) => server.listen(port, resolve));
+  }
+  return { opened: request.ports };
+}
+
+function honestInventory(id: string, range: { first: number; last: number }): Inventory {
+  const inventory = testInventory(id, { collectedMs: market.clock.now() });
+  const { gpu } = inventory;
+  return {
+    ...inventory,
+    simulated: false,
+    gpu: { ...gpu, driver: 'nvidia' },
+    ports: { ...range, free: 4 },
+    sources: {
+      pci_gpus: gpu.devices.length,
+      driver_gpus: gpu.devices.map(({ uuid, name }) => ({ uuid, model: name })),
+      driver_library_sha256: DIGEST,
+      cpus_present: inventory.cpu.cores,
+      memory_kib: inventory.memory.total_kib,
+      disk_kib: inventory.disk.total_kib,
+      disk_writable: true,
+    },
+  };
+}
+
+/** So many looks at both, one each cycle; the last document of the first, or of another. */
+async function look(times: number, which = 0): Promise<EvidenceDocument> {
+  for (let time = 0; time < times; time += 1) {
+    await validator.runOnce();
+    await market.clock.advance(CYCLE_MS + 1_000);
+  }
+  const rows = ledger.selectFrom('evidence').select('document').orderBy('seq', 'desc');
+  const row = await rows
+    .where('executor_id', '=', nodes[which]?.id ?? '')
+    .executeTakeFirstOrThrow();
+  return EvidenceDocument.parse(JSON.parse(row.document));
+}
+
+const reasonsOf = ({ checks }: EvidenceDocument) =>
+  checks.flatMap(({ check_id, reason_code }) =>
+    reason_code === null ? [] : [`${check_id} ${reason_code}`],
+  );
+
+type Gpu = Inventory['gpu'];
+const withGpu = (change: (gpu: Gpu) => Partial<Gpu>): Partial<Conduct> => ({
+  inventory: (inventory) => ({ ...inventory, gpu: { ...inventory.gpu, ...change(inventory.gpu) } }),
+});
+const everyCard = (change: Partial<Gpu['devices'][number]>) =>
+  withGpu(({ devices }) => ({ devices: devices.map((device) => ({ ...device, ...change })) }));
+
+let recorded: Commitment | null = null;
+
+describe('a cheat', () => {
+  it.each<[string, string, Partial<Conduct>, number]>([
+    ['of another model', 'gpu_vram GPU_VRAM_MISMATCH', everyCard({ memory_total_mib: 24_576 }), 1],
+    [
+      'of a missing card',
+      'gpu_inventory GPU_COUNT_MISMATCH',
+      {
+        inventory: (inventory) => {
+          const devices = inventory.gpu.devices.slice(1);
+          const driver_gpus = inventory.sources?.driver_gpus?.slice(1) ?? null;
+          const sources = inventory.sources && { ...inventory.sources, driver_gpus, pci_gpus: 1 };
+          return { ...inventory, gpu: { ...inventory.gpu, devices }, sources };
+        },
+      },
+      1,
+    ],
+    [
+      'of an altered inventory',
+      'cpu_truth CPU_OVERSTATED',
+      { inventory: (inventory) => ({ ...inventory, cpu: { ...inventory.cpu, cores: 128 } }) },
+      1,
+    ],
+    [
+      'of cards that only nvidia-smi knows',
+      'gpu_sources_agree GPU_SOURCES_DISAGREE',
+      withGpu(({ devices }) => ({
+        devices: devices.map((each) => ({ ...each, uuid: `${each.uuid}x` })),
+      })),
+      1,
+    ],
+    ['of a throttled card', 'power_limit GPU_POWER_CAPPED', everyCard({ power_limit_w: 300 }), 1],
+    [
+      'of a foreign library',
+      'driver_library DRIVER_LIBRARY_MISMATCH',
+      {
+        inventory: ({ sources, ...inventory }) => ({
+          ...inventory,
+          sources: sources && { ...sources, driver_library_sha256: 'b'.repeat(64) },
+        }),
+      },
+      1,
+    ],
+    [
+      'of a shifted clock',
+      'clock CLOCK_SKEW',
+      {
+        inventory: (inventory) => ({ ...inventory, collected_ms: inventory.collected_ms + 60_000 }),
+      },
+      1,
+    ],
+    [
+      'of a busy card',
+      'gpu_idle_use GPU_BUSY_OUTSIDE_POD',
+      everyCard({ processes: 1, utilization_percent: 99 }),
+      2,
+    ],
+    ['of closed ports', 'ports PORTS_CLOSED', { answer: () => null }, 2],
+    ['of ports that answer for others', 'ports PORTS_CLOSED', { answer: (port) => `${port}` }, 2],
+    ['of a precomputed proof', 'pow_cpu POW_MISMATCH', { nonce: () => 'A'.repeat(22) }, 1],
+    [
+      'of a replayed proof',
+      'pow_cpu POW_MISMATCH',
+      {
+        commitment: (commitment) => {
+          recorded ??= commitment;
+          return { ...recorded, challenge_id: commitment.challenge_id };
+        },
+      },
+      2,
+    ],
+    [
+      'of a skipped walk',
+      'pow_mem POW_MISMATCH',
+      { commitment: (each) => ({ ...each, memory: null }) },
+      1,
+    ],
+    ['of slow answers', 'pow_cpu POW_TOO_SLOW', { proofMs: 5 * USUAL_MS }, 3],
+    ['of answers from elsewhere', 'pow_cpu POW_TOO_FAST', { proofMs: 100 }, 3],
+  ])('%s is caught: %s', async (_, reason, change, looks) => {
+    conduct = { ...HONEST, ...change };
+    const document = await look(looks);
+    expect([reasonsOf(document), document.verdict]).toEqual([[reason], 'failed']);
+  });
+
+  it('of one card that answers for two is caught, and whoever had it first keeps it', async () => {
+    expect((await look(1)).verdict).toBe('ok');
+    second = {
+      ...second,
+      inventory: (inventory) => {
+        const { devices } = testInventory(nodes[0]?.id ?? '').gpu;
+        const driver_gpus = devices.map(({ uuid, name }) => ({ uuid, model: name }));
+        const sources = inventory.sources && { ...inventory.sources, driver_gpus };
+        return { ...inventory, gpu: { ...inventory.gpu, devices }, sources };
+      },
+    };
+    const document = await look(1, 1);
+    expect(reasonsOf(document)).toContain('gpu_uuid_unique GPU_DUPLICATE');
+    expect((await look(1)).verdict).toBe('ok');
+  });
+});
+
+describe('an honest executor', () => {
+  it('passes everything, with its proof in the evidence, which gives the same when judged again', async () => {
+    const document = await look(2);
+    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    expect(
+      document.checks
+        .filter(({ message }) => message === 'unknown')
+        .map(({ check_id }) => check_id),
+    ).toEqual(['pod_alive']);
+    expect(document.pow).toMatchObject({
+      roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
+      ms: USUAL_MS,
+    });
+    expect(await exportEvidence(ledger, null, () => undefined)).toEqual([]);
+  });
+
+  it('under load is late now and then, and is not punished', async () => {
+    for (const proofMs of [USUAL_MS, 5 * USUAL_MS, 5 * USUAL_MS, USUAL_MS, 5 * USUAL_MS]) {
+      conduct = { ...HONEST, proofMs };
+      expect((await look(1)).verdict).toBe('ok');
+    }
+  });
+
+  it('with a slow link is not punished', async () => {
+    conduct = { ...HONEST, delayMs: 1_500 };
+    expect([reasonsOf(await look(3)), (await look(1)).verdict]).toEqual([[], 'ok']);
+  });
+});

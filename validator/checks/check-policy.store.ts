@@ -1,0 +1,31 @@
+/** Policies that evidence was judged by, by their hash. */
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import type { LedgerDb } from '../ledger/ledger.tables.ts';
+import { CheckPolicy, checkPolicyHashOf } from './check-policy.ts';
+
+/** Resolves with its hash. */
+export async function keepCheckPolicy(db: LedgerDb, policy: CheckPolicy): Promise<string> {
+  const hash = checkPolicyHashOf(policy);
+  await db
+    .insertInto('check_policies')
+    .values({ hash, policy_json: canonicalJson(policy) })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  return hash;
+}
+
+/** Null for one that is not known, and for null. */
+export async function findCheckPolicy(
+  db: LedgerDb,
+  hash: string | null,
+): Promise<CheckPolicy | null> {
+  if (hash === null) return null;
+  const row = await db
+    .selectFrom('check_policies')
+    .select('policy_json')
+    .where('hash', '=', hash)
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  const parsed = CheckPolicy.safeParse(JSON.parse(row.policy_json));
+  return parsed.success && checkPolicyHashOf(parsed.data) === hash ? parsed.data : null;
+}

@@ -1,0 +1,95 @@
+/** The thresholds and modes that checks go by: a versioned file, hashed, so that anybody can judge again (validator reference 5). */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { CHECK_MODES, type CheckMode } from '#shared/central-api/validator-routes.ts';
+import { parseIsoTime } from '#shared/clock.ts';
+import { ConfigError } from '#shared/config.ts';
+import { messageOf } from '#shared/errors.ts';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
+
+const MAX_POLICY_BYTES = 1_000_000;
+const MAX_LINES = 1_000;
+export const ONE_THOUSAND = 1_000;
+
+const Day = z.string().refine((text) => parseIsoTime(text) !== null, 'No ISO 8601 time');
+const VersionText = z.string().regex(/^\d{1,6}(\.\d{1,6}){1,3}$/, 'Numbers with points between');
+const Permille = z.int().min(0).max(1_000_000);
+const lines = <T>(value: z.ZodType<T>) =>
+  z
+    .record(z.string().min(1).max(200), value)
+    .refine((record) => Object.keys(record).length <= MAX_LINES, `More than ${MAX_LINES} lines`);
+
+export const CheckPolicy = z.strictObject({
+  version: z.int().min(1).max(1_000_000),
+  /** By check id: another mode than the table's, from a time on; the table's before that. */
+  modes: lines(z.strictObject({ mode: z.enum(CHECK_MODES), from: Day.nullable() })),
+  /** Oldest agent. */
+  min_agent_version: VersionText,
+  clock_warn_ms: z.int().min(0).max(600_000),
+  clock_fail_ms: z.int().min(0).max(600_000),
+  max_gpus: z.int().min(1).max(1_024),
+  /** Memory in MiB by full GPU name: from, to. */
+  models: lines(z.tuple([z.int().min(1), z.int().min(1)])),
+  /** Oldest driver, and since when it counts. */
+  driver_min: z.strictObject({ version: VersionText, from: Day }),
+  /** SHA-256 of libnvidia-ml.so.1 by driver version. */
+  driver_libraries: lines(z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(100)),
+  /** Of the default limit. */
+  min_power_permille: Permille,
+  idle_utilization_percent: z.int().min(1).max(100),
+  idle_memory_permille: Permille,
+  wedge_utilization_percent: z.int().min(1).max(100),
+  wedge_memory_permille: Permille,
+  /** How far two sources of one figure may lie apart. */
+  memory_margin_permille: Permille,
+  cpu_margin: z.int().min(0).max(1_024),
+  min_free_disk_gib: z.int().min(0).max(1_000_000),
+  min_ports_reached: z.int().min(1).max(100),
+  /** Of what a proof takes others of the same processor. */
+  pow_fastest_permille: Permille,
+  pow_slowest_permille: Permille,
+});
+export type CheckPolicy = z.output<typeof CheckPolicy>;
+
+/** The policy that comes with this version. */
+export const DEFAULT_CHECK_POLICY_FILE: string = join(
+  import.meta.dirname,
+  'default-check-policy.json',
+);
+
+/** Throws ConfigError that names the file and every wrong field. */
+export function readCheckPolicy(path: string = DEFAULT_CHECK_POLICY_FILE): CheckPolicy {
+  let content: unknown;
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (text.length > MAX_POLICY_BYTES) throw new Error(`longer than ${MAX_POLICY_BYTES} bytes`);
+    content = JSON.parse(text);
+  } catch (error) {
+    throw new ConfigError(`${path}: ${messageOf(error)}`);
+  }
+  const parsed = CheckPolicy.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(
+    ({ path: at, message }) => `${at.join('.') || 'policy'}: ${message}`,
+  );
+  throw new ConfigError(`${path} is no policy for checks:\n  ${problems.join('\n  ')}`);
+}
+
+/** SHA-256 over its canonical JSON, hex. */
+export function checkPolicyHashOf(policy: CheckPolicy): string {
+  return sha256Hex(canonicalJson(policy));
+}
+
+/** The mode of a check at a time. */
+export function modeOf(
+  { id, mode }: { id: string; mode: CheckMode },
+  { modes }: CheckPolicy,
+  atMs: number,
+): CheckMode {
+  const line = modes[id];
+  if (line === undefined) return mode;
+  const fromMs = line.from === null ? null : parseIsoTime(line.from);
+  return fromMs !== null && atMs < fromMs ? mode : line.mode;
+}

@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { isBlocking } from '#shared/central-api/validator-routes.ts';
+import { checkRun } from '../../test/fixtures/check-run.ts';
+import type { Facts } from './check.ts';
+import { CheckPolicy, modeOf, readCheckPolicy } from './check-policy.ts';
+import { CHECKS } from './check-table.ts';
+import type { Measured } from './measured.ts';
+import { judgeAll } from './pipeline.ts';
+
+const NOW_MS = 1_800_000_000_000;
+const POLICY = readCheckPolicy();
+
+type Change = {
+  inventory?: Partial<Inventory>;
+  device?: Partial<Inventory['gpu']['devices'][number]>;
+  measured?: Partial<Measured>;
+  rented?: boolean;
+  checks?: Partial<CheckPolicy>;
+};
+
+/** An honest host with what is changed. */
+function factsOf({ inventory, device, measured, rented, checks }: Change = {}): Facts {
+  const { facts } = checkRun({ atMs: NOW_MS });
+  if (facts.inventory === null) throw new Error('no inventory');
+  const { gpu } = facts.inventory;
+  const devices = gpu.devices.map((each) => ({ ...each, ...device }));
+  return {
+    ...facts,
+    executor: { ...facts.executor, rented: rented ?? false },
+    inventory: { ...facts.inventory, gpu: { ...gpu, devices }, ...inventory },
+    measured: { ...facts.measured, ...measured },
+    policy: { ...facts.policy, checks: { ...POLICY, ...checks } },
+  };
+}
+
+function resultOf(id: string, facts: Facts) {
+  const { report, streaks } = judgeAll(facts, 0);
+  const result = report.checks.find((check) => check.check_id === id);
+  if (result === undefined) throw new Error(`no check ${id}`);
+  return { ...result, verdict: report.verdict, streak: streaks[id] ?? 0 };
+}
+
+const ENFORCED = { modes: { power_limit: { mode: 'enforce' as const, from: null } } };
+const CAPPED = { power_limit_w: 300 };
+
+it('names each check once, with a remedy for each of its reasons', () => {
+  expect(new Set(CHECKS.map(({ id }) => id)).size).toBe(CHECKS.length);
+  const empty = CHECKS.filter(({ remedies }) =>
+    Object.values(remedies).some((text) => text === ''),
+  );
+  expect([empty, CHECKS.filter(({ remedies }) => Object.keys(remedies).length === 0)]).toEqual([
+    [],
+    [],
+  ]);
+});
+
+it('finds no fault with an honest host, whatever its agent does not tell', () => {
+  const { report } = judgeAll(factsOf(), 0);
+  expect(report.checks.filter((check) => !check.passed)).toEqual([]);
+  expect(report.checks.find(({ check_id }) => check_id === 'cpu_truth')?.message).toBe('unknown');
+});
+
+describe('a shadow check', () => {
+  it('is on record and changes no verdict', () => {
+    const result = resultOf('power_limit', factsOf({ device: CAPPED }));
+    expect(result).toMatchObject({ passed: false, mode: 'shadow', verdict: 'verified' });
+    expect([result.reason_code, isBlocking(result)]).toEqual(['GPU_POWER_CAPPED', false]);
+    expect(result.message).toMatch(/changes no verdict/);
+  });
+
+  it('counts once the policy says so, from its date on', () => {
+    expect(resultOf('power_limit', factsOf({ device: CAPPED, checks: ENFORCED })).verdict).toBe(
+      'failed',
+    );
+    const later = { power_limit: { mode: 'enforce' as const, from: '2030-01-01T00:00:00Z' } };
+    expect(modeOf({ id: 'power_limit', mode: 'shadow' }, { ...POLICY, modes: later }, NOW_MS)).toBe(
+      'shadow',
+    );
+    expect(
+      modeOf({ id: 'power_limit', mode: 'shadow' }, { ...POLICY, modes: later }, NOW_MS * 2),
+    ).toBe('enforce');
+  });
+});
+
+it('stops at a fatal failure: what comes after says nothing', () => {
+  const strange = factsOf({
+    inventory: { executor_id: '22222222-2222-4222-8222-222222222222' },
+    device: CAPPED,
+  });
+  const { report } = judgeAll(strange, 0);
+  expect(report.checks.filter((check) => !check.passed).map((check) => check.reason_code)).toEqual([
+    'IDENTITY_CHANGED',
+  ]);
+});
+
+it('takes a reason that may pass only when it is seen again, and forgets it when all is well', () => {
+  const busy = { processes: 1, utilization_percent: 90 };
+  const first = resultOf('gpu_idle_use', factsOf({ device: busy }));
+  expect([first.passed, first.severity, first.streak]).toEqual([true, 'warning', 1]);
+  const measured = { streaks: { gpu_idle_use: 1 } };
+  const second = resultOf('gpu_idle_use', factsOf({ device: busy, measured }));
+  expect([second.reason_code, second.verdict]).toEqual(['GPU_BUSY_OUTSIDE_POD', 'failed']);
+  expect(resultOf('gpu_idle_use', factsOf({ measured })).streak).toBe(0);
+  expect(resultOf('gpu_idle_use', factsOf({ measured, rented: true })).streak).toBe(1);
+});
+
+it('warns of a clock that drifts and of a driver whose date is to come', () => {
+  const drifting = factsOf({ inventory: { collected_ms: NOW_MS - 6_000 } });
+  expect(resultOf('clock', drifting)).toMatchObject({ passed: true, severity: 'warning' });
+  // The answer took its time on the way: the host's clock was right when it was asked.
+  const slow = factsOf({
+    inventory: { collected_ms: NOW_MS - 20_000 },
+    measured: { asked_ms: NOW_MS - 21_000 },
+  });
+  expect(resultOf('clock', slow)).toMatchObject({ message: 'passed', severity: 'info' });
+});
+
+const old = (from: string) => ({ driver_min: { version: '999.1', from } });
+const sources = {
+  ...{ pci_gpus: 1, driver_gpus: null, driver_library_sha256: null, cpus_present: null },
+  ...{ memory_kib: null, disk_kib: null, disk_writable: null },
+};
+
+it.each<[string, string, Change]>([
+  ['agent_version', 'AGENT_OUTDATED', { checks: { min_agent_version: '0.2.0' } }],
+  ['gpu_count', 'GPU_COUNT_IMPLAUSIBLE', { checks: { max_gpus: 0 } }],
+  ['gpu_model', 'GPU_MODEL_UNKNOWN', { device: { name: 'NVIDIA X1' } }],
+  ['gpu_vram', 'GPU_VRAM_MISMATCH', { device: { memory_total_mib: 24_576 } }],
+  [
+    'gpu_sources_agree',
+    'GPU_SOURCES_DISAGREE',
+    { inventory: { sources: { ...sources, pci_gpus: 0 } } },
+  ],
+  ['driver_min', 'DRIVER_TOO_OLD', { checks: old('2020-01-01T00:00:00Z') }],
+  [
+    'spec_stable',
+    'SPEC_CHANGED',
+    { measured: { accepted: { spec: 'NVIDIA L4:1', gpu_uuids: [] } } },
+  ],
+  [
+    'gpu_uuid_stable',
+    'GPU_SET_CHANGED',
+    { measured: { accepted: { spec: '', gpu_uuids: ['GPU-1'] } } },
+  ],
+  ['gpu_health', 'GPU_UNHEALTHY', { device: { ecc_errors: 1 } }],
+  [
+    'gpu_wedge',
+    'GPU_WEDGED',
+    { device: { utilization_percent: 100 }, measured: { streaks: { gpu_wedge: 1 } } },
+  ],
+  ['mem_truth', 'MEMORY_OVERSTATED', { inventory: { sources: { ...sources, memory_kib: 1_000 } } }],
+  ['disk_floor', 'DISK_LOW', { checks: { min_free_disk_gib: 10_000 } }],
+  [
+    'disk_health',
+    'DISK_READONLY',
+    { inventory: { sources: { ...sources, disk_writable: false } } },
+  ],
+  ['disk_health', 'DISK_OVERSTATED', { inventory: { sources: { ...sources, disk_kib: 5 } } }],
+  [
+    'pod_alive',
+    'POD_NOT_RUNNING',
+    { rented: true, measured: { pods: [], streaks: { pod_alive: 1 } } },
+  ],
+])('%s fails with %s', (id, reason, change) => {
+  const result = resultOf(id, factsOf(change));
+  expect([result.passed, result.reason_code]).toEqual([false, reason]);
+  expect(result.remediation).toMatch(/\w+ \w+/);
+});
+
+it('knows no policy with wrong lines', () => {
+  const wrong = { ...POLICY, modes: { clock: { mode: 'sometimes', from: null } } };
+  expect(CheckPolicy.safeParse(wrong).success).toBe(false);
+  expect(() => readCheckPolicy('/nowhere.json')).toThrow('/nowhere.json');
+});

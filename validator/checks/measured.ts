@@ -1,0 +1,53 @@
+/** What an inspection learnt beside inventory and probe, and what was known before: kept with the evidence as it is here. */
+import { z } from 'zod';
+import { Amount, Name, Text } from '#shared/agent-api/bounds.ts';
+
+const Ms = z.number().nonnegative();
+const Part = z.enum(['product', 'memory', 'disk']);
+export type ProofPart = z.output<typeof Part>;
+
+/** How a proof of work ended. */
+export const ProofFacts = z.object({
+  status: z.enum(['proven', 'failed', 'refused', 'not_measured']),
+  /** Of a failure, and the part that it is in; null where it is no single one's. */
+  reason: z.string().nullable(),
+  part: Part.nullable(),
+  detail: Text,
+  parts: z.array(Part),
+  /** From asking to the commitment, less what the way there and back takes; null without one. */
+  ms: Ms.nullable(),
+  /** What such a proof took others of this processor before; null while too few have been seen. */
+  expected_ms: Ms.nullable(),
+  roots: z.array(z.string()),
+  openings_hash: z.string().nullable(),
+  /** Whether it is the one of the inspection before. */
+  repeated: z.boolean(),
+});
+export type ProofFacts = z.output<typeof ProofFacts>;
+
+export const Measured = z.object({
+  /** Validator's wall clock when the inventory was asked for, milliseconds. */
+  asked_ms: z.number(),
+  /** Null where it was not asked for. */
+  pods: z.array(z.object({ id: Name, phase: Name })).nullable(),
+  proof: ProofFacts.nullable(),
+  /** Ports that the agent listened on for us; null where that was not asked for or not understood. */
+  ports: z
+    .object({ opened: Amount, reached: Amount, problem: Text.nullable(), repeated: z.boolean() })
+    .nullable(),
+  /** What the executor was when it first passed under its present record; null before that. */
+  accepted: z.object({ spec: Name, gpu_uuids: z.array(Name) }).nullable(),
+  /** GPUs of its inventory that another executor had first. */
+  taken: z.array(z.object({ uuid: Name, executor_id: z.string() })),
+  /** How often in a row, just before, a reason was given that counts only when it is seen again. */
+  streaks: z.record(z.string(), z.int().min(0)),
+});
+export type Measured = z.output<typeof Measured>;
+
+/** Of an inspection that measured nothing beside. */
+export function nothingMeasured(askedMs: number): Measured {
+  return {
+    ...{ asked_ms: askedMs, pods: null, proof: null, ports: null },
+    ...{ accepted: null, taken: [], streaks: {} },
+  };
+}

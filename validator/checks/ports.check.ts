@@ -1,0 +1,22 @@
+/** The validator reaches ports of the range that pods get, and each answers for itself. */
+import { failed, type Judge, passed, unknown } from './check.ts';
+
+/** What is on the way may be down for a moment. */
+const IN_A_ROW = 2;
+
+export const judgePorts: Judge = ({ measured: { ports }, policy }) => {
+  if (ports === null) return unknown('not asked');
+  const { opened, reached, problem, repeated } = ports;
+  const again = { inARow: IN_A_ROW, isRepeated: repeated };
+  const needed = policy.checks.min_ports_reached;
+  if (opened < needed) return unknown(`only ${opened} ports could be opened`);
+  const words = problem === null ? '' : `; ${problem}`;
+  const measured = `${reached} of ${opened} reached${words}`;
+  if (reached === opened) return passed(measured);
+  if (reached === 0) {
+    return { ...failed('PORTS_CLOSED', measured, 'No port of pods is reached'), ...again };
+  }
+  const message = 'Not every port of pods is reached';
+  if (reached >= needed) return { status: 'passed', measured, warning: message };
+  return { ...failed('PORTS_PARTIAL', measured, message), ...again };
+};

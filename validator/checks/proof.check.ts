@@ -1,0 +1,45 @@
+/** The host did the work that it was challenged to do, in the time that such a processor takes (validator reference 6). */
+import { type Facts, failed, type Judge, type Outcome, passed, unknown } from './check.ts';
+import { ONE_THOUSAND } from './check-policy.ts';
+import type { ProofFacts, ProofPart } from './measured.ts';
+
+/** A busy host or a slow way is late now and then; one that always is has not what it offers. */
+const LATE_IN_A_ROW = 3;
+
+export const judgePowCpu: Judge = (facts) => judgePart(facts, 'product', judgeTime);
+export const judgePowMemory: Judge = (facts) => judgePart(facts, 'memory', () => null);
+export const judgePowDisk: Judge = (facts) => judgePart(facts, 'disk', () => null);
+
+type Timing = (proof: ProofFacts, facts: Facts) => Outcome | null;
+
+function judgePart(facts: Facts, part: ProofPart, timing: Timing): Outcome {
+  const { proof } = facts.measured;
+  if (proof === null || proof.status === 'not_measured')
+    return unknown(proof?.detail ?? 'not asked');
+  if (!proof.parts.includes(part)) return unknown('not asked');
+  const measured = proof.ms === null ? proof.detail : `${Math.round(proof.ms)} ms`;
+  if (proof.status === 'proven') return timing(proof, facts) ?? passed(measured);
+  const isOwn = (proof.part ?? 'product') === part;
+  if (!isOwn) return unknown('another part failed');
+  const failure = failed(
+    proof.reason ?? 'POW_REFUSED',
+    proof.detail,
+    'The host did not prove its work',
+  );
+  return proof.reason === 'POW_MISMATCH'
+    ? failure
+    : { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
+}
+
+const judgeTime: Timing = ({ ms, expected_ms: expected, repeated }, { policy }) => {
+  if (ms === null || expected === null || expected === 0) return null;
+  const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
+  const permille = (ms / expected) * ONE_THOUSAND;
+  const measured = `${Math.round(ms)} ms, others ${Math.round(expected)} ms`;
+  const late = { inARow: LATE_IN_A_ROW, isRepeated: repeated };
+  if (permille > slowest) {
+    return { ...failed('POW_TOO_SLOW', measured, 'Slower than its processor'), ...late };
+  }
+  if (permille >= fastest) return passed(measured);
+  return { ...failed('POW_TOO_FAST', measured, 'Faster than its processor'), ...late };
+};

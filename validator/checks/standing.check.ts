@@ -1,0 +1,48 @@
+/** The executor is what it was when it passed first, and its cards are nobody else's. */
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { failed, type Judge, passed, unknown } from './check.ts';
+
+const MAX_NAMED = 5;
+
+/** Model and count, `NVIDIA L4:2`; parts of it where cards differ. */
+export function specOf({ gpu }: Pick<Inventory, 'gpu'>): string {
+  const counts = new Map<string, number>();
+  for (const { name } of gpu.devices) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const parts = [...counts].map(([name, count]) => `${name}:${count}`);
+  return parts.sort().join(', ').slice(0, 200);
+}
+
+export const judgeSpecStable: Judge = ({ inventory, measured: { accepted } }) => {
+  const spec = specOf(inventory);
+  if (accepted === null || inventory.gpu.error !== null) return unknown(spec);
+  if (accepted.spec === spec) return passed(spec);
+  return failed('SPEC_CHANGED', spec, `It was accepted as ${accepted.spec}`);
+};
+
+export const judgeUuidsStable: Judge = ({ inventory: { gpu }, measured: { accepted } }) => {
+  const uuids = gpu.devices.map((device) => device.uuid);
+  if (accepted === null || gpu.error !== null) return unknown(`${uuids.length} cards`);
+  const strange = uuids.filter((uuid) => !accepted.gpu_uuids.includes(uuid));
+  const gone = accepted.gpu_uuids.filter((uuid) => !uuids.includes(uuid));
+  if (strange.length + gone.length === 0) return passed(`${uuids.length} cards`);
+  const words = [...gone.map((uuid) => `-${uuid}`), ...strange.map((uuid) => `+${uuid}`)];
+  return failed('GPU_SET_CHANGED', words.slice(0, MAX_NAMED).join(' '), 'Other cards are in it');
+};
+
+export const judgeUuidsUnique: Judge = ({ inventory: { gpu }, measured: { taken } }) => {
+  const [first] = taken;
+  if (first === undefined) return passed(`${gpu.devices.length} cards`);
+  const measured = `${first.uuid} is of executor ${first.executor_id}`;
+  return failed('GPU_DUPLICATE', measured, 'Another executor has this card');
+};
+
+const DEAD: ReadonlySet<string> = new Set(['failed', 'quarantined', 'removed']);
+
+export const judgePodAlive: Judge = ({ executor, measured: { pods } }) => {
+  if (!executor.rented || pods === null)
+    return unknown(executor.rented ? 'not told' : 'not rented');
+  const present = pods.filter(({ phase }) => phase !== 'removed');
+  const measured = present.map(({ id, phase }) => `${id} ${phase}`).join(', ') || 'no pod';
+  if (present.some(({ phase }) => !DEAD.has(phase))) return passed(measured);
+  return { ...failed('POD_NOT_RUNNING', measured, 'No pod of a rented host runs'), inARow: 2 };
+};
