@@ -5,6 +5,7 @@
 import {
   type Compilable,
   type CompiledQuery,
+  createQueryId,
   type Insertable,
   type QueryResult,
   type RawBuilder,
@@ -28,7 +29,7 @@ export function prepared<V extends Values, Row>(
 ): (db: Db, values: V) => Promise<QueryResult<Row>> {
   // By whether it is PostgreSQL's.
   const plans = new Map<boolean, Plan<Row>>();
-  return (db, values) => {
+  return async (db, values) => {
     const engine = isPostgres(db);
     let plan = plans.get(engine);
     if (plan === undefined) {
@@ -36,10 +37,11 @@ export function prepared<V extends Values, Row>(
       plan = { query, slots: query.parameters };
       plans.set(engine, plan);
     }
-    return db.executeQuery({
-      ...plan.query,
-      parameters: plan.slots.map((it) => filled(it, values)),
-    });
+    const queryId = createQueryId();
+    // Plugins are told of it as of any other query; none of ours changes one.
+    db.getExecutor().transformQuery(plan.query.query, queryId);
+    const parameters = plan.slots.map((slot) => filled(slot, values));
+    return db.executeQuery({ ...plan.query, queryId, parameters });
   };
 }
 
