@@ -1,13 +1,11 @@
 /** The thresholds and modes that checks go by: a versioned file, hashed, so that anybody can judge again (validator reference 5). */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CHECK_MODES, type CheckMode } from '#shared/central-api/validator-routes.ts';
 import { parseIsoTime } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { readPolicyFile } from '../policy-file.ts';
 
 const MAX_POLICY_BYTES = 1_000_000;
 const MAX_LINES = 1_000;
@@ -61,20 +59,7 @@ export const DEFAULT_CHECK_POLICY_FILE: string = join(
 
 /** Throws ConfigError that names the file and every wrong field. */
 export function readCheckPolicy(path: string = DEFAULT_CHECK_POLICY_FILE): CheckPolicy {
-  let content: unknown;
-  try {
-    const text = readFileSync(path, 'utf8');
-    if (text.length > MAX_POLICY_BYTES) throw new Error(`longer than ${MAX_POLICY_BYTES} bytes`);
-    content = JSON.parse(text);
-  } catch (error) {
-    throw new ConfigError(`${path}: ${messageOf(error)}`);
-  }
-  const parsed = CheckPolicy.safeParse(content);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(
-    ({ path: at, message }) => `${at.join('.') || 'policy'}: ${message}`,
-  );
-  throw new ConfigError(`${path} is no policy for checks:\n  ${problems.join('\n  ')}`);
+  return readPolicyFile(CheckPolicy, path, { what: 'checks', maxBytes: MAX_POLICY_BYTES });
 }
 
 /** SHA-256 over its canonical JSON, hex. */

@@ -1,13 +1,11 @@
 /** The policy that weights are computed by: a versioned file, hashed, so that anybody can recompute them (validator reference 8). */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ConfigError } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
 import { migSlicesOf } from '#shared/gpu-type.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { readPolicyFile } from '../policy-file.ts';
 
 /** Parts per million: a factor of 1. */
 export const ONE_PPM = 1_000_000;
@@ -83,20 +81,7 @@ export const DEFAULT_POLICY_FILE: string = join(import.meta.dirname, 'default-po
 
 /** Throws ConfigError that names the file and every wrong field. */
 export function readWeightPolicy(path: string): WeightPolicy {
-  let content: unknown;
-  try {
-    const text = readFileSync(path, 'utf8');
-    if (text.length > MAX_POLICY_BYTES) throw new Error(`longer than ${MAX_POLICY_BYTES} bytes`);
-    content = JSON.parse(text);
-  } catch (error) {
-    throw new ConfigError(`${path}: ${messageOf(error)}`);
-  }
-  const parsed = WeightPolicy.safeParse(content);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(
-    ({ path: at, message }) => `${at.join('.') || 'policy'}: ${message}`,
-  );
-  throw new ConfigError(`${path} is no policy for weights:\n  ${problems.join('\n  ')}`);
+  return readPolicyFile(WeightPolicy, path, { what: 'weights', maxBytes: MAX_POLICY_BYTES });
 }
 
 /** SHA-256 over its canonical JSON, hex: two policies with one hash are one policy. */
