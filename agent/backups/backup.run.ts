@@ -61,7 +61,8 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
 function mayHaveLeftLock(work: Working<BackupRow>, { store }: RunPorts): boolean {
   const { pod_id: podId, attempts, request } = work.row();
   if (request.create_repository) return false;
-  return attempts > 1 || store.lastOf(podId)?.stage !== 'done';
+  const last = store.lastOf(podId);
+  return attempts > 1 || (last !== null && last.stage !== 'done');
 }
 
 const MS_PER_SECOND = 1_000;
