@@ -256,6 +256,7 @@ it('shows old figures for a minute and then the identity alone', async () => {
         stdout: args[0] === '-q' ? xmlDocument() : stdout,
         complete: true,
         problem: null,
+        exitCode: 0,
       }),
   };
   const driver = createNvidiaDriver({ smi, clock });
@@ -307,6 +308,9 @@ it('starts no run while one that cannot be killed hangs in the driver', async ()
   expect(starts).toHaveLength(1);
   starts[0]?.();
   await clock.advance(0);
+  // It has ended, and is still left alone for a while.
+  expect((await smi.run(['-L'])).problem).toMatch(/left alone/);
+  await clock.advance(10_000);
   void smi.run(['-L']);
   await clock.advance(0);
   expect(starts).toHaveLength(2);
