@@ -112,7 +112,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
   };
   metrics.add(openFamilies(ports, gpuFacts, () => collected?.state ?? null));
   metrics.addOfPods([
-    ...gpuProcessFamilies(gpuFacts),
+    ...(inNvidiaNames(ports.gpuMetrics) ? gpuProcessFamilies(gpuFacts) : []),
     ...podFamilies({
       pods: () => collected?.pods ?? [],
       leases: () =>
@@ -150,11 +150,15 @@ function openFamilies(
     return last === null || last.ageMs > SHOWN_MS ? null : last.figures;
   };
   return [
-    ...(gpuMetrics === 'nvidia' || gpuMetrics === 'both' ? gpuFamilies(gpuFacts) : []),
+    ...(inNvidiaNames(gpuMetrics) ? gpuFamilies(gpuFacts) : []),
     ...(gpuMetrics === 'dcgm' || gpuMetrics === 'both' ? dcgmFamilies(gpuFacts, hostname) : []),
     ...hostFamilies(host),
     ...stateFamilies(state),
   ];
+}
+
+function inNvidiaNames(gpuMetrics: GpuMetrics): boolean {
+  return gpuMetrics === 'nvidia' || gpuMetrics === 'both';
 }
 
 function noteBackup(

@@ -77,8 +77,7 @@ async function launch(): Promise<{ id: string; uuid: string; containerId: string
   return { id, uuid, containerId };
 }
 
-it('is clean by promtool, with everything that can be told', async () => {
-  await again({ gpuMetrics: 'both' });
+it('is clean by promtool, with everything that can be told but under the names of NVIDIA', async () => {
   await launch();
   await agent.metricsJob.runOnce();
   await agent.core.reconcile.runOnce();
@@ -189,7 +188,7 @@ it('names no pod, image or process on a listener that everybody reaches', async 
 it('asks the engine and the driver nothing for a scrape', async () => {
   await agent.metricsJob.runOnce();
   let reads = 0;
-  engine.control.before = () => {
+  engine.hook = async () => {
     reads += 1;
   };
   await scrape();
@@ -202,15 +201,23 @@ it('refuses a scrape beyond the bound, and one that the scraper has given up', a
     log: createLog({ name: 'test', level: 'silent' }),
   });
   const { promise, resolve } = Promise.withResolvers<string>();
-  registerScrape(server, { clock, contentType: 'text/plain', render: () => promise });
+  let begun = 0;
+  registerScrape(server, {
+    ...{ clock, contentType: 'text/plain' },
+    render() {
+      begun += 1;
+      return promise;
+    },
+  });
   const late = server.inject({
     url: '/metrics',
     headers: { 'x-prometheus-scrape-timeout-seconds': '0.5' },
   });
+  await eventually('the first scrape', () => begun === 1);
   await clock.advance(600);
   expect((await late).statusCode).toBe(503);
   const scrapes = Array.from({ length: MAX_SCRAPES }, () => server.inject('/metrics'));
-  await clock.advance(0);
+  await eventually('as many as there may be', () => begun === 1 + MAX_SCRAPES);
   const refused = await server.inject('/metrics');
   expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, '5']);
   resolve('up 1\n');
