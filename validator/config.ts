@@ -10,6 +10,8 @@ export const DEFAULT_HOME = '/var/lib/podwright-validator';
 const Schema = z.object({
   /** Folder of the validator's files. */
   VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
+  /** The ledger: `postgres://…` for several processes of one validator; a file in VALIDATOR_HOME when absent. */
+  VALIDATOR_DATABASE: z.string().min(1).optional(),
   /** The hotkey's seed, mode 0600; made on the first start when absent. */
   VALIDATOR_SEED_FILE: z.string().optional(),
   /** The hotkey as an encrypted key file instead, and the file with its passphrase; both of mode 0600. */
