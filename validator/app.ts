@@ -49,6 +49,8 @@ export type ValidatorOptions = {
   proof: ProofSize | null;
   checkIntervalMs: number;
   listIntervalMs: number;
+  /** Executors that are looked at at once; 512 when absent. */
+  checksAtOnce?: number;
   /** Of the gateway; plain HTTP when absent. */
   certificates?: CertificateSource | null;
   /** Whether agents on this machine are to serve TLS too; `auto` when absent: they need not. */
@@ -58,6 +60,7 @@ export type ValidatorOptions = {
 export type Validator = ReturnType<typeof createValidator>;
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
+const CHECKS_AT_ONCE = 512;
 /** Beyond the pause between two passes: another process takes over cycles and weights after it. */
 const WEIGHTS_LEASE_MS = 60_000;
 
@@ -84,7 +87,7 @@ export function createValidator(options: ValidatorOptions) {
     },
   });
   const standings = createStandings({ ledger, clock });
-  const directory = createExecutorDirectory({ central, clock });
+  const directory = createExecutorDirectory({ central, clock, log });
   const links = createAgentLinks({
     ...{ ledger, signer, clock, random },
     tls: options.agentTls ?? 'auto',
@@ -107,7 +110,7 @@ export function createValidator(options: ValidatorOptions) {
       // Several processes see the same executor with each pass of theirs.
       pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
     }),
-    ...{ evidence, outbox },
+    ...{ evidence, outbox, atOnce: options.checksAtOnce ?? CHECKS_AT_ONCE },
   });
 
   const auth = createGatewayAuth({

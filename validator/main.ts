@@ -114,6 +114,7 @@ async function serve(
     ledger,
     weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
+    checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
     certificates: gatewayCertificates(config),
     agentTls: config.VALIDATOR_AGENT_TLS,

@@ -22,8 +22,8 @@ import type { ProofRound, ProofRounds } from './proof-round.ts';
 export type HealthService = ReturnType<typeof createHealthService>;
 
 const PARALLEL_INSPECTIONS = 32;
-/** Whose facts are in memory at once, and whose proofs begin together. */
-const GROUP = 256;
+/** Whose proofs begin together. */
+const GROUP = 64;
 
 export type HealthOptions = {
   directory: ExecutorDirectory;
@@ -38,6 +38,8 @@ export type HealthOptions = {
   proofs: ProofRounds;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
+  /** Executors whose facts are in memory at a time. */
+  atOnce: number;
 };
 
 export function createHealthService(options: HealthOptions) {
@@ -132,25 +134,32 @@ export function createHealthService(options: HealthOptions) {
       onError: (error) => log.error({ err: error }, 'executors could not be held'),
     });
 
+  /** Group by group, a few beside each other: one that is slow holds up its own alone. */
+  async function checkAll(due: string[]): Promise<void> {
+    const size = Math.min(GROUP, options.atOnce);
+    const holding = holdOn();
+    async function work(): Promise<void> {
+      while (due.length > 0) {
+        const claimed = await inspections.claim(due.splice(0, size));
+        const round = proofs.begin(claimed.length);
+        await Promise.all(claimed.map((id) => checkClaimed(id, round)));
+      }
+    }
+    try {
+      await Promise.all(Array.from({ length: Math.ceil(options.atOnce / size) }, work));
+    } finally {
+      await holding.stop();
+    }
+  }
+
   return {
     /** One pass over what is due, group by group; one that fails stops no other. */
     async runOnce(): Promise<void> {
-      const listed = await directory.list();
-      const ids = new Set(listed.map((executor) => executor.id));
+      const ids = await directory.ids();
       await inspections.follow(ids);
       proofs.keep(ids);
       const due = (await inspections.due()).filter((id) => ids.has(id));
-      if (due.length === 0) return;
-      const holding = holdOn();
-      try {
-        for (let at = 0; at < due.length; at += GROUP) {
-          const claimed = await inspections.claim(due.slice(at, at + GROUP));
-          const round = proofs.begin(claimed.length);
-          await Promise.all(claimed.map((id) => checkClaimed(id, round)));
-        }
-      } finally {
-        await holding.stop();
-      }
+      if (due.length > 0) await checkAll(due);
       await outbox.runOnce();
     },
     /** Inspects one executor now. What it finds is told to the central API as well, should the answer be lost. */

@@ -16,7 +16,7 @@ import {
 } from './inspection.store.ts';
 
 /** Of a process that is killed, the others take over what it was at after this. */
-export const HOLD_MS = 60_000;
+export const HOLD_MS = 12_000;
 
 export type Inspections = ReturnType<typeof createInspections>;
 
