@@ -30,6 +30,8 @@ import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
 import { createOutbox } from './outbox/outbox.service.ts';
 import type { ProofSize } from './pow/proof-facts.ts';
+import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
+import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
@@ -93,7 +95,12 @@ export function createValidator(options: ValidatorOptions) {
     tls: options.agentTls ?? 'auto',
   });
   const { sendTo, connectTo } = links;
+  const rentals = createRentalProbes({
+    ...{ ledger, clock, random, log },
+    logIn: createSshLogin(clock),
+  });
   const health = createHealthService({
+    ...{ rentals, readBanner },
     directory,
     clientOf: (executor) => createAgentClient({ send: sendTo(executor), clock }),
     identityOf: links.identityOf,
@@ -139,7 +146,7 @@ export function createValidator(options: ValidatorOptions) {
     started_at: startedAt,
   }));
   const relaySocket = createSocketRelay(connectTo);
-  registerGatewayRoutes(server, { directory, health, sendTo, relaySocket, clock });
+  registerGatewayRoutes(server, { directory, health, rentals, sendTo, relaySocket, clock });
 
   const startPasses = (what: string, run: () => Promise<void>): Loop =>
     startLoop({

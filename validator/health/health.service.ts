@@ -13,6 +13,8 @@ import type { CheckRun } from '../evidence/evidence.document.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { Outbox } from '../outbox/outbox.service.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
+import type { RentalProbes } from '../rental-probe/rental-probe.service.ts';
+import type { ReadBanner } from '../rental-probe/ssh-session.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { healthLetter } from './health-delivery.ts';
 import { inspect } from './inspect.ts';
@@ -36,6 +38,8 @@ export type HealthOptions = {
   inspections: Inspections;
   standings: Standings;
   proofs: ProofRounds;
+  rentals: Pick<RentalProbes, 'look'>;
+  readBanner: ReadBanner;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
   /** Executors whose facts are in memory at a time. */
@@ -43,7 +47,7 @@ export type HealthOptions = {
 };
 
 export function createHealthService(options: HealthOptions) {
-  const { directory, clock, log, policy, inspections, standings, proofs, outbox } = options;
+  const { directory, clock, log, inspections, standings, proofs, outbox } = options;
   // What one executor has is settled before another one’s is looked at.
   const settling = createSemaphore(1);
   const places = createSemaphore(PARALLEL_INSPECTIONS);
@@ -53,7 +57,7 @@ export function createHealthService(options: HealthOptions) {
     { round, isClaimed }: { round: ProofRound; isClaimed: boolean },
   ): Promise<HealthReport> {
     const startedMs = clock.now();
-    const facts = await look(executor, round);
+    const facts = await look(executor, { round, isClaimed });
     const report = await settling.run(() => settle(facts, { startedMs, isClaimed }));
     const reasons = report.checks.flatMap((result) => result.reason_code ?? []);
     log.info({ executor: executor.id, verdict: report.verdict, reasons }, 'executor checked');
@@ -61,18 +65,20 @@ export function createHealthService(options: HealthOptions) {
   }
 
   /** Proofs begin when every other executor of the group has been looked at, too. */
-  async function look(executor: ExecutorToCheck, round: ProofRound): Promise<Facts> {
+  async function look(
+    executor: ExecutorToCheck,
+    { round, isClaimed }: { round: ProofRound; isClaimed: boolean },
+  ): Promise<Facts> {
     const client = options.clientOf(executor);
-    const looking = places.run(() =>
-      inspect(executor, { client, clock, policy, identityOf: options.identityOf }),
-    );
+    const looking = places.run(() => inspect(executor, { ...options, client }));
     const facts = await looking.catch((error: unknown) => {
       round.leave();
       throw error;
     });
     const proof = await round.prove(facts, client);
     const ports = await proofs.ports(facts, client);
-    return { ...facts, measured: { ...facts.measured, proof, ports } };
+    const rental = await options.rentals.look(facts, client, !isClaimed);
+    return { ...facts, measured: { ...facts.measured, proof, ports, rental } };
   }
 
   async function settle(
