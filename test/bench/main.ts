@@ -13,6 +13,7 @@ import { logRead } from './log-read.bench.ts';
 import { proofOfWork } from './proof-of-work.bench.ts';
 import type { BenchRow } from './row.ts';
 import { sshCopy } from './ssh-copy.bench.ts';
+import { validatorCosts } from './validator.bench.ts';
 
 const RESULT_FILE = 'var/bench.json';
 const POD_PORTS = '28000-28099';
@@ -39,6 +40,7 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   requests: centralRequests,
   proof: proofOfWork,
   backups,
+  validator: validatorCosts,
 };
 const AGENT = 'agent';
 
