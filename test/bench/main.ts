@@ -14,6 +14,7 @@ import { metricsCost } from './metrics.bench.ts';
 import { proofOfWork } from './proof-of-work.bench.ts';
 import type { BenchRow } from './row.ts';
 import { sshCopy } from './ssh-copy.bench.ts';
+import { validatorCosts } from './validator.bench.ts';
 
 const RESULT_FILE = 'var/bench.json';
 const POD_PORTS = '28000-28099';
@@ -41,6 +42,7 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   proof: proofOfWork,
   metrics: metricsCost,
   backups,
+  validator: validatorCosts,
 };
 const AGENT = 'agent';
 

@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import type { TerminalQuery } from '#shared/agent-api/terminal.ts';
-import type { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
@@ -32,7 +32,7 @@ export type Agents = {
   /** A pod's terminal, paused. Rejects with the node's refusal or `upstream_unavailable`. */
   terminalOf(executorId: string, podId: string, wish: TerminalWish): Promise<WebSocket>;
   /** Has the validator check the executor now; rejects with `upstream_unavailable`. */
-  checkNow(executorId: string): Promise<HealthReport>;
+  checkNow(executorId: string, wish: CheckWish): Promise<HealthReport>;
 };
 
 /** A mail to one address; `id` stays the same over attempts. */
