@@ -19,6 +19,7 @@ import type { Signals } from './db/signals.ts';
 import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
+import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
 
 /** What a terminal is asked for with; `requestId` names it in the records of every hop. */
@@ -163,6 +164,8 @@ export type CentralPorts = {
   channels?: SupportChannels | null;
   /** Frees the space of single backups; null or absent: only whole repositories go. */
   pruneBackups?: PruneRepository | null;
+  /** What counts requests and shows the backlog; absent: nobody asks for it. */
+  metrics?: CentralMetrics | null;
   /** Words to other processes on the same database; absent where there are none. */
   signals?: Signals | null;
 };
