@@ -1,11 +1,11 @@
 /** What a validator of a large fleet costs: signatures, memory, cycles and weights of 10,000 executors. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { Worker } from 'node:worker_threads';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import { systemClock } from '#shared/clock.ts';
 import { createHttpServer } from '#shared/http/server.ts';
@@ -29,6 +29,7 @@ import type { CycleSet } from '../../validator/weights/cycle-set.ts';
 import { testSigner } from '../fakes/market-fixture.ts';
 import { checkRun } from '../fixtures/check-run.ts';
 import { entryOf, executorId, goldenPolicy, hotkey, setOf } from '../fixtures/cycle-set.ts';
+import type { RequestLoad } from './request-load.ts';
 import { type BenchRow, ceilingRow, median, shareRow } from './row.ts';
 
 const FLEET = 10_000;
@@ -90,7 +91,7 @@ async function signatures(): Promise<BenchRow> {
     });
     const texts = signed.map((headers) => requestText(url, headers));
     const served = await cpuSecondsOf(() =>
-      Promise.all(Array.from({ length: CONNECTIONS }, () => sendAll(url, texts))),
+      sendFromElsewhere({ url: url.href, texts, connections: CONNECTIONS }),
     );
     rates.push({ ours: REQUESTS / served, reference: REQUESTS / bare });
   }
@@ -108,23 +109,12 @@ function requestText({ pathname, host }: URL, headers: Record<string, string>): 
   return `GET ${pathname} HTTP/1.1\r\nhost: ${host}\r\n${lines.join('')}\r\n`;
 }
 
-/** One after the other on a kept connection, as long as there are any; a client of more comfort would be measured, too. */
-function sendAll({ hostname, port }: URL, texts: string[]): Promise<void> {
+/** On a thread of its own, whose time is not the server's. */
+function sendFromElsewhere(load: RequestLoad): Promise<void> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-    const next = () => {
-      const text = texts.pop();
-      if (text !== undefined) return socket.write(text);
-      socket.destroy();
-      return resolve();
-    };
-    socket.on('data', (bytes) => {
-      // Answers are shorter than a packet.
-      if (!bytes.toString('latin1').startsWith('HTTP/1.1 200')) reject(new Error(String(bytes)));
-      else next();
-    });
-    socket.on('error', reject);
-    next();
+    const worker = new Worker(new URL('./request-load.ts', import.meta.url), { workerData: load });
+    worker.once('message', () => resolve());
+    worker.once('error', reject);
   });
 }
 
@@ -230,11 +220,11 @@ async function closing(ledger: Ledger): Promise<BenchRow> {
   );
 }
 
-/** Of this process: what others do on the machine counts for neither side. */
+/** Of this thread: what others do on the machine counts for neither side. */
 async function cpuSecondsOf(work: () => Promise<unknown>): Promise<number> {
-  const began = process.cpuUsage();
+  const began = process.threadCpuUsage();
   await work();
-  const { user, system } = process.cpuUsage(began);
+  const { user, system } = process.threadCpuUsage(began);
   return (user + system) / MICROS_PER_SECOND;
 }
 
