@@ -52,6 +52,8 @@ import { createPodCore, type PodCore, type PodCorePorts } from './pods/pod-core.
 import { RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
 import { registerPortCheckRoutes } from './ports/port-check.routes.ts';
 import { createPortCheckService } from './ports/port-check.service.ts';
+import { registerSpeedTestRoutes } from './speed-test/speed-test.routes.ts';
+import { createSpeedTests } from './speed-test/speed-test.service.ts';
 import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
 import { POD_USER } from './ssh/ssh.service.ts';
 import { createReadiness } from './system/readiness.ts';
@@ -152,6 +154,7 @@ export function createAgent(ports: AgentPorts) {
     ...ports,
     ...{ range: ports.portRange, isLeased: core.portLeases.isLeased, isRented },
   });
+  const speedTests = createSpeedTests({ ...ports, isRented });
   const stopping = new AbortController();
 
   const { certificates } = ports;
@@ -166,6 +169,7 @@ export function createAgent(ports: AgentPorts) {
   registerVerifyRoutes(server, { verify });
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
   registerPortCheckRoutes(server, { portChecks, stopping: stopping.signal });
+  registerSpeedTestRoutes(server, { speedTests, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
   const { random } = ports;
   const monitoring = ports.separateMonitoring

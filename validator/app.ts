@@ -22,6 +22,8 @@ import { createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
 import { createProofRounds } from './health/proof-round.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
+import { createLines } from './lines/line.service.ts';
+import type { LineSize } from './lines/measure-line.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
 import type { ProofSize } from './pow/proof-facts.ts';
@@ -41,6 +43,8 @@ export type ValidatorOptions = {
   weighing: Weighing;
   /** What hosts have to prove; null for nothing. */
   proof: ProofSize | null;
+  /** How lines are measured; null or absent: they are not. */
+  line?: LineSize | null;
   checkIntervalMs: number;
   listIntervalMs: number;
   /** Of the gateway; plain HTTP when absent. */
@@ -52,6 +56,9 @@ export type ValidatorOptions = {
 export type Validator = ReturnType<typeof createValidator>;
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
+const KBIT_PER_MBIT = 1_000;
+/** A line costs its owner what is streamed, and changes seldom. */
+const LINE_INTERVAL_MS = 3_600_000;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
@@ -69,6 +76,11 @@ export function createValidator(options: ValidatorOptions) {
     tls: options.agentTls ?? 'auto',
   });
   const { sendTo, connectTo } = links;
+  const lines = createLines({
+    ...{ ledger, clock, random, log, connectTo },
+    ...{ size: options.line ?? null, intervalMs: LINE_INTERVAL_MS },
+    lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
+  });
   const health = createHealthService({
     central,
     directory,
@@ -78,6 +90,7 @@ export function createValidator(options: ValidatorOptions) {
     log,
     policy: options.policy,
     standings,
+    lines,
     proofs: createProofRounds({
       ...{ clock, random, expectedMs: standings.expectedMs },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
@@ -121,12 +134,17 @@ export function createValidator(options: ValidatorOptions) {
       run,
       onError: (error) => log.warn({ err: error }, `${what} pass failed`),
     });
+  const measureLines = () => lines.runOnce(directory.known());
   let loops: Loop[] = [];
   return {
     server,
     start(): void {
       if (loops.length > 0) return;
-      loops = [startPasses('check', health.runOnce), startPasses('weights', weights.runOnce)];
+      loops = [
+        startPasses('check', health.runOnce),
+        startPasses('weights', weights.runOnce),
+        startPasses('line', measureLines),
+      ];
       if (certificate === null) return;
       loops.push(certificate.renewEvery(CERTIFICATE_INTERVAL_MS, server, clock));
     },
@@ -135,6 +153,7 @@ export function createValidator(options: ValidatorOptions) {
     /** One pass of each kind, for tests that have no periodic work running. */
     async runOnce(): Promise<void> {
       await health.runOnce();
+      await measureLines();
       await weights.runOnce();
     },
     async close(): Promise<void> {

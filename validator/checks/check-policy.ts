@@ -44,6 +44,9 @@ export const CheckPolicy = z.strictObject({
   memory_margin_permille: Permille,
   cpu_margin: z.int().min(0).max(1_024),
   min_free_disk_gib: z.int().min(0).max(1_000_000),
+  /** Of the slower way of a line, in the mean; below `bandwidth_floor_mbit` the first look counts. */
+  min_bandwidth_mbit: z.int().min(0).max(1_000_000),
+  bandwidth_floor_mbit: z.int().min(0).max(1_000_000),
   min_ports_reached: z.int().min(1).max(100),
   /** Of what a proof takes others of the same processor. */
   pow_fastest_permille: Permille,

@@ -8,6 +8,7 @@ import * as claim from './gpu-claim.check.ts';
 import { judgeGpuInventory } from './gpu-inventory.check.ts';
 import * as state from './gpu-state.check.ts';
 import * as host from './host-truth.check.ts';
+import { judgeBandwidth } from './line.check.ts';
 import { judgePorts } from './ports.check.ts';
 import { judgePowCpu, judgePowDisk, judgePowMemory } from './proof.check.ts';
 import { judgeUnreached } from './reachability.check.ts';
@@ -263,6 +264,18 @@ export const CHECKS: readonly Check[] = [
     remedies: {
       PORTS_CLOSED: 'Forward the range of pod ports (AGENT_PORT_RANGE) to the host.',
       PORTS_PARTIAL: 'Forward the whole range of pod ports, each to the same number.',
+    },
+  }),
+  row({
+    id: 'bandwidth',
+    detects: 'a slow line',
+    required: 'a line as fast as the policy says, both ways, that changes nothing',
+    category: 'env',
+    judge: judgeBandwidth,
+    remedies: {
+      BANDWIDTH_LOW: 'Check the uplink of the host, and what else uses it.',
+      BANDWIDTH_FALSE: 'Let nothing between validator and agent change what is sent.',
+      BANDWIDTH_REFUSED: 'Start the agent again; one test of the line runs at a time.',
     },
   }),
   row({

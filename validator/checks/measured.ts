@@ -25,6 +25,27 @@ export const ProofFacts = z.object({
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
 
+/** How fast the line has been, in kilobits a second as the executor sees it. */
+export const LineFacts = z.object({
+  samples: Amount,
+  /** Moving means. */
+  down_kbit: Amount,
+  up_kbit: Amount,
+  last_down_kbit: Amount,
+  last_up_kbit: Amount,
+  /** The way on which something else arrived than was sent. */
+  false_stream: z.enum(['down', 'up']).nullable(),
+  /** How often in a row the agent would not be measured. */
+  refusals: Amount,
+  /** The fastest that another executor was of late: what the validator's own line can do at least. */
+  others_down_kbit: Amount,
+  others_up_kbit: Amount,
+  measured_ms: z.number().nullable(),
+  /** Whether the inspection before went by the same measurement. */
+  repeated: z.boolean(),
+});
+export type LineFacts = z.output<typeof LineFacts>;
+
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was asked for, milliseconds. */
   asked_ms: z.number(),
@@ -35,6 +56,8 @@ export const Measured = z.object({
   ports: z
     .object({ opened: Amount, reached: Amount, problem: Text.nullable(), repeated: z.boolean() })
     .nullable(),
+  /** Null where it was never tried. */
+  line: LineFacts.nullable().default(null),
   /** What the executor was when it first passed under its present record; null before that. */
   accepted: z.object({ spec: Name, gpu_uuids: z.array(Name) }).nullable(),
   /** GPUs of its inventory that another executor had first. */
@@ -47,7 +70,7 @@ export type Measured = z.output<typeof Measured>;
 /** Of an inspection that measured nothing beside. */
 export function nothingMeasured(askedMs: number): Measured {
   return {
-    ...{ asked_ms: askedMs, pods: null, proof: null, ports: null },
+    ...{ asked_ms: askedMs, pods: null, proof: null, ports: null, line: null },
     ...{ accepted: null, taken: [], streaks: {} },
   };
 }

@@ -17,6 +17,7 @@ import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
+import { SMALL_LINE } from '../lines/measure-line.ts';
 import { SMALL_PROOF } from '../pow/proof-facts.ts';
 import { localMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
@@ -114,6 +115,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     centralHotkey: signers.central.hotkey,
     policy: { acceptSimulated: true, checks: { ...readCheckPolicy(), ...LOCAL_CHECKS } },
     proof: SMALL_PROOF,
+    line: SMALL_LINE,
     ledger: storage.ledger,
     weighing: {
       policy: readWeightPolicy(DEFAULT_POLICY_FILE),

@@ -10,6 +10,7 @@ import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
 import { judgeAll } from '../checks/pipeline.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
+import type { Lines } from '../lines/line.service.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { inspect } from './inspect.ts';
 import type { ProofRound, ProofRounds } from './proof-round.ts';
@@ -29,6 +30,7 @@ export type HealthOptions = {
   policy: Policy;
   standings: Standings;
   proofs: ProofRounds;
+  lines: Pick<Lines, 'facts' | 'keep'>;
   /** Keeps the run as evidence; nothing is reported that was not kept. */
   record(run: CheckRun): Promise<unknown>;
   checkIntervalMs: number;
@@ -78,7 +80,8 @@ export function createHealthService(options: HealthOptions) {
     const { id } = seen.executor;
     const { transportFailures = 0, streaks = {} } = memories.get(id) ?? {};
     const before = await standings.before(seen.executor, seen.inventory);
-    const facts = { ...seen, measured: { ...seen.measured, ...before, streaks } };
+    const line = await options.lines.facts(id);
+    const facts = { ...seen, measured: { ...seen.measured, ...before, line, streaks } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
     await options.record({ facts, transportFailures, report, startedMs, finishedMs: clock.now() });
@@ -120,6 +123,7 @@ export function createHealthService(options: HealthOptions) {
       const ids = new Set(listed.map((executor) => executor.id));
       memories = new Map([...memories].filter(([id]) => ids.has(id)));
       proofs.keep(ids);
+      options.lines.keep(ids);
       const due = listed.filter(isDue);
       const round = proofs.begin(due.length);
       const passes = due.map((executor) =>

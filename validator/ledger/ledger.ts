@@ -81,8 +81,23 @@ const CHECKS = [
   ) strict`,
 ];
 
+const LINES = [
+  `create table lines (
+    executor_id text primary key,
+    tried_ms integer not null,
+    measured_ms integer,
+    samples integer not null,
+    down_kbit integer not null,
+    up_kbit integer not null,
+    last_down_kbit integer not null,
+    last_up_kbit integer not null,
+    false_stream text check (false_stream in ('down', 'up')),
+    refusals integer not null
+  ) strict`,
+];
+
 /** In order; the position counts as the schema's number, which SQLite keeps in `user_version`. Forward only. */
-const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES, CHECKS];
+const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES, CHECKS, LINES];
 
 /** `path` or `:memory:`. The caller ends it with `destroy()`. Rejects for a ledger of a newer version. */
 export async function openLedger(path: string): Promise<Ledger> {
