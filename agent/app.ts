@@ -23,6 +23,8 @@ import { createResticCgroup } from './backups/restic-cgroup.ts';
 import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';
 import { proofThreads } from './challenges/proof-threads.ts';
+import { registerEgressCheckRoutes } from './egress-check/egress-check.routes.ts';
+import { createEgressCheckService, tryConnection } from './egress-check/egress-check.service.ts';
 import { registerTerminalRoutes } from './exec/terminal.routes.ts';
 import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
@@ -154,6 +156,7 @@ export function createAgent(ports: AgentPorts) {
     ...ports,
     ...{ range: ports.portRange, isLeased: core.portLeases.isLeased, isRented },
   });
+  const egressChecks = createEgressCheckService({ ...ports, tryConnection });
   const speedTests = createSpeedTests({ ...ports, isRented });
   const stopping = new AbortController();
 
@@ -169,6 +172,7 @@ export function createAgent(ports: AgentPorts) {
   registerVerifyRoutes(server, { verify });
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
   registerPortCheckRoutes(server, { portChecks, stopping: stopping.signal });
+  registerEgressCheckRoutes(server, { egressChecks });
   registerSpeedTestRoutes(server, { speedTests, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
   const { random } = ports;

@@ -21,6 +21,7 @@ import { createSocketRelay } from './gateway/socket-relay.ts';
 import { createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
 import { createProofRounds } from './health/proof-round.ts';
+import { createWayChecks } from './health/way-checks.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { createLines } from './lines/line.service.ts';
 import type { LineSize } from './lines/measure-line.ts';
@@ -94,6 +95,10 @@ export function createValidator(options: ValidatorOptions) {
     proofs: createProofRounds({
       ...{ clock, random, expectedMs: standings.expectedMs },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
+    }),
+    ways: createWayChecks({
+      ...{ clock, random, intervalMs: options.checkIntervalMs },
+      ...{ isOn: options.proof !== null, egressImage: options.policy.checks.egress_image },
     }),
     record: evidence.record,
     checkIntervalMs: options.checkIntervalMs,

@@ -1,6 +1,7 @@
 /** The thresholds and modes that checks go by: a versioned file, hashed, so that anybody can judge again (validator reference 5). */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { EgressCheckRequest } from '#shared/agent-api/egress-checks.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/central-api/validator-routes.ts';
 import { parseIsoTime } from '#shared/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
@@ -47,6 +48,8 @@ export const CheckPolicy = z.strictObject({
   /** Of the slower way of a line, in the mean; below `bandwidth_floor_mbit` the first look counts. */
   min_bandwidth_mbit: z.int().min(0).max(1_000_000),
   bandwidth_floor_mbit: z.int().min(0).max(1_000_000),
+  /** Whose digest the host's engine has to learn from its registry; null: nothing is asked. */
+  egress_image: EgressCheckRequest.shape.image.nullable(),
   min_ports_reached: z.int().min(1).max(100),
   /** Of what a proof takes others of the same processor. */
   pow_fastest_permille: Permille,

@@ -3,6 +3,7 @@ import { judgeAgentVersion } from './agent.check.ts';
 import { type Check, passed } from './check.ts';
 import { judgeClock } from './clock.check.ts';
 import { judgeContainerStart } from './container-start.check.ts';
+import { judgeEgress } from './egress.check.ts';
 import { judgeIdentity, judgeIdentityUnseen } from './executor-identity.check.ts';
 import * as claim from './gpu-claim.check.ts';
 import { judgeGpuInventory } from './gpu-inventory.check.ts';
@@ -259,11 +260,22 @@ export const CHECKS: readonly Check[] = [
     detects: 'ports of pods that nobody reaches',
     required: 'sampled ports of the range answer from outside',
     category: 'env',
-    mode: 'shadow',
     judge: judgePorts,
     remedies: {
       PORTS_CLOSED: 'Forward the range of pod ports (AGENT_PORT_RANGE) to the host.',
       PORTS_PARTIAL: 'Forward the whole range of pod ports, each to the same number.',
+      PORTS_REFUSED: SAY_AGAIN,
+    },
+  }),
+  row({
+    id: 'egress',
+    detects: 'a host that reaches no registry',
+    required: 'the engine learns the digest of an image',
+    category: 'env',
+    judge: judgeEgress,
+    remedies: {
+      EGRESS_BLOCKED: 'Let the host open connections to the internet.',
+      REGISTRY_UNREACHABLE: 'Try `docker pull hello-world`, and mend the engine’s proxy or mirror.',
     },
   }),
   row({

@@ -1,6 +1,7 @@
 /** What an inspection learnt beside inventory and probe, and what was known before: kept with the evidence as it is here. */
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/agent-api/bounds.ts';
+import { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
 
 const Ms = z.number().nonnegative();
 const Part = z.enum(['product', 'memory', 'disk']);
@@ -54,8 +55,17 @@ export const Measured = z.object({
   proof: ProofFacts.nullable(),
   /** Ports that the agent listened on for us; null where that was not asked for or not understood. */
   ports: z
-    .object({ opened: Amount, reached: Amount, problem: Text.nullable(), repeated: z.boolean() })
+    .object({
+      opened: Amount,
+      reached: Amount,
+      problem: Text.nullable(),
+      /** Whether the agent would not, as `problem` says. */
+      refused: z.boolean().default(false),
+      repeated: z.boolean(),
+    })
     .nullable(),
+  /** Whether its engine reaches a registry; null where that was not asked for or not told. */
+  egress: EgressCheckResult.extend({ repeated: z.boolean() }).nullable().default(null),
   /** Null where it was never tried. */
   line: LineFacts.nullable().default(null),
   /** What the executor was when it first passed under its present record; null before that. */
@@ -70,7 +80,8 @@ export type Measured = z.output<typeof Measured>;
 /** Of an inspection that measured nothing beside. */
 export function nothingMeasured(askedMs: number): Measured {
   return {
-    ...{ asked_ms: askedMs, pods: null, proof: null, ports: null, line: null },
+    ...{ asked_ms: askedMs, pods: null, proof: null, line: null },
+    ...{ ports: null, egress: null },
     ...{ accepted: null, taken: [], streaks: {} },
   };
 }

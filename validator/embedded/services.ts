@@ -51,8 +51,8 @@ const CHECK_INTERVAL_MS = 60_000;
 const LIST_INTERVAL_MS = 1_000;
 /** Weights are to be seen soon after a start. */
 const EPOCH_MS = 120_000;
-/** On a machine that serves other ends, too. */
-const LOCAL_CHECKS: Partial<CheckPolicy> = { min_free_disk_gib: 0 };
+/** On a machine that serves other ends, too, and may have no way to the internet. */
+const LOCAL_CHECKS: Partial<CheckPolicy> = { min_free_disk_gib: 0, egress_image: null };
 const EVIDENCE_KEPT_DAYS = 2;
 
 /** Of gateway and agents, which serve TLS where others can reach them. */

@@ -14,6 +14,7 @@ import type { Lines } from '../lines/line.service.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { inspect } from './inspect.ts';
 import type { ProofRound, ProofRounds } from './proof-round.ts';
+import type { WayChecks } from './way-checks.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
 
@@ -30,6 +31,7 @@ export type HealthOptions = {
   policy: Policy;
   standings: Standings;
   proofs: ProofRounds;
+  ways: WayChecks;
   lines: Pick<Lines, 'facts' | 'keep'>;
   /** Keeps the run as evidence; nothing is reported that was not kept. */
   record(run: CheckRun): Promise<unknown>;
@@ -72,8 +74,8 @@ export function createHealthService(options: HealthOptions) {
       throw error;
     });
     const proof = await round.prove(facts, client);
-    const ports = await proofs.ports(facts, client);
-    return { ...facts, measured: { ...facts.measured, proof, ports } };
+    const seen = await options.ways.look(facts, client);
+    return { ...facts, measured: { ...facts.measured, proof, ...seen } };
   }
 
   async function settle(seen: Facts, startedMs: number): Promise<HealthReport> {
@@ -124,6 +126,7 @@ export function createHealthService(options: HealthOptions) {
       memories = new Map([...memories].filter(([id]) => ids.has(id)));
       proofs.keep(ids);
       options.lines.keep(ids);
+      options.ways.keep(ids);
       const due = listed.filter(isDue);
       const round = proofs.begin(due.length);
       const passes = due.map((executor) =>
