@@ -36,9 +36,13 @@ const waysOf = (line: LineFacts) => [
   { kbit: line.up_kbit, others: line.others_up_kbit },
 ];
 
-/** Of the slower way, whole megabits a second. */
-export function bandwidthMbit(line: LineFacts): number {
-  return Math.floor(Math.min(line.down_kbit, line.up_kbit) / KBIT_PER_MBIT);
+/** Whole megabits a second each way; null where nothing was measured. */
+export function lineSpeeds(
+  line: LineFacts | null,
+): { download_mbps: number; upload_mbps: number } | null {
+  if (line === null || line.samples === 0) return null;
+  const mbps = (kbit: number) => Math.floor(kbit / KBIT_PER_MBIT);
+  return { download_mbps: mbps(line.down_kbit), upload_mbps: mbps(line.up_kbit) };
 }
 
 function wordsOf({ down_kbit: down, up_kbit: up, samples }: LineFacts): string {

@@ -1,7 +1,7 @@
 /** What a document says of its executor's cycle. Pure: whoever has the documents gets the same entries. */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { bandwidthMbit } from '../checks/line.check.ts';
+import { lineSpeeds } from '../checks/line.check.ts';
 import { Measured } from '../checks/measured.ts';
 import type { EvidenceDocument } from '../evidence/evidence.document.ts';
 import type { CycleEntry } from './cycle-set.ts';
@@ -64,8 +64,8 @@ export function nextFailurePpm(
 function bandwidthOf({ checks, inputs }: EvidenceDocument): number | null {
   const check = checks.find(({ check_id: id }) => id === LINE_CHECK);
   if (check === undefined || check.message === 'unknown' || inputs.measured === null) return null;
-  const { line } = Measured.parse(JSON.parse(inputs.measured));
-  return line === null || line.samples === 0 ? null : bandwidthMbit(line);
+  const speeds = lineSpeeds(Measured.parse(JSON.parse(inputs.measured)).line);
+  return speeds === null ? null : Math.min(speeds.download_mbps, speeds.upload_mbps);
 }
 
 /** As measured; where the agent did not answer, as the central API lists it. */
