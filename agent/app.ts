@@ -25,9 +25,11 @@ import { createChallengeService } from './challenges/challenge.service.ts';
 import { proofThreads } from './challenges/proof-threads.ts';
 import { registerEgressCheckRoutes } from './egress-check/egress-check.routes.ts';
 import { createEgressCheckService, tryConnection } from './egress-check/egress-check.service.ts';
+import { PROC } from './exec/container-process.ts';
 import { registerTerminalRoutes } from './exec/terminal.routes.ts';
 import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
+import { countOutside } from './gpu/outside-processes.ts';
 import { createDiskPercent } from './hardware/disk-percent.ts';
 import type { HostProbe } from './hardware/host-probe.ts';
 import type { ReadHostSources } from './hardware/host-sources.ts';
@@ -295,11 +297,18 @@ function registerHostRoutes(
     gpu: gpuDriver,
     host: ports.hostProbe,
     hostSources: ports.hostSources,
-    gpuStanding: (device) => ({
-      leased_by: gpuLeases.holderOf(device.uuid),
-      lease_state: gpuLeases.stateOf(device.uuid),
-      cordoned: gpuCordons.shown(device),
-    }),
+    gpuStanding: (device) => {
+      const holder = gpuLeases.holderOf(device.uuid);
+      return {
+        leased_by: holder,
+        lease_state: gpuLeases.stateOf(device.uuid),
+        cordoned: gpuCordons.shown(device),
+        outside_processes: countOutside(PROC, {
+          pids: gpuDriver.processIdsOn?.(device.uuid) ?? null,
+          containerId: holder === null ? null : (records.get(holder)?.container_id ?? null),
+        }),
+      };
+    },
     ports: () => ({ ...ports.portRange, free: portLeases.freeCount() }),
     isolation: () => ({
       firewall: firewall.enforced() ? 'enforced' : 'unavailable',

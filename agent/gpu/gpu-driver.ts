@@ -3,7 +3,10 @@ import type { GPU_DRIVERS, GpuDevice, GpuTopology } from '#shared/agent-api/inve
 import type { GpuFault } from './gpu-fault.ts';
 
 /** One GPU or MIG device as measured; who holds it and whether it may be had is the leases' business. */
-export type GpuFigures = Omit<GpuDevice, 'leased_by' | 'lease_state' | 'cordoned'>;
+export type GpuFigures = Omit<
+  GpuDevice,
+  'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes'
+>;
 
 /** What all cards of the host say of their health. */
 export type HealthReading = {
@@ -34,4 +37,6 @@ export type GpuDriver = {
   health(): Promise<HealthReading | null>;
   /** Whether no process computes on it. Rejects when that cannot be seen. */
   isFree(uuid: string): Promise<boolean>;
+  /** Processes on a whole card as they were listed last; null where that was not told of late. Runs nothing. */
+  processIdsOn?(uuid: string): readonly number[] | null;
 };

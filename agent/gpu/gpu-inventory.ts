@@ -6,7 +6,10 @@ import type { GpuDevice, GpuInventory } from '#shared/agent-api/inventory.ts';
 import type { GpuDriver, GpuFigures, GpuReading } from './gpu-driver.ts';
 
 /** What is known of a GPU beside what the driver says. */
-export type GpuStanding = Pick<GpuDevice, 'leased_by' | 'lease_state' | 'cordoned'>;
+export type GpuStanding = Pick<
+  GpuDevice,
+  'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes'
+>;
 
 export function gpuInventory(
   kind: GpuDriver['kind'],

@@ -36,10 +36,11 @@ export function createNvidiaDocuments({ smi, clock }: { smi: NvidiaSmi; clock: C
       const fresh = lastXml !== null && clock.monotonicMs() - lastXml.atMs < XML_FRESH_MS;
       return fresh ? (lastXml?.xml ?? null) : readXml();
     },
-    /** How many processes the last document shows on a whole card; null without a recent one. Runs nothing. */
-    processesOn(uuid: string): number | null {
+    /** Processes that the last document shows on a whole card; null without a recent one. Runs nothing. */
+    processIdsOn(uuid: string): readonly number[] | null {
       if (lastXml === null || clock.monotonicMs() - lastXml.atMs > PROCESSES_USEFUL_MS) return null;
-      return lastXml.xml.gpus.find((gpu) => gpu.uuid === uuid)?.processes.length ?? null;
+      const gpu = lastXml.xml.gpus.find((each) => each.uuid === uuid);
+      return gpu?.processes.map(({ pid }) => pid) ?? null;
     },
     /** The power limit that a whole card has by default, in the last document; null without one. Runs nothing. */
     defaultLimitOf(uuid: string): number | null {

@@ -57,7 +57,7 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
       const parts = await partsOf(documents, parsed.splitCards);
       const whole = parsed.devices.map((device) => ({
         ...device,
-        processes: documents.processesOn(device.uuid),
+        processes: documents.processIdsOn(device.uuid)?.length ?? null,
         power_default_limit_w: documents.defaultLimitOf(device.uuid),
       }));
       const devices = [...whole, ...parts.devices];
@@ -105,7 +105,7 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
     return !stdout.includes(uuid);
   }
 
-  return { kind: 'nvidia', read, health, isFree };
+  return { kind: 'nvidia', read, health, isFree, processIdsOn: documents.processIdsOn };
 }
 
 const SILENT = 'nvidia-smi printed nothing';

@@ -19,6 +19,8 @@ export const ExecutorToCheck = z.object({
   price_uusd: z.int().min(0).nullable().default(null),
   /** Null where the central API does not tell: counts as none. */
   collateral_deposited: z.boolean().nullable().default(null),
+  /** Absent where the central API does not tell. */
+  provider_banned: z.boolean().nullish(),
 });
 export type ExecutorToCheck = z.output<typeof ExecutorToCheck>;
 export const ExecutorsToCheck = z.array(ExecutorToCheck);

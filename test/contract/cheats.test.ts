@@ -177,6 +177,7 @@ async function addAgent(conductOf: () => Conduct) {
     steps: [],
     simulated: false,
   }));
+  server.get('/v1/pods', async () => ({ pods: [...market.agents.host(id).pods.values()] }));
   const challenges = createChallengeService({
     ...{ clock, executorId: id, workers: 1, folder: join(folder, id), proof: inline },
     isRented: () => false,
@@ -217,7 +218,8 @@ async function addAgent(conductOf: () => Conduct) {
   registerSpeedTestRoutes(server, { speedTests: speedTestsOf(id, conductOf), stopping: signal });
   server.addHook('onClose', async () => stopping.abort());
   const port = Number(new URL(await server.listen(LISTEN)).port);
-  await market.ports.db.updateTable('executors').set({ port }).where('id', '=', id).execute();
+  const listed = { port, collateral_deposited: 1 } as const;
+  await market.ports.db.updateTable('executors').set(listed).where('id', '=', id).execute();
   return { id, server };
 }
 
@@ -276,6 +278,7 @@ function honestInventory(id: string, range: { first: number; last: number }): In
       memory_kib: inventory.memory.total_kib,
       disk_kib: inventory.disk.total_kib,
       disk_writable: true,
+      restic: '0.14.0',
     },
   };
 }
@@ -439,7 +442,7 @@ describe('an honest executor', () => {
       document.checks
         .filter(({ message }) => message === 'unknown')
         .map(({ check_id }) => check_id),
-    ).toEqual(['pod_alive']);
+    ).toEqual(['gpu_drop', 'gpu_side_use', 'pod_alive']);
     expect(document.pow).toMatchObject({
       roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
       ms: USUAL_MS,
@@ -473,5 +476,39 @@ describe('an honest executor', () => {
     conduct = { ...HONEST, lineMs: 2 };
     const past = { failurePpm: 0, uptimeMinutes: 0 };
     expect(cycleEntryOf(await look(2), DIGEST, past)).toMatchObject({ bandwidth_mbit: 131 });
+  });
+});
+
+describe('on a rented host', () => {
+  beforeAll(async () => {
+    await market.report({ id: nodes[0]?.id ?? '', port: 1 });
+    const { status, body } = await market.rent(await market.renter(), nodes[0]?.id ?? '');
+    expect([status, body]).toEqual([200, expect.anything()]);
+    await market.sync();
+  });
+
+  it('an honest executor passes, and is not disturbed', async () => {
+    const document = await look(2);
+    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    const asked = document.checks.filter(({ message }) => message !== 'unknown');
+    expect(asked.map(({ check_id }) => check_id)).toEqual(
+      expect.arrayContaining(['gpu_drop', 'pod_alive']),
+    );
+    const lines = ledger.selectFrom('lines').where('executor_id', '=', nodes[0]?.id ?? '');
+    expect(await lines.selectAll().execute()).toEqual([]);
+  });
+
+  it('a card that is gone is missed', async () => {
+    conduct = { ...HONEST, ...withGpu(({ devices }) => ({ devices: devices.slice(1) })) };
+    const document = await look(2);
+    expect(reasonsOf(document)).toContain('gpu_drop RENTED_GPU_LOST');
+    expect(document.verdict).toBe('failed');
+  });
+
+  it('a hidden process on a leased card is seen', async () => {
+    conduct = { ...HONEST, ...everyCard({ processes: 2, outside_processes: 1 }) };
+    const [once, twice] = [await look(1), await look(1)];
+    expect([reasonsOf(once), once.verdict]).toEqual([[], 'ok']);
+    expect(reasonsOf(twice)).toEqual(['gpu_side_use GPU_PROCESS_OUTSIDE_POD']);
   });
 });

@@ -51,7 +51,16 @@ export const Measured = z.object({
   /** Validator's wall clock when the inventory was asked for, milliseconds. */
   asked_ms: z.number(),
   /** Null where it was not asked for. */
-  pods: z.array(z.object({ id: Name, phase: Name })).nullable(),
+  pods: z
+    .array(
+      z.object({
+        id: Name,
+        phase: Name,
+        reason: Name.nullable().default(null),
+        gpu_uuids: z.array(Name).default([]),
+      }),
+    )
+    .nullable(),
   proof: ProofFacts.nullable(),
   /** Ports that the agent listened on for us; null where that was not asked for or not understood. */
   ports: z

@@ -53,6 +53,8 @@ export function createHealthService(options: HealthOptions) {
   const settling = createSemaphore(1);
   const places = createSemaphore(PARALLEL_INSPECTIONS);
   let memories = new Map<string, Memory>();
+  /** Those of whom standings may know something. */
+  let remembered: ReadonlySet<string> = new Set();
 
   async function check(executor: ExecutorToCheck, round: ProofRound): Promise<HealthReport> {
     const startedMs = clock.now();
@@ -123,6 +125,8 @@ export function createHealthService(options: HealthOptions) {
     async runOnce(): Promise<void> {
       const listed = await directory.list();
       const ids = new Set(listed.map((executor) => executor.id));
+      if (ids.symmetricDifference(remembered).size > 0) await standings.forgetOthers(ids);
+      remembered = ids;
       memories = new Map([...memories].filter(([id]) => ids.has(id)));
       proofs.keep(ids);
       options.lines.keep(ids);

@@ -73,7 +73,10 @@ async function runProbe(client: AgentClient, inventory: Inventory): Promise<Veri
 /** Looks only: a rented host is never disturbed. */
 async function readPods(client: AgentClient): Promise<Measured['pods']> {
   const pods = await orNull(client.listPods());
-  return pods === null ? null : pods.slice(0, MAX_PODS).map(({ id, phase }) => ({ id, phase }));
+  if (pods === null) return null;
+  return pods
+    .slice(0, MAX_PODS)
+    .map(({ id, phase, reason, gpu_uuids }) => ({ id, phase, reason, gpu_uuids }));
 }
 
 async function orNull<T>(asking: Promise<T>): Promise<T | null> {
