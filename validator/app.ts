@@ -139,7 +139,11 @@ export function createValidator(options: ValidatorOptions) {
       run,
       onError: (error) => log.warn({ err: error }, `${what} pass failed`),
     });
-  const measureLines = () => lines.runOnce(directory.known());
+  const stopping = new AbortController();
+  const measureLines = () => {
+    const there = directory.known().filter(({ id }) => health.isAnswering(id));
+    return lines.runOnce(there, stopping.signal);
+  };
   let loops: Loop[] = [];
   return {
     server,
@@ -162,6 +166,7 @@ export function createValidator(options: ValidatorOptions) {
       await weights.runOnce();
     },
     async close(): Promise<void> {
+      stopping.abort();
       await Promise.all(loops.map((loop) => loop.stop()));
       await server.close();
       links.forget();

@@ -23,10 +23,11 @@ const log = createLog({ name: 'test', level: 'silent' });
 
 let server: HttpServer;
 let stopping: AbortController;
+let giveUp: AbortController;
 let isRented: boolean;
 let connect: SignedConnect;
 beforeEach(async () => {
-  [isRented, stopping] = [false, new AbortController()];
+  [isRented, stopping, giveUp] = [false, new AbortController(), new AbortController()];
   const options = { log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_024 };
   server = createHttpServer(options);
   const ports = { clock: systemClock, executorId: EXECUTOR, isRented: () => isRented };
@@ -46,7 +47,8 @@ const open = () => connect({ path, maxMessageBytes: 64 * KIB });
 function measure(change: { clock?: typeof systemClock; id?: string; size?: Partial<LineSize> }) {
   const { clock = systemClock, id = EXECUTOR } = change;
   const size = { ...SIZE, ...change.size };
-  return measureLine({ connect, clock, random: systemRandom, size }, id);
+  const { signal } = giveUp;
+  return measureLine({ connect, clock, random: systemRandom, size, signal }, id);
 }
 
 it('streams more each time, both ways, and finds what arrived to be what was sent', async () => {
@@ -82,7 +84,7 @@ it('is no measurement when the line breaks, and a slow one when it stalls', asyn
     return socket;
   };
   const size = { ...SIZE, enoughMs: 1_000 };
-  const deps = { clock: systemClock, random: systemRandom, size };
+  const deps = { clock: systemClock, random: systemRandom, size, signal: giveUp.signal };
   const lost = await measureLine({ ...deps, connect: broken }, EXECUTOR);
   expect(lost.status).toBe('not_measured');
 
@@ -128,6 +130,20 @@ describe('a message out of its place ends the test', () => {
     socket.send(message);
     expect(await closed).toBe(1008);
   });
+});
+
+it('is given up with its validator', async () => {
+  const opened = Promise.withResolvers<void>();
+  const slow: SignedConnect = async (request) => {
+    const socket = await connect(request);
+    socket.once('message', () => opened.resolve());
+    return socket;
+  };
+  const deps = { connect: slow, clock: systemClock, random: systemRandom, size: SIZE };
+  const measuring = measureLine({ ...deps, signal: giveUp.signal }, EXECUTOR);
+  await opened.promise;
+  giveUp.abort();
+  expect((await measuring).status).toBe('not_measured');
 });
 
 it('ends with its agent', async () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { isBlocking } from '#shared/central-api/validator-routes.ts';
@@ -64,6 +65,18 @@ it('names each check once, with a remedy for each of its reasons', () => {
     [],
     [],
   ]);
+});
+
+it('stands in the README as it is', () => {
+  const readme = readFileSync('README.md', 'utf8');
+  const rows = CHECKS.map(({ id, mode, whileRented, detects, remedies }) => {
+    const reasons = Object.keys(remedies).map((reason) => `\`${reason}\``);
+    const when = whileRented ? `${mode}, rented` : mode;
+    return `| \`${id}\` | ${when} | ${detects} | ${reasons.join(' ')} |`;
+  });
+  expect(rows.filter((row) => !readme.includes(row))).toEqual([]);
+  const fields = Object.keys(CheckPolicy.shape);
+  expect(fields.filter((field) => !readme.includes(`\`${field}\``))).toEqual([]);
 });
 
 it('finds no fault with an honest host, whatever its agent does not tell', () => {

@@ -141,6 +141,8 @@ export function createHealthService(options: HealthOptions) {
       );
       await Promise.all(passes);
     },
+    /** Whether its agent was reached when it was last looked at. */
+    isAnswering: (executorId: string) => memories.get(executorId)?.transportFailures === 0,
     /** Inspects one executor now; the caller records the report. */
     checkNow: async (executorId: string) =>
       check(await directory.find(executorId), proofs.begin(1)),

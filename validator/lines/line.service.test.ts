@@ -9,16 +9,18 @@ import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
 import { createLines } from './line.service.ts';
 import { unmeasuredLine } from './line.state.ts';
-import { keepLine } from './line.store.ts';
+import { keepLine, listLines } from './line.store.ts';
 import { FULL_LINE } from './measure-line.ts';
 
 const HOUR_MS = 3_600_000;
 
 let ledger: Ledger;
 let clock: ManualClock;
+let stopping: AbortController;
 let waiting: { id: string; refuse(): void }[];
 beforeEach(async () => {
   [ledger, clock, waiting] = [await openLedger(':memory:'), createManualClock(), []];
+  stopping = new AbortController();
 });
 afterEach(() => ledger.destroy());
 
@@ -44,7 +46,7 @@ function lines() {
 it('measures two at a time, who waits longest first, and nobody who is rented', async () => {
   const [first, second, third] = [executor(1), executor(2), executor(3)];
   await keepLine(ledger, { ...unmeasuredLine(first.id), tried_ms: clock.now() - HOUR_MS });
-  const pass = lines().runOnce([first, second, third, executor(4, true)]);
+  const pass = lines().runOnce([first, second, third, executor(4, true)], stopping.signal);
   await eventually('two', () => waiting.length === 2);
   expect(waiting.map(({ id }) => id)).toEqual([second.id, third.id]);
   waiting[0]?.refuse();
@@ -53,8 +55,18 @@ it('measures two at a time, who waits longest first, and nobody who is rented', 
   await pass;
   expect(waiting.map(({ id }) => id)).toEqual([second.id, third.id, first.id]);
   // Nobody is due now.
-  await lines().runOnce([first, second, third]);
+  await lines().runOnce([first, second, third], stopping.signal);
   expect(waiting).toHaveLength(3);
+});
+
+it('stops at once: who waits is not measured, and nothing is kept', async () => {
+  const executors = [executor(1), executor(2), executor(3)];
+  const pass = lines().runOnce(executors, stopping.signal);
+  await eventually('two', () => waiting.length === 2);
+  stopping.abort();
+  for (const { refuse } of waiting) refuse();
+  await pass;
+  expect([waiting.length, (await listLines(ledger)).size]).toEqual([2, 0]);
 });
 
 it('tells what was measured, beside the best of others of late, and whether it was told before', async () => {

@@ -38,20 +38,25 @@ export function createLines(options: LineOptions) {
   const places = createSemaphore(TOGETHER);
   let shown = new Map<string, number>();
 
-  async function measure(executor: ExecutorToCheck, asked: LineSize): Promise<void> {
+  async function measure(
+    executor: ExecutorToCheck,
+    asked: LineSize,
+    signal: AbortSignal,
+  ): Promise<void> {
     const before = (await findLine(ledger, executor.id)) ?? unmeasuredLine(executor.id);
-    const deps = { connect: options.connectTo(executor), clock, random, size: asked };
+    const deps = { connect: options.connectTo(executor), clock, random, size: asked, signal };
     let sample: LineSample = await measureLine(deps, executor.id);
     if (isWorthRepeating(before, sample, lowKbit)) {
       sample = betterOf(sample, await measureLine(deps, executor.id));
     }
+    signal.throwIfAborted();
     await keepLine(ledger, nextLine(before, sample, clock.now()));
     log.info({ executor: executor.id, ...sample }, 'line measured');
   }
 
   return {
     /** Measures those that are due and not rented, some at a time, who waits longest first. */
-    async runOnce(executors: readonly ExecutorToCheck[]): Promise<void> {
+    async runOnce(executors: readonly ExecutorToCheck[], stopping: AbortSignal): Promise<void> {
       if (size === null) return;
       const known = await listLines(ledger);
       const triedMs = ({ id }: ExecutorToCheck) => known.get(id)?.tried_ms ?? 0;
@@ -63,8 +68,9 @@ export function createLines(options: LineOptions) {
         .toSorted((a, b) => triedMs(a) - triedMs(b));
       const passes = due.map((executor) =>
         places
-          .run(() => measure(executor, size))
+          .run(() => measure(executor, size, stopping), stopping)
           .catch((error: unknown) => {
+            if (stopping.aborted) return;
             log.warn({ executor: executor.id, error: messageOf(error) }, 'line not measured');
           }),
       );

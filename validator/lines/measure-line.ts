@@ -43,14 +43,24 @@ export type LineSample =
   /** It could not be learnt, whoever is to blame. */
   | { status: 'not_measured'; detail: string };
 
-export type LineDeps = { connect: SignedConnect; clock: Clock; random: Random; size: LineSize };
+export type LineDeps = {
+  connect: SignedConnect;
+  clock: Clock;
+  random: Random;
+  size: LineSize;
+  /** Gives up, whereupon nothing was measured. */
+  signal: AbortSignal;
+};
 
 /** Rejects only for what is our own fault. */
 export async function measureLine(deps: LineDeps, executorId: string): Promise<LineSample> {
   const query = new URLSearchParams({ executor_id: executorId });
   const path = `${SPEED_TEST_PATH}?${query}`;
   try {
-    const socket = await deps.connect({ path, maxMessageBytes: SPEED_MESSAGE_BYTES });
+    const { signal } = deps;
+    const socket = await deps.connect({ path, maxMessageBytes: SPEED_MESSAGE_BYTES, signal });
+    const giveUp = () => socket.terminate();
+    signal.addEventListener('abort', giveUp, { once: true });
     try {
       const down = await grow(deps, socket, streamDown);
       // Who stalls one way is not asked the other: the slower one counts in any case.
@@ -59,6 +69,7 @@ export async function measureLine(deps: LineDeps, executorId: string): Promise<L
       const falseStream = down.isFalse ? 'down' : up.isFalse ? 'up' : null;
       return { status: 'measured', downKbit: down.kbit, upKbit: up.kbit, falseStream };
     } finally {
+      signal.removeEventListener('abort', giveUp);
       socket.close(CLOSE.normal);
     }
   } catch (error) {
