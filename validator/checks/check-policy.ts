@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { EgressCheckRequest } from '#shared/agent-api/egress-checks.ts';
+import { ImageReference } from '#shared/agent-api/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/central-api/validator-routes.ts';
 import { parseIsoTime } from '#shared/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
@@ -60,6 +61,9 @@ export const CheckPolicy = z.strictObject({
   /** Of what a proof takes others of the same processor. */
   pow_fastest_permille: Permille,
   pow_slowest_permille: Permille,
+  /** How long a rental probe counts that passed, and what it runs. */
+  rental_probe_hours: z.int().min(1).max(720),
+  rental_probe_image: ImageReference,
 });
 export type CheckPolicy = z.output<typeof CheckPolicy>;
 

@@ -13,7 +13,8 @@ import { NETWORK_CHECKS } from './network.rows.ts';
 import { OFFER_CHECKS } from './offer.rows.ts';
 import { judgePowCpu, judgePowDisk, judgePowMemory } from './proof.check.ts';
 import { judgeUnreached } from './reachability.check.ts';
-import { RENTAL_CHECKS } from './rental.rows.ts';
+import { judgeRentalProbe, judgeSshReach } from './rental.check.ts';
+import { RENTED_CHECKS } from './rented.rows.ts';
 import * as standing from './standing.check.ts';
 
 const ENROL = 'Enrol the agent anew: npm run agent -- enrol --help.';
@@ -249,6 +250,25 @@ export const CHECKS: readonly Check[] = [
   }),
   ...NETWORK_CHECKS,
   row({
+    id: 'ssh_reach',
+    detects: 'pods whose SSH port nobody answers',
+    required: 'the SSH port of a pod answers, 90 s after its start',
+    category: 'env',
+    mode: 'shadow',
+    whileRented: true,
+    judge: judgeSshReach,
+    remedies: { POD_SSH_UNREACHABLE: 'Open the leased port; see that the SSH gateway runs.' },
+  }),
+  row({
+    id: 'rental_probe',
+    detects: 'a host that passes its checks and cannot be rented',
+    required: 'launch, login, command, the offered cards and limits inside, removal',
+    category: 'runtime',
+    mode: 'shadow',
+    judge: judgeRentalProbe,
+    remedies: { RENTAL_PROBE_FAILED: 'See the step that failed.' },
+  }),
+  row({
     id: 'pow_cpu',
     detects: 'a processor that does not work as offered',
     required: 'the product that was asked for, in the time of the processor',
@@ -279,5 +299,5 @@ export const CHECKS: readonly Check[] = [
     judge: judgePowDisk,
     remedies: POW_REMEDIES,
   }),
-  ...RENTAL_CHECKS,
+  ...RENTED_CHECKS,
 ];

@@ -17,10 +17,11 @@ const HOUR_MS = 3_600_000;
 let ledger: Ledger;
 let clock: ManualClock;
 let stopping: AbortController;
+let isOurs: boolean;
 let waiting: { id: string; refuse(): void }[];
 beforeEach(async () => {
   [ledger, clock, waiting] = [await openLedger(':memory:'), createManualClock(), []];
-  stopping = new AbortController();
+  [stopping, isOurs] = [new AbortController(), true];
 });
 afterEach(() => ledger.destroy());
 
@@ -33,6 +34,7 @@ function lines() {
     ...{ ledger, clock, random: systemRandom, size: FULL_LINE, intervalMs: HOUR_MS },
     log: createLog({ name: 'test', level: 'silent' }),
     lowKbit: 100_000,
+    isOurs: async () => isOurs,
     connectTo:
       ({ id }) =>
       () =>
@@ -54,6 +56,9 @@ it('measures two at a time, who waits longest first, and nobody who is rented', 
   for (const { refuse } of waiting) refuse();
   await pass;
   expect(waiting.map(({ id }) => id)).toEqual([second.id, third.id, first.id]);
+  isOurs = false;
+  await lines().runOnce([executor(5)], stopping.signal);
+  isOurs = true;
   // Nobody is due now.
   await lines().runOnce([first, second, third], stopping.signal);
   expect(waiting).toHaveLength(3);

@@ -9,7 +9,7 @@ import type { SignedConnect } from '#shared/websocket/connect.ts';
 import type { LineFacts } from '../checks/measured.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { betterOf, isDue, isWorthRepeating, nextLine, unmeasuredLine } from './line.state.ts';
-import { fastestOfOthers, findLine, keepLine, listLines } from './line.store.ts';
+import { fastestOfOthers, findLine, keepLine, listLines, noteTold } from './line.store.ts';
 import { type LineSample, type LineSize, measureLine } from './measure-line.ts';
 
 /** They share the validator's own line: more would measure that instead. */
@@ -25,6 +25,8 @@ export type LineOptions = {
   random: Random;
   log: Log;
   connectTo(executor: ExecutorToCheck): SignedConnect;
+  /** Whether lines are for this process to measure, of those that share the ledger. */
+  isOurs(): Promise<boolean>;
   /** Null: nothing is measured. */
   size: LineSize | null;
   /** From one measurement of an executor to the next. */
@@ -36,7 +38,6 @@ export type LineOptions = {
 export function createLines(options: LineOptions) {
   const { ledger, clock, random, log, size, lowKbit } = options;
   const places = createSemaphore(TOGETHER);
-  let shown = new Map<string, number>();
 
   async function measure(
     executor: ExecutorToCheck,
@@ -44,6 +45,8 @@ export function createLines(options: LineOptions) {
     signal: AbortSignal,
   ): Promise<void> {
     const before = (await findLine(ledger, executor.id)) ?? unmeasuredLine(executor.id);
+    // Another process may have been faster.
+    if (!isDue(before, clock.now(), options.intervalMs) || !(await options.isOurs())) return;
     const deps = { connect: options.connectTo(executor), clock, random, size: asked, signal };
     let sample: LineSample = await measureLine(deps, executor.id);
     if (isWorthRepeating(before, sample, lowKbit)) {
@@ -82,19 +85,14 @@ export function createLines(options: LineOptions) {
       const line = await findLine(ledger, executorId);
       if (line === undefined) return null;
       const others = await fastestOfOthers(ledger, executorId, clock.now() - PROVEN_MS);
-      const { executor_id: _, tried_ms: __, measured_ms: measuredMs, ...figures } = line;
-      const isRepeated = measuredMs !== null && shown.get(executorId) === measuredMs;
-      if (measuredMs !== null) shown.set(executorId, measuredMs);
+      const { executor_id: _, tried_ms: __, told_ms: toldMs, ...figures } = line;
+      const isRepeated = toldMs !== null && toldMs === line.measured_ms;
+      if (line.measured_ms !== null) await noteTold(ledger, executorId, line.measured_ms);
       return {
         ...figures,
         ...{ others_down_kbit: others.down_kbit, others_up_kbit: others.up_kbit },
-        ...{ measured_ms: measuredMs, repeated: isRepeated },
+        repeated: isRepeated,
       };
-    },
-
-    /** Forgets all others. */
-    keep(executorIds: ReadonlySet<string>): void {
-      shown = new Map([...shown].filter(([id]) => executorIds.has(id)));
     },
   };
 }

@@ -15,6 +15,7 @@ export function unmeasuredLine(executorId: string): LineRow {
     executor_id: executorId,
     tried_ms: 0,
     measured_ms: null,
+    told_ms: null,
     samples: 0,
     ...{ down_kbit: 0, up_kbit: 0, last_down_kbit: 0, last_up_kbit: 0 },
     false_stream: null,

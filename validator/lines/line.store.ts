@@ -24,6 +24,15 @@ export async function keepLine(db: LedgerDb, row: LineRow): Promise<void> {
     .execute();
 }
 
+/** The measurement that checks go by from now on. */
+export async function noteTold(db: LedgerDb, executorId: string, measuredMs: number) {
+  await db
+    .updateTable('lines')
+    .set({ told_ms: measuredMs })
+    .where('executor_id', '=', executorId)
+    .execute();
+}
+
 /** The fastest that others were seen to be since `sinceMs`, each way; 0 where there is nobody. */
 export async function fastestOfOthers(
   db: LedgerDb,

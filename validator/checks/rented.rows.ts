@@ -1,16 +1,16 @@
 /** The checks of what renters have: their pods and the cards of these. */
 import type { Check } from './check.ts';
 import { row } from './check-row.ts';
-import * as rental from './rental.check.ts';
+import * as rented from './rented.check.ts';
 
-export const RENTAL_CHECKS: readonly Check[] = [
+export const RENTED_CHECKS: readonly Check[] = [
   row({
     id: 'gpu_drop',
     detects: 'a card that a renter pays for and the host has no more',
     required: 'every card of a pod is there',
     category: 'runtime',
     whileRented: true,
-    judge: rental.judgeGpuDrop,
+    judge: rented.judgeGpuDrop,
     remedies: { RENTED_GPU_LOST: 'Look at the conditions of the pod; reset or reseat the card.' },
   }),
   row({
@@ -19,7 +19,7 @@ export const RENTAL_CHECKS: readonly Check[] = [
     required: 'no process but the pod’s on a leased card',
     category: 'policy',
     whileRented: true,
-    judge: rental.judgeSideUse,
+    judge: rented.judgeSideUse,
     remedies: {
       GPU_PROCESS_OUTSIDE_POD: 'Stop the processes that nvidia-smi shows beside the pod.',
     },
@@ -31,7 +31,7 @@ export const RENTAL_CHECKS: readonly Check[] = [
     category: 'runtime',
     mode: 'shadow',
     whileRented: true,
-    judge: rental.judgePodAlive,
+    judge: rented.judgePodAlive,
     remedies: { POD_NOT_RUNNING: 'Look at why the pod ended: its events say so.' },
   }),
 ];
