@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createTestLedger } from '../../test/fakes/test-ledger.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
-import { openLedger } from '../ledger/ledger.ts';
 import { unmeasuredLine } from '../lines/line.state.ts';
 import { findLine, keepLine } from '../lines/line.store.ts';
 import { accept, claim, claimsOfOthers, findAccepted, forgetOthers } from './standing.store.ts';
 
 let ledger: Ledger;
 beforeEach(async () => {
-  ledger = await openLedger(':memory:');
+  ledger = await createTestLedger();
 });
 afterEach(() => ledger.destroy());
 
