@@ -28,7 +28,10 @@ export async function accept(db: LedgerDb, accepted: Accepted): Promise<void> {
     .insertInto('accepted_specs')
     .values({ executor_id: executorId, ...values })
     .onConflict((conflict) =>
-      conflict.column('executor_id').doUpdateSet(values).where('accepted_specs.listed', '!=', listed),
+      conflict
+        .column('executor_id')
+        .doUpdateSet(values)
+        .where('accepted_specs.listed', '!=', listed),
     )
     .execute();
 }
