@@ -47,6 +47,7 @@ it('reads cards, library, processors and memory where kernel and driver tell the
     memory_kib: 3000,
     disk_kib: null,
     disk_writable: true,
+    restic: '0.14.0',
   });
   expect(readdirSync(join(root, 'scratch'))).toEqual([]);
 });
@@ -56,6 +57,7 @@ it('says nothing of what is not told, and that a folder takes no file', async ()
   expect(await read(join(root, 'file'))).toEqual({
     ...{ pci_gpus: null, driver_gpus: null, driver_library_sha256: null },
     ...{ cpus_present: null, memory_kib: null, disk_kib: null, disk_writable: false },
+    restic: '0.14.0',
   });
 });
 
