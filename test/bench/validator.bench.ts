@@ -21,6 +21,7 @@ import { createGatewayAuth } from '../../validator/gateway/gateway-auth.ts';
 import { createHealthService } from '../../validator/health/health.service.ts';
 import { createInspections } from '../../validator/health/inspections.ts';
 import { createProofRounds } from '../../validator/health/proof-round.ts';
+import { createWayChecks } from '../../validator/health/way-checks.ts';
 import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
 import { computeWeights } from '../../validator/weights/compute-weights.ts';
@@ -194,6 +195,10 @@ function healthOf(ledger: Ledger, onLook: () => void) {
       ...{ clock, random: systemRandom, size: null, intervalMs: 0 },
       expectedMs: standings.expectedMs,
     }),
+    ways: createWayChecks({
+      ...{ clock, random: systemRandom, isOn: false, intervalMs: 0, egressImage: null },
+    }),
+    lines: { facts: async () => null },
     rentals: { look: async () => null },
     readBanner: async () => null,
     evidence: createEvidence({ ledger, signer, clock, policy: goldenPolicy() }),
