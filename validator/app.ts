@@ -25,6 +25,9 @@ import type { Ledger } from './ledger/ledger.tables.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
 import type { ProofSize } from './pow/proof-facts.ts';
+import { createReadTag } from './updates/image-registry.ts';
+import { registerReleaseRoutes } from './updates/release.routes.ts';
+import { createReleases, type ReleaseSource } from './updates/release.service.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 
 export type ValidatorOptions = {
@@ -43,6 +46,8 @@ export type ValidatorOptions = {
   proof: ProofSize | null;
   checkIntervalMs: number;
   listIntervalMs: number;
+  /** Which image of the agent is signed for; none when absent. */
+  releaseSource?: ReleaseSource | null;
   /** Of the gateway; plain HTTP when absent. */
   certificates?: CertificateSource | null;
   /** Whether agents on this machine are to serve TLS too; `auto` when absent: they need not. */
@@ -52,6 +57,8 @@ export type ValidatorOptions = {
 export type Validator = ReturnType<typeof createValidator>;
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
+/** Of checks, that a host may take to follow a new release of the agent. */
+const GRACE_CYCLES = 2;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
@@ -68,6 +75,11 @@ export function createValidator(options: ValidatorOptions) {
     ...{ ledger, signer, clock, random },
     tls: options.agentTls ?? 'auto',
   });
+  const releases = createReleases({
+    ...{ ledger, clock, log, signer, readTag: createReadTag(clock) },
+    source: options.releaseSource ?? null,
+    graceMs: GRACE_CYCLES * options.checkIntervalMs,
+  });
   const { sendTo, connectTo } = links;
   const health = createHealthService({
     central,
@@ -78,6 +90,7 @@ export function createValidator(options: ValidatorOptions) {
     log,
     policy: options.policy,
     standings,
+    releases: releases.expected,
     proofs: createProofRounds({
       ...{ clock, random, expectedMs: standings.expectedMs },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
@@ -113,6 +126,7 @@ export function createValidator(options: ValidatorOptions) {
   }));
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, sendTo, relaySocket, clock });
+  registerReleaseRoutes(server, releases);
 
   const startPasses = (what: string, run: () => Promise<void>): Loop =>
     startLoop({

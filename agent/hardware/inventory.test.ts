@@ -7,6 +7,7 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { EngineError } from '../docker/engine.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 import { registerInventoryRoutes } from './inventory.routes.ts';
+import { noUpdates } from '../updates/update.service.ts';
 import { createInventoryService } from './inventory.service.ts';
 
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
@@ -47,6 +48,7 @@ function setUp() {
     isolation: () => ({ firewall: 'enforced', disk_quota: 'poll' }),
     orphans: () => [],
     gpuRuntimeTried: () => state.gpuTried,
+    updateStatus: noUpdates,
     onCollected: (collector) => collected.push(collector),
   });
   const log = createLog({ name: 'test', level: 'silent' });

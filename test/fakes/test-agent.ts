@@ -64,6 +64,7 @@ export function createTestAgent(
     certificates: null,
     separateMonitoring: false,
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
+    updates: null,
     gatewayLink: NO_GATEWAY,
     sftpFolder: null,
     portRange: { first: 20_000, last: 20_019 },

@@ -18,7 +18,6 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
     'PUT /users/me/referral-payout-method: missing',
   ],
   validator: [
-    'GET /updater/digest: missing',
     'POST /validator/{validator_hotkey}/executor-health-check: request',
     'POST /validator/{validator_hotkey}/executor-health-check: response',
     'POST /validator/{validator_hotkey}/executor-health-check: security',
@@ -57,6 +56,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /templates/{id}',
   'GET /users/me/events/stream',
   'GET /volumes/{id}',
+  'GET /watchtower/digest',
   'PATCH /keys/{id}',
   'POST /auth/resend-verify-email',
   'POST /auth/signup',

@@ -1,6 +1,7 @@
 /** What an inspection learnt beside inventory and probe, and what was known before: kept with the evidence as it is here. */
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/agent-api/bounds.ts';
+import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 
 const Ms = z.number().nonnegative();
 const Part = z.enum(['product', 'memory', 'disk']);
@@ -25,6 +26,17 @@ export const ProofFacts = z.object({
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
 
+/** Which digests of the agent were signed, and which one everybody is to run. */
+export const ReleaseFacts = z.object({
+  target: Digest,
+  sequence: Amount,
+  known: z.array(Digest),
+  rollout_permille: Permille,
+  /** Until then nobody has to have followed. */
+  grace_until_ms: Ms,
+});
+export type ReleaseFacts = z.output<typeof ReleaseFacts>;
+
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was asked for, milliseconds. */
   asked_ms: z.number(),
@@ -41,6 +53,8 @@ export const Measured = z.object({
   taken: z.array(z.object({ uuid: Name, executor_id: z.string() })),
   /** How often in a row, just before, a reason was given that counts only when it is seen again. */
   streaks: z.record(z.string(), z.int().min(0)),
+  /** Null where no image of the agent is signed for; documents of older programs have none. */
+  releases: ReleaseFacts.nullable().default(null),
 });
 export type Measured = z.output<typeof Measured>;
 
@@ -48,6 +62,6 @@ export type Measured = z.output<typeof Measured>;
 export function nothingMeasured(askedMs: number): Measured {
   return {
     ...{ asked_ms: askedMs, pods: null, proof: null, ports: null },
-    ...{ accepted: null, taken: [], streaks: {} },
+    ...{ accepted: null, taken: [], streaks: {}, releases: null },
   };
 }

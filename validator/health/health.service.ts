@@ -7,6 +7,7 @@ import type { Log } from '#shared/log.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { CentralClient } from '../central-client.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
+import type { Measured } from '../checks/measured.ts';
 import { judgeAll } from '../checks/pipeline.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
@@ -28,6 +29,8 @@ export type HealthOptions = {
   log: Log;
   policy: Policy;
   standings: Standings;
+  /** Which images of the agent are known. */
+  releases(): Promise<Measured['releases']>;
   proofs: ProofRounds;
   /** Keeps the run as evidence; nothing is reported that was not kept. */
   record(run: CheckRun): Promise<unknown>;
@@ -78,7 +81,8 @@ export function createHealthService(options: HealthOptions) {
     const { id } = seen.executor;
     const { transportFailures = 0, streaks = {} } = memories.get(id) ?? {};
     const before = await standings.before(seen.executor, seen.inventory);
-    const facts = { ...seen, measured: { ...seen.measured, ...before, streaks } };
+    const releases = await options.releases();
+    const facts = { ...seen, measured: { ...seen.measured, ...before, streaks, releases } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
     await options.record({ facts, transportFailures, report, startedMs, finishedMs: clock.now() });

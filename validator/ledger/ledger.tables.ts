@@ -93,7 +93,27 @@ export type GpuClaimsTable = { uuid: string; executor_id: string; seen_ms: numbe
 /** How long proofs of work take a kind of processor, as a moving mean. */
 export type ProofTimesTable = { processor: string; mean_ms: number; samples: number };
 
+/** What agents are to run, the newest last; each row has a higher sequence than all before it. */
+export type AgentReleasesTable = {
+  sequence: number;
+  /** What the tag named. */
+  digest: string;
+  /** What agents were to run before; null for the first. */
+  previous_digest: string | null;
+  platforms_json: string;
+  version: string;
+  min_sequence: number;
+  min_agent: string;
+  rollout_permille: number;
+  /** What to run instead of `digest`; null when nothing. */
+  rollback_digest: string | null;
+  rollback_reason: string;
+  notes: string;
+  made_ms: number;
+};
+
 type Tables = {
+  agent_releases: AgentReleasesTable;
   check_policies: CheckPoliciesTable;
   accepted_specs: AcceptedSpecsTable;
   gpu_claims: GpuClaimsTable;
@@ -114,4 +134,5 @@ export type LedgerDb = Ledger | Transaction<Tables>;
 export type EvidenceRow = Selectable<EvidenceTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;
+export type AgentReleaseRow = Selectable<AgentReleasesTable>;
 export type OutboxRow = Selectable<OutboxTable>;

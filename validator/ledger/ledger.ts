@@ -81,8 +81,25 @@ const CHECKS = [
   ) strict`,
 ];
 
+const RELEASES = [
+  `create table agent_releases (
+    sequence integer primary key,
+    digest text not null,
+    previous_digest text,
+    platforms_json text not null,
+    version text not null,
+    min_sequence integer not null,
+    min_agent text not null,
+    rollout_permille integer not null,
+    rollback_digest text,
+    rollback_reason text not null,
+    notes text not null,
+    made_ms integer not null
+  ) strict`,
+];
+
 /** In order; the position counts as the schema's number, which SQLite keeps in `user_version`. Forward only. */
-const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES, CHECKS];
+const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES, CHECKS, RELEASES];
 
 /** `path` or `:memory:`. The caller ends it with `destroy()`. Rejects for a ledger of a newer version. */
 export async function openLedger(path: string): Promise<Ledger> {

@@ -1,0 +1,216 @@
+/**
+ * The agent's half of its own update: looks for a signed manifest, gets the new version ready, and hands over to the
+ * switcher (validator reference 4.3). A process cannot replace itself and live to judge what came of it, and a unit that
+ * always runs would be one more thing to update: so the agent starts the switcher, a short-lived process of the version
+ * that runs now, which is known to work. The service manager, here the engine, starts it again when it is killed; it
+ * goes when the row rests. Pods are containers of the engine's, and in nobody's way.
+ */
+import type { UpdateState, UpdateStatus } from '#shared/agent-api/update-status.ts';
+import type { Clock } from '#shared/clock.ts';
+import { messageOf } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
+import type { Random } from '#shared/random.ts';
+import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { VERSION } from '#shared/version.ts';
+import type { UpdateStore } from '../store/update.store.ts';
+import type { Installation } from './installation.ts';
+import { judgeManifest, REFUSALS } from './update.rules.ts';
+import {
+  moved,
+  NO_UPDATE,
+  RESTING,
+  SWITCHERS,
+  type Target,
+  type UpdateRow,
+} from './update.state.ts';
+
+/** Why it stays where it is, for now. */
+export type Hold = { reason: string; message: string };
+
+export type UpdatePorts = {
+  /** AGENT_UPDATE_IMAGE. */
+  image: string;
+  platform: string;
+  keys: readonly TrustedKey[];
+  installation: Installation;
+  /** What the marketplace says that agents are to run, not believed yet. Rejects when there is no answer. */
+  readManifest(): Promise<unknown>;
+  /** Between two looks; up to a tenth more by chance. */
+  intervalMs: number;
+  /** The provider's word that it is not to be updated now, and why; null: go on. */
+  heldBy(): string | null;
+};
+
+export type UpdateServiceOptions = UpdatePorts & {
+  clock: Clock;
+  random: Random;
+  log: Log;
+  executorId: string;
+  store: UpdateStore;
+  /** What runs that an update would cut off; null: nothing. */
+  busyWith(): string | null;
+  /** Whether a container with all GPUs starts here now; null: it does. */
+  tryContainer(): Promise<Hold | null>;
+};
+
+export type UpdateService = ReturnType<typeof createUpdateService>;
+
+/** How often what is due is looked at. */
+export const UPDATE_PASS_MS = 5_000;
+/** After a step that failed. */
+const AGAIN_MS = 60_000;
+const FETCH_MS = 15 * 60_000;
+const JITTER = 10;
+
+export function createUpdateService(options: UpdateServiceOptions) {
+  const { clock, random, log, store, installation } = options;
+  let running: readonly string[] | null = null;
+  let againAtMs = 0;
+
+  const steps: Partial<Record<UpdateState, (target: Target) => Promise<UpdateRow | Hold>>> = {
+    VERIFIED: async () => hold() ?? go('PREFLIGHT'),
+    async PREFLIGHT() {
+      const problem = hold() ?? (await roomProblem()) ?? (await options.tryContainer());
+      return problem ?? go('PULLED');
+    },
+    async PULLED(target) {
+      await installation.fetch(target, clock.deadline(FETCH_MS));
+      return go('STAGED');
+    },
+    async STAGED(target) {
+      await installation.stage(target);
+      const passage = await installation.passage();
+      // Looked at last: between this and the hand-over nothing is waited for.
+      return hold() ?? go('SWITCHING', { passage });
+    },
+  };
+
+  function go(to: UpdateState, change: Partial<UpdateRow> = {}): UpdateRow {
+    return moved(store.get(), to, { since_ms: clock.now(), ...change });
+  }
+
+  function hold(): Hold | null {
+    const held = options.heldBy();
+    if (held !== null) return { reason: 'MAINTENANCE_HOLD', message: held };
+    const work = options.busyWith();
+    return work === null ? null : { reason: 'BUSY', message: work };
+  }
+
+  async function roomProblem(): Promise<Hold | null> {
+    if (await installation.hasRoom()) return null;
+    return { reason: 'NO_SPACE', message: 'the disk has not twice the room that the agent takes' };
+  }
+
+  /** Takes steps until one has to wait, or the rest is the switcher's. */
+  async function proceed(): Promise<void> {
+    for (;;) {
+      const row = store.get();
+      if (SWITCHERS.includes(row.state)) return installation.startSwitcher();
+      const step = steps[row.state];
+      if (step === undefined || row.target === null || clock.monotonicMs() < againAtMs) return;
+      const next = await step(row.target).catch((error: unknown): Hold => {
+        againAtMs = clock.monotonicMs() + AGAIN_MS;
+        return { reason: 'STEP_FAILED', message: messageOf(error).slice(0, 1_000) };
+      });
+      if (!('state' in next)) return note(next);
+      store.put(next);
+      log.info({ state: next.state, target: next.target }, 'update goes on');
+    }
+  }
+
+  /** Kept once, not at every pass. */
+  function note({ reason, message }: Hold): void {
+    const row = store.get();
+    if (row.reason === reason && row.message === message) return;
+    store.put({ ...row, reason, message });
+    log.info({ reason, message, state: row.state }, 'update waits');
+  }
+
+  async function look(): Promise<void> {
+    const nowMs = clock.now();
+    const jitterMs = random.int(Math.ceil(options.intervalMs / JITTER) + 1);
+    const checked = { last_check_ms: nowMs, next_check_ms: nowMs + options.intervalMs + jitterMs };
+    const before = store.get();
+    const answer = await options.readManifest().catch((error: unknown) => {
+      log.info({ detail: messageOf(error) }, 'no manifest of updates');
+      return null;
+    });
+    store.put({ ...before, ...checked });
+    if (answer !== null) await follow(answer);
+  }
+
+  async function follow(answer: unknown): Promise<void> {
+    const row = store.get();
+    const ruling = judgeManifest(answer, {
+      ...{ keys: options.keys, nowMs: clock.now(), image: options.image, agentVersion: VERSION },
+      ...{ executorId: options.executorId, platform: options.platform },
+      ...{ running: running ?? [], row },
+    });
+    if (ruling.outcome === 'refused') {
+      // What was taken is gone on with; why another is not is told where nothing is under way.
+      const isTold = RESTING.includes(row.state) && row.state !== 'ROLLED_BACK';
+      if (isTold) note({ reason: ruling.reason, message: REFUSALS[ruling.reason] });
+      return;
+    }
+    const { target } = ruling;
+    const taken = { sequence: target.sequence, digest: target.digest };
+    if (ruling.outcome === 'same') {
+      if (!RESTING.includes(row.state)) await installation.unstage();
+      const rest = row.state === 'COMMITTED' && row.target?.digest === target.digest;
+      const next = rest || row.state === 'IDLE' ? row : go('IDLE', { target: null });
+      store.put({ ...next, ...taken, reason: null, message: '', attempts: 0, denied_until_ms: 0 });
+      return;
+    }
+    const isUnderWay = !RESTING.includes(row.state) && row.target?.digest === target.digest;
+    if (isUnderWay) return store.put({ ...row, ...taken, target });
+    if (!RESTING.includes(row.state)) await installation.unstage();
+    const attempts = row.target?.digest === target.digest ? row.attempts : 0;
+    const fresh = { ...taken, target, attempts, denied_until_ms: 0, passage: null };
+    againAtMs = 0;
+    store.put(moved(row, 'VERIFIED', { since_ms: clock.now(), ...fresh }));
+  }
+
+  return {
+    /** Looks for a manifest when that is due, and goes on with what was taken. */
+    async runOnce(): Promise<void> {
+      const { state, next_check_ms: nextMs } = store.get();
+      const isDue = clock.now() >= nextMs;
+      if (!SWITCHERS.includes(state) && (isDue || running === null)) {
+        running = await installation.running();
+        if (isDue) await look();
+      }
+      await proceed();
+    },
+    status: (): UpdateStatus => statusOf(store.get(), installation.kind, running),
+  };
+}
+
+/** Of an agent that is not set up to update itself. */
+export function noUpdates(): UpdateStatus {
+  return statusOf(NO_UPDATE, null, null);
+}
+
+function statusOf(
+  row: UpdateRow,
+  kind: UpdateStatus['kind'],
+  running: readonly string[] | null,
+): UpdateStatus {
+  const current = running?.find((digest) => digest === row.digest) ?? running?.[0] ?? null;
+  const isKnown = current !== null && row.digest !== null;
+  return {
+    kind,
+    state: row.state,
+    running_version: VERSION,
+    current_digest: current,
+    sequence: row.sequence,
+    target_digest: row.target?.digest ?? null,
+    target_sequence: row.target?.sequence ?? null,
+    update_pending: isKnown ? current !== row.digest : null,
+    reason: row.reason,
+    message: row.message,
+    attempts: row.attempts,
+    since_ms: row.since_ms === 0 ? null : row.since_ms,
+    last_check_ms: row.last_check_ms,
+    next_check_ms: row.last_check_ms === null ? null : row.next_check_ms,
+  };
+}

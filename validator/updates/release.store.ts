@@ -1,0 +1,45 @@
+/** Queries of the agent's releases. */
+import type { AgentReleaseRow, LedgerDb } from '../ledger/ledger.tables.ts';
+
+/** More are forgotten: whoever runs an older one runs none that is known. */
+const KEPT = 200;
+
+/** What agents are to run now. */
+export function newestRelease(db: LedgerDb): Promise<AgentReleaseRow | undefined> {
+  return db
+    .selectFrom('agent_releases')
+    .selectAll()
+    .orderBy('sequence', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** The newest first. */
+export function listReleases(db: LedgerDb, limit: number): Promise<AgentReleaseRow[]> {
+  return db
+    .selectFrom('agent_releases')
+    .selectAll()
+    .orderBy('sequence', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+/** Fails where the sequence is taken. */
+export async function addRelease(tx: LedgerDb, row: AgentReleaseRow): Promise<void> {
+  await tx.insertInto('agent_releases').values(row).execute();
+  await tx
+    .deleteFrom('agent_releases')
+    .where('sequence', '<=', row.sequence - KEPT)
+    .execute();
+}
+
+/** How a release is given out, the release itself staying what it is. */
+export async function setRelease(
+  tx: LedgerDb,
+  sequence: number,
+  change: Partial<
+    Pick<AgentReleaseRow, 'rollout_permille' | 'min_sequence' | 'min_agent' | 'version' | 'notes'>
+  >,
+): Promise<void> {
+  await tx.updateTable('agent_releases').set(change).where('sequence', '=', sequence).execute();
+}
