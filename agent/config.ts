@@ -123,7 +123,7 @@ const Schema = z.object({
     .string()
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}$/)
     .optional(),
-  AGENT_UPDATE_INTERVAL_S: z.coerce.number('Not a number').int().min(5).max(86_400).default(300),
+  AGENT_UPDATE_INTERVAL_S: z.coerce.number('Not a number').int().min(1).max(86_400).default(300),
   AGENT_UPDATE_PROBATION_S: z.coerce.number('Not a number').int().min(1).max(3_600).default(60),
   AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   AGENT_EXIT_WITH_PARENT: z.stringbool().default(false),

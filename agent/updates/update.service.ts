@@ -56,11 +56,14 @@ export type UpdateServiceOptions = UpdatePorts & {
 export type UpdateService = ReturnType<typeof createUpdateService>;
 
 /** How often what is due is looked at. */
-export const UPDATE_PASS_MS = 5_000;
+export const UPDATE_PASS_MS = 1_000;
+/** What ends by itself and costs nothing to look at. */
+const PASSING = ['BUSY', 'MAINTENANCE_HOLD'];
 /** After a step that failed. */
 const AGAIN_MS = 60_000;
 const FETCH_MS = 15 * 60_000;
 const JITTER = 10;
+const MAX_MESSAGE_CHARS = 1_000;
 
 export function createUpdateService(options: UpdateServiceOptions) {
   const { clock, random, log, store, installation } = options;
@@ -108,11 +111,17 @@ export function createUpdateService(options: UpdateServiceOptions) {
       if (SWITCHERS.includes(row.state)) return installation.startSwitcher();
       const step = steps[row.state];
       if (step === undefined || row.target === null || clock.monotonicMs() < againAtMs) return;
-      const next = await step(row.target).catch((error: unknown): Hold => {
-        againAtMs = clock.monotonicMs() + AGAIN_MS;
-        return { reason: 'STEP_FAILED', message: messageOf(error).slice(0, 1_000) };
-      });
-      if (!('state' in next)) return note(next);
+      const next = await step(row.target).catch(
+        (error: unknown): Hold => ({
+          reason: 'STEP_FAILED',
+          message: messageOf(error).slice(0, MAX_MESSAGE_CHARS),
+        }),
+      );
+      if (!('state' in next)) {
+        // What was found by trying is not tried again at once.
+        if (!PASSING.includes(next.reason)) againAtMs = clock.monotonicMs() + AGAIN_MS;
+        return note(next);
+      }
       store.put(next);
       log.info({ state: next.state, target: next.target }, 'update goes on');
     }
@@ -174,11 +183,9 @@ export function createUpdateService(options: UpdateServiceOptions) {
     /** Looks for a manifest when that is due, and goes on with what was taken. */
     async runOnce(): Promise<void> {
       const { state, next_check_ms: nextMs } = store.get();
-      const isDue = clock.now() >= nextMs;
-      if (!SWITCHERS.includes(state) && (isDue || running === null)) {
-        running = await installation.running();
-        if (isDue) await look();
-      }
+      const isDue = clock.now() >= nextMs && !SWITCHERS.includes(state);
+      if (isDue || running === null) running = await installation.running();
+      if (isDue) await look();
       await proceed();
     },
     status: (): UpdateStatus => statusOf(store.get(), installation.kind, running),
