@@ -135,48 +135,45 @@ export function createUpdateService(options: UpdateServiceOptions) {
     log.info({ reason, message, state: row.state }, 'update waits');
   }
 
+  /** The time of the look and what came of it are written together: a kill in between loses neither. */
   async function look(): Promise<void> {
     const nowMs = clock.now();
     const jitterMs = random.int(Math.ceil(options.intervalMs / JITTER) + 1);
     const checked = { last_check_ms: nowMs, next_check_ms: nowMs + options.intervalMs + jitterMs };
-    const before = store.get();
     const answer = await options.readManifest().catch((error: unknown) => {
       log.info({ detail: messageOf(error) }, 'no manifest of updates');
       return null;
     });
-    store.put({ ...before, ...checked });
-    if (answer !== null) await follow(answer);
+    const row = { ...store.get(), ...checked };
+    store.put(answer === null ? row : await followed(row, answer));
   }
 
-  async function follow(answer: unknown): Promise<void> {
-    const row = store.get();
+  async function followed(row: UpdateRow, answer: unknown): Promise<UpdateRow> {
     const ruling = judgeManifest(answer, {
       ...{ keys: options.keys, nowMs: clock.now(), image: options.image, agentVersion: VERSION },
       ...{ executorId: options.executorId, platform: options.platform },
       ...{ running: running ?? [], row },
     });
+    const isResting = RESTING.includes(row.state);
     if (ruling.outcome === 'refused') {
-      // What was taken is gone on with; why another is not is told where nothing is under way.
-      const isTold = RESTING.includes(row.state) && row.state !== 'ROLLED_BACK';
-      if (isTold) note({ reason: ruling.reason, message: REFUSALS[ruling.reason] });
-      return;
+      const { reason } = ruling;
+      // What was taken is gone on with, and why it went back is not forgotten.
+      const isTold = isResting && row.state !== 'ROLLED_BACK';
+      return isTold ? { ...row, reason, message: REFUSALS[reason] } : row;
     }
     const { target } = ruling;
-    const taken = { sequence: target.sequence, digest: target.digest };
-    if (ruling.outcome === 'same') {
-      if (!RESTING.includes(row.state)) await installation.unstage();
-      const rest = row.state === 'COMMITTED' && row.target?.digest === target.digest;
-      const next = rest || row.state === 'IDLE' ? row : go('IDLE', { target: null });
-      store.put({ ...next, ...taken, reason: null, message: '', attempts: 0, denied_until_ms: 0 });
-      return;
-    }
-    const isUnderWay = !RESTING.includes(row.state) && row.target?.digest === target.digest;
-    if (isUnderWay) return store.put({ ...row, ...taken, target });
-    if (!RESTING.includes(row.state)) await installation.unstage();
-    const attempts = row.target?.digest === target.digest ? row.attempts : 0;
-    const fresh = { ...taken, target, attempts, denied_until_ms: 0, passage: null };
+    const taken = { ...row, sequence: target.sequence, digest: target.digest };
+    const isKnown = row.target?.digest === target.digest;
+    if (ruling.outcome === 'take' && isKnown && !isResting) return { ...taken, target };
+    if (!isResting) await installation.unstage();
     againAtMs = 0;
-    store.put(moved(row, 'VERIFIED', { since_ms: clock.now(), ...fresh }));
+    const fresh = { since_ms: clock.now(), attempts: 0, denied_until_ms: 0, passage: null };
+    if (ruling.outcome === 'take') {
+      return moved(taken, 'VERIFIED', { ...fresh, target, attempts: isKnown ? row.attempts : 0 });
+    }
+    const hasRested = row.state === 'IDLE' || (row.state === 'COMMITTED' && isKnown);
+    if (hasRested) return { ...taken, reason: null, message: '' };
+    return moved(taken, 'IDLE', { ...fresh, target: null });
   }
 
   return {
