@@ -1,7 +1,7 @@
 /** What a validator signs of the agent's releases, and the one text that is signed (validator reference 4.1, 4.2). Pure. */
 import { z } from 'zod';
 import { canonicalJson } from '../signing/canonical-json.ts';
-import { Hotkey, publicKeyOf } from '../signing/hotkey.ts';
+import { publicKeyOf } from '../signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
 
 /** So that a signature can mean nothing else. */
@@ -66,10 +66,13 @@ export type UpdateManifest = z.output<typeof UpdateManifest>;
 /** As key sets have them; an ss58 is one too. */
 export const KeyId = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, 'Not the id of a key');
 
+/** A hotkey that is shown as it came: answers have no room for transforms. */
+const Ss58 = z.string().refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address');
+
 export const ManifestSignature = z.strictObject({
   /** The key's id in the key set, or its ss58. */
   keyId: KeyId,
-  ss58: Hotkey,
+  ss58: Ss58,
   alg: z.literal('sr25519'),
   sig: z.string().max(130),
 });
