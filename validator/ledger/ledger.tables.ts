@@ -109,7 +109,8 @@ export type AgentReleasesTable = {
   rollback_digest: string | null;
   rollback_reason: string;
   notes: string;
-  made_ms: number;
+  /** Since when it is given out to so many. */
+  since_ms: number;
 };
 
 type Tables = {

@@ -94,7 +94,7 @@ const RELEASES = [
     rollback_digest text,
     rollback_reason text not null,
     notes text not null,
-    made_ms integer not null
+    since_ms integer not null
   ) strict`,
 ];
 

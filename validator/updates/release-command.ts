@@ -39,10 +39,11 @@ function commandOf([name, value, ...rest]: readonly string[]): (ledger: Ledger) 
     case 'show':
       if (value === undefined) return async () => undefined;
       break;
-    case 'rollout':
-      return change({
-        rollout_permille: wholeNumber(value, Permille.safeParse(Number(value)).success),
-      });
+    case 'rollout': {
+      const isPermille = Permille.safeParse(Number(value)).success;
+      const sinceMs = systemClock.now();
+      return change({ rollout_permille: wholeNumber(value, isPermille), since_ms: sinceMs });
+    }
     case 'min-sequence':
       return change({ min_sequence: wholeNumber(value, true) });
     case 'min-agent':
@@ -93,5 +94,5 @@ function lineOf(row: AgentReleaseRow): string {
     row.rollback_digest === null ? '' : ` instead of ${row.digest}: ${row.rollback_reason}`;
   const share = `${row.rollout_permille}/1000`;
   const least = `min-sequence ${row.min_sequence}, min-agent ${row.min_agent}`;
-  return `${row.sequence}  ${naiveUtc(row.made_ms)}Z  ${targetOf(row)}  ${share}  ${least}${back}\n`;
+  return `${row.sequence}  ${naiveUtc(row.since_ms)}Z  ${targetOf(row)}  ${share}  ${least}${back}\n`;
 }

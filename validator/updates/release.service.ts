@@ -104,7 +104,7 @@ export function createReleases(options: ReleaseServiceOptions) {
           ),
         ],
         rollout_permille: newest.rollout_permille,
-        grace_until_ms: newest.made_ms + options.graceMs,
+        grace_until_ms: newest.since_ms + options.graceMs,
       };
     },
   };

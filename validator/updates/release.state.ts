@@ -26,7 +26,7 @@ export function releaseOf(
     rollback_digest: null,
     rollback_reason: '',
     notes: '',
-    made_ms: nowMs,
+    since_ms: nowMs,
   };
 }
 
@@ -47,6 +47,6 @@ export function rollbackOf(
     rollback_digest: back,
     rollback_reason: reason,
     rollout_permille: 1_000,
-    made_ms: nowMs,
+    since_ms: nowMs,
   };
 }

@@ -38,7 +38,7 @@ export async function setRelease(
   tx: LedgerDb,
   sequence: number,
   change: Partial<
-    Pick<AgentReleaseRow, 'rollout_permille' | 'min_sequence' | 'min_agent' | 'version' | 'notes'>
+    Pick<AgentReleaseRow, 'rollout_permille' | 'since_ms' | 'min_sequence' | 'min_agent' | 'notes'>
   >,
 ): Promise<void> {
   await tx.updateTable('agent_releases').set(change).where('sequence', '=', sequence).execute();
