@@ -10,14 +10,14 @@ import { createLog } from '#shared/log.ts';
 import { agentArguments } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
-import { eventually } from '../../test/fakes/eventually.ts';
-import { freePorts } from '../../test/fakes/free-ports.ts';
-import { type ImageRegistry, startImageRegistry } from '../../test/fakes/image-registry.ts';
-import { command, mustRun } from '../../test/fakes/real-host.ts';
 import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
 import { createReadTag } from '../../validator/updates/image-registry.ts';
 import { createReleases } from '../../validator/updates/release.service.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { freePorts } from '../fakes/free-ports.ts';
+import { type ImageRegistry, startImageRegistry } from '../fakes/image-registry.ts';
+import { command, mustRun } from '../fakes/real-host.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const REPOSITORY = 'podwright/agent';
