@@ -10,6 +10,11 @@ import { createLog } from '#shared/log.ts';
 import { agentArguments } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
+import {
+  type SignedDigest,
+  signUpdate,
+  type UpdateManifest,
+} from '#shared/updates/update-manifest.ts';
 import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
 import { createReadTag } from '../../validator/updates/image-registry.ts';
@@ -32,6 +37,11 @@ let registry: ImageRegistry;
 let ledger: Ledger;
 let market: HttpServer;
 let origin: string;
+/** What becomes of the validator's answer on its way to the agent. */
+const asItIs = (answer: SignedDigest): SignedDigest => answer;
+let tamper = asItIs;
+const withManifest = (change: Partial<UpdateManifest>) => (answer: SignedDigest) =>
+  signUpdate({ ...answer.manifest, ...change }, signer, signer.hotkey);
 
 /** A version of the agent: an image without files, whose command is this checkout's agent, or another. */
 const version = (number: number, command = [process.execPath, ...agentArguments()]) =>
@@ -58,12 +68,13 @@ beforeAll(async () => {
     expiryMs: 60_000,
   };
   // A new one each time keeps no answer.
-  market.get('/digest', () =>
-    createReleases({
+  market.get('/digest', async () => {
+    const releases = createReleases({
       ...{ ledger, clock: systemClock, log, signer, source, graceMs: 0 },
       readTag: createReadTag(systemClock),
-    }).current(),
-  );
+    });
+    return tamper(await releases.current());
+  });
   const url = `${await market.listen({ host: '127.0.0.1', port: 0 })}/digest`;
   const { first: port } = await freePorts(1);
   origin = `http://127.0.0.1:${port}`;
@@ -118,7 +129,7 @@ async function startPod(image: string): Promise<void> {
     pod: systemRandom.uuid(),
   });
   const flags = labels.flatMap(([key, value]) => ['--label', `io.podwright.${key}=${value}`]);
-  const files = ['--volume', '/bin/busybox:/busybox:ro'];
+  const files = ['--network', 'none', '--volume', '/bin/busybox:/busybox:ro'];
   await mustRun(
     'docker',
     'run',
@@ -175,7 +186,20 @@ it('goes back from a version that ends, and on to one that works, over kills of 
   expect(first).toMatchObject({ state: 'IDLE', update_pending: false, reason: null });
   const old = await inspected(name);
 
+  tamper = (answer) => ({ ...answer, manifest: { ...answer.manifest, notes: 'altered' } });
   const bad = await version(2, ['/usr/bin/false']);
+  await until('refusal', ({ reason }) => reason === 'SIGNATURE_BAD');
+  tamper = withManifest({ image: 'registry.example/agent' });
+  await until('refusal', ({ reason }) => reason === 'IMAGE_OTHER');
+  tamper = withManifest({ expiresAt: 1 });
+  await until('refusal', ({ reason }) => reason === 'EXPIRED');
+  expect(await inspected(name)).toEqual(old);
+
+  let taken: SignedDigest | null = null;
+  tamper = (answer) => {
+    taken = answer;
+    return answer;
+  };
   const back = await until(
     'going back',
     (found) => found.state === 'ROLLED_BACK' && found.current_digest !== null,
@@ -186,6 +210,7 @@ it('goes back from a version that ends, and on to one that works, over kills of 
   });
   expect((await inspected(name))['id']).toBe(old['id']);
 
+  tamper = asItIs;
   const good = await version(3);
   process.kill(await pidOf(name), 'SIGKILL');
   const switcher = await eventually('the switcher', () =>
@@ -199,6 +224,9 @@ it('goes back from a version that ends, and on to one that works, over kills of 
     return (await command('docker', 'inspect', `${name}-switcher`)).exitCode !== 0;
   });
 
+  const kept = taken;
+  tamper = (answer) => kept ?? answer;
+  await until('refusal', ({ reason }) => reason === 'SEQUENCE_OLD');
   expect(await inspected(podName)).toEqual(pod);
   const { stdout } = await command('docker', 'inspect', '--format', '{{.Config.Env}}', name);
   expect(stdout).toContain('VERSION=3');
