@@ -4,7 +4,7 @@
  * stopped, as `<name>-previous-<sequence>` until the update after.
  */
 import { statfs } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { switcherArguments } from '#shared/node-launch.ts';
 import { type ContainerEngine, EngineError, LABELS } from '../docker/engine.ts';
 import type { OwnContainer, OwnContainers } from '../docker/own-containers.ts';
 import type { Installation, Look, Replacement } from './installation.ts';
@@ -26,7 +26,6 @@ const ROOM = 2;
 const WORDS_LINES = 10;
 const MAX_WORDS_CHARS = 2_000;
 const NEVER = { Name: 'no', MaximumRetryCount: 0 };
-const SWITCHER_MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
 
 export function createContainerInstallation(
   options: ContainerInstallationOptions,
@@ -115,7 +114,7 @@ export function createContainerInstallation(
     async startSwitcher() {
       const id = await containers.createBeside(await own(), {
         name: switcher,
-        argv: [process.execPath, SWITCHER_MAIN],
+        argv: [process.execPath, ...switcherArguments()],
         labels: { [LABELS.switcher]: executorId },
       });
       await engine.startContainer(id);

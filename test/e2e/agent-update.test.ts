@@ -7,7 +7,7 @@ import { UpdateStatus } from '#shared/agent-api/update-status.ts';
 import { systemClock } from '#shared/clock.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
-import { agentArguments } from '#shared/node-launch.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import {
@@ -80,6 +80,7 @@ beforeAll(async () => {
   origin = `http://127.0.0.1:${port}`;
   const digest = await version(1);
   const environment = {
+    NODE_COMPILE_CACHE: COMPILE_CACHE,
     AGENT_EXECUTOR_ID: executorId,
     AGENT_HOME: home,
     AGENT_HOST: '127.0.0.1',
