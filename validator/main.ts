@@ -48,8 +48,9 @@ commands to agents.
   npm run validator -- release notes TEXT      what to tell people of it
   npm run validator -- --version
 
-explain, replay and evidence read the ledger in VALIDATOR_HOME, release writes it, also beside a running validator, which
-tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start. They exit with 1 when something is not as it should be.
+explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, release writes it, also beside a
+running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start. They
+exit with 1 when something is not as it should be.
 `;
 
 async function run(argv: readonly string[]): Promise<void> {
@@ -85,7 +86,8 @@ async function lookUp(
   words: readonly string[],
   { ledger, policy }: { ledger?: string | undefined; policy?: string | undefined },
 ): Promise<void> {
-  const ledgerFile = ledger ?? ledgerIn(process.env['VALIDATOR_HOME'] || DEFAULT_HOME);
+  const { VALIDATOR_DATABASE: database, VALIDATOR_HOME: home } = process.env;
+  const ledgerFile = ledger ?? (database || ledgerIn(home || DEFAULT_HOME));
   const complain = (text: string) => void process.stderr.write(text);
   const ask = { words, ledgerFile, policyFile: policy ?? null };
   const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
@@ -123,7 +125,7 @@ async function serve(
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
   const signer = await openSigner(config, systemRandom);
-  const ledger = await openLedger(ledgerIn(config.VALIDATOR_HOME));
+  const ledger = await openLedger(config.VALIDATOR_DATABASE ?? ledgerIn(config.VALIDATOR_HOME));
   const validator = createValidator({
     clock: systemClock,
     random: systemRandom,
@@ -136,6 +138,7 @@ async function serve(
     ledger,
     weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
+    checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
     certificates: gatewayCertificates(config),
     agentTls: config.VALIDATOR_AGENT_TLS,

@@ -6,8 +6,8 @@ import { systemRandom } from '#shared/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { EngineError } from '../docker/engine.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
-import { registerInventoryRoutes } from './inventory.routes.ts';
 import { noUpdates } from '../updates/update.service.ts';
+import { registerInventoryRoutes } from './inventory.routes.ts';
 import { createInventoryService } from './inventory.service.ts';
 
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';

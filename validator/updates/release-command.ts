@@ -1,11 +1,9 @@
 /** `npm run validator -- release …`: what agents are to run, shown and changed in the ledger, beside a running validator or not. */
-import { existsSync } from 'node:fs';
 import { naiveUtc, systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { Permille, VersionText } from '#shared/updates/update-manifest.ts';
 import type { AgentReleaseRow, Ledger } from '../ledger/ledger.tables.ts';
-import { openLedger } from '../ledger/ledger.ts';
-import type { LedgerAsk, Output } from '../ledger-commands.ts';
+import { type LedgerAsk, type Output, withLedger } from '../ledger-commands.ts';
 import { rollbackOf, targetOf } from './release.state.ts';
 import { addRelease, listReleases, newestRelease, setRelease } from './release.store.ts';
 
@@ -18,19 +16,13 @@ export async function runReleaseCommand(
   output: Output,
 ): Promise<boolean> {
   const work = commandOf(words.slice(1));
-  if (!existsSync(ledgerFile)) {
-    throw new ConfigError(`there is no ledger at ${ledgerFile}: name it with --ledger FILE`);
-  }
-  const ledger = await openLedger(ledgerFile);
-  try {
+  return withLedger(ledgerFile, async (ledger) => {
     await work(ledger);
     const rows = await listReleases(ledger, SHOWN);
     if (rows.length === 0) output.complain('nothing was released yet\n');
     for (const row of rows) output.print(lineOf(row));
     return rows.length > 0;
-  } finally {
-    await ledger.destroy();
-  }
+  });
 }
 
 function commandOf([name, value, ...rest]: readonly string[]): (ledger: Ledger) => Promise<void> {

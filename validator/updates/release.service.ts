@@ -69,7 +69,8 @@ export function createReleases(options: ReleaseServiceOptions) {
       if (next === newest) return next;
       await addRelease(tx, next);
       log.info({ sequence: next.sequence, digest: next.digest }, 'new release of the agent');
-      return next;
+      // Of two processes that saw the new digest at once one was first.
+      return (await newestRelease(tx)) ?? next;
     });
   }
 

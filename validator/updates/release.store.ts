@@ -24,9 +24,13 @@ export function listReleases(db: LedgerDb, limit: number): Promise<AgentReleaseR
     .execute();
 }
 
-/** Fails where the sequence is taken. */
+/** Where the sequence is taken, by another process just now, nothing is added. */
 export async function addRelease(tx: LedgerDb, row: AgentReleaseRow): Promise<void> {
-  await tx.insertInto('agent_releases').values(row).execute();
+  await tx
+    .insertInto('agent_releases')
+    .values(row)
+    .onConflict((conflict) => conflict.column('sequence').doNothing())
+    .execute();
   await tx
     .deleteFrom('agent_releases')
     .where('sequence', '<=', row.sequence - KEPT)
