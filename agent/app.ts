@@ -224,7 +224,8 @@ export function createAgent(ports: AgentPorts) {
       const shellsLeft = (error: unknown) =>
         log.warn({ detail: messageOf(error) }, 'shells of an earlier run may be left');
       terminals.endLeftovers(running).catch(shellsLeft);
-      const metricsJob = createMetricsJob({ metrics, records, leases, samples });
+      const updateState = () => updateStatus().state;
+      const metricsJob = createMetricsJob({ metrics, records, leases, samples, updateState });
       const relist = loop('reconcile', RECONCILE_INTERVAL_MS, () => reconcile.runOnce());
       loops = [
         loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),

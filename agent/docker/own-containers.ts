@@ -28,6 +28,7 @@ const Container = z.object({
   Config: Config.extend({ Hostname: z.string().default('') }),
   HostConfig: z.looseObject({
     NetworkMode: z.string(),
+    AutoRemove: z.boolean().default(false),
     Binds: Texts,
     RestartPolicy: z.record(z.string(), z.unknown()),
   }),

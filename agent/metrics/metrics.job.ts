@@ -1,4 +1,5 @@
 /** Brings the gauges of pods and GPU leases up to date, apart from the reconcile: a driver that hangs must not hold that up. */
+import type { UpdateState } from '#shared/agent-api/update-status.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
 import type { LeaseStore } from '../store/lease.store.ts';
 import type { GpuLeaseState, Metrics } from './metrics.ts';
@@ -9,13 +10,16 @@ export type MetricsJobPorts = {
   records: PodRecords;
   leases: LeaseStore;
   samples: Pick<Samples, 'runOnce' | 'devices'>;
+  updateState(): UpdateState;
 };
 
 /** One sample of everything, and then what the gauges have of it. */
-export function createMetricsJob({ metrics, records, leases, samples }: MetricsJobPorts) {
+export function createMetricsJob(ports: MetricsJobPorts) {
+  const { metrics, records, leases, samples } = ports;
   return {
     async runOnce(): Promise<void> {
       metrics.setPods(records.list().map((row) => row.phase));
+      metrics.setUpdateState(ports.updateState());
       await samples.runOnce();
       metrics.setGpuLeases(leaseStates(samples.devices(), leases));
     },

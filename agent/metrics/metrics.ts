@@ -2,6 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { POD_PHASES, type PodPhase } from '#shared/agent-api/pod.ts';
+import { UPDATE_STATES, type UpdateState } from '#shared/agent-api/update-status.ts';
 import type { Clock } from '#shared/clock.ts';
 import { VERSION } from '#shared/version.ts';
 
@@ -30,6 +31,12 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
     name: `${PREFIX}pods`,
     help: 'Pods by phase.',
     labelNames: ['phase'],
+    registers,
+  });
+  const updateState = new Gauge({
+    name: `${PREFIX}update_state`,
+    help: 'How the update of this agent stands: 1 for its state, 0 for the others.',
+    labelNames: ['state'],
     registers,
   });
   const authFailures = new Counter({
@@ -104,6 +111,9 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
     },
     firewallDrifted: (lines: number) => firewallDrift.inc(lines),
 
+    setUpdateState(present: UpdateState): void {
+      for (const state of UPDATE_STATES) updateState.set({ state }, state === present ? 1 : 0);
+    },
     /** `phases` holds the phase of every pod. */
     setPods(phases: readonly PodPhase[]): void {
       for (const phase of POD_PHASES) {

@@ -14,7 +14,9 @@ export function createUpdateStore(database: DatabaseSync) {
   return {
     get(): UpdateRow {
       const text = select.get()?.['row_json'];
-      return typeof text === 'string' ? UpdateRow.parse(JSON.parse(text)) : NO_UPDATE;
+      if (typeof text !== 'string') return NO_UPDATE;
+      // A row that another version wrote in a way of its own is not worth an agent that does not work.
+      return UpdateRow.safeParse(JSON.parse(text)).data ?? NO_UPDATE;
     },
     /** On disk when it returns. */
     put: (row: UpdateRow): void => void write.run({ row_json: JSON.stringify(row) }),

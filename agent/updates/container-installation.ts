@@ -41,9 +41,13 @@ export function createContainerInstallation(
 
   async function own(): Promise<OwnContainer> {
     const found = await containers.find(name);
-    if (found?.Config.Labels[LABELS.agent] === executorId) return found;
-    const why = found === null ? 'is none' : `lacks the label ${LABELS.agent}=${executorId}`;
-    throw new Error(`AGENT_UPDATE_CONTAINER: ${name} ${why}`);
+    const refuse = (why: string) => new Error(`AGENT_UPDATE_CONTAINER ${name}: ${why}`);
+    if (found === null) throw refuse('there is no such container');
+    if (found.Config.Labels[LABELS.agent] !== executorId) {
+      throw refuse(`it lacks the label ${LABELS.agent}=${executorId}`);
+    }
+    if (found.HostConfig.AutoRemove) throw refuse('made with --rm, it could not be gone back to');
+    return found;
   }
 
   /** What was made for the target, started or not. */
@@ -60,6 +64,12 @@ export function createContainerInstallation(
 
   /** Waits for its end: stopped already is success. */
   const stop = (id: string) => engine.stopContainer(id, STOP_GRACE_S);
+
+  async function unstage(): Promise<void> {
+    for (const { id, name: called } of await engine.listContainers(ours)) {
+      if (called.startsWith(`${name}-next-`)) await engine.removeContainer(id);
+    }
+  }
 
   async function runningPods(): Promise<string[]> {
     const labels = { [LABELS.executor]: executorId, [LABELS.kind]: 'pod' };
@@ -91,17 +101,15 @@ export function createContainerInstallation(
     },
     async stage(target) {
       const old = await own();
+      // One that was made before may lack what its provider has changed since.
+      await unstage();
       await containers.createLike(old, {
         name: `${name}-next-${target.sequence}`,
         image: referenceOf(target),
         labels: labelOf(target),
       });
     },
-    async unstage() {
-      for (const { id, name: called } of await engine.listContainers(ours)) {
-        if (called.startsWith(`${name}-next-`)) await engine.removeContainer(id);
-      }
-    },
+    unstage,
     async passage() {
       const { Id, HostConfig } = await own();
       return {

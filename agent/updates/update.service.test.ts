@@ -41,6 +41,7 @@ function createHost() {
     /** Those that run once it is there; null: the same. */
     podsAfter: null as string[] | null,
     answer: signedDigest() as unknown,
+    isForeign: false,
     held: null as string | null,
     busy: null as string | null,
     probe: null as Hold | null,
@@ -92,7 +93,10 @@ function createHost() {
       keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
       installation: {
         kind: 'image-digest',
-        running: async () => (host.runs === null ? [] : [host.runs]),
+        async running() {
+          if (host.isForeign) throw new Error('it lacks the label');
+          return host.runs === null ? [] : [host.runs];
+        },
         hasRoom: async () => host.hasRoom,
         async fetch({ digest }) {
           host.did.push(`fetch ${digest.slice(7, 9)}`);
@@ -282,6 +286,42 @@ it('drops what it was on the way to when the validator goes back', async () => {
   expect(agent.status()).toMatchObject({
     ...{ state: 'IDLE', sequence: 8, target_digest: null, update_pending: false },
   });
+});
+
+it('keeps what it was on the way to when the same digest comes again under another number', async () => {
+  const scene = createHost();
+  scene.host.held = 'not now';
+  const agent = scene.boot();
+  await agent.runOnce();
+  scene.host.answer = signedDigest({ sequence: 8, expiresAt: NOW_MS + 1e9 });
+  await scene.clock.advance(2 * INTERVAL_MS);
+  scene.host.held = null;
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({ state: 'SWITCHING', sequence: 8, target_sequence: 7 });
+});
+
+it('says so once a minute at most where its container is not what it was told', async () => {
+  const scene = createHost();
+  scene.host.isForeign = true;
+  const agent = scene.boot();
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({
+    ...{ state: 'IDLE', reason: 'INSTALLATION_UNSUITABLE', message: 'it lacks the label' },
+  });
+  scene.host.isForeign = false;
+  await agent.runOnce();
+  expect(agent.status().state).toBe('IDLE');
+  await scene.clock.advance(60_000);
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({ state: 'SWITCHING', reason: null });
+});
+
+it('looks in time after its clock was set back', async () => {
+  const scene = createHost();
+  scene.store.put({ ...scene.store.get(), next_check_ms: NOW_MS + 1e9 });
+  const agent = scene.boot();
+  await agent.runOnce();
+  expect(agent.status().state).toBe('SWITCHING');
 });
 
 it('looks every five minutes or some seconds later, and goes on when nobody answers', async () => {

@@ -81,6 +81,8 @@ export function createUpdateService(options: UpdateServiceOptions) {
       return go('STAGED');
     },
     async STAGED(target) {
+      const early = hold();
+      if (early !== null) return early;
       await installation.stage(target);
       const passage = await installation.passage();
       // Looked at last: between this and the hand-over nothing is waited for.
@@ -107,10 +109,11 @@ export function createUpdateService(options: UpdateServiceOptions) {
   /** Takes steps until one has to wait, or the rest is the switcher's. */
   async function proceed(): Promise<void> {
     for (;;) {
+      if (clock.monotonicMs() < againAtMs) return;
       const row = store.get();
-      if (SWITCHERS.includes(row.state)) return installation.startSwitcher();
+      if (SWITCHERS.includes(row.state)) return startSwitcher();
       const step = steps[row.state];
-      if (step === undefined || row.target === null || clock.monotonicMs() < againAtMs) return;
+      if (step === undefined || row.target === null) return;
       const next = await step(row.target).catch(
         (error: unknown): Hold => ({
           reason: 'STEP_FAILED',
@@ -124,6 +127,27 @@ export function createUpdateService(options: UpdateServiceOptions) {
       }
       store.put(next);
       log.info({ state: next.state, target: next.target }, 'update goes on');
+    }
+  }
+
+  /** Whether it runs is asked at every pass; the row is its own to write. */
+  async function startSwitcher(): Promise<void> {
+    await installation.startSwitcher().catch((error: unknown) => {
+      againAtMs = clock.monotonicMs() + AGAIN_MS;
+      throw error;
+    });
+  }
+
+  /** False, and why is noted, where the agent does not run as it was said. */
+  async function seesItself(isSwitching: boolean): Promise<boolean> {
+    try {
+      running = await installation.running();
+      return true;
+    } catch (error) {
+      againAtMs = clock.monotonicMs() + AGAIN_MS;
+      const message = messageOf(error).slice(0, MAX_MESSAGE_CHARS);
+      if (!isSwitching) note({ reason: 'INSTALLATION_UNSUITABLE', message });
+      return false;
     }
   }
 
@@ -164,7 +188,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
     const { target } = ruling;
     const taken = { ...row, sequence: target.sequence, digest: target.digest };
     const isKnown = row.target?.digest === target.digest;
-    if (ruling.outcome === 'take' && isKnown && !isResting) return { ...taken, target };
+    if (ruling.outcome === 'take' && isKnown && !isResting) return taken;
     if (!isResting) await installation.unstage();
     againAtMs = 0;
     const fresh = { since_ms: clock.now(), attempts: 0, denied_until_ms: 0, passage: null };
@@ -180,8 +204,12 @@ export function createUpdateService(options: UpdateServiceOptions) {
     /** Looks for a manifest when that is due, and goes on with what was taken. */
     async runOnce(): Promise<void> {
       const { state, next_check_ms: nextMs } = store.get();
-      const isDue = clock.now() >= nextMs && !SWITCHERS.includes(state);
-      if (isDue || running === null) running = await installation.running();
+      const isSwitching = SWITCHERS.includes(state);
+      const inMs = nextMs - clock.now();
+      // Of a clock that was set back the time of the next look may lie far ahead.
+      const isDue = !isSwitching && (inMs <= 0 || inMs > 2 * options.intervalMs);
+      if (running === null && clock.monotonicMs() < againAtMs) return;
+      if ((isDue || running === null) && !(await seesItself(isSwitching))) return;
       if (isDue) await look();
       await proceed();
     },

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { UpdateStatus } from '#shared/agent-api/update-status.ts';
 import { systemClock } from '#shared/clock.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
@@ -26,6 +26,7 @@ import { command, mustRun } from '../fakes/real-host.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const REPOSITORY = 'podwright/agent';
+const RUN_LABEL = `io.podwright.test-run=${inject('testRun')}`;
 const log = createLog({ name: 'test', level: 'silent' });
 const signer = createSigner(new Uint8Array(32).fill(3));
 const executorId = systemRandom.uuid();
@@ -106,7 +107,7 @@ beforeAll(async () => {
     '--volume',
     `${home}:${home}`,
   ];
-  const labels = ['--label', `io.podwright.agent=${executorId}`];
+  const labels = ['--label', `io.podwright.agent=${executorId}`, '--label', RUN_LABEL];
   const settings = ['--name', name, '--network', 'host', '--restart', 'always', ...labels];
   await mustRun(
     'docker',
@@ -179,7 +180,14 @@ async function inspected(container: string): Promise<Record<string, unknown>> {
   return JSON.parse(await mustRun('docker', 'inspect', '--format', format, container));
 }
 
-const pidOf = async (container: string) => Number((await inspected(container))['pid']);
+/** Its process, once there is one: a container that does not run has the number 0, which would be our own group. */
+async function kill(container: string): Promise<void> {
+  const pid = await eventually(`a process of ${container}`, async () => {
+    const found = await inspected(container).catch(() => null);
+    return Number(found?.['pid'] ?? 0) || null;
+  });
+  process.kill(pid, 'SIGKILL');
+}
 
 it('goes back from a version that ends, and on to one that works, over kills of agent and switcher', async () => {
   const pod = await inspected(podName);
@@ -213,11 +221,8 @@ it('goes back from a version that ends, and on to one that works, over kills of 
 
   tamper = asItIs;
   const good = await version(3);
-  process.kill(await pidOf(name), 'SIGKILL');
-  const switcher = await eventually('the switcher', () =>
-    pidOf(`${name}-switcher`).catch(() => null),
-  );
-  process.kill(switcher, 'SIGKILL');
+  await kill(name);
+  await kill(`${name}-switcher`);
   const done = await until('the new version', ({ state }) => state === 'COMMITTED');
   expect(done).toMatchObject({ current_digest: good, sequence: 3, update_pending: false });
   expect(await inspected(`${name}-previous-3`)).toMatchObject({ id: old['id'], pid: 0 });

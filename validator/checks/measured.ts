@@ -26,11 +26,12 @@ export const ProofFacts = z.object({
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
 
-/** Which digests of the agent were signed, and which one everybody is to run. */
+/** Which digest everybody is to run, and what is known of the one that the agent runs. */
 export const ReleaseFacts = z.object({
   target: Digest,
   sequence: Amount,
-  known: z.array(Digest),
+  /** Whether it was ever signed. */
+  is_known: z.boolean(),
   rollout_permille: Permille,
   /** Until then nobody has to have followed. */
   grace_until_ms: Ms,

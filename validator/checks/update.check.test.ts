@@ -10,7 +10,7 @@ import { judgeImageDigest, judgeUpdate } from './update.check.ts';
 const NOW_MS = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
 const RELEASES: ReleaseFacts = {
-  ...{ target: digestOf('b'), sequence: 2, known: [digestOf('b'), digestOf('a')] },
+  ...{ target: digestOf('b'), sequence: 2, is_known: true },
   ...{ rollout_permille: 1_000, grace_until_ms: NOW_MS },
 };
 
@@ -36,7 +36,7 @@ describe('the image of an agent', () => {
     ['is the newest', {}, 'passed'],
     [
       'is none that was signed',
-      { update: { current_digest: digestOf('e') } },
+      { update: { current_digest: digestOf('e') }, releases: { is_known: false } },
       'AGENT_IMAGE_FOREIGN',
     ],
     ['is older', { update: OLD }, 'AGENT_IMAGE_OUTDATED'],

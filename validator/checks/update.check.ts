@@ -12,7 +12,7 @@ export const judgeImageDigest: Judge = ({ inventory: { update }, measured, recei
   const running = update?.kind === 'image-digest' ? update.current_digest : null;
   if (releases === null || running === null) return unknown('no digest');
   if (running === releases.target) return passed(running);
-  if (!releases.known.includes(running)) {
+  if (!releases.is_known) {
     return failed('AGENT_IMAGE_FOREIGN', running, 'The agent is of an image that nobody signed');
   }
   const isUnderWay = releases.rollout_permille < 1_000 || receivedMs < releases.grace_until_ms;

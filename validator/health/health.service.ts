@@ -38,8 +38,8 @@ export type HealthOptions = {
   policy: Policy;
   inspections: Inspections;
   standings: Standings;
-  /** Which images of the agent are known. */
-  releases(): Promise<Measured['releases']>;
+  /** What is known of the image that an agent says it runs. */
+  releases(running: string | null): Promise<Measured['releases']>;
   proofs: ProofRounds;
   rentals: Pick<RentalProbes, 'look'>;
   readBanner: ReadBanner;
@@ -90,7 +90,7 @@ export function createHealthService(options: HealthOptions) {
   ): Promise<HealthReport> {
     const { transportFailures, streaks } = await inspections.recall(seen.executor.id);
     const before = await standings.before(seen.executor, seen.inventory);
-    const releases = await options.releases();
+    const releases = await options.releases(seen.inventory?.update?.current_digest ?? null);
     const facts = { ...seen, measured: { ...seen.measured, ...before, streaks, releases } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;

@@ -12,7 +12,7 @@ import type { Measured } from '../checks/measured.ts';
 import type { AgentReleaseRow, Ledger } from '../ledger/ledger.tables.ts';
 import type { ReadTag, TagContent } from './image-registry.ts';
 import { releaseOf, targetOf } from './release.state.ts';
-import { addRelease, listReleases, newestRelease } from './release.store.ts';
+import { addRelease, newestRelease, wasReleased } from './release.store.ts';
 
 /** Which image is signed for, and how. */
 export type ReleaseSource = {
@@ -43,8 +43,6 @@ export type Releases = ReturnType<typeof createReleases>;
 /** Of answers and of failures. */
 const CACHE_MS = 300_000;
 const CHANNEL = 'stable';
-/** Whoever runs an older one runs none that is known. */
-const KNOWN = 50;
 
 export function createReleases(options: ReleaseServiceOptions) {
   const { ledger, clock, log, signer, source } = options;
@@ -89,21 +87,13 @@ export function createReleases(options: ReleaseServiceOptions) {
     },
 
     /** What checks compare the digest of an agent with; null where nothing was ever released. */
-    async expected(): Promise<Measured['releases']> {
-      const rows = await listReleases(ledger, KNOWN);
-      const [newest] = rows;
-      if (source === null || newest === undefined) return null;
+    async expected(running: string | null): Promise<Measured['releases']> {
+      const newest = source === null ? undefined : await newestRelease(ledger);
+      if (newest === undefined) return null;
       return {
         target: targetOf(newest),
         sequence: newest.sequence,
-        known: [
-          ...new Set(
-            rows.flatMap((row) => [
-              row.digest,
-              ...(row.rollback_digest === null ? [] : [row.rollback_digest]),
-            ]),
-          ),
-        ],
+        is_known: running !== null && (await wasReleased(ledger, running)),
         rollout_permille: newest.rollout_permille,
         grace_until_ms: newest.since_ms + options.graceMs,
       };

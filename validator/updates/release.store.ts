@@ -24,6 +24,12 @@ export function listReleases(db: LedgerDb, limit: number): Promise<AgentReleaseR
     .execute();
 }
 
+/** As a digest of the tag; going back leads to one of those, too. */
+export async function wasReleased(db: LedgerDb, digest: string): Promise<boolean> {
+  const found = db.selectFrom('agent_releases').select('sequence').where('digest', '=', digest);
+  return (await found.limit(1).executeTakeFirst()) !== undefined;
+}
+
 /** Where the sequence is taken, by another process just now, nothing is added. */
 export async function addRelease(tx: LedgerDb, row: AgentReleaseRow): Promise<void> {
   await tx
