@@ -138,6 +138,8 @@ async function startPod(image: string): Promise<void> {
     '--detach',
     '--name',
     podName,
+    '--label',
+    RUN_LABEL,
     ...flags,
     ...files,
     image,

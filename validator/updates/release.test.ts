@@ -10,6 +10,7 @@ import { systemRandom } from '#shared/random.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { signatureFromHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { isSignatureGood, SignedDigest } from '#shared/updates/update-manifest.ts';
+import { createEmptyPostgresDatabase, onPostgres } from '../../test/fakes/central-database.ts';
 import { createTestCentral } from '../../test/fakes/central-fixture.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { testSigner } from '../../test/fakes/market-fixture.ts';
@@ -82,8 +83,13 @@ function answer(response: ServerResponse, path: string): void {
   response.writeHead(200, headers).end(fault === 'forgery' ? `${index} ` : index);
 }
 
-/** A central API before a validator that signs for that registry's tag; its ledger is a file. */
-async function createScene(ledgerFile = join(folder, `${systemRandom.uuid()}.db`)) {
+/** Where an empty ledger will be, on either engine. */
+const newLedger = async () =>
+  onPostgres() ? createEmptyPostgresDatabase() : join(folder, `${systemRandom.uuid()}.db`);
+
+/** A central API before a validator that signs for that registry's tag; its ledger is new, or one that is there. */
+async function createScene(present: string | null = null) {
+  const ledgerFile = present ?? (await newLedger());
   const clock = createManualClock();
   const { host } = await startRegistry();
   const ledger = await openLedger(ledgerFile);
@@ -188,6 +194,17 @@ describe('GET /updater/digest', () => {
     expect((await second.signed()).manifest).toMatchObject({
       ...{ sequence: 2, digest: digestOf(registry.index), previousDigest: before },
     });
+  });
+
+  it('gives one sequence to a digest that two processes see at once', async () => {
+    const first = await createScene();
+    const scenes = [first, await createScene(first.ledgerFile)];
+    for (const sequence of [1, 2]) {
+      registry.index = indexOf(`at once ${sequence}`);
+      await Promise.all(scenes.map(({ clock }) => clock.advance(CACHE_MS)));
+      const answers = await Promise.all(scenes.map(({ signed }) => signed()));
+      expect(answers.map(({ manifest }) => manifest.sequence)).toEqual([sequence, sequence]);
+    }
   });
 
   it('follows the commands of its operator', async () => {
