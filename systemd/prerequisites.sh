@@ -25,7 +25,7 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
-  --tests    the tests' needs too: PostgreSQL's server and docker-registry (neither is started)
+  --tests    the tests' needs too: the servers of PostgreSQL, Prometheus and docker-registry (none is started)
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
   --dry-run  changes nothing; prints what would be done
   --help     prints this text
@@ -102,8 +102,11 @@ missing_packages() {
   sftp_server || list="$list openssh-sftp-server"
   # The tests log in to pods with it, and the benchmarks copy files.
   have scp || list="$list openssh-client"
-  [ "$for_tests" = no ] || postgres_server || list="$list postgresql"
-  [ "$for_tests" = no ] || have docker-registry || list="$list docker-registry"
+  if [ "$for_tests" = yes ]; then
+    postgres_server || list="$list postgresql"
+    { have prometheus && have promtool; } || list="$list prometheus"
+    have docker-registry || list="$list docker-registry"
+  fi
   # Copied into pods: an SSH server of the pod's own, and what copies folders over SSH.
   have dropbear || list="$list dropbear-bin"
   have rsync || list="$list rsync"
@@ -271,23 +274,23 @@ apt_install() {
   refuse_removals "$@"
   without_own_server "$@"
   apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
+  without_new_services "$@"
 }
 
-# Debian's packages make and start servers of their own, unless told not to before they come.
+# The packages start one each, which were not here before.
+without_new_services() {
+  for name in prometheus docker-registry; do
+    case " $* " in *" $name "*) ;; *) continue ;; esac
+    ! systemd_runs || systemctl disable --now "$name" >"$apt_log" 2>&1 || apt_failed
+  done
+}
+
+# Debian's package makes and starts a server of its own, unless told not to before it comes.
 without_own_server() {
-  case " $* " in *' docker-registry '*) without_own_registry ;; esac
   case " $* " in *' postgresql '*) ;; *) return 0 ;; esac
   apt install -y --no-install-recommends postgresql-common >"$apt_log" 2>&1 || apt_failed
   sed -i 's/^#* *create_main_cluster *=.*/create_main_cluster = false/' \
     /etc/postgresql-common/createcluster.conf
-}
-
-# Masked for systemd; in runlevel 1 the older way of starting it does nothing either.
-without_own_registry() {
-  unit=/etc/systemd/system/docker-registry.service
-  mkdir -p "${unit%/*}"
-  [ -e "$unit" ] || [ -L "$unit" ] || ln -s /dev/null "$unit"
-  RUNLEVEL=1 apt install -y --no-install-recommends docker-registry >"$apt_log" 2>&1 || apt_failed
 }
 
 # Running services of the provider are not restarted (needrestart), and nothing asks a question.
