@@ -64,11 +64,11 @@ import { registerSystemRoutes } from './system/system.routes.ts';
 import { probeProblem, workUnderWay } from './updates/host-work.ts';
 import {
   createUpdateService,
-  noUpdates,
   UPDATE_PASS_MS,
   type UpdatePorts,
   type UpdateService,
 } from './updates/update.service.ts';
+import { noUpdates } from './updates/update.status.ts';
 import { registerVerifyRoutes } from './verify/verify.routes.ts';
 import {
   createVerifyService,
@@ -257,7 +257,6 @@ export function createAgent(given: AgentPorts) {
     samples,
     metricsJob,
     operations,
-    updates,
     /** Starts the loops; never waits for the engine. Listening is the caller's. */
     start(): void {
       const probesLeft = (error: unknown) =>

@@ -6,7 +6,7 @@ import { systemRandom } from '#shared/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { EngineError } from '../docker/engine.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
-import { noUpdates } from '../updates/update.service.ts';
+import { noUpdates } from '../updates/update.status.ts';
 import { registerInventoryRoutes } from './inventory.routes.ts';
 import { createInventoryService } from './inventory.service.ts';
 

@@ -5,7 +5,7 @@ import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { VERSION } from '#shared/version.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { noUpdates } from '../updates/update.service.ts';
+import { noUpdates } from '../updates/update.status.ts';
 import { createReadiness, type ReadinessProbe } from './readiness.ts';
 import { registerSystemRoutes } from './system.routes.ts';
 

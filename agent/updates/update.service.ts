@@ -15,14 +15,8 @@ import { VERSION } from '#shared/version.ts';
 import type { UpdateStore } from '../store/update.store.ts';
 import type { Installation } from './installation.ts';
 import { judgeManifest, REFUSALS } from './update.rules.ts';
-import {
-  moved,
-  NO_UPDATE,
-  RESTING,
-  SWITCHERS,
-  type Target,
-  type UpdateRow,
-} from './update.state.ts';
+import { moved, RESTING, SWITCHERS, type Target, type UpdateRow } from './update.state.ts';
+import { statusOf } from './update.status.ts';
 
 /** Why it stays where it is, for now. */
 export type Hold = { reason: string; message: string };
@@ -214,35 +208,5 @@ export function createUpdateService(options: UpdateServiceOptions) {
       await proceed();
     },
     status: (): UpdateStatus => statusOf(store.get(), installation.kind, running),
-  };
-}
-
-/** Of an agent that is not set up to update itself. */
-export function noUpdates(): UpdateStatus {
-  return statusOf(NO_UPDATE, null, null);
-}
-
-function statusOf(
-  row: UpdateRow,
-  kind: UpdateStatus['kind'],
-  running: readonly string[] | null,
-): UpdateStatus {
-  const current = running?.find((digest) => digest === row.digest) ?? running?.[0] ?? null;
-  const isKnown = current !== null && row.digest !== null;
-  return {
-    kind,
-    state: row.state,
-    running_version: VERSION,
-    current_digest: current,
-    sequence: row.sequence,
-    target_digest: row.target?.digest ?? null,
-    target_sequence: row.target?.sequence ?? null,
-    update_pending: isKnown ? current !== row.digest : null,
-    reason: row.reason,
-    message: row.message,
-    attempts: row.attempts,
-    since_ms: row.since_ms === 0 ? null : row.since_ms,
-    last_check_ms: row.last_check_ms,
-    next_check_ms: row.last_check_ms === null ? null : row.next_check_ms,
   };
 }
