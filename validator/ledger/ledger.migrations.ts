@@ -163,7 +163,25 @@ const lines: Migration = ({ int, tableEnd }) => [
   ) ${tableEnd}`,
 ];
 
+/** What agents are to run. */
+const agentReleases: Migration = ({ int, tableEnd }) => [
+  `create table agent_releases (
+    sequence ${int} primary key,
+    digest text not null,
+    previous_digest text,
+    platforms_json text not null,
+    version text not null,
+    min_sequence ${int} not null,
+    min_agent text not null,
+    rollout_permille ${int} not null,
+    rollback_digest text,
+    rollback_reason text not null,
+    notes text not null,
+    since_ms ${int} not null
+  ) ${tableEnd}`,
+];
+
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
-  ...[foundation, agentIdentities, checks, sharedWork, lines],
+  ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases],
 ];
