@@ -184,6 +184,7 @@ export function createAgent(given: AgentPorts) {
       },
       logSubscribers: logs.followers(),
       diskQuota: core.diskQuota.found(),
+      simulated: gpuDriver.kind === 'simulated',
       firewallEnforced: core.firewall.enforced(),
     }),
   });

@@ -49,8 +49,7 @@ export type EpochsTable = {
   payload_json: string;
 };
 
-export const LETTER_KINDS = ['set-weights', 'health-report'] as const;
-export type LetterKind = (typeof LETTER_KINDS)[number];
+export type LetterKind = 'set-weights' | 'health-report';
 
 /** What is to be told to others: the letters of one lane in this order, lanes beside each other. */
 export type OutboxTable = {
