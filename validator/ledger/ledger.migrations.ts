@@ -161,6 +161,8 @@ const lines: Migration = ({ int, tableEnd }) => [
     false_stream text check (false_stream in ('down', 'up')),
     refusals ${int} not null
   ) ${tableEnd}`,
+  'create index lines_down on lines (last_down_kbit)',
+  'create index lines_up on lines (last_up_kbit)',
 ];
 
 /** What agents are to run. */
