@@ -13,6 +13,7 @@ import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { VERSION } from '#shared/version.ts';
 import { createCentralClient } from './central-client.ts';
 import type { Policy } from './checks/check.ts';
+import { createProofPaces } from './checks/proof-pace.ts';
 import { createStandings } from './checks/standing.service.ts';
 import { createEvidence } from './evidence/evidence.service.ts';
 import { registerGatewayRoutes } from './gateway/gateway.routes.ts';
@@ -25,6 +26,7 @@ import type { Ledger } from './ledger/ledger.tables.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
 import type { ProofSize } from './pow/proof-facts.ts';
+import { createVerifier } from './pow/verifier.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 
 export type ValidatorOptions = {
@@ -63,6 +65,8 @@ export function createValidator(options: ValidatorOptions) {
     ...{ ledger, clock, random, log, signer, central, evidence },
   });
   const standings = createStandings({ ledger, clock });
+  const paces = createProofPaces({ ledger, clock });
+  const verifier = createVerifier();
   const directory = createExecutorDirectory({ central, clock });
   const links = createAgentLinks({
     ...{ ledger, signer, clock, random },
@@ -78,8 +82,9 @@ export function createValidator(options: ValidatorOptions) {
     log,
     policy: options.policy,
     standings,
+    paces,
     proofs: createProofRounds({
-      ...{ clock, random, expectedMs: standings.expectedMs },
+      ...{ clock, random, paces, verifier, onProven: () => undefined },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
     record: evidence.record,
@@ -141,6 +146,7 @@ export function createValidator(options: ValidatorOptions) {
       await Promise.all(loops.map((loop) => loop.stop()));
       await server.close();
       links.forget();
+      await verifier.close();
     },
   };
 }

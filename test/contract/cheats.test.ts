@@ -12,6 +12,7 @@ import { PortCheckRequest, portAnswer } from '#shared/agent-api/port-checks.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { createCardChallenges } from '../../agent/challenges/card-challenges.ts';
 import { registerChallengeRoutes } from '../../agent/challenges/challenge.routes.ts';
 import { createChallengeService } from '../../agent/challenges/challenge.service.ts';
 import { work } from '../../agent/challenges/proof.tasks.ts';
@@ -28,6 +29,7 @@ import { openLedger } from '../../validator/ledger/ledger.ts';
 import { SMALL_PROOF } from '../../validator/pow/proof-facts.ts';
 import { enrolAgent } from '../fakes/enrolled-agent.ts';
 import { freePorts } from '../fakes/free-ports.ts';
+import { hostCards } from '../fakes/host-cards.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
@@ -38,6 +40,12 @@ const USUAL_MS = 1_000;
 const DIGEST = 'a'.repeat(64);
 const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
+
+/** Of another executor with the same hardware. */
+const PACES = [
+  { device: 'cpu' as const, model: 'Test CPU x32' },
+  { device: 'gpu' as const, model: 'NVIDIA H100 80GB HBM3:2' },
+].map((pace) => ({ ...pace, executor_id: 'other', mean_ms: USUAL_MS, samples: 10, seen_ms: 0 }));
 
 /** Everything counts. */
 const POLICY: CheckPolicy = {
@@ -109,8 +117,7 @@ beforeEach(async () => {
   // One clock serves both: it moves for the first one’s proofs alone.
   [conduct, second] = [HONEST, { ...HONEST, proofMs: 0 }];
   ledger = await openLedger(':memory:');
-  const times = { processor: 'Test CPU x32', mean_ms: USUAL_MS, samples: 10 };
-  await ledger.insertInto('proof_times').values(times).execute();
+  await ledger.insertInto('proof_paces').values(PACES).execute();
   validator = createValidator({
     ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, ledger },
     ...{ centralUrl, centralHotkey: testSigner(5).hotkey, proof: SMALL_PROOF },
@@ -148,11 +155,12 @@ async function addAgent(conductOf: () => Conduct) {
   }));
   const challenges = createChallengeService({
     ...{ clock, executorId: id, workers: 1, folder: join(folder, id), proof: inline },
+    cards: createCardChallenges({ executorId: id, gpuProof: hostCards() }),
     isRented: () => false,
   });
   registerChallengeRoutes(server, {
     challenges: {
-      open: challenges.open,
+      ...challenges,
       commit: async (request) => {
         const { nonce, commitment, delayMs, proofMs } = conductOf();
         const done = await challenges.commit(

@@ -8,6 +8,7 @@ import { createSemaphore } from '#shared/semaphore.ts';
 import type { CentralClient } from '../central-client.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
 import { judgeAll } from '../checks/pipeline.ts';
+import type { ProofPaces } from '../checks/proof-pace.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
@@ -28,6 +29,7 @@ export type HealthOptions = {
   log: Log;
   policy: Policy;
   standings: Standings;
+  paces: ProofPaces;
   proofs: ProofRounds;
   /** Keeps the run as evidence; nothing is reported that was not kept. */
   record(run: CheckRun): Promise<unknown>;
@@ -69,9 +71,9 @@ export function createHealthService(options: HealthOptions) {
       round.leave();
       throw error;
     });
-    const proof = await round.prove(facts, client);
+    const proven = await round.prove(facts, client);
     const ports = await proofs.ports(facts, client);
-    return { ...facts, measured: { ...facts.measured, proof, ports } };
+    return { ...facts, measured: { ...facts.measured, ...proven, ports } };
   }
 
   async function settle(seen: Facts, startedMs: number): Promise<HealthReport> {
@@ -83,6 +85,7 @@ export function createHealthService(options: HealthOptions) {
     const { report } = judgement;
     await options.record({ facts, transportFailures, report, startedMs, finishedMs: clock.now() });
     await standings.keep(facts, report);
+    await options.paces.keep(facts);
     memories.set(id, {
       checkedMs: clock.monotonicMs(),
       verdict: report.verdict,

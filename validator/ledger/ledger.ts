@@ -81,8 +81,28 @@ const CHECKS = [
   ) strict`,
 ];
 
+/** A mean of all hosts of a kind was what the busiest of them made of it; a few proofs bring the new ones. */
+const PROOF_PACES = [
+  'drop table proof_times',
+  `create table proof_paces (
+    executor_id text not null,
+    device text not null check (device in ('cpu', 'gpu')),
+    model text not null,
+    mean_ms integer not null,
+    samples integer not null,
+    seen_ms integer not null,
+    primary key (executor_id, device)
+  ) strict`,
+  'create index proof_paces_of_model on proof_paces (device, model)',
+];
+
 /** In order; the position counts as the schema's number, which SQLite keeps in `user_version`. Forward only. */
-const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES, CHECKS];
+const MIGRATIONS: readonly (readonly string[])[] = [
+  FOUNDATION,
+  AGENT_IDENTITIES,
+  CHECKS,
+  PROOF_PACES,
+];
 
 /** `path` or `:memory:`. The caller ends it with `destroy()`. Rejects for a ledger of a newer version. */
 export async function openLedger(path: string): Promise<Ledger> {

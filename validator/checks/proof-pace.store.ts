@@ -1,0 +1,36 @@
+/** Queries of how long proofs of work take executors. */
+import type { Insertable } from 'kysely';
+import type { LedgerDb, ProofPacesTable } from '../ledger/ledger.tables.ts';
+
+export type Device = ProofPacesTable['device'];
+export type Pace = Pick<ProofPacesTable, 'executor_id' | 'mean_ms' | 'samples'>;
+
+/** Of hosts that say that they have the same hardware; the newest are enough for a median. */
+const MAX_COMPARED = 1_000;
+
+/** Of all executors with this hardware. */
+export function pacesOfModel(db: LedgerDb, device: Device, model: string): Promise<Pace[]> {
+  return db
+    .selectFrom('proof_paces')
+    .select(['executor_id', 'mean_ms', 'samples'])
+    .where('device', '=', device)
+    .where('model', '=', model)
+    .orderBy('seen_ms', 'desc')
+    .limit(MAX_COMPARED)
+    .execute();
+}
+
+/** In the place of what was known of this executor, be it with other hardware. */
+export async function keepPace(db: LedgerDb, pace: Insertable<ProofPacesTable>): Promise<void> {
+  const { executor_id: _, device: __, ...values } = pace;
+  await db
+    .insertInto('proof_paces')
+    .values(pace)
+    .onConflict((conflict) => conflict.columns(['executor_id', 'device']).doUpdateSet(values))
+    .execute();
+}
+
+/** Forgets executors that proved nothing since `sinceMs`. */
+export async function forgetPaces(db: LedgerDb, sinceMs: number): Promise<void> {
+  await db.deleteFrom('proof_paces').where('seen_ms', '<', sinceMs).execute();
+}
