@@ -108,6 +108,8 @@ export function createGpuProof(options: GpuProofOptions) {
     signal.addEventListener('abort', giveUp, { once: true });
     let answer = '';
     try {
+      // It may have been given up while the program was started.
+      signal.throwIfAborted();
       running.input.end(`${line}\n`);
       for await (const { stream, data } of running.output) {
         if (stream === 'stdout') answer += Buffer.from(data).toString('latin1');

@@ -5,7 +5,7 @@ import { type Hotkey, hotkeyOf } from './hotkey.ts';
 export type Signer = {
   readonly hotkey: Hotkey;
   /** 64 bytes. Randomised: two signatures of one message differ. */
-  sign(message: Uint8Array): Uint8Array;
+  sign(message: Uint8Array): Promise<Uint8Array>;
 };
 
 /** True only for a 64 byte sr25519 signature of exactly `message`; never throws. */
@@ -20,7 +20,7 @@ export function createSigner(seed: Uint8Array): Signer {
   const secret = secretFromSeed(seed);
   return {
     hotkey: hotkeyOf(getPublicKey(secret)),
-    sign: (message) => sign(secret, message),
+    sign: async (message) => sign(secret, message),
   };
 }
 
