@@ -11,7 +11,8 @@ import { createValidator } from './app.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
 import { DEFAULT_HOME, readValidatorConfig, type ValidatorConfig } from './config.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
-import { encryptSeed, openSigner, signKeySetFile } from './keys/key-commands.ts';
+import { encryptSeed, ownKeyPlace, signKeySetFile } from './keys/key-commands.ts';
+import { createKeyThread } from './keys/key-thread.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
 import { FULL_PROOF } from './pow/proof-facts.ts';
@@ -99,7 +100,8 @@ async function serve(
   checks: CheckPolicy,
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
-  const signer = await openSigner(config, systemRandom);
+  const keys = createKeyThread();
+  const signer = await keys.open(ownKeyPlace(config));
   const ledger = await openLedger(ledgerIn(config.VALIDATOR_HOME));
   const validator = createValidator({
     clock: systemClock,
@@ -120,6 +122,7 @@ async function serve(
   const close = async () => {
     await validator.close();
     await ledger.destroy();
+    await keys.close();
   };
   await validator.server.listen({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT });
   validator.start();

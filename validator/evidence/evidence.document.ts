@@ -169,9 +169,12 @@ function gpuPowOf({ measured: { gpu_proof: proof } }: Facts): EvidenceDocument['
 }
 
 /** Its canonical text, the hash of that, and the signature over it. */
-export function signDocument(document: EvidenceDocument, signer: Signer): SignedDocument {
+export async function signDocument(
+  document: EvidenceDocument,
+  signer: Signer,
+): Promise<SignedDocument> {
   const text = canonicalJson(document);
-  const signature = toHex(signer.sign(new TextEncoder().encode(SIGNED_AS + text)));
+  const signature = toHex(await signer.sign(new TextEncoder().encode(SIGNED_AS + text)));
   return { id: sha256Hex(text), document: text, signature };
 }
 

@@ -30,7 +30,7 @@ export function createEvidence({ ledger, signer, policy }: EvidenceOptions) {
           policyHash,
           checkPolicyHash,
         });
-        const signed = signDocument(document, signer);
+        const signed = await signDocument(document, signer);
         await insertEvidence(tx, {
           ...signed,
           executor_id: executorId,
