@@ -45,7 +45,7 @@ it('signs with the key that it is asked for, without holding up the event loop',
   const signing = Promise.all(messages.map((message) => first.sign(message)));
   const counting = (async () => {
     while (keys.waiting() > 0) {
-      await systemClock.sleep(0);
+      await systemClock.sleep(1);
       turns += 1;
     }
   })();
