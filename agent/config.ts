@@ -1,6 +1,7 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
 import { ConfigError, parseConfig } from '#shared/config.ts';
+import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { servesTls, TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
@@ -77,16 +78,6 @@ const PercentRange = z
   .refine(({ start, stop }) => stop >= 10 && stop < start && start <= 99, {
     message: 'Both must lie in 10-99, the first above the second',
   });
-
-/** `127.0.0.1:9100`, `[::1]:9100` */
-const ListenAddress = z.string().transform((text, context) => {
-  const [, bracketed, plain, port = ''] =
-    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  if (host !== undefined && Port.safeParse(port).success) return { host, port: Number(port) };
-  context.addIssue('Not an address like 127.0.0.1:9100');
-  return z.NEVER;
-});
 
 const AbsolutePath = z.string().startsWith('/', 'Not an absolute path');
 

@@ -25,6 +25,8 @@ import { createProofRounds } from './health/proof-round.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
+import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
+import { createValidatorMetrics } from './metrics/metrics.ts';
 import type { ProofSize } from './pow/proof-facts.ts';
 import { createVerifier } from './pow/verifier.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
@@ -49,11 +51,17 @@ export type ValidatorOptions = {
   certificates?: CertificateSource | null;
   /** Whether agents on this machine are to serve TLS too; `auto` when absent: they need not. */
   agentTls?: AgentTls;
+  /** Whether metrics have a plain listener of their own, and none on the gateway's; not when absent. */
+  separateMonitoring?: boolean;
+  /** Of the key thread; none when absent: the key is in this thread. */
+  signaturesWaiting?(): number;
 };
 
 export type Validator = ReturnType<typeof createValidator>;
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
+/** Nothing there takes a body. */
+const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
@@ -63,6 +71,10 @@ export function createValidator(options: ValidatorOptions) {
   const weights = createWeights({
     ...weighing,
     ...{ ledger, clock, random, log, signer, central, evidence },
+  });
+  const metrics = createValidatorMetrics({
+    ...{ clock, ledger, hotkey: signer.hotkey },
+    signaturesWaiting: options.signaturesWaiting ?? (() => 0),
   });
   const standings = createStandings({ ledger, clock });
   const paces = createProofPaces({ ledger, clock });
@@ -84,10 +96,11 @@ export function createValidator(options: ValidatorOptions) {
     standings,
     paces,
     proofs: createProofRounds({
-      ...{ clock, random, paces, verifier, onProven: () => undefined },
+      ...{ clock, random, paces, verifier, onProven: metrics.proven },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
     record: evidence.record,
+    metrics,
     checkIntervalMs: options.checkIntervalMs,
   });
 
@@ -109,13 +122,20 @@ export function createValidator(options: ValidatorOptions) {
   });
   auth.install(server);
   refuseSecretsInClear(server);
+  const monitoring =
+    options.separateMonitoring === true
+      ? createHttpServer({ log, clock, random, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES })
+      : null;
+  registerMetricsRoutes(monitoring ?? server, { metrics });
   const startedAt = naiveUtc(clock.now());
-  server.get('/healthz', async () => ({ status: 'ok' }));
-  server.get('/version', async () => ({
-    version: VERSION,
-    hotkey: signer.hotkey,
-    started_at: startedAt,
-  }));
+  for (const each of monitoring === null ? [server] : [server, monitoring]) {
+    each.get('/healthz', async () => ({ status: 'ok' }));
+    each.get('/version', async () => ({
+      version: VERSION,
+      hotkey: signer.hotkey,
+      started_at: startedAt,
+    }));
+  }
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, sendTo, relaySocket, clock });
 
@@ -129,6 +149,8 @@ export function createValidator(options: ValidatorOptions) {
   let loops: Loop[] = [];
   return {
     server,
+    /** Metrics and health, where they are separate. Listening is the caller's. */
+    monitoring,
     start(): void {
       if (loops.length > 0) return;
       loops = [startPasses('check', health.runOnce), startPasses('weights', weights.runOnce)];
@@ -144,7 +166,7 @@ export function createValidator(options: ValidatorOptions) {
     },
     async close(): Promise<void> {
       await Promise.all(loops.map((loop) => loop.stop()));
-      await server.close();
+      await Promise.all([server.close(), monitoring?.close()]);
       links.forget();
       await verifier.close();
     },

@@ -118,6 +118,8 @@ async function serve(
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
     certificates: gatewayCertificates(config),
     agentTls: config.VALIDATOR_AGENT_TLS,
+    separateMonitoring: config.VALIDATOR_METRICS_LISTEN !== undefined,
+    signaturesWaiting: keys.waiting,
   });
   const close = async () => {
     await validator.close();
@@ -125,6 +127,9 @@ async function serve(
     await keys.close();
   };
   await validator.server.listen({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT });
+  if (config.VALIDATOR_METRICS_LISTEN !== undefined) {
+    await validator.monitoring?.listen(config.VALIDATOR_METRICS_LISTEN);
+  }
   validator.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
   if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');

@@ -70,6 +70,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       database: databaseTarget(parts.environment, home),
       log,
       signers,
+      signaturesWaiting: keys.waiting,
       surroundings,
     }),
     warmAgentCache(),

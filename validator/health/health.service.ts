@@ -11,6 +11,7 @@ import { judgeAll } from '../checks/pipeline.ts';
 import type { ProofPaces } from '../checks/proof-pace.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
+import type { ValidatorMetrics } from '../metrics/metrics.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { inspect } from './inspect.ts';
 import type { ProofRound, ProofRounds } from './proof-round.ts';
@@ -33,6 +34,7 @@ export type HealthOptions = {
   proofs: ProofRounds;
   /** Keeps the run as evidence; nothing is reported that was not kept. */
   record(run: CheckRun): Promise<unknown>;
+  metrics: Pick<ValidatorMetrics, 'checked' | 'passed'>;
   checkIntervalMs: number;
 };
 
@@ -86,6 +88,7 @@ export function createHealthService(options: HealthOptions) {
     await options.record({ facts, transportFailures, report, startedMs, finishedMs: clock.now() });
     await standings.keep(facts, report);
     await options.paces.keep(facts);
+    options.metrics.checked(id, report);
     memories.set(id, {
       checkedMs: clock.monotonicMs(),
       verdict: report.verdict,
@@ -119,6 +122,7 @@ export function createHealthService(options: HealthOptions) {
   return {
     /** One pass over the list: every due executor, some at a time; one failing report stops no other. */
     async runOnce(): Promise<void> {
+      const beganMs = clock.monotonicMs();
       const listed = await directory.list();
       const ids = new Set(listed.map((executor) => executor.id));
       memories = new Map([...memories].filter(([id]) => ids.has(id)));
@@ -132,6 +136,7 @@ export function createHealthService(options: HealthOptions) {
         }),
       );
       await Promise.all(passes);
+      options.metrics.passed(clock.monotonicMs() - beganMs, ids);
     },
     /** Inspects one executor now; the caller records the report. */
     checkNow: async (executorId: string) =>

@@ -28,6 +28,31 @@ export function nextLetter(db: LedgerDb): Promise<OutboxRow | undefined> {
     .executeTakeFirst();
 }
 
+/** How many wait to be told, and how many were given up. */
+export async function countLetters(db: LedgerDb): Promise<{ waiting: number; parked: number }> {
+  const { total, parked } = await db
+    .selectFrom('outbox')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('total'),
+      eb.fn.count<number>('parked_ms').as('parked'),
+    ])
+    .executeTakeFirstOrThrow();
+  return { waiting: total - parked, parked };
+}
+
+/** Since when the first of those that wait does: what it tells of was computed then. Null when none waits. */
+export async function oldestLetterMs(db: LedgerDb): Promise<number | null> {
+  const row = await db
+    .selectFrom('outbox')
+    .innerJoin('epochs', 'epochs.number', 'outbox.subject')
+    .select('epochs.computed_ms')
+    .where('outbox.parked_ms', 'is', null)
+    .orderBy('outbox.seq')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.computed_ms ?? null;
+}
+
 /** It was told. */
 export async function removeLetter(db: LedgerDb, seq: number): Promise<void> {
   await db.deleteFrom('outbox').where('seq', '=', seq).execute();
