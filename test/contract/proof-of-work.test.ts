@@ -24,6 +24,7 @@ import { proofThreads } from '../../agent/challenges/proof-threads.ts';
 import { type ProofPlan, prove } from '../../validator/pow/prove.ts';
 import { createVerifier } from '../../validator/pow/verifier.ts';
 import { NO_CARDS } from '../fakes/host-cards.ts';
+import { command } from '../fakes/real-host.ts';
 
 const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
 const WALK = { block_bytes: 4_096, blocks: 200, steps: 500 };
@@ -90,11 +91,29 @@ const attempt = (plan: Partial<ProofPlan> = {}, executor = EXECUTOR) =>
     ...plan,
   });
 
+async function isDirectPossible(): Promise<boolean> {
+  const probe = join(folder, 'probe');
+  writeFileSync(probe, Buffer.alloc(4_096));
+  const { exitCode } = await command(
+    'dd',
+    `if=${probe}`,
+    'of=/dev/null',
+    'iflag=direct',
+    'bs=4096',
+  );
+  rmSync(probe);
+  return exitCode === 0;
+}
+
 it('proves product, memory and disk, and leaves nothing behind', async () => {
   const proof = await attempt();
   expect(proof).toMatchObject({
     status: 'proven',
-    commitment: { device: 'cpu', workers: 3, memory: { fill_ms: expect.any(Number) } },
+    commitment: {
+      ...{ device: 'cpu', workers: 3, memory: { fill_ms: expect.any(Number) } },
+      // Whether the file system of the test has it, only an open tells.
+      disk: { direct: await isDirectPossible() },
+    },
   });
   expect(readdirSync(folder)).toEqual([]);
 });
