@@ -12,6 +12,7 @@ import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
 import { proofOfWork } from './proof-of-work.bench.ts';
 import type { BenchRow } from './row.ts';
+import { signing } from './signing.bench.ts';
 import { sshCopy } from './ssh-copy.bench.ts';
 
 const RESULT_FILE = 'var/bench.json';
@@ -38,6 +39,7 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   list: executorList,
   requests: centralRequests,
   proof: proofOfWork,
+  signing,
   backups,
 };
 const AGENT = 'agent';
