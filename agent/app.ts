@@ -47,6 +47,7 @@ import { FIREWALL_INTERVAL_MS } from './network/firewall.job.ts';
 import { registerNotebookRoutes } from './notebook/notebook.routes.ts';
 import { NOTEBOOK_INTERVAL_MS } from './notebook/notebook.service.ts';
 import { DISK_INTERVAL_MS } from './pods/disk-watch.job.ts';
+import { createLifetimes, LIFETIME_INTERVAL_MS } from './pods/lifetime.job.ts';
 import { ORPHANS_INTERVAL_MS } from './pods/orphans.job.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { SETTLING_MS } from './pods/pod.trial.ts';
@@ -158,6 +159,7 @@ export function createAgent(ports: AgentPorts) {
     ...ports,
     ...{ range: ports.portRange, isLeased: core.portLeases.isLeased, isRented },
   });
+  const lifetimes = createLifetimes({ records, service: core.service, clock, log });
   const stopping = new AbortController();
 
   const { certificates } = ports;
@@ -214,6 +216,7 @@ export function createAgent(ports: AgentPorts) {
       loops = [
         loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),
         relist,
+        loop('lifetimes', LIFETIME_INTERVAL_MS, () => lifetimes.runOnce()),
         loop('orphans', ORPHANS_INTERVAL_MS, () => core.orphans.runOnce()),
         loop('image clean-up', IMAGE_GC_INTERVAL_MS, () => core.imageCore.gc.runOnce()),
         loop('notebooks', NOTEBOOK_INTERVAL_MS, () => core.notebooks.runOnce()),

@@ -43,6 +43,7 @@ export function problemOf(stderr: string, work: ResticWork = 'repository'): Rest
 }
 
 const MAX_LINE_CHARS = 300;
+const REASON_CHARS = 100;
 const CREDENTIALS_IN_URL = /(\/\/)[^/\s@]+@/g;
 
 /**
@@ -56,5 +57,7 @@ export function redactLine(
   let text = line.replaceAll(/\p{Cc}/gu, ' ').replaceAll(CREDENTIALS_IN_URL, '$1***@');
   for (const secret of secrets) if (secret !== '') text = text.replaceAll(secret, '***');
   for (const [host, pod] of paths) text = text.replaceAll(host, pod);
-  return text.length > MAX_LINE_CHARS ? `${text.slice(0, MAX_LINE_CHARS)}…` : text;
+  if (text.length <= MAX_LINE_CHARS) return text;
+  // The reason is at the end, after a path that may be long.
+  return `${text.slice(0, MAX_LINE_CHARS - REASON_CHARS)}…${text.slice(-REASON_CHARS)}`;
 }

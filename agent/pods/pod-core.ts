@@ -177,6 +177,10 @@ export function createPodCore(ports: PodCorePorts) {
         .toSorted((a, b) => a.created_ms - b.created_ms)
         .map((row) => row.id),
     workOn: (id) => operations.activeOf(id)?.kind ?? null,
+    restoredBytes(id) {
+      const last = operations.lastOf(id);
+      return (last?.kind === 'restore' ? last.progress.processed_bytes : null) ?? 0;
+    },
   });
   const volumeWatch = createVolumeWatch({
     ...{ volumes: lastingVolumes, records, folderBytes, folderEntries, stop: diskStop, clock, log },

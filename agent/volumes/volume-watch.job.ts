@@ -19,7 +19,7 @@ const NO_GRACE_SHARE = 1.25;
 /** Pauses between two walks, in walks: they take at most a tenth of the time. */
 const WALK_PAUSES = 9;
 
-/** Times are monotonic. `firstBytes`: what the present pod found in it. */
+/** Times are monotonic. `firstBytes`: what the present pod found in it, not what it has written before the first look. */
 type Look = {
   nextMs: number;
   podId: string | null;
@@ -28,7 +28,7 @@ type Look = {
 };
 
 export function createVolumeWatch(deps: {
-  volumes: Pick<VolumeService, 'measurable' | 'measured'>;
+  volumes: Pick<VolumeService, 'measurable' | 'measured' | 'lastKnownBytes'>;
   records: PodRecords;
   folderBytes: FolderBytes;
   folderEntries: FolderEntries;
@@ -60,7 +60,7 @@ export function createVolumeWatch(deps: {
     const look: Look = {
       nextMs: endedMs + WALK_PAUSES * (endedMs - beganMs),
       podId: pod?.id ?? null,
-      firstBytes: isSamePod ? last.firstBytes : (bytes ?? 0),
+      firstBytes: isSamePod ? last.firstBytes : (volumes.lastKnownBytes(id) ?? bytes ?? 0),
       overSinceMs: isOver ? ((isSamePod ? last.overSinceMs : null) ?? endedMs) : null,
     };
     looks.set(id, look);

@@ -47,6 +47,8 @@ export function createVolumeService(deps: {
   podsWith(id: string): readonly string[];
   /** The kind of the operation that works on it; null: none does. */
   workOn(id: string): OperationRow['kind'] | null;
+  /** What was restored into it, where that is what was done with it last; else 0. */
+  restoredBytes(id: string): number;
   clock: Clock;
   log: Log;
 }) {
@@ -139,6 +141,7 @@ export function createVolumeService(deps: {
         const there = (await present()).get(id);
         if (there === undefined) {
           await engine.createVolume(volumeCopyName(id), { ...owner, ...limit });
+          measures.set(id, { bytes: 0, files: 0, atMs: clock.now() });
         }
         const made = (await present()).get(id);
         await access(made?.hostPath ?? '', constants.R_OK | constants.W_OK | constants.X_OK);
@@ -212,6 +215,11 @@ export function createVolumeService(deps: {
       });
     },
     measured: (id: string, measure: Measure): void => void measures.set(id, measure),
+    /** What lay in it when it was last looked at or filled; null: this agent never did. */
+    lastKnownBytes(id: string): number | null {
+      const measure = measures.get(id);
+      return measure === undefined ? null : Math.max(measure.bytes, deps.restoredBytes(id));
+    },
   };
 }
 

@@ -13,7 +13,7 @@ const SIGNATURES = 10_000;
 const NANOSECONDS_PER_MS = 1e6;
 const SAMPLE_MS = 1;
 const MAX_SHARE = 0.05;
-/** The monitor takes its last sample. */
+/** The monitor takes its first sample, and its last. */
 const SETTLE_MS = 50;
 
 export async function signing(): Promise<BenchRow[]> {
@@ -36,6 +36,7 @@ export async function signing(): Promise<BenchRow[]> {
 async function longestDelay(sign: (message: Uint8Array) => Promise<Uint8Array>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: SAMPLE_MS });
   delay.enable();
+  await systemClock.sleep(SETTLE_MS);
   const messages = Array.from({ length: SIGNATURES }, (_, index) =>
     Buffer.from(`message ${index}`),
   );

@@ -1,11 +1,11 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { runEach, startLoop } from '#shared/loop.ts';
+import { isPostgres } from '../database/engine.ts';
 import { activeConfigOf } from './backups/backup-config.service.ts';
 import { createBackupWork } from './backups.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
-import { isPostgres } from './db/engine.ts';
 import { createDockerLogins } from './docker-credentials/docker-credential.service.ts';
 import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
 import { registerExecutorRoutes } from './executors/executor.routes.ts';

@@ -1,7 +1,7 @@
 /** Writes every check run into the executor's chain, and takes away what is too old (validator reference 7). */
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { keepCheckPolicy } from '../checks/check-policy.store.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
 import { policyHashOf, type WeightPolicy } from '../weights/weight-policy.ts';
 import { type CheckRun, documentOf, signDocument } from './evidence.document.ts';
 import { forgetEvidence, insertEvidence, lastEvidence } from './evidence.store.ts';
@@ -16,10 +16,11 @@ export type EvidenceOptions = { ledger: Ledger; signer: Signer; policy: WeightPo
 export function createEvidence({ ledger, signer, policy }: EvidenceOptions) {
   const policyHash = policyHashOf(policy);
   return {
-    /** Resolves with the document's id once it is on disk. */
-    async record(run: CheckRun): Promise<string> {
+    /** Resolves with the document's id once it is on disk, and with it what `first` wrote before. */
+    async record(run: CheckRun, first?: (tx: LedgerDb) => Promise<void>): Promise<string> {
       const { id: executorId } = run.facts.executor;
       return ledger.transaction().execute(async (tx) => {
+        await first?.(tx);
         const checkPolicyHash = await keepCheckPolicy(tx, run.facts.policy.checks);
         const last = await lastEvidence(tx, executorId);
         const document = documentOf(run, {

@@ -11,11 +11,13 @@ import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { withDeadline } from '#shared/with-deadline.ts';
 import type { ExecutorDirectory } from '../health/executor-directory.ts';
 import type { HealthService } from '../health/health.service.ts';
+import type { RentalProbes } from '../rental-probe/rental-probe.service.ts';
 import type { SocketRelay } from './socket-relay.ts';
 
 export type GatewayOptions = {
   directory: ExecutorDirectory;
   health: HealthService;
+  rentals: Pick<RentalProbes, 'giveWay'>;
   sendTo(executor: ExecutorToCheck): SignedFetch;
   relaySocket: SocketRelay;
   clock: Clock;
@@ -23,6 +25,8 @@ export type GatewayOptions = {
 
 /** Below the deadline of every caller, so that they get our answer instead of a broken connection. */
 const RELAY_TIMEOUT_MS = 12_000;
+/** Together with it still below the callers’. */
+const GIVE_WAY_MS = 2_000;
 
 const Target = z.object({ executorId: z.uuid(), id: z.uuid().optional() });
 
@@ -48,7 +52,7 @@ export function registerGatewayRoutes(server: HttpServer, options: GatewayOption
 async function relay(
   request: FastifyRequest<{ Params: z.output<typeof Target> }>,
   reply: FastifyReply,
-  { directory, sendTo, relaySocket, clock }: GatewayOptions,
+  { directory, rentals, sendTo, relaySocket, clock }: GatewayOptions,
 ): Promise<FastifyReply> {
   const { executorId } = request.params;
   const executor = await directory.find(executorId);
@@ -56,6 +60,10 @@ async function relay(
   if (request.upgrade !== null) {
     await relaySocket(request, reply, { executor, path });
     return reply;
+  }
+  // Whoever rents comes first; a launch that is too early nevertheless is sent again.
+  if (request.method === 'PUT') {
+    await withDeadline(clock, GIVE_WAY_MS, rentals.giveWay(executorId)).catch(() => undefined);
   }
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());

@@ -90,11 +90,14 @@ it('tells of outbox and weights what the ledger has', async () => {
     'outbox_messages{state="waiting"} 0',
     'weights_posted_timestamp_seconds 0',
   ]);
-  for (const subject of [1, 2, 3]) {
-    await enqueue(ledger, { kind: 'set-weights', subject, body: '{}', next_ms: START_MS });
+  for (const subject of ['1', '2', '3']) {
+    await enqueue(ledger, {
+      ...{ kind: 'set-weights', subject, lane: 'set-weights', rank: 0, body: '{}' },
+      next_ms: START_MS + 20_000,
+    });
   }
   const given = { parkedMs: START_MS, reason: 'refused' };
-  await parkLetter(ledger, { seq: 1, attempts: 1 }, given);
+  await parkLetter(ledger, { seq: 1, kind: 'set-weights', attempts: 1 }, given);
   const texts = { input_json: '', policy_json: '', input_hash: '', policy_hash: '' };
   const row = { ...texts, result_hash: '', payload_json: '', computed_ms: START_MS };
   await ledger
