@@ -9,6 +9,7 @@ import { GPU_PROOF_REFERENCE } from './challenges/gpu-proof.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-share.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
+import { GPU_METRICS } from './metrics/gpu-metrics.ts';
 import { formatCidr, parseCidr, parsePool } from './network/subnets.ts';
 
 const MAX_TRUSTED_KEYS = 100;
@@ -91,6 +92,7 @@ const Schema = z.object({
   AGENT_TLS_KEY: AbsolutePath.optional(),
   AGENT_TLS_OFF_EXPOSED: z.stringbool().default(false),
   AGENT_METRICS_LISTEN: ListenAddress.optional(),
+  AGENT_GPU_METRICS: z.enum(GPU_METRICS).default('nvidia'),
   AGENT_PORT_RANGE: PortRange.default({ first: 20_000, last: 20_999 }),
   AGENT_POD_SUBNETS: SubnetPool.prefault('10.201.0.0/16'),
   AGENT_EGRESS_ALLOW: AddressRanges.default([]),
@@ -155,6 +157,7 @@ AGENT_TLS_CERT, AGENT_TLS_KEY  PEM files (a self-made certificate)
 AGENT_TLS_OFF_EXPOSED     accept AGENT_TLS=off where others reach the listener (false)
 AGENT_METRICS_LISTEN      plain HTTP address for /metrics, /healthz and /readyz, 127.0.0.1:9100; the main
                           listener then has no /metrics (none)
+AGENT_GPU_METRICS         names of GPU metrics: nvidia (nvidia_smi_…), dcgm (DCGM_FI_…), both or none (nvidia)
 AGENT_PORT_RANGE          host ports for pods (20000-20999)
 AGENT_POD_SUBNETS         where the subnets of pods come from (10.201.0.0/16)
 AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (none)

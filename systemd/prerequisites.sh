@@ -25,7 +25,7 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
-  --tests    the tests' needs too: g++, PostgreSQL's server (none is started)
+  --tests    the tests' needs too: g++, the servers of PostgreSQL and Prometheus (none is started)
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
   --dry-run  changes nothing; prints what would be done
   --help     prints this text
@@ -102,9 +102,12 @@ missing_packages() {
   sftp_server || list="$list openssh-sftp-server"
   # The tests log in to pods with it, and the benchmarks copy files.
   have scp || list="$list openssh-client"
-  [ "$for_tests" = no ] || postgres_server || list="$list postgresql"
-  # The proof for cards, compiled for a host.
-  [ "$for_tests" = no ] || have g++ || list="$list g++"
+  if [ "$for_tests" = yes ]; then
+    postgres_server || list="$list postgresql"
+    { have prometheus && have promtool; } || list="$list prometheus"
+    # The proof of cards, compiled for a host.
+    have g++ || list="$list g++"
+  fi
   # Copied into pods: an SSH server of the pod's own, and what copies folders over SSH.
   have dropbear || list="$list dropbear-bin"
   have rsync || list="$list rsync"
@@ -272,6 +275,13 @@ apt_install() {
   refuse_removals "$@"
   without_own_server "$@"
   apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
+  without_own_prometheus "$@"
+}
+
+# The package starts one, which was not here before.
+without_own_prometheus() {
+  case " $* " in *' prometheus '*) ;; *) return 0 ;; esac
+  ! systemd_runs || systemctl disable --now prometheus >"$apt_log" 2>&1 || apt_failed
 }
 
 # Debian's package makes and starts a server of its own, unless told not to before it comes.

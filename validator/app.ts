@@ -81,7 +81,7 @@ export function createValidator(options: ValidatorOptions) {
   const { clock, random, log, signer, ledger, weighing, listIntervalMs } = options;
   const holder = random.uuid();
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
-  const evidence = createEvidence({ ledger, signer, policy: weighing.policy });
+  const evidence = createEvidence({ ledger, signer, clock, policy: weighing.policy });
   const validator = signer.hotkey;
   const outbox = createOutbox({
     ...{ ledger, clock, random, log },

@@ -10,10 +10,12 @@ import { executorList } from './executor-list.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
+import { metricsCost } from './metrics.bench.ts';
 import { proofOfWork } from './proof-of-work.bench.ts';
 import type { BenchRow } from './row.ts';
 import { signing } from './signing.bench.ts';
 import { sshCopy } from './ssh-copy.bench.ts';
+import { validatorCosts } from './validator.bench.ts';
 
 const RESULT_FILE = 'var/bench.json';
 const POD_PORTS = '28000-28099';
@@ -40,7 +42,9 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   requests: centralRequests,
   proof: proofOfWork,
   signing,
+  metrics: metricsCost,
   backups,
+  validator: validatorCosts,
 };
 const AGENT = 'agent';
 

@@ -9,8 +9,9 @@ import type { TestMarket } from './market-fixture.ts';
 export type AgentFleet = {
   /** Executors, in the order in which they were added. */
   ids: string[];
-  /** Executors whose probe was asked for, each time anew. */
+  /** Executors whose probe was asked for, each time anew, and what was asked of the last. */
   probed: string[];
+  lastProbe(): unknown;
   /** Awaited before a probe is answered. */
   beforeProbe(hook: (executorId: string) => Promise<void>): void;
   /** Whether probe containers run, on all of them. */
@@ -28,6 +29,7 @@ export async function startAgentFleet(market: TestMarket, count: number): Promis
   const probed: string[] = [];
   let hook = async (_: string): Promise<void> => undefined;
   let isSound = true;
+  let lastProbe: unknown = null;
   let isAway = false;
 
   async function addAgent() {
@@ -42,8 +44,9 @@ export async function startAgentFleet(market: TestMarket, count: number): Promis
     agent.get('/v1/inventory', async () =>
       testInventory(id, { gpus: 1, seed: id, collectedMs: clock.now() }),
     );
-    agent.post('/v1/verify', async () => {
+    agent.post('/v1/verify', async ({ body }) => {
       probed.push(id);
+      lastProbe = body;
       await hook(id);
       const reason = isSound ? null : 'CONTAINER_START_FAILED';
       return { ok: isSound, reason_code: reason, steps: [], simulated: true };
@@ -60,6 +63,7 @@ export async function startAgentFleet(market: TestMarket, count: number): Promis
   return {
     ids,
     probed,
+    lastProbe: () => lastProbe,
     beforeProbe(given) {
       hook = given;
     },

@@ -254,6 +254,8 @@ export const CHECKS: readonly Check[] = [
     judge: judgeContainerStart,
     remedies: {
       CONTAINER_START_FAILED: 'Run `docker run --rm hello-world` on the host and mend it.',
+      GPU_RUNTIME_NVML_MISMATCH:
+        'Reboot: the driver was upgraded while its old module stayed loaded.',
       GPU_RUNTIME_DEVICE_FAULT:
         'Install or repair the NVIDIA container toolkit, then restart Docker.',
       CPU_QUOTA_EXCEEDS_HOST: 'Correct the number of CPU cores that the host offers.',

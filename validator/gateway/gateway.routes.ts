@@ -3,7 +3,11 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { AGENT_ROUTES, type AgentRoute } from '#shared/agent-api/routes.ts';
-import { type ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
+import {
+  CheckWish,
+  type ExecutorToCheck,
+  HealthReport,
+} from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -44,8 +48,8 @@ export function registerGatewayRoutes(server: HttpServer, options: GatewayOption
   }
   server.post(
     '/v1/executors/:executorId/check',
-    { schema: { params: Target, response: { 200: HealthReport } } },
-    (request) => options.health.checkNow(request.params.executorId),
+    { schema: { params: Target, body: CheckWish, response: { 200: HealthReport } } },
+    (request) => options.health.checkNow(request.params.executorId, request.body),
   );
 }
 

@@ -1,6 +1,10 @@
 /** Checks executors when they are due, or at once when asked; what it found is kept and on its way before it counts. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
+import type {
+  CheckWish,
+  ExecutorToCheck,
+  HealthReport,
+} from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
@@ -50,18 +54,19 @@ export type HealthOptions = {
   metrics: Pick<ValidatorMetrics, 'checked' | 'passed'>;
 };
 
+/** `wish`: of whoever asked for it; null for an executor that was due, and is claimed. */
+type Look = { round: ProofRound; wish: CheckWish | null };
+
 export function createHealthService(options: HealthOptions) {
   const { directory, clock, log, inspections, standings, proofs, outbox } = options;
   // What one executor has is settled before another one’s is looked at.
   const settling = createSemaphore(1);
   const places = createSemaphore(PARALLEL_INSPECTIONS);
 
-  async function check(
-    executor: ExecutorToCheck,
-    { round, isClaimed }: { round: ProofRound; isClaimed: boolean },
-  ): Promise<HealthReport> {
+  async function check(executor: ExecutorToCheck, how: Look): Promise<HealthReport> {
     const startedMs = clock.now();
-    const facts = await look(executor, { round, isClaimed });
+    const facts = await look(executor, how);
+    const isClaimed = how.wish === null;
     const report = await settling.run(() => settle(facts, { startedMs, isClaimed }));
     const reasons = report.checks.flatMap((result) => result.reason_code ?? []);
     log.info({ executor: executor.id, verdict: report.verdict, reasons }, 'executor checked');
@@ -69,19 +74,16 @@ export function createHealthService(options: HealthOptions) {
   }
 
   /** Proofs begin when every other executor of the group has been looked at, too. */
-  async function look(
-    executor: ExecutorToCheck,
-    { round, isClaimed }: { round: ProofRound; isClaimed: boolean },
-  ): Promise<Facts> {
+  async function look(executor: ExecutorToCheck, { round, wish }: Look): Promise<Facts> {
     const client = options.clientOf(executor);
-    const looking = places.run(() => inspect(executor, { ...options, client }));
+    const looking = places.run(() => inspect(executor, { ...options, client, wish }));
     const facts = await looking.catch((error: unknown) => {
       round.leave();
       throw error;
     });
     const proven = await round.prove(facts, client);
     const ports = await proofs.ports(facts, client);
-    const rental = await options.rentals.look(facts, client, !isClaimed);
+    const rental = await options.rentals.look(facts, client, wish !== null);
     return { ...facts, measured: { ...facts.measured, ...proven, ports, rental } };
   }
 
@@ -124,7 +126,7 @@ export function createHealthService(options: HealthOptions) {
         round.leave();
         throw error;
       });
-      await check(executor, { round, isClaimed: true });
+      await check(executor, { round, wish: null });
       tell();
     } catch (error) {
       log.warn({ executor: executorId, error: messageOf(error) }, 'check not kept');
@@ -176,10 +178,14 @@ export function createHealthService(options: HealthOptions) {
       options.metrics.passed(clock.monotonicMs() - beganMs, ids);
       await outbox.runOnce();
     },
-    /** Inspects one executor now. What it finds is told to the central API as well, should the answer be lost. */
-    async checkNow(executorId: string): Promise<HealthReport> {
-      const executor = await directory.find(executorId);
-      const report = await check(executor, { round: proofs.begin(1), isClaimed: false });
+    /**
+     * Inspects one executor now, as is wished. What it finds is told to the central API as well, should the answer
+     * be lost.
+     */
+    async checkNow(executorId: string, wish: CheckWish): Promise<HealthReport> {
+      const listed = await directory.find(executorId);
+      const executor = { ...listed, rented: listed.rented || wish.rental_in_progress };
+      const report = await check(executor, { round: proofs.begin(1), wish });
       tell();
       return report;
     },

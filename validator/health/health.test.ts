@@ -3,8 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { type AgentFleet, startAgentFleet } from '../../test/fakes/agent-fleet.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../../test/fakes/market-fixture.ts';
@@ -174,4 +176,30 @@ it('goes on with a cycle that it was killed in, looks at nobody twice, and close
   expect(cycle).toEqual(
     fleet.ids.toSorted().map((executor_id) => ({ executor_id, verdict: 'ok' })),
   );
+});
+
+it('asks of the host exactly what is wished, nothing of one that is being rented, and tells the central API too', async () => {
+  const { validator, ledger } = await start();
+  const { clock, validator: signer } = market;
+  const baseUrl = await validator.server.listen({ host: '127.0.0.1', port: 0 });
+  const caller = { signer: testSigner(5), clock, random: systemRandom };
+  const send = createSignedFetch({ baseUrl, audience: signer.hotkey, ...caller });
+  const [id = ''] = fleet.ids;
+  const check = async (wish: CheckWish) => {
+    const path = `/v1/executors/${id}/check`;
+    const signal = clock.deadline(60_000);
+    const answer = await send({ method: 'POST', path, body: JSON.stringify(wish), signal });
+    return HealthReport.parse(await answer.json());
+  };
+  const wish = { gpu_uuids: ['GPU-1'], cpu_count: 3, rental_in_progress: false };
+  expect(await check(wish)).toMatchObject({ verdict: 'verified' });
+  expect([fleet.probed, fleet.lastProbe()]).toEqual([
+    [id],
+    { gpu_uuids: wish.gpu_uuids, cpu_cores: wish.cpu_count },
+  ]);
+  expect(await check({ ...wish, rental_in_progress: true })).toMatchObject({ verdict: 'verified' });
+  expect(fleet.probed).toEqual([id]);
+  await eventually('both were told', async () => (await waiting(ledger)).length === 0);
+  expect(await evidenceOf(ledger)).toEqual([id, id]);
+  expect((await statesAtCentral()).toSorted()).toEqual(['queued', 'queued', 'queued', 'verified']);
 });

@@ -5,18 +5,21 @@ import { systemClock } from '#shared/clock.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { LABELS } from '../../agent/docker/engine.ts';
-import { eventually } from '../../test/fakes/eventually.ts';
-import { type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
-import { podSpec } from '../../test/fakes/test-agent.ts';
-import { checkRun } from '../../test/fixtures/check-run.ts';
-import type { Facts } from '../checks/check.ts';
-import { judgeRentalProbe, judgeSshReach } from '../checks/rental.check.ts';
-import { sshReach } from '../health/ssh-reach.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
-import { openLedger } from '../ledger/ledger.ts';
-import { createRentalProbes } from './rental-probe.service.ts';
-import { beginRentalProbe, findRentalProbe } from './rental-probe.store.ts';
-import { createSshLogin, readBanner } from './ssh-session.ts';
+import type { Facts } from '../../validator/checks/check.ts';
+import { judgeRentalProbe, judgeSshReach } from '../../validator/checks/rental.check.ts';
+import { sshReach } from '../../validator/health/ssh-reach.ts';
+import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
+import { openLedger } from '../../validator/ledger/ledger.ts';
+import { createRentalProbes } from '../../validator/rental-probe/rental-probe.service.ts';
+import {
+  beginRentalProbe,
+  findRentalProbe,
+} from '../../validator/rental-probe/rental-probe.store.ts';
+import { createSshLogin, readBanner } from '../../validator/rental-probe/ssh-session.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { type SshHost, startSshHost } from '../fakes/ssh-host.ts';
+import { podSpec } from '../fakes/test-agent.ts';
+import { checkRun } from '../fixtures/check-run.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });
 
