@@ -3,21 +3,36 @@ import type { Insertable } from 'kysely';
 import type { LedgerDb, ProofPacesTable } from '../ledger/ledger.tables.ts';
 
 export type Device = ProofPacesTable['device'];
-export type Pace = Pick<ProofPacesTable, 'executor_id' | 'mean_ms' | 'samples'>;
+export type Pace = Pick<ProofPacesTable, 'mean_ms' | 'samples'>;
 
-/** Of hosts that say that they have the same hardware; the newest are enough for a median. */
-const MAX_COMPARED = 1_000;
+/** The newest are enough for a median. */
+const MAX_COMPARED = 200;
 
-/** Of all executors with this hardware. */
+/** Of executors with this hardware. */
 export function pacesOfModel(db: LedgerDb, device: Device, model: string): Promise<Pace[]> {
   return db
     .selectFrom('proof_paces')
-    .select(['executor_id', 'mean_ms', 'samples'])
+    .select(['mean_ms', 'samples'])
     .where('device', '=', device)
     .where('model', '=', model)
     .orderBy('seen_ms', 'desc')
     .limit(MAX_COMPARED)
     .execute();
+}
+
+/** Of one executor; undefined before it proved anything with this hardware. */
+export function findPace(
+  db: LedgerDb,
+  executorId: string,
+  { device, model }: { device: Device; model: string },
+): Promise<Pace | undefined> {
+  return db
+    .selectFrom('proof_paces')
+    .select(['mean_ms', 'samples'])
+    .where('executor_id', '=', executorId)
+    .where('device', '=', device)
+    .where('model', '=', model)
+    .executeTakeFirst();
 }
 
 /** In the place of what was known of this executor, be it with other hardware. */

@@ -5,7 +5,14 @@ import type { Ledger } from '../ledger/ledger.tables.ts';
 import type { Expected } from '../pow/proof-timing.ts';
 import type { Facts } from './check.ts';
 import { ONE_THOUSAND } from './check-policy.ts';
-import { type Device, forgetPaces, keepPace, type Pace, pacesOfModel } from './proof-pace.store.ts';
+import {
+  type Device,
+  findPace,
+  forgetPaces,
+  keepPace,
+  type Pace,
+  pacesOfModel,
+} from './proof-pace.store.ts';
 import { specOf } from './standing.check.ts';
 
 /** Before so many proofs of a model its times say little. */
@@ -24,13 +31,12 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
       return;
     }
     const model = modelOf(inventory, device);
-    const paces = await pacesOfModel(ledger, device, model);
-    const usual = baselineOf(paces);
+    const usual = baselineOf(await pacesOfModel(ledger, device, model));
     const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
     const permille = usual === null || usual === 0 ? null : (proof.ms / usual) * ONE_THOUSAND;
     // What is outside the window is judged by the others, and changes nothing.
     if (permille !== null && (permille < fastest || permille > slowest)) return;
-    const own = paces.find((pace) => pace.executor_id === executor.id);
+    const own = await findPace(ledger, executor.id, { device, model });
     const mean = own?.mean_ms ?? proof.ms;
     await keepPace(ledger, {
       ...{ executor_id: executor.id, device, model },
@@ -42,9 +48,10 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
 
   return {
     async expected(executorId: string, inventory: Inventory, device: Device): Promise<Expected> {
-      const paces = await pacesOfModel(ledger, device, modelOf(inventory, device));
-      const own = paces.find((pace) => pace.executor_id === executorId);
-      return { modelMs: baselineOf(paces), ownMs: own?.mean_ms ?? null };
+      const model = modelOf(inventory, device);
+      const own = await findPace(ledger, executorId, { device, model });
+      const modelMs = baselineOf(await pacesOfModel(ledger, device, model));
+      return { modelMs, ownMs: own?.mean_ms ?? null };
     },
 
     /** Of a proof that is not one of the times before. */
@@ -56,7 +63,7 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
 }
 
 /** The median of executors: no single one makes what the others are judged by. Null before enough was seen. */
-export function baselineOf(paces: readonly Pick<Pace, 'mean_ms' | 'samples'>[]): number | null {
+export function baselineOf(paces: readonly Pace[]): number | null {
   const samples = paces.reduce((sum, pace) => sum + pace.samples, 0);
   if (samples < ENOUGH_SAMPLES) return null;
   const means = paces.map((pace) => pace.mean_ms).sort((one, other) => one - other);

@@ -162,7 +162,8 @@ const proofPaces: Migration = ({ int, tableEnd }) => [
     seen_ms ${int} not null,
     primary key (executor_id, device)
   ) ${tableEnd}`,
-  'create index proof_paces_of_model on proof_paces (device, model)',
+  'create index proof_paces_of_model on proof_paces (device, model, seen_ms)',
+  'create index proof_paces_in_time on proof_paces (seen_ms)',
   `alter table outbox add column made_ms ${int} not null default 0`,
   'update outbox set made_ms = next_ms',
 ];
