@@ -24,9 +24,12 @@ import { createHealthService } from './health/health.service.ts';
 import { createHealthDelivery } from './health/health-delivery.ts';
 import { createInspections } from './health/inspections.ts';
 import { createProofRounds } from './health/proof-round.ts';
+import { createWayChecks } from './health/way-checks.ts';
 import { takeLease } from './ledger/lease.store.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { isShared } from './ledger/ledger.ts';
+import { createLines } from './lines/line.service.ts';
+import type { LineSize } from './lines/measure-line.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
 import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
@@ -53,6 +56,8 @@ export type ValidatorOptions = {
   weighing: Weighing;
   /** What hosts have to prove; null for nothing. */
   proof: ProofSize | null;
+  /** How lines are measured; null or absent: they are not. */
+  line?: LineSize | null;
   checkIntervalMs: number;
   listIntervalMs: number;
   /** Executors that are looked at at once; 512 when absent. */
@@ -75,6 +80,11 @@ const MONITORING_BODY_LIMIT_BYTES = 1_024;
 const CHECKS_AT_ONCE = 512;
 /** Beyond the pause between two passes: another process takes over cycles and weights after it. */
 const WEIGHTS_LEASE_MS = 60_000;
+const KBIT_PER_MBIT = 1_000;
+/** A line costs its owner what is streamed, and changes seldom. */
+const LINE_INTERVAL_MS = 3_600_000;
+/** Beyond what two measurements of a line take. */
+const LINES_LEASE_MS = 300_000;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
@@ -115,6 +125,20 @@ export function createValidator(options: ValidatorOptions) {
     ...{ ledger, clock, random, log },
     logIn: createSshLogin(clock),
   });
+  const lines = createLines({
+    ...{ ledger, clock, random, log, connectTo },
+    ...{ size: options.line ?? null, intervalMs: LINE_INTERVAL_MS },
+    lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
+    isOurs: () => {
+      const untilMs = clock.now() + LINES_LEASE_MS;
+      return takeLease(ledger, { name: 'lines', holder, untilMs }, clock.now());
+    },
+  });
+  const inspections = createInspections({
+    ...{ ledger, clock, holder, intervalMs: options.checkIntervalMs },
+    // Several processes see the same executor with each pass of theirs.
+    pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
+  });
   const health = createHealthService({
     ...{ rentals, readBanner },
     directory,
@@ -130,11 +154,12 @@ export function createValidator(options: ValidatorOptions) {
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
     metrics,
-    inspections: createInspections({
-      ...{ ledger, clock, holder, intervalMs: options.checkIntervalMs },
-      // Several processes see the same executor with each pass of theirs.
-      pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
+    ways: createWayChecks({
+      ...{ clock, random, intervalMs: options.checkIntervalMs },
+      ...{ isOn: options.proof !== null, egressImage: options.policy.checks.egress_image },
     }),
+    lines,
+    inspections,
     ...{ evidence, outbox, atOnce: options.checksAtOnce ?? CHECKS_AT_ONCE },
   });
 
@@ -180,6 +205,12 @@ export function createValidator(options: ValidatorOptions) {
       run,
       onError: (error) => log.warn({ err: error }, `${what} pass failed`),
     });
+  const stopping = new AbortController();
+  async function measureLines(): Promise<void> {
+    const answering = await inspections.answering();
+    const there = directory.known().filter(({ id }) => answering.has(id));
+    await lines.runOnce(there, stopping.signal);
+  }
   let loops: Loop[] = [];
   return {
     server,
@@ -187,7 +218,11 @@ export function createValidator(options: ValidatorOptions) {
     monitoring,
     start(): void {
       if (loops.length > 0) return;
-      loops = [startPasses('check', health.runOnce), startPasses('weights', weights.runOnce)];
+      loops = [
+        startPasses('check', health.runOnce),
+        startPasses('weights', weights.runOnce),
+        startPasses('line', measureLines),
+      ];
       if (certificate === null) return;
       loops.push(certificate.renewEvery(CERTIFICATE_INTERVAL_MS, server, clock));
     },
@@ -196,9 +231,11 @@ export function createValidator(options: ValidatorOptions) {
     /** One pass of each kind, for tests that have no periodic work running. */
     async runOnce(): Promise<void> {
       await health.runOnce();
+      await measureLines();
       await weights.runOnce();
     },
     async close(): Promise<void> {
+      stopping.abort();
       await Promise.all(loops.map((loop) => loop.stop()));
       await Promise.all([server.close(), monitoring?.close()]);
       links.forget();

@@ -15,6 +15,7 @@ import { encryptSeed, ownKeyPlace, signKeySetFile } from './keys/key-commands.ts
 import { createKeyThread } from './keys/key-thread.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
+import { FULL_LINE } from './lines/measure-line.ts';
 import { FULL_PROOF } from './pow/proof-facts.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
@@ -113,6 +114,7 @@ async function serve(
     centralHotkey: config.VALIDATOR_CENTRAL_HOTKEY,
     policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },
     proof: FULL_PROOF,
+    line: FULL_LINE,
     ledger,
     weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,

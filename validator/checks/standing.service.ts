@@ -6,7 +6,7 @@ import type { Ledger } from '../ledger/ledger.tables.ts';
 import type { Facts } from './check.ts';
 import type { Measured } from './measured.ts';
 import { specOf } from './standing.check.ts';
-import { accept, claim, claimsOfOthers, findAccepted, forgetClaims } from './standing.store.ts';
+import { accept, claim, claimsOfOthers, findAccepted, forgetOthers } from './standing.store.ts';
 
 /** A card that nobody was seen with for so long may be anybody's. */
 const CLAIM_MS = 24 * 3_600_000;
@@ -45,7 +45,8 @@ export function createStandings({ ledger, clock }: { ledger: Ledger; clock: Cloc
       });
     },
 
-    forget: () => forgetClaims(ledger, sinceMs()),
+    /** Of who has left nothing is kept: its cards may come back under another executor. */
+    forgetOthers: (executorIds: ReadonlySet<string>) => forgetOthers(ledger, executorIds),
   };
 }
 

@@ -147,6 +147,22 @@ const sharedWork: Migration = ({ int, serial, tableEnd }) => [
   ) ${tableEnd}`,
 ];
 
+const lines: Migration = ({ int, tableEnd }) => [
+  `create table lines (
+    executor_id text primary key,
+    tried_ms ${int} not null,
+    measured_ms ${int},
+    told_ms ${int},
+    samples ${int} not null,
+    down_kbit ${int} not null,
+    up_kbit ${int} not null,
+    last_down_kbit ${int} not null,
+    last_up_kbit ${int} not null,
+    false_stream text check (false_stream in ('down', 'up')),
+    refusals ${int} not null
+  ) ${tableEnd}`,
+];
+
 /**
  * How long proofs take each executor; a mean of all hosts of a kind was what the busiest of them made of it, and a few
  * proofs bring the new ones. Since when letters wait.
@@ -170,9 +186,5 @@ const proofPaces: Migration = ({ int, tableEnd }) => [
 
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
-  foundation,
-  agentIdentities,
-  checks,
-  sharedWork,
-  proofPaces,
+  ...[foundation, agentIdentities, checks, sharedWork, lines, proofPaces],
 ];
