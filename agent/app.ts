@@ -21,8 +21,10 @@ import { createOperationService } from './backups/operation.service.ts';
 import type { PodHold } from './backups/pod-hold.ts';
 import { createRestic } from './backups/restic.ts';
 import { createResticCgroup } from './backups/restic-cgroup.ts';
+import { createCardChallenges } from './challenges/card-challenges.ts';
 import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';
+import { createGpuProof } from './challenges/gpu-proof.ts';
 import { proofThreads } from './challenges/proof-threads.ts';
 import { timedEngine } from './docker/timed-engine.ts';
 import { registerEgressCheckRoutes } from './egress-check/egress-check.routes.ts';
@@ -114,6 +116,8 @@ export type AgentPorts = Omit<
   scratchFolder: string;
   /** Null: this agent is not to update itself. */
   updates: UpdatePorts | null;
+  /** Name of the image that cards prove their work with, where it was built. */
+  gpuProofImage: string;
 };
 
 export type Agent = ReturnType<typeof createAgent>;
@@ -209,8 +213,10 @@ export function createAgent(given: AgentPorts) {
   });
 
   const isRented = () => records.list().some(({ phase }) => phase !== 'removed');
+  const gpuProof = createGpuProof({ ...ports, gpu: gpuDriver, image: ports.gpuProofImage });
   const challenges = createChallengeService({
     ...ports,
+    cards: createCardChallenges({ ...ports, gpuProof }),
     workers: ports.host.cpuCores,
     folder: ports.scratchFolder,
     isRented,
@@ -273,6 +279,9 @@ export function createAgent(given: AgentPorts) {
       const probesLeft = (error: unknown) =>
         log.warn({ detail: messageOf(error) }, 'probes of an earlier run may be left');
       verify.removeStaleProbes().catch(probesLeft);
+      const proofsLeft = (error: unknown) =>
+        log.warn({ detail: messageOf(error) }, 'proofs of an earlier run may be left');
+      Promise.all([challenges.removeLeftovers(), gpuProof.removeLeftovers()]).catch(proofsLeft);
       const running = records.list().flatMap(({ container_id: id }) => (id === null ? [] : [id]));
       const shellsLeft = (error: unknown) =>
         log.warn({ detail: messageOf(error) }, 'shells of an earlier run may be left');

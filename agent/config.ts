@@ -6,6 +6,7 @@ import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { servesTls, TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
 import { ImageName } from '#shared/updates/update-manifest.ts';
+import { GPU_PROOF_REFERENCE } from './challenges/gpu-proof.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-share.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
@@ -104,6 +105,7 @@ const Schema = z.object({
   AGENT_GPU_SPLIT: z.enum(GPU_SPLITS).default('any'),
   AGENT_MIN_GPU_COUNT: z.coerce.number('Not a number').int().min(0).max(64).default(0),
   AGENT_NVIDIA_SMI: z.string().default('nvidia-smi'),
+  AGENT_GPU_PROOF_IMAGE: z.string().min(1).max(200).default(GPU_PROOF_REFERENCE),
   AGENT_BUSYBOX: z.string().default('/bin/busybox'),
   AGENT_DOCKER_SOCKET: z.string().optional(),
   AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),
@@ -195,6 +197,7 @@ AGENT_SIMULATED_GPUS      what simulated GPUs are called (NVIDIA H100 80GB HBM3*
 AGENT_GPU_SPLIT           any, or whole: all GPUs of the host to one pod (any)
 AGENT_MIN_GPU_COUNT       GPUs that a pod has at least (0: pods without any too)
 AGENT_NVIDIA_SMI          path of nvidia-smi (nvidia-smi)
+AGENT_GPU_PROOF_IMAGE     what cards prove their work with, built from agent/gpu-proof (podwright.local/gpu-proof:1)
 AGENT_BUSYBOX             static busybox for the built-in image (/bin/busybox)
 AGENT_DOCKER_SOCKET       the engine's socket (DOCKER_HOST, or /var/run/docker.sock)
 AGENT_MEMORY_RESERVE_MIB  memory kept from pods (1024)

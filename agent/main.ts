@@ -187,6 +187,7 @@ async function run(config: AgentConfig): Promise<void> {
     buildsFolder: join(config.AGENT_HOME, 'builds'),
     scratchFolder: join(config.AGENT_HOME, 'scratch'),
     updates: updatesOf(config, keys, socketPath),
+    gpuProofImage: config.AGENT_GPU_PROOF_IMAGE,
     gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
     keyFolders: createKeyFolders(gatewayPaths(config.AGENT_HOME).keys),
     sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),

@@ -25,7 +25,7 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
-  --tests    the tests' needs too: the servers of PostgreSQL, Prometheus and docker-registry (none is started)
+  --tests    the tests' needs too: g++, the servers of PostgreSQL, Prometheus and docker-registry (none is started)
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
   --dry-run  changes nothing; prints what would be done
   --help     prints this text
@@ -106,6 +106,8 @@ missing_packages() {
     postgres_server || list="$list postgresql"
     { have prometheus && have promtool; } || list="$list prometheus"
     have docker-registry || list="$list docker-registry"
+    # The proof of cards, compiled for a host.
+    have g++ || list="$list g++"
   fi
   # Copied into pods: an SSH server of the pod's own, and what copies folders over SSH.
   have dropbear || list="$list dropbear-bin"

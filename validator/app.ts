@@ -13,6 +13,7 @@ import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { VERSION } from '#shared/version.ts';
 import { createCentralClient } from './central-client.ts';
 import type { Policy } from './checks/check.ts';
+import { createProofPaces } from './checks/proof-pace.ts';
 import { createStandings } from './checks/standing.service.ts';
 import { createEvidence } from './evidence/evidence.service.ts';
 import { registerGatewayRoutes } from './gateway/gateway.routes.ts';
@@ -31,8 +32,11 @@ import { createLines } from './lines/line.service.ts';
 import type { LineSize } from './lines/measure-line.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
+import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
+import { createValidatorMetrics } from './metrics/metrics.ts';
 import { createOutbox } from './outbox/outbox.service.ts';
 import type { ProofSize } from './pow/proof-facts.ts';
+import { createVerifier } from './pow/verifier.ts';
 import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
 import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
 import { createReadTag } from './updates/image-registry.ts';
@@ -67,6 +71,10 @@ export type ValidatorOptions = {
   certificates?: CertificateSource | null;
   /** Whether agents on this machine are to serve TLS too; `auto` when absent: they need not. */
   agentTls?: AgentTls;
+  /** Whether metrics have a plain listener of their own, and none on the gateway's; not when absent. */
+  separateMonitoring?: boolean;
+  /** Of the key thread; none when absent: the key is in this thread. */
+  signaturesWaiting?(): number;
 };
 
 export type Validator = ReturnType<typeof createValidator>;
@@ -74,6 +82,8 @@ export type Validator = ReturnType<typeof createValidator>;
 const BODY_LIMIT_BYTES = 1024 * 1024;
 /** Of checks, that a host may take to follow a new release of the agent. */
 const GRACE_CYCLES = 2;
+/** Nothing there takes a body. */
+const MONITORING_BODY_LIMIT_BYTES = 1_024;
 const CHECKS_AT_ONCE = 512;
 /** Beyond the pause between two passes: another process takes over cycles and weights after it. */
 const WEIGHTS_LEASE_MS = 60_000;
@@ -105,7 +115,13 @@ export function createValidator(options: ValidatorOptions) {
       return takeLease(ledger, { name: 'weights', holder, untilMs }, clock.now());
     },
   });
+  const metrics = createValidatorMetrics({
+    ...{ clock, ledger, hotkey: signer.hotkey },
+    signaturesWaiting: options.signaturesWaiting ?? (() => 0),
+  });
   const standings = createStandings({ ledger, clock });
+  const paces = createProofPaces({ ledger, clock });
+  const verifier = createVerifier();
   const directory = createExecutorDirectory({ central, clock, log });
   const links = createAgentLinks({
     ...{ ledger, signer, clock, random },
@@ -145,10 +161,12 @@ export function createValidator(options: ValidatorOptions) {
     policy: options.policy,
     standings,
     releases: releases.expected,
+    paces,
     proofs: createProofRounds({
-      ...{ clock, random, expectedMs: standings.expectedMs },
+      ...{ clock, random, paces, verifier, onProven: metrics.proven },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
+    metrics,
     ways: createWayChecks({
       ...{ clock, random, intervalMs: options.checkIntervalMs },
       ...{ isOn: options.proof !== null, egressImage: options.policy.checks.egress_image },
@@ -176,13 +194,20 @@ export function createValidator(options: ValidatorOptions) {
   });
   auth.install(server);
   refuseSecretsInClear(server);
+  const monitoring =
+    options.separateMonitoring === true
+      ? createHttpServer({ log, clock, random, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES })
+      : null;
+  registerMetricsRoutes(monitoring ?? server, { metrics });
   const startedAt = naiveUtc(clock.now());
-  server.get('/healthz', async () => ({ status: 'ok' }));
-  server.get('/version', async () => ({
-    version: VERSION,
-    hotkey: signer.hotkey,
-    started_at: startedAt,
-  }));
+  for (const each of monitoring === null ? [server] : [server, monitoring]) {
+    each.get('/healthz', async () => ({ status: 'ok' }));
+    each.get('/version', async () => ({
+      version: VERSION,
+      hotkey: signer.hotkey,
+      started_at: startedAt,
+    }));
+  }
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, rentals, sendTo, relaySocket, clock });
   registerReleaseRoutes(server, releases);
@@ -203,6 +228,8 @@ export function createValidator(options: ValidatorOptions) {
   let loops: Loop[] = [];
   return {
     server,
+    /** Metrics and health, where they are separate. Listening is the caller's. */
+    monitoring,
     start(): void {
       if (loops.length > 0) return;
       loops = [
@@ -224,8 +251,9 @@ export function createValidator(options: ValidatorOptions) {
     async close(): Promise<void> {
       stopping.abort();
       await Promise.all(loops.map((loop) => loop.stop()));
-      await server.close();
+      await Promise.all([server.close(), monitoring?.close()]);
       links.forget();
+      await verifier.close();
     },
   };
 }

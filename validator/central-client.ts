@@ -45,12 +45,13 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
     timeoutMs: number;
   };
 
-  function call({ method, path, body, headers = {}, timeoutMs }: Call): Promise<Response> {
+  async function call({ method, path, body, headers = {}, timeoutMs }: Call): Promise<Response> {
+    const own = await timestampHeaders(signer, clock);
     return send({
       method,
       path: `/validator/${signer.hotkey}${path}`,
       ...(body === undefined ? {} : { body }),
-      headers: { ...timestampHeaders(signer, clock), ...headers },
+      headers: { ...own, ...headers },
       signal: clock.deadline(timeoutMs),
     }).catch((error: unknown) => {
       throw unavailable('does not answer', error);
@@ -92,12 +93,12 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
       }),
 
     /** Posts a set of weights; any status is an answer. */
-    postWeights: (payload: LatestSetWeights) =>
+    postWeights: async (payload: LatestSetWeights) =>
       tell({
         method: 'POST',
         path: WEIGHTS_PATH,
         body: JSON.stringify(payload),
-        headers: { authorization: signSetWeights(payload, signer) },
+        headers: { authorization: await signSetWeights(payload, signer) },
         timeoutMs: WEIGHTS_TIMEOUT_MS,
       }),
 
@@ -111,9 +112,9 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
 }
 
 /** What this market's API has always asked of validators; the canonical set beside it covers the body. */
-function timestampHeaders(signer: Signer, clock: Clock): Record<string, string> {
+async function timestampHeaders(signer: Signer, clock: Clock): Promise<Record<string, string>> {
   const timestamp = String(Math.floor(clock.now() / 1000));
-  const signature = toHex(signer.sign(new TextEncoder().encode(timestamp)));
+  const signature = toHex(await signer.sign(new TextEncoder().encode(timestamp)));
   return { hotkey: signer.hotkey, timestamp, signature };
 }
 

@@ -1,6 +1,7 @@
 /** The validator's configuration: VALIDATOR_* variables. */
 import { z } from 'zod';
 import { ConfigError, parseConfig } from '#shared/config.ts';
+import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
 import {
@@ -35,6 +36,8 @@ const Schema = z.object({
   VALIDATOR_TLS_OFF_EXPOSED: z.stringbool().default(false),
   /** `on`: agents on this machine serve TLS too, as all others do. */
   VALIDATOR_AGENT_TLS: z.enum(['auto', 'on']).default('auto'),
+  /** Plain address for `/metrics` (then only there) and health. */
+  VALIDATOR_METRICS_LISTEN: ListenAddress.optional(),
   /** Base address of the central API, `/api` included. */
   VALIDATOR_CENTRAL_URL: z.url({ protocol: /^https?$/ }),
   /** The central API's key: the only one that the gateway relays for. */

@@ -11,7 +11,8 @@ import { createValidator } from './app.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
 import { DEFAULT_HOME, readValidatorConfig, type ValidatorConfig } from './config.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
-import { encryptSeed, openSigner, signKeySetFile } from './keys/key-commands.ts';
+import { encryptSeed, ownKeyPlace, signKeySetFile } from './keys/key-commands.ts';
+import { createKeyThread } from './keys/key-thread.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
 import { FULL_LINE } from './lines/measure-line.ts';
@@ -125,7 +126,8 @@ async function serve(
   checks: CheckPolicy,
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
-  const signer = await openSigner(config, systemRandom);
+  const keys = createKeyThread();
+  const signer = await keys.open(ownKeyPlace(config));
   const ledger = await openLedger(config.VALIDATOR_DATABASE ?? ledgerIn(config.VALIDATOR_HOME));
   const validator = createValidator({
     clock: systemClock,
@@ -145,12 +147,18 @@ async function serve(
     certificates: gatewayCertificates(config),
     agentTls: config.VALIDATOR_AGENT_TLS,
     releaseSource: releaseSourceOf(config, signer.hotkey),
+    separateMonitoring: config.VALIDATOR_METRICS_LISTEN !== undefined,
+    signaturesWaiting: keys.waiting,
   });
   const close = async () => {
     await validator.close();
     await ledger.destroy();
+    await keys.close();
   };
   await validator.server.listen({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT });
+  if (config.VALIDATOR_METRICS_LISTEN !== undefined) {
+    await validator.monitoring?.listen(config.VALIDATOR_METRICS_LISTEN);
+  }
   validator.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
   if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');

@@ -1,17 +1,19 @@
 /** Commits to the work of one challenge at a time, and opens what is asked of the last ones. */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type {
-  ChallengeRequest,
-  Commitment,
-  OpenedRow,
-  Opening,
-  OpenRequest,
+import {
+  type ChallengeRequest,
+  type Commitment,
+  type OpenedRow,
+  type Opening,
+  type OpenRequest,
+  walkOf,
 } from '#shared/agent-api/challenges.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { type MerkleTree, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
 import { nextSeed, type Purpose, seedOf } from '#shared/proof-of-work/seed.ts';
-import type { Walk } from '#shared/proof-of-work/walk.ts';
+import type { CardChallenges, CardProduct } from './card-challenges.ts';
 import type { RunProof } from './proof-threads.ts';
 
 /** Openings follow at once; what was not opened by then is forgotten. */
@@ -20,7 +22,8 @@ const KEPT = 2;
 const OPENING_MS = 60_000;
 
 type Round = { seed: Uint8Array; tree: MerkleTree };
-type Kept = { n: number; rounds: readonly Round[] };
+type Product = { n: number; rounds: readonly Round[] };
+type Kept = { product: Product | null; cards: ReadonlyMap<string, CardProduct> };
 
 export type ChallengeService = ReturnType<typeof createChallengeService>;
 
@@ -34,13 +37,17 @@ export type ChallengeServiceOptions = {
   /** Rented hosts are never disturbed (validator reference, decision 7). */
   isRented(): boolean;
   proof: RunProof;
+  cards: CardChallenges;
 };
 
 export function createChallengeService(options: ChallengeServiceOptions) {
-  const { clock, executorId, workers, folder, isRented, proof } = options;
+  const { clock, executorId, workers, isRented, proof, cards } = options;
+  const path = join(options.folder, 'challenge.data');
   // Oldest first.
   const kept = new Map<string, Kept>();
   let isBusy = false;
+
+  const removeLeftovers = () => rm(path, { force: true });
 
   const seedFor = ({ nonce }: ChallengeRequest, purpose: Purpose) =>
     seedOf({ nonce, executorId, device: purpose === 'product' ? 'cpu' : purpose, purpose });
@@ -56,10 +63,9 @@ export function createChallengeService(options: ChallengeServiceOptions) {
     return { seed, tree: merkleTree((await Promise.all(parts)).flat()) };
   }
 
-  async function multiply(request: ChallengeRequest, signal: AbortSignal) {
+  async function multiply(request: ChallengeRequest, signal: AbortSignal): Promise<Product | null> {
     if (request.product === null) return null;
     const { n, rounds: count } = request.product;
-    const beganMs = clock.monotonicMs();
     const rounds: Round[] = [];
     let seed: Uint8Array = seedFor(request, 'product');
     for (let index = 0; index < count; index += 1) {
@@ -67,19 +73,22 @@ export function createChallengeService(options: ChallengeServiceOptions) {
       rounds.push(done);
       seed = nextSeed(seed, rootOf(done.tree));
     }
-    keep(request.challenge_id, { n, rounds });
-    return { roots: rounds.map(({ tree }) => hex(rootOf(tree))), ms: since(beganMs) };
+    return { n, rounds };
   }
 
   async function walkOver(kind: 'memory' | 'disk', request: ChallengeRequest, signal: AbortSignal) {
     const asked = request[kind];
     if (asked === null) return null;
-    const walk: Walk = { blockBytes: asked.block_bytes, blocks: asked.blocks, steps: asked.steps };
+    const walk = walkOf(asked);
     const seed = seedFor(request, kind);
-    const path = join(folder, 'challenge.data');
     const task = kind === 'disk' ? { kind, seed, walk, path } : { kind, seed, walk };
-    const { digest, fillMs, walkMs } = await proof.walk(task, signal);
-    return { digest: hex(digest), fill_ms: fillMs, walk_ms: walkMs };
+    await removeLeftovers();
+    try {
+      const { digest, fillMs, walkMs, direct } = await proof.walk(task, signal);
+      return { digest: hex(digest), fill_ms: fillMs, walk_ms: walkMs, direct };
+    } finally {
+      await removeLeftovers();
+    }
   }
 
   function keep(id: string, done: Kept): void {
@@ -123,7 +132,11 @@ export function createChallengeService(options: ChallengeServiceOptions) {
     }
   }
 
-  async function openedRows({ n, rounds }: Kept, asked: OpenRequest['rows'], signal: AbortSignal) {
+  async function openedRows(
+    { n, rounds }: Product,
+    asked: OpenRequest['rows'],
+    signal: AbortSignal,
+  ) {
     const opened: OpenedRow[] = [];
     for (const [at, { seed, tree }] of rounds.entries()) {
       const indices = asked.filter(({ round }) => round === at).map(({ index }) => index);
@@ -142,32 +155,47 @@ export function createChallengeService(options: ChallengeServiceOptions) {
     async commit(request: ChallengeRequest, stopping: AbortSignal): Promise<Commitment> {
       refuse(request);
       return alone(request.deadline_ms, stopping, async (signal) => {
-        const product = await multiply(request, signal);
+        const { challenge_id } = request;
+        const onCards = await cards.commit(request, signal);
+        const beganMs = clock.monotonicMs();
+        const made = await multiply(request, signal);
+        const product = made && { roots: made.rounds.map(rootIn), ms: since(beganMs) };
+        keep(challenge_id, { product: made, cards: onCards.products });
         const memory = await walkOver('memory', request, signal);
         const disk = await walkOver('disk', request, signal);
-        const { challenge_id } = request;
-        return { challenge_id, device: 'cpu', workers, product, memory, disk };
+        const host = { device: 'cpu', workers, product, memory, disk } as const;
+        return { challenge_id, ...host, cards: onCards.cards };
       });
     },
 
     /** Round by round. Throws 404 for a challenge that is not remembered, 422 for a row that it has not. */
-    async open(id: string, { rows }: OpenRequest, stopping: AbortSignal): Promise<Opening> {
+    async open(id: string, { card, rows }: OpenRequest, stopping: AbortSignal): Promise<Opening> {
       const known = kept.get(id);
-      if (known === undefined) {
+      const product = card === null ? known?.product : known?.cards.get(card);
+      if (product === undefined || product === null) {
         throw new ApiError('not_found', 'There is no such challenge, or it is too long ago', {
           hint: 'Make a new challenge.',
         });
       }
       for (const { round, index } of rows) {
-        if (round < known.rounds.length && index < known.n) continue;
+        const made = 'seeds' in product ? product.seeds : product.rounds;
+        if (round < made.length && index < product.n) continue;
         throw new ApiError('validation_error', `There is no row ${index} of round ${round}`);
       }
       return alone(OPENING_MS, stopping, async (signal) => ({
-        rows: await openedRows(known, rows, signal),
+        rows:
+          'rounds' in product
+            ? await openedRows(product, rows, signal)
+            : await cards.open(card ?? '', product, rows, { deadlineMs: OPENING_MS, signal }),
       }));
     },
+
+    /** What a run that was cut off left on the disk. To be called while no challenge is under way. */
+    removeLeftovers,
   };
 }
+
+const rootIn = ({ tree }: Round): string => hex(rootOf(tree));
 
 function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');

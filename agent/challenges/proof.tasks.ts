@@ -1,5 +1,6 @@
 /** The work of a challenge itself, as a worker thread does it. */
-import { mkdir, open, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import { leafHash } from '#shared/proof-of-work/merkle.ts';
@@ -10,6 +11,7 @@ import { filledBlocks, type Walk, walk } from '#shared/proof-of-work/walk.ts';
 const ROWS_AT_ONCE = 16;
 /** Filled at a time. */
 const FILL_BYTES = 4 * 1024 * 1024;
+const WASM_PAGE_BYTES = 65_536;
 
 export type RowsTask = { kind: 'rows'; seed: Uint8Array; n: number; from: number; to: number };
 export type OpenTask = { kind: 'open'; seed: Uint8Array; n: number; indices: readonly number[] };
@@ -18,10 +20,11 @@ export type ProofTask =
   | RowsTask
   | OpenTask
   | ({ kind: 'memory' } & WalkTask)
-  /** In a new file at `path`, which is gone afterwards. */
+  /** In a new file at `path`, which whoever gave the task removes: a thread may be ended at any point. */
   | ({ kind: 'disk'; path: string } & WalkTask);
 
-export type Walked = { digest: Uint8Array; fillMs: number; walkMs: number };
+/** `direct`: past the cache of files, so that the disk itself answered. */
+export type Walked = { digest: Uint8Array; fillMs: number; walkMs: number; direct: boolean };
 /** Leaf hashes of rows, rows themselves, or how a walk ended: as the task's kind says. */
 export type ProofResult = { leaves: Uint8Array[] } | { rows: Uint8Array[] } | Walked;
 
@@ -73,7 +76,7 @@ async function walkMemory({ seed, walk: asked }: WalkTask): Promise<Walked> {
   const digest = await walk(seed, asked, (index) =>
     memory.subarray(index * blockBytes, (index + 1) * blockBytes),
   );
-  return timed(digest, beganMs, filledMs);
+  return { digest, ...timed(beganMs, filledMs), direct: false };
 }
 
 async function walkDisk(task: WalkTask & { path: string }): Promise<Walked> {
@@ -81,25 +84,63 @@ async function walkDisk(task: WalkTask & { path: string }): Promise<Walked> {
   const { blockBytes } = asked;
   const beganMs = systemClock.monotonicMs();
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  // Of a run that was cut off.
-  await rm(path, { force: true });
-  const file = await open(path, 'wx+', 0o600);
+  await fill(task);
+  const filledMs = systemClock.monotonicMs();
+  const block = pageAligned(blockBytes);
+  const { file, direct } = await openForReading(path, block);
   try {
-    for (const { from, count } of portions(asked)) {
-      await file.write(filledBlocks(seed, asked, { from, count }));
-    }
-    await file.sync();
-    const filledMs = systemClock.monotonicMs();
-    const block = Buffer.alloc(blockBytes);
     const digest = await walk(seed, asked, async (index) => {
       await file.read(block, 0, blockBytes, index * blockBytes);
       return block;
     });
-    return timed(digest, beganMs, filledMs);
+    return { digest, ...timed(beganMs, filledMs), direct };
   } finally {
     await file.close();
-    await rm(path, { force: true });
   }
+}
+
+async function fill({ seed, walk: asked, path }: WalkTask & { path: string }): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    for (const { from, count } of portions(asked)) {
+      await file.write(filledBlocks(seed, asked, { from, count }));
+    }
+    // What is not on the disk yet cannot be read from it.
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** O_DIRECT where file system and block size allow it, which only a read tells. */
+async function openForReading(
+  path: string,
+  block: Uint8Array,
+): Promise<{ file: FileHandle; direct: boolean }> {
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_DIRECT);
+    try {
+      await file.read(block, 0, block.length, 0);
+      return { file, direct: true };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EINVAL')) throw error;
+    return { file: await open(path, 'r'), direct: false };
+  }
+}
+
+/** As much of it as is needed here; Node has all. */
+declare const WebAssembly: {
+  Memory: new (pages: { initial: number }) => { buffer: ArrayBuffer };
+};
+
+/** O_DIRECT takes no other memory; that of WebAssembly begins at a page, other buffers anywhere. */
+function pageAligned(bytes: number): Buffer {
+  const { buffer } = new WebAssembly.Memory({ initial: Math.ceil(bytes / WASM_PAGE_BYTES) });
+  return Buffer.from(buffer, 0, bytes);
 }
 
 function* portions({ blockBytes, blocks }: Walk): Generator<{ from: number; count: number }> {
@@ -109,6 +150,6 @@ function* portions({ blockBytes, blocks }: Walk): Generator<{ from: number; coun
   }
 }
 
-function timed(digest: Uint8Array, beganMs: number, filledMs: number): Walked {
-  return { digest, fillMs: filledMs - beganMs, walkMs: systemClock.monotonicMs() - filledMs };
+function timed(beganMs: number, filledMs: number) {
+  return { fillMs: filledMs - beganMs, walkMs: systemClock.monotonicMs() - filledMs };
 }

@@ -55,6 +55,7 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
       LogConfig: { Type: 'json-file', Config: logOptions(spec.logFiles ?? LOG_FILES) },
       // The agent restarts pods; two owners of restarts would fight.
       RestartPolicy: { Name: 'no' },
+      ...(spec.readOnlyRoot === undefined ? {} : { ReadonlyRootfs: true }),
       NetworkMode: spec.network ?? 'none',
       PortBindings: Object.fromEntries(
         published.map(({ name, host }) => [name, [{ HostIp: '', HostPort: String(host) }]]),

@@ -85,6 +85,8 @@ export type ContainerSpec = {
   readOnlyMounts?: readonly { source: string; target: string }[];
   /** Named volumes, which are there already; new ones get what the image has at their path. */
   volumes?: readonly VolumeMount[];
+  /** Its root file system cannot be written. */
+  readOnlyRoot?: true;
   gpuUuids: readonly string[];
   limits: {
     cpuCores: number;

@@ -98,7 +98,7 @@ describe('a terminal', () => {
       .map((line) => JSON.parse(line));
     const who = {
       pod_id: pod.id,
-      signer: agent.signedHeaders('/')['x-podwright-signer'],
+      signer: (await agent.signedHeaders('/'))['x-podwright-signer'],
       request_id: expect.stringMatching(/./),
     };
     expect(records).toMatchObject([
@@ -182,14 +182,16 @@ describe('who gets none', () => {
     const path = `/v1/pods/${pod.id}/exec`;
     const origin = agent.origin;
     expect(await upgrade(origin + path)).toMatchObject({ status: 401, code: 'auth_failed' });
-    const headers = agent.signedHeaders(path);
+    const headers = await agent.signedHeaders(path);
     expect(await upgrade(origin + path, headers)).toMatchObject({ status: 101 });
     expect(await upgrade(origin + path, headers)).toMatchObject({
       status: 401,
       code: 'auth_failed',
     });
     const other = `${path}?cols=100`;
-    expect(await upgrade(origin + other, agent.signedHeaders(path))).toMatchObject({ status: 401 });
+    expect(await upgrade(origin + other, await agent.signedHeaders(path))).toMatchObject({
+      status: 401,
+    });
     await leave();
   });
 

@@ -110,10 +110,10 @@ it('is refused without a signature, for a used one, and with an incomplete hands
   const path = `/v1/pods/${pod.id}/logs?tail=1`;
   const url = agent.origin + path;
   expect(await upgrade(url)).toMatchObject({ status: 401, code: 'auth_failed' });
-  const headers = agent.signedHeaders(path);
+  const headers = await agent.signedHeaders(path);
   expect((await upgrade(url, headers)).status).toBe(101);
   expect(await upgrade(url, headers)).toMatchObject({ status: 401, code: 'auth_failed' });
-  const broken = { ...agent.signedHeaders(path), 'sec-websocket-key': 'short' };
+  const broken = { ...(await agent.signedHeaders(path)), 'sec-websocket-key': 'short' };
   expect(await upgrade(url, broken)).toMatchObject({ status: 400, code: 'bad_request' });
 });
 

@@ -53,8 +53,8 @@ export function setWeightsText(payload: LatestSetWeights): string {
 }
 
 /** The Authorization header: `0x` + hex, no word before it. */
-export function signSetWeights(payload: LatestSetWeights, signer: Signer): string {
-  return toHex(signer.sign(new TextEncoder().encode(setWeightsText(payload))));
+export async function signSetWeights(payload: LatestSetWeights, signer: Signer): Promise<string> {
+  return toHex(await signer.sign(new TextEncoder().encode(setWeightsText(payload))));
 }
 
 /** Whether `authorization` is the hotkey's signature of exactly this payload. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { HostTime } from '../agent-api/bounds.ts';
 import { publicKeyOf } from '../signing/hotkey.ts';
-import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
+import { type LocalSigner, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
 
 export const PublicKeyHex = z.string().regex(/^[0-9a-f]{64}$/, 'Not 64 hex digits');
 export const SignatureHex = z.string().regex(/^0x[0-9a-f]{128}$/, 'Not a signature');
@@ -39,7 +39,7 @@ export function enrolmentText(request: EnrolmentRequest): string {
   return ['podwright-enrol-v1', id, key, String(expiry)].join('\n');
 }
 
-export function signEnrolment(request: EnrolmentRequest, provider: Signer): Enrolment {
+export function signEnrolment(request: EnrolmentRequest, provider: LocalSigner): Enrolment {
   const signature = toHex(provider.sign(new TextEncoder().encode(enrolmentText(request))));
   return { ...request, hotkey: provider.hotkey, signature };
 }

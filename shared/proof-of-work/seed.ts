@@ -26,6 +26,17 @@ export function partSeed(seed: Uint8Array, part: string): Buffer {
   return createHash('sha256').update(seed).update(part).digest();
 }
 
+/** Of each round: every root but the last begins another. */
+export function roundSeeds(first: Uint8Array, roots: readonly Uint8Array[]): Uint8Array[] {
+  const seeds: Uint8Array[] = [];
+  let seed = first;
+  for (const root of roots) {
+    seeds.push(seed);
+    seed = nextSeed(seed, root);
+  }
+  return seeds;
+}
+
 /** Of the round after the one with that root: it cannot be begun before. */
 export function nextSeed(seed: Uint8Array, root: Uint8Array): Buffer {
   return createHash('sha256').update(seed).update(root).digest();

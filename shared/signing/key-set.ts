@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
 import { Hotkey, publicKeyOf } from './hotkey.ts';
 import { ROLES, type TrustedKey } from './request-verifier.ts';
-import { type Signer, signatureFromHex, toHex, verifySr25519 } from './sr25519.ts';
+import { type LocalSigner, signatureFromHex, toHex, verifySr25519 } from './sr25519.ts';
 
 /** So that a signature can mean nothing else. */
 const SIGNED_AS = 'podwright-key-set-v1\n';
@@ -50,7 +50,7 @@ export const SignedKeySet = z.strictObject({
 export type SignedKeySet = z.output<typeof SignedKeySet>;
 
 /** The set as `signer` vouches for it. */
-export function signKeySet(keySet: KeySet, signer: Signer): SignedKeySet {
+export function signKeySet(keySet: KeySet, signer: LocalSigner): SignedKeySet {
   return { key_set: keySet, ss58: signer.hotkey, signature: toHex(signer.sign(messageOf(keySet))) };
 }
 

@@ -62,7 +62,7 @@ async function send(
   const { transport = PLAIN_TRANSPORT, checkAnswer } = options;
   const url = new URL(options.baseUrl + request.path);
   const { method, body = '', signal } = request;
-  const signed = signedHeaders(options, { method, url, body, timestampMs });
+  const signed = await signedHeaders(options, { method, url, body, timestampMs });
   const hasBody = request.body !== undefined;
   const init: OutgoingInit = {
     method,

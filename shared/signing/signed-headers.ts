@@ -6,10 +6,10 @@ import { type Signer, toHex } from './sr25519.ts';
 const NONCE_BYTES = 16;
 
 /** Good for one request, and for as long as the server's clock is near `timestampMs`. */
-export function signedHeaders(
+export async function signedHeaders(
   { audience, signer, random }: { audience: string; signer: Signer; random: Random },
   request: { method: string; url: URL; body: string; timestampMs: number },
-): Record<string, string> {
+): Promise<Record<string, string>> {
   const { method, url, timestampMs } = request;
   const parts = {
     method,
@@ -28,6 +28,6 @@ export function signedHeaders(
     [SIGNATURE_HEADERS.nonce]: parts.nonce,
     [SIGNATURE_HEADERS.audience]: audience,
     [SIGNATURE_HEADERS.bodySha256]: parts.bodySha256,
-    [SIGNATURE_HEADERS.signature]: toHex(signer.sign(message)),
+    [SIGNATURE_HEADERS.signature]: toHex(await signer.sign(message)),
   };
 }

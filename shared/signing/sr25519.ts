@@ -4,9 +4,12 @@ import { type Hotkey, hotkeyOf } from './hotkey.ts';
 
 export type Signer = {
   readonly hotkey: Hotkey;
-  /** 64 bytes. Randomised: two signatures of one message differ. */
-  sign(message: Uint8Array): Uint8Array;
+  /** 64 bytes. Randomised: two signatures of one message differ. At once only where the key is in this thread. */
+  sign(message: Uint8Array): Uint8Array | Promise<Uint8Array>;
 };
+
+/** Whose key is here. */
+export type LocalSigner = Omit<Signer, 'sign'> & { sign(message: Uint8Array): Uint8Array };
 
 /** True only for a 64 byte sr25519 signature of exactly `message`; never throws. */
 export type Verify = (message: Uint8Array, signature: Uint8Array, publicKey: Uint8Array) => boolean;
@@ -15,7 +18,7 @@ const SEED_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 
 /** A signer from a 32 byte seed. */
-export function createSigner(seed: Uint8Array): Signer {
+export function createSigner(seed: Uint8Array): LocalSigner {
   if (seed.length !== SEED_BYTES) throw new RangeError('a seed has 32 bytes');
   const secret = secretFromSeed(seed);
   return {

@@ -90,18 +90,39 @@ export const SignedDigest = z.object({
 });
 export type SignedDigest = z.output<typeof SignedDigest>;
 
-/** `manifest` as `signer` vouches for it; `keyId` is what key sets call the signer's key. */
-export function signUpdate(manifest: UpdateManifest, signer: Signer, keyId: string): SignedDigest {
-  const { digest, issuedAt } = manifest;
-  const timestamp = Math.floor(issuedAt / 1_000);
-  const sign = (text: string) => toHex(signer.sign(new TextEncoder().encode(text)));
+/** What is signed: the plain triple's text, and the manifest's own. */
+export function textsOf(manifest: UpdateManifest) {
   return {
-    digest,
-    timestamp,
-    signature: sign(`${digest}:${timestamp}`),
-    manifest,
-    signatures: [{ keyId, ss58: signer.hotkey, alg: 'sr25519', sig: sign(textOf(manifest)) }],
+    digest: `${manifest.digest}:${secondsOf(manifest)}`,
+    manifest: SIGNED_AS + canonicalJson(manifest),
   };
+}
+
+/** `manifest` as the key vouches for it by signatures of both texts, in hex; `keyId` is what key sets call it. */
+export function signedDigestOf(
+  manifest: UpdateManifest,
+  key: { keyId: string; ss58: string },
+  signatures: { digest: string; manifest: string },
+): SignedDigest {
+  return {
+    digest: manifest.digest,
+    timestamp: secondsOf(manifest),
+    signature: signatures.digest,
+    manifest,
+    signatures: [{ ...key, alg: 'sr25519', sig: signatures.manifest }],
+  };
+}
+
+/** `manifest` as `signer` vouches for it. */
+export async function signUpdate(
+  manifest: UpdateManifest,
+  signer: Signer,
+  keyId: string,
+): Promise<SignedDigest> {
+  const sign = async (text: string) => toHex(await signer.sign(new TextEncoder().encode(text)));
+  const texts = textsOf(manifest);
+  const signatures = { digest: await sign(texts.digest), manifest: await sign(texts.manifest) };
+  return signedDigestOf(manifest, { keyId, ss58: signer.hotkey }, signatures);
 }
 
 /** Whether the signature is that of its key over this manifest; whose key it is, and whether it counts, is not asked. */
@@ -112,7 +133,7 @@ export function isSignatureGood(
   const publicKey = publicKeyOf(ss58);
   const signature = signatureFromHex(sig);
   if (publicKey === null || signature === null) return false;
-  return verifySr25519(new TextEncoder().encode(textOf(manifest)), signature, publicKey);
+  return verifySr25519(new TextEncoder().encode(textsOf(manifest).manifest), signature, publicKey);
 }
 
 /** What to run: the way back where there is one. */
@@ -120,6 +141,4 @@ export function targetDigestOf({ digest, rollbackTo }: UpdateManifest): string {
   return rollbackTo?.digest ?? digest;
 }
 
-function textOf(manifest: UpdateManifest): string {
-  return SIGNED_AS + canonicalJson(manifest);
-}
+const secondsOf = ({ issuedAt }: UpdateManifest) => Math.floor(issuedAt / 1_000);

@@ -53,7 +53,7 @@ async function open(
   // Loaded with the first socket: an idle process does without.
   const ws = await import('ws');
   const url = new URL(options.baseUrl + request.path);
-  const signed = signedHeaders(options, { method: 'GET', url, body: '', timestampMs });
+  const signed = await signedHeaders(options, { method: 'GET', url, body: '', timestampMs });
   const agent = options.transport?.agent;
   const socket = new ws.WebSocket(url, {
     ...(agent === undefined ? {} : { agent }),

@@ -13,6 +13,7 @@ import { logRead } from './log-read.bench.ts';
 import { metricsCost } from './metrics.bench.ts';
 import { proofOfWork } from './proof-of-work.bench.ts';
 import type { BenchRow } from './row.ts';
+import { signing } from './signing.bench.ts';
 import { sshCopy } from './ssh-copy.bench.ts';
 import { validatorCosts } from './validator.bench.ts';
 
@@ -40,6 +41,7 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   list: executorList,
   requests: centralRequests,
   proof: proofOfWork,
+  signing,
   metrics: metricsCost,
   backups,
   validator: validatorCosts,

@@ -15,6 +15,7 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { signedHeaders } from '#shared/signing/signed-headers.ts';
 import { type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { createProofPaces } from '../../validator/checks/proof-pace.ts';
 import { createStandings } from '../../validator/checks/standing.service.ts';
 import { createEvidence } from '../../validator/evidence/evidence.service.ts';
 import { createGatewayAuth } from '../../validator/gateway/gateway-auth.ts';
@@ -24,6 +25,7 @@ import { createProofRounds } from '../../validator/health/proof-round.ts';
 import { createWayChecks } from '../../validator/health/way-checks.ts';
 import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
+import { createVerifier } from '../../validator/pow/verifier.ts';
 import { computeWeights } from '../../validator/weights/compute-weights.ts';
 import { createCycles } from '../../validator/weights/cycle.service.ts';
 import type { CycleSet } from '../../validator/weights/cycle-set.ts';
@@ -84,8 +86,10 @@ async function signatures(): Promise<BenchRow> {
   const rates: { ours: number; reference: number }[] = [];
   for (let run = 0; run < RUNS; run += 1) {
     const caller = { audience: own.hotkey, signer, random: systemRandom };
-    const signed = Array.from({ length: REQUESTS }, () =>
-      signedHeaders(caller, { method: 'GET', url, body: '', timestampMs: systemClock.now() }),
+    const signed = await Promise.all(
+      Array.from({ length: REQUESTS }, () =>
+        signedHeaders(caller, { method: 'GET', url, body: '', timestampMs: systemClock.now() }),
+      ),
     );
     const bare = await cpuSecondsOf(async () => {
       for (let at = 0; at < REQUESTS; at += 1) verifySr25519(message, signature, key);
@@ -176,8 +180,10 @@ function healthOf(ledger: Ledger, onLook: () => void) {
   // Signing costs time, and no memory.
   const signer: Signer = { hotkey: hotkey(1), sign: () => new Uint8Array(64) };
   const standings = createStandings({ ledger, clock });
+  const paces = createProofPaces({ ledger, clock });
   return createHealthService({
-    ...{ clock, log, policy: facts.policy, atOnce: AT_ONCE, standings },
+    ...{ clock, log, policy: facts.policy, atOnce: AT_ONCE, standings, paces },
+    metrics: { checked: () => undefined, passed: () => undefined },
     directory: { ids: async () => ids, find: async (id) => ({ ...facts.executor, id }) },
     clientOf: ({ id }) => ({
       ...({} as AgentClient),
@@ -193,7 +199,7 @@ function healthOf(ledger: Ledger, onLook: () => void) {
     }),
     proofs: createProofRounds({
       ...{ clock, random: systemRandom, size: null, intervalMs: 0 },
-      expectedMs: standings.expectedMs,
+      ...{ paces, verifier: createVerifier(), onProven: () => undefined },
     }),
     ways: createWayChecks({
       ...{ clock, random: systemRandom, isOn: false, intervalMs: 0, egressImage: null },

@@ -6,8 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import type { Commitment } from '#shared/agent-api/challenges.ts';
-import { ChallengeRequest } from '#shared/agent-api/challenges.ts';
+import {
+  type CARD_FAULTS,
+  ChallengeRequest,
+  type Commitment,
+} from '#shared/agent-api/challenges.ts';
 import type { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { PortCheckRequest, portAnswer } from '#shared/agent-api/port-checks.ts';
@@ -15,6 +18,7 @@ import { ApiError } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { createCardChallenges } from '../../agent/challenges/card-challenges.ts';
 import { registerChallengeRoutes } from '../../agent/challenges/challenge.routes.ts';
 import { createChallengeService } from '../../agent/challenges/challenge.service.ts';
 import { work } from '../../agent/challenges/proof.tasks.ts';
@@ -38,6 +42,7 @@ import { addRelease } from '../../validator/updates/release.store.ts';
 import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
 import { enrolAgent } from '../fakes/enrolled-agent.ts';
 import { freePorts } from '../fakes/free-ports.ts';
+import { hostCards } from '../fakes/host-cards.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
@@ -56,6 +61,12 @@ const DIGEST = 'a'.repeat(64);
 const AGENT_DIGEST = `sha256:${DIGEST}`;
 const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
+
+/** Of another executor with the same hardware. */
+const PACES = [
+  { device: 'cpu' as const, model: 'Test CPU x32' },
+  { device: 'gpu' as const, model: 'NVIDIA H100 80GB HBM3:2' },
+].map((pace) => ({ ...pace, executor_id: 'other', mean_ms: USUAL_MS, samples: 10 }));
 
 /** Everything counts. */
 const POLICY: CheckPolicy = {
@@ -84,9 +95,10 @@ const inline: RunProof = {
 /** What an agent does otherwise than an honest one. */
 type Conduct = {
   inventory(inventory: Inventory): Inventory;
-  /** Milliseconds that pass before it answers: of everything, of proofs alone. */
+  /** Milliseconds that pass before it answers: of everything, of proofs alone, of those of cards. */
   delayMs: number;
   proofMs: number;
+  cardsMs: number;
   commitment(commitment: Commitment): Commitment;
   /** Which agent does the work for a challenge. */
   nonce(nonce: string): string;
@@ -105,6 +117,7 @@ const HONEST: Conduct = {
   inventory: (inventory) => inventory,
   delayMs: 0,
   proofMs: USUAL_MS,
+  cardsMs: USUAL_MS,
   commitment: (commitment) => commitment,
   nonce: (nonce) => nonce,
   answer: (_, honest) => honest,
@@ -137,10 +150,11 @@ afterAll(async () => {
 
 beforeEach(async () => {
   // One clock serves both: it moves for the first one’s proofs alone.
-  [conduct, second] = [HONEST, { ...HONEST, proofMs: 0 }];
+  [conduct, second] = [HONEST, { ...HONEST, proofMs: 0, cardsMs: 0 }];
   ledger = await openLedger(':memory:');
-  const times = { processor: 'Test CPU x32', mean_ms: USUAL_MS, samples: 10 };
-  await ledger.insertInto('proof_times').values(times).execute();
+  const seen_ms = market.clock.now();
+  const paces = PACES.map((pace) => ({ ...pace, seen_ms }));
+  await ledger.insertInto('proof_paces').values(paces).execute();
   // The other one was measured: the validator's own line is known to be fast.
   await ledger
     .insertInto('lines')
@@ -191,18 +205,19 @@ async function addAgent(conductOf: () => Conduct) {
   server.get('/v1/pods', async () => ({ pods: [...market.agents.host(id).pods.values()] }));
   const challenges = createChallengeService({
     ...{ clock, executorId: id, workers: 1, folder: join(folder, id), proof: inline },
+    cards: createCardChallenges({ executorId: id, gpuProof: hostCards() }),
     isRented: () => false,
   });
   registerChallengeRoutes(server, {
     challenges: {
-      open: challenges.open,
+      ...challenges,
       commit: async (request) => {
-        const { nonce, commitment, delayMs, proofMs } = conductOf();
+        const { nonce, commitment, delayMs, proofMs, cardsMs } = conductOf();
         const done = await challenges.commit(
           { ...ChallengeRequest.parse(request), nonce: nonce(request.nonce) },
           signal,
         );
-        await clock.advance(delayMs + proofMs);
+        await clock.advance(delayMs + (request.gpu === null ? proofMs : cardsMs));
         return commitment(done);
       },
     },
@@ -320,6 +335,17 @@ const withGpu = (change: (gpu: Gpu) => Partial<Gpu>): Partial<Conduct> => ({
 const everyCard = (change: Partial<Gpu['devices'][number]>) =>
   withGpu(({ devices }) => ({ devices: devices.map((device) => ({ ...device, ...change })) }));
 
+/** One card does not do its part; null: the agent says that it has nothing to have it done with. */
+const ofCards = (code: (typeof CARD_FAULTS)[number] | null): Partial<Conduct> => ({
+  commitment: (commitment) => {
+    if (commitment.cards === null || code === null) return { ...commitment, cards: null };
+    const [first, ...others] = commitment.cards;
+    if (first === undefined) throw new Error('no card');
+    const fault = { code, detail: 'said by the driver' };
+    return { ...commitment, cards: [{ ...first, fault, product: null, memory: null }, ...others] };
+  },
+});
+
 let recorded: Commitment | null = null;
 /** Of a test before. */
 const OLD_STREAM = new Uint8Array(LINE_BYTES).fill(7);
@@ -408,10 +434,15 @@ describe('a cheat', () => {
     ['of ports that stay shut', 'ports PORTS_REFUSED', { refuses: true }, 3],
     ['of a host behind a wall', 'egress EGRESS_BLOCKED', { egress: 'blocked' }, 2],
     ['of a throttled line', 'bandwidth BANDWIDTH_LOW', { lineMs: 50 }, 2],
-    ['of a precomputed proof', 'pow_cpu POW_MISMATCH', { nonce: () => 'A'.repeat(22) }, 1],
+    [
+      'of a precomputed proof',
+      'pow_cpu POW_MISMATCH, pow_gpu POW_MISMATCH',
+      { nonce: () => 'A'.repeat(22) },
+      1,
+    ],
     [
       'of a replayed proof',
-      'pow_cpu POW_MISMATCH',
+      'pow_cpu POW_MISMATCH, pow_gpu POW_MISMATCH',
       {
         commitment: (commitment) => {
           recorded ??= commitment;
@@ -427,11 +458,17 @@ describe('a cheat', () => {
       1,
     ],
     ['of slow answers', 'pow_cpu POW_TOO_SLOW', { proofMs: 5 * USUAL_MS }, 3],
+    ['of cards that work slowly', 'pow_gpu POW_TOO_SLOW', { cardsMs: 5 * USUAL_MS }, 3],
+    ['of cards elsewhere', 'pow_gpu POW_TOO_FAST', { cardsMs: 100 }, 3],
+    ['of a card that is another', 'pow_gpu UUID_MISMATCH', ofCards('UUID_MISMATCH'), 1],
+    ['of a card that is not there', 'pow_gpu DEVICE_ABSENT', ofCards('DEVICE_ABSENT'), 3],
+    ['of memory that is in use', 'pow_gpu VRAM_UNAVAILABLE', ofCards('VRAM_UNAVAILABLE'), 3],
+    ['of cards that are not asked', 'pow_gpu GPU_PROOF_MISSING', ofCards(null), 3],
     ['of answers from elsewhere', 'pow_cpu POW_TOO_FAST', { proofMs: 100 }, 3],
   ])('%s is caught: %s', async (_, reason, change, looks) => {
     conduct = { ...HONEST, ...change };
     const document = await look(looks);
-    expect([reasonsOf(document), document.verdict]).toEqual([[reason], 'failed']);
+    expect([reasonsOf(document).join(', '), document.verdict]).toEqual([reason, 'failed']);
   });
 
   it.each<[string, Conduct['said']]>([
@@ -480,13 +517,16 @@ describe('an honest executor', () => {
     expect(document.pow).toMatchObject({
       roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
       ms: USUAL_MS,
+      device: 'cpu',
     });
+    expect(document.pow_gpu).toMatchObject({ device: 'gpu', ms: USUAL_MS });
+    expect(document.pow_gpu?.cards.map(({ roots }) => roots.length)).toEqual([2, 2]);
     expect(await exportEvidence(ledger, null, () => undefined)).toEqual([]);
   });
 
   it('under load is late now and then, and is not punished', async () => {
     for (const proofMs of [USUAL_MS, 5 * USUAL_MS, 5 * USUAL_MS, USUAL_MS, 5 * USUAL_MS]) {
-      conduct = { ...HONEST, proofMs };
+      conduct = { ...HONEST, proofMs, cardsMs: proofMs };
       expect((await look(1)).verdict).toBe('ok');
     }
   });

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import type { z } from 'zod';
 import {
   type ChallengeRequest,
@@ -17,10 +17,14 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { createCardChallenges } from '../../agent/challenges/card-challenges.ts';
 import { registerChallengeRoutes } from '../../agent/challenges/challenge.routes.ts';
 import { createChallengeService } from '../../agent/challenges/challenge.service.ts';
 import { proofThreads } from '../../agent/challenges/proof-threads.ts';
 import { type ProofPlan, prove } from '../../validator/pow/prove.ts';
+import { createVerifier } from '../../validator/pow/verifier.ts';
+import { NO_CARDS } from '../fakes/host-cards.ts';
+import { command } from '../fakes/real-host.ts';
 
 const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
 const WALK = { block_bytes: 4_096, blocks: 200, steps: 500 };
@@ -30,6 +34,9 @@ const PLAN: ProofPlan = {
   memory: { block_bytes: 64, blocks: 10_000, steps: 2_000 },
   disk: WALK,
 };
+
+const verifier = createVerifier();
+afterAll(() => verifier.close());
 
 let folder: string;
 let isRented: boolean;
@@ -52,6 +59,7 @@ function serve(): void {
   stopping = new AbortController();
   const challenges = createChallengeService({
     ...{ clock: systemClock, executorId: EXECUTOR, workers: 3, folder, proof: proofThreads },
+    cards: createCardChallenges({ executorId: EXECUTOR, gpuProof: NO_CARDS }),
     isRented: () => isRented,
   });
   server = createHttpServer({
@@ -78,19 +86,40 @@ const client = {
 };
 
 const attempt = (plan: Partial<ProofPlan> = {}, executor = EXECUTOR) =>
-  prove({ client, clock: systemClock, random: systemRandom }, executor, { ...PLAN, ...plan });
+  prove({ client, clock: systemClock, random: systemRandom, verifier }, executor, {
+    ...PLAN,
+    ...plan,
+  });
+
+async function isDirectPossible(): Promise<boolean> {
+  const probe = join(folder, 'probe');
+  writeFileSync(probe, Buffer.alloc(4_096));
+  const { exitCode } = await command(
+    'dd',
+    `if=${probe}`,
+    'of=/dev/null',
+    'iflag=direct',
+    'bs=4096',
+  );
+  rmSync(probe);
+  return exitCode === 0;
+}
 
 it('proves product, memory and disk, and leaves nothing behind', async () => {
   const proof = await attempt();
   expect(proof).toMatchObject({
     status: 'proven',
-    commitment: { device: 'cpu', workers: 3, memory: { fill_ms: expect.any(Number) } },
+    commitment: {
+      ...{ device: 'cpu', workers: 3, memory: { fill_ms: expect.any(Number) } },
+      // Whether the file system of the test has it, only an open tells.
+      disk: { direct: await isDirectPossible() },
+    },
   });
   expect(readdirSync(folder)).toEqual([]);
 });
 
 it.each<[string, (commitment: Commitment) => void, string]>([
-  ['a root', ({ product }) => product?.roots.splice(1, 1, '0'.repeat(64)), 'Round 1'],
+  ['a root', ({ product }) => product?.roots.splice(1, 1, '0'.repeat(64)), 'Round '],
   ['a missing round', ({ product }) => product?.roots.pop(), 'rounds asked for'],
   ['a product', (commitment) => Object.assign(commitment, { product: null }), 'rounds asked for'],
   ['a walk over memory', ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }), 'memory'],

@@ -39,7 +39,8 @@ let ledger: Ledger;
 let market: HttpServer;
 let origin: string;
 /** What becomes of the validator's answer on its way to the agent. */
-const asItIs = (answer: SignedDigest): SignedDigest => answer;
+type Tamper = (answer: SignedDigest) => SignedDigest | Promise<SignedDigest>;
+const asItIs: Tamper = (answer) => answer;
 let tamper = asItIs;
 const withManifest = (change: Partial<UpdateManifest>) => (answer: SignedDigest) =>
   signUpdate({ ...answer.manifest, ...change }, signer, signer.hotkey);

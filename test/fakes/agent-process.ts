@@ -32,7 +32,7 @@ export type AgentProcess = {
   /** Signed WebSockets. */
   connect: SignedConnect;
   /** The headers of one signed GET request. */
-  signedHeaders(path: string): Record<string, string>;
+  signedHeaders(path: string): Promise<Record<string, string>>;
   /** Where it listens. */
   origin: string;
   /** Resolves when the process has ended, however that came. */

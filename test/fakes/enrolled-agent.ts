@@ -2,7 +2,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { signEnrolment } from '#shared/identity/enrolment.ts';
 import { type Identity, identityFrom } from '#shared/identity/identity-key.ts';
-import type { Signer } from '#shared/signing/sr25519.ts';
+import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { signAnswers } from '../../agent/identity/answer-signing.ts';
 import {
   type IdentityPorts,
@@ -13,7 +13,11 @@ import {
 const ENROLLED_UNTIL_MS = 2 ** 43;
 
 /** Call before any other route is registered. */
-export function enrolAgent(server: HttpServer, executorId: string, provider: Signer): Identity {
+export function enrolAgent(
+  server: HttpServer,
+  executorId: string,
+  provider: LocalSigner,
+): Identity {
   const identity = identityFrom(new Uint8Array(32).fill(9));
   const { publicKey: public_key } = identity;
   const request = { executor_id: executorId, public_key, expires_ms: ENROLLED_UNTIL_MS };

@@ -6,7 +6,7 @@ import {
   SIGNATURE_HEADERS,
   sha256Hex,
 } from '#shared/signing/canonical-request.ts';
-import { type Signer, toHex } from '#shared/signing/sr25519.ts';
+import { type LocalSigner, toHex } from '#shared/signing/sr25519.ts';
 
 export type SignedParts = {
   method: string;
@@ -18,7 +18,7 @@ export type SignedParts = {
 
 /** What would be signed for `parts`; `changes` replaces fields of it. */
 export function partsToSign(
-  signer: Signer,
+  signer: LocalSigner,
   { method, url, body = '', timestampMs, audience }: SignedParts,
   changes: Partial<CanonicalParts> = {},
 ): CanonicalParts {
@@ -41,7 +41,7 @@ export function partsToSign(
 
 /** The headers that carry `parts`, with a signature over `signed` (by default over `parts`). */
 export function signatureHeaders(
-  signer: Pick<Signer, 'sign'>,
+  signer: Pick<LocalSigner, 'sign'>,
   parts: CanonicalParts,
   signed: CanonicalParts = parts,
 ): Record<string, string> {

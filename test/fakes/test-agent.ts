@@ -80,6 +80,7 @@ export function createTestAgent(
     // Made with the first build.
     buildsFolder: join(tmpdir(), `podwright-builds-${executorId}`),
     scratchFolder: join(tmpdir(), `podwright-scratch-${executorId}`),
+    gpuProofImage: 'podwright.local/none:1',
     ...ports,
   });
 }

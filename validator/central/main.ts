@@ -13,7 +13,7 @@ import type { Trust } from '#shared/tls/secure-agent.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { VERSION } from '#shared/version.ts';
 import { readOrCreateFile } from '../embedded/home.ts';
-import { seedFileSigner } from '../keys/signer.ts';
+import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
 import { type CentralConfig, readCentralConfig } from './config.ts';
@@ -51,7 +51,7 @@ async function serve(config: CentralConfig): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
   const seedFile = config.CENTRAL_SEED_FILE ?? inHome('central.seed');
-  const signer = await seedFileSigner(seedFile, systemRandom);
+  const signer = await createKeyThread().open({ kind: 'seed', path: seedFile });
   const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
   const secret = readOrCreateFile(secretFile, () => systemRandom.bytes(SECRET_BYTES));
   const surroundings = openSurroundings(config, {

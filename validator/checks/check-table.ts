@@ -11,7 +11,7 @@ import * as state from './gpu-state.check.ts';
 import * as host from './host-truth.check.ts';
 import { NETWORK_CHECKS } from './network.rows.ts';
 import { OFFER_CHECKS } from './offer.rows.ts';
-import { judgePowCpu, judgePowDisk, judgePowMemory } from './proof.check.ts';
+import { judgePowCpu, judgePowDisk, judgePowGpu, judgePowMemory } from './proof.check.ts';
 import { judgeUnreached } from './reachability.check.ts';
 import { judgeRentalProbe, judgeSshReach } from './rental.check.ts';
 import { RENTED_CHECKS } from './rented.rows.ts';
@@ -23,6 +23,11 @@ const POW_REMEDIES = {
   POW_MISMATCH: 'Update the agent; if it stays, test memory and disk of the host.',
   POW_TIMEOUT: 'Free the host of other work.',
   POW_REFUSED: SAY_AGAIN,
+};
+
+const POW_TIMES = {
+  POW_TOO_SLOW: 'Free the host of other work, or correct what it offers.',
+  POW_TOO_FAST: 'Nothing on an honest host: tell the validator’s operator.',
 };
 
 export const CHECKS: readonly Check[] = [
@@ -304,10 +309,26 @@ export const CHECKS: readonly Check[] = [
     category: 'policy',
     mode: 'shadow',
     judge: judgePowCpu,
+    remedies: { ...POW_REMEDIES, ...POW_TIMES },
+  }),
+  row({
+    id: 'pow_gpu',
+    detects: 'a card that is not there, or does not work as offered',
+    required:
+      'the product that was asked for, of every card, in the time of its model (device: gpu)',
+    category: 'policy',
+    mode: 'shadow',
+    judge: judgePowGpu,
     remedies: {
       ...POW_REMEDIES,
-      POW_TOO_SLOW: 'Free the host of other work, or correct what it offers.',
-      POW_TOO_FAST: 'Nothing on an honest host: tell the validator’s operator.',
+      ...POW_TIMES,
+      FABRIC_NOT_READY: 'Start nvidia-fabricmanager in the version of the driver.',
+      DEVICE_ABSENT: 'Look whether nvidia-smi and `docker run --gpus` show every card.',
+      VRAM_UNAVAILABLE: 'Stop what else uses memory of the cards.',
+      UUID_MISMATCH: 'Restart the agent and Docker, so that both know the cards that are there.',
+      GPU_PROOF_FAILED: SAY_AGAIN,
+      GPU_PROOF_MISSING:
+        'Build the image on the host: docker build -t podwright.local/gpu-proof:1 agent/gpu-proof.',
     },
   }),
   row({

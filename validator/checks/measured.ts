@@ -8,8 +8,9 @@ const Ms = z.number().nonnegative();
 const Part = z.enum(['product', 'memory', 'disk']);
 export type ProofPart = z.output<typeof Part>;
 
-/** How a proof of work ended. */
+/** How a proof of work of processor, memory and disk ended. */
 export const ProofFacts = z.object({
+  device: z.literal('cpu').default('cpu'),
   status: z.enum(['proven', 'failed', 'refused', 'not_measured']),
   /** Of a failure, and the part that it is in; null where it is no single one's. */
   reason: z.string().nullable(),
@@ -18,7 +19,7 @@ export const ProofFacts = z.object({
   parts: z.array(Part),
   /** From asking to the commitment, less what the way there and back takes; null without one. */
   ms: Ms.nullable(),
-  /** What such a proof took others of this processor before; null while too few have been seen. */
+  /** What such a proof took hosts with this processor before; null while too few have been seen. */
   expected_ms: Ms.nullable(),
   roots: z.array(z.string()),
   openings_hash: z.string().nullable(),
@@ -26,6 +27,32 @@ export const ProofFacts = z.object({
   repeated: z.boolean(),
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
+
+/** What one card made of its part; `reason` is null where it is proven. */
+export const CardProof = z.object({
+  uuid: Name,
+  reason: z.string().nullable(),
+  detail: Text,
+  roots: z.array(z.string()),
+  openings_hash: z.string().nullable(),
+});
+export type CardProof = z.output<typeof CardProof>;
+
+/** How the proof of work of an executor's cards ended, all at once. */
+export const GpuProofFacts = z.object({
+  device: z.literal('gpu'),
+  /** `missing`: the agent has nothing to prove it with. */
+  status: z.enum(['proven', 'failed', 'missing', 'not_measured']),
+  /** Of the first card that failed, or of all. */
+  reason: z.string().nullable(),
+  detail: Text,
+  /** As of the processor; null where a card failed before. */
+  ms: Ms.nullable(),
+  expected_ms: Ms.nullable(),
+  cards: z.array(CardProof),
+  repeated: z.boolean(),
+});
+export type GpuProofFacts = z.output<typeof GpuProofFacts>;
 
 /** How fast the line has been, in kilobits a second as the executor sees it. */
 export const LineFacts = z.object({
@@ -92,6 +119,8 @@ export const Measured = z.object({
     )
     .nullable(),
   proof: ProofFacts.nullable(),
+  /** Null where no real card was asked. */
+  gpu_proof: GpuProofFacts.nullable().default(null),
   /** Ports that the agent listened on for us; null where that was not asked for or not understood. */
   ports: z
     .object({
@@ -128,7 +157,7 @@ export type Measured = z.output<typeof Measured>;
 /** Of an inspection that measured nothing beside. */
 export function nothingMeasured(askedMs: number): Measured {
   return {
-    ...{ asked_ms: askedMs, pods: null, proof: null, rental: null, ssh: null },
+    ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
     ...{ ports: null, egress: null, line: null, releases: null },
     ...{ accepted: null, taken: [], streaks: {} },
   };

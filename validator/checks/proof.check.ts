@@ -1,7 +1,7 @@
 /** The host did the work that it was challenged to do, in the time that such a processor takes (validator reference 6). */
 import { type Facts, failed, type Judge, type Outcome, passed, unknown } from './check.ts';
 import { ONE_THOUSAND } from './check-policy.ts';
-import type { ProofFacts, ProofPart } from './measured.ts';
+import type { GpuProofFacts, ProofFacts, ProofPart } from './measured.ts';
 
 /** A busy host or a slow way is late now and then; one that always is has not what it offers. */
 const LATE_IN_A_ROW = 3;
@@ -10,7 +10,25 @@ export const judgePowCpu: Judge = (facts) => judgePart(facts, 'product', judgeTi
 export const judgePowMemory: Judge = (facts) => judgePart(facts, 'memory', () => null);
 export const judgePowDisk: Judge = (facts) => judgePart(facts, 'disk', () => null);
 
-type Timing = (proof: ProofFacts, facts: Facts) => Outcome | null;
+/** Faults of hardware and driver, which do not come and go as load does. */
+const CERTAIN: ReadonlySet<string> = new Set(['POW_MISMATCH', 'UUID_MISMATCH']);
+
+/** One card that fails fails the executor: it is offered as a whole. */
+export const judgePowGpu: Judge = (facts) => {
+  const proof = facts.measured.gpu_proof;
+  if (proof === null || proof.status === 'not_measured') {
+    return unknown(proof?.detail ?? 'no real card was asked');
+  }
+  const words = `${proof.cards.length} cards, device gpu`;
+  if (proof.status === 'proven') return judgeTime(proof, facts) ?? passed(words);
+  const reason = proof.reason ?? 'GPU_PROOF_FAILED';
+  const failure = failed(reason, proof.detail || words, 'The cards did not prove their work');
+  if (CERTAIN.has(reason)) return failure;
+  return { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
+};
+
+type Timed = Pick<ProofFacts | GpuProofFacts, 'device' | 'ms' | 'expected_ms' | 'repeated'>;
+type Timing = (proof: Timed, facts: Facts) => Outcome | null;
 
 function judgePart(facts: Facts, part: ProofPart, timing: Timing): Outcome {
   const { proof } = facts.measured;
@@ -31,15 +49,16 @@ function judgePart(facts: Facts, part: ProofPart, timing: Timing): Outcome {
     : { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
 }
 
-const judgeTime: Timing = ({ ms, expected_ms: expected, repeated }, { policy }) => {
+const judgeTime: Timing = ({ device, ms, expected_ms: expected, repeated }, { policy }) => {
   if (ms === null || expected === null || expected === 0) return null;
   const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
   const permille = (ms / expected) * ONE_THOUSAND;
   const measured = `${Math.round(ms)} ms, others ${Math.round(expected)} ms`;
+  const hardware = device === 'cpu' ? 'its processor' : 'its cards';
   const late = { inARow: LATE_IN_A_ROW, isRepeated: repeated };
   if (permille > slowest) {
-    return { ...failed('POW_TOO_SLOW', measured, 'Slower than its processor'), ...late };
+    return { ...failed('POW_TOO_SLOW', measured, `Slower than ${hardware}`), ...late };
   }
   if (permille >= fastest) return passed(measured);
-  return { ...failed('POW_TOO_FAST', measured, 'Faster than its processor'), ...late };
+  return { ...failed('POW_TOO_FAST', measured, `Faster than ${hardware}`), ...late };
 };

@@ -95,26 +95,3 @@ export async function forgetOthers(db: LedgerDb, kept: ReadonlySet<string>): Pro
     }
   }
 }
-
-export function findProofTime(
-  db: LedgerDb,
-  processor: string,
-): Promise<{ mean_ms: number; samples: number } | undefined> {
-  return db
-    .selectFrom('proof_times')
-    .select(['mean_ms', 'samples'])
-    .where('processor', '=', processor)
-    .executeTakeFirst();
-}
-
-export async function keepProofTime(
-  db: LedgerDb,
-  row: { processor: string; mean_ms: number; samples: number },
-): Promise<void> {
-  const { mean_ms, samples } = row;
-  await db
-    .insertInto('proof_times')
-    .values(row)
-    .onConflict((conflict) => conflict.column('processor').doUpdateSet({ mean_ms, samples }))
-    .execute();
-}

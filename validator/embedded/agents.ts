@@ -8,7 +8,7 @@ import type { Log } from '#shared/log.ts';
 import { agentArguments, gatewayArguments } from '#shared/node-launch.ts';
 import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { Signer } from '#shared/signing/sr25519.ts';
+import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { createCappedFile } from './capped-file.ts';
 import { type SupervisedChild, superviseChild } from './child-process.ts';
 import type { DemoProvider } from './demo-provider.ts';
@@ -34,7 +34,7 @@ export type StartAgentsOptions = {
   random: Random;
   provider: DemoProvider;
   /** The provider's hotkey, which enrols the agents. */
-  providerSigner: Signer;
+  providerSigner: LocalSigner;
   /** The only key that the agents take commands from. */
   validatorHotkey: Hotkey;
   /** Our own environment, of which the children get a few variables. */

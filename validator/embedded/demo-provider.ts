@@ -26,7 +26,7 @@ export type DemoProvider = Awaited<ReturnType<typeof logInProvider>>;
 /** `portalUrl` ends with `/portal`. */
 export async function logInProvider(portalUrl: string, signer: Signer, clock: Clock) {
   const message = String(Math.floor(clock.now() / 1000));
-  const signature = toHex(signer.sign(new TextEncoder().encode(message)));
+  const signature = toHex(await signer.sign(new TextEncoder().encode(message)));
   const { data } = await callJson(LoggedIn, {
     method: 'POST',
     url: `${portalUrl}/auth/login-flexible`,

@@ -5,9 +5,10 @@ import { createLog } from '#shared/log.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
 import type { Random } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
-import type { Signer } from '#shared/signing/sr25519.ts';
+import { createSigner, type Signer } from '#shared/signing/sr25519.ts';
 import { openSurroundings, readSurroundings } from '../central/surroundings.ts';
-import { seedFileSigner } from '../keys/signer.ts';
+import { createKeyThread } from '../keys/key-thread.ts';
+import { readOrCreateSeedFile } from '../keys/seed-file.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
 import { createCappedFile } from './capped-file.ts';
 import { databaseTarget } from './database-target.ts';
@@ -49,10 +50,12 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   const { options, home, clock, random, progress } = parts;
   const output = createCappedFile(home.log('marketplace'));
   const log = createLog({ name: 'marketplace', level: 'info' }, output);
+  const keys = createKeyThread();
   const signers = {
-    central: await seedFileSigner(home.centralSeed, random),
-    validator: await seedFileSigner(home.validatorSeed, random),
-    provider: await seedFileSigner(home.providerSeed, random),
+    central: await keys.open({ kind: 'seed', path: home.centralSeed }),
+    validator: await keys.open({ kind: 'seed', path: home.validatorSeed }),
+    // Of somebody else: it stands in for a provider's own machine.
+    provider: createSigner(readOrCreateSeedFile(home.providerSeed, random)),
   };
   const surroundings = openSurroundings(readSurroundings(parts.environment), {
     clock,
@@ -67,6 +70,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       database: databaseTarget(parts.environment, home),
       log,
       signers,
+      signaturesWaiting: keys.waiting,
       surroundings,
     }),
     warmAgentCache(),

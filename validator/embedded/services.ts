@@ -44,6 +44,8 @@ export type ServicesOptions = {
   random: Random;
   log: Log;
   signers: { central: Signer; validator: Signer };
+  /** Asked of the thread with their keys. */
+  signaturesWaiting(): number;
   surroundings: Surroundings;
   /** Our own environment: CENTRAL_* variables. */
   environment: Record<string, string | undefined>;
@@ -120,6 +122,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     random: parts.random,
     log: parts.log.child({ part: 'validator' }),
     signer: signers.validator,
+    signaturesWaiting: parts.signaturesWaiting,
     centralUrl: urls.api,
     centralHotkey: signers.central.hotkey,
     policy: { acceptSimulated: true, checks: { ...readCheckPolicy(), ...LOCAL_CHECKS } },

@@ -41,11 +41,27 @@ export const EvidenceDocument = z.strictObject({
   /** Null where no work was proven. */
   pow: z
     .strictObject({
+      device: z.literal('cpu').optional(),
       roots: z.array(Sha256).max(100),
       openings_hash: Sha256.nullable(),
       ms: z.int().min(0),
     })
     .nullable(),
+  /** The same of cards, each by its UUID; documents of older programs have none. */
+  pow_gpu: z
+    .strictObject({
+      device: z.literal('gpu'),
+      cards: z.array(
+        z.strictObject({
+          uuid: z.string(),
+          roots: z.array(Sha256).max(100),
+          openings_hash: Sha256.nullable(),
+        }),
+      ),
+      ms: z.int().min(0),
+    })
+    .nullable()
+    .default(null),
   policy_version: z.int(),
   policy_hash: Sha256,
   /** Of what the checks went by; documents of older programs have none. */
@@ -112,6 +128,7 @@ export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
     agent_key: identity?.publicKey ?? null,
     intent_hash: null,
     pow: powOf(run.facts),
+    pow_gpu: gpuPowOf(run.facts),
     policy_version: place.policyVersion,
     policy_hash: place.policyHash,
     check_policy_version: policy.checks.version,
@@ -140,13 +157,24 @@ export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
 function powOf({ measured: { proof } }: Facts): EvidenceDocument['pow'] {
   if (proof?.status !== 'proven') return null;
   const { roots, openings_hash, ms } = proof;
-  return { roots, openings_hash, ms: Math.round(ms ?? 0) };
+  return { device: 'cpu', roots, openings_hash, ms: Math.round(ms ?? 0) };
+}
+
+function gpuPowOf({ measured: { gpu_proof: proof } }: Facts): EvidenceDocument['pow_gpu'] {
+  if (proof?.status !== 'proven') return null;
+  const cards = proof.cards.map(({ uuid, roots, openings_hash }) => {
+    return { uuid, roots, openings_hash };
+  });
+  return { device: 'gpu', cards, ms: Math.round(proof.ms ?? 0) };
 }
 
 /** Its canonical text, the hash of that, and the signature over it. */
-export function signDocument(document: EvidenceDocument, signer: Signer): SignedDocument {
+export async function signDocument(
+  document: EvidenceDocument,
+  signer: Signer,
+): Promise<SignedDocument> {
   const text = canonicalJson(document);
-  const signature = toHex(signer.sign(new TextEncoder().encode(SIGNED_AS + text)));
+  const signature = toHex(await signer.sign(new TextEncoder().encode(SIGNED_AS + text)));
   return { id: sha256Hex(text), document: text, signature };
 }
 

@@ -42,7 +42,7 @@ export function createEvidence({ ledger, signer, policy, clock }: EvidenceOption
           policyHash,
           checkPolicyHash,
         });
-        const signed = signDocument(document, signer);
+        const signed = await signDocument(document, signer);
         await insertEvidence(tx, {
           ...signed,
           executor_id: executorId,

@@ -84,11 +84,11 @@ describe('the document of a check run', () => {
   it('is nobody else’s, and no other text', async () => {
     await evidence.record(checkRun({ atMs: 5_000 }));
     const { row, document } = await firstDocument();
-    const forged = { ...signDocument(document, stranger), id: row.id };
+    const forged = { ...(await signDocument(document, stranger)), id: row.id };
     expect(readDocument(forged)).toEqual({ problem: 'its signature is not its validator’s' });
     const spaced = { ...row, document: `${row.document} ` };
     expect(readDocument(spaced)).toEqual({ problem: 'its hash is another' });
-    const bare = signDocument({ ...document, v: 2 as 1 }, signer);
+    const bare = await signDocument({ ...document, v: 2 as 1 }, signer);
     expect(readDocument(bare)).toEqual({ problem: 'it is not of a known form' });
   });
 });

@@ -19,7 +19,7 @@ declare module 'fastify' {
   }
 }
 
-const PUBLIC_PATHS: ReadonlySet<string | undefined> = new Set(['/healthz', '/version']);
+const PUBLIC_PATHS: ReadonlySet<string | undefined> = new Set(['/healthz', '/version', '/metrics']);
 const NO_BODY = new Uint8Array(0);
 
 export type GatewayAuthOptions = {

@@ -10,7 +10,7 @@ import { systemRandom } from '#shared/random.ts';
 import { createReplayCache } from '#shared/signing/replay-cache.ts';
 import { createRequestVerifier } from '#shared/signing/request-verifier.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
-import { createSigner, type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { createSignedConnect } from '#shared/websocket/connect.ts';
 import { enrolAgent } from '../../test/fakes/enrolled-agent.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
@@ -40,7 +40,7 @@ let agentHangs = false;
 /** Terminals at the agent, paused; null: it refuses them. */
 let shells: WebSocket[] | null = [];
 
-function signerOf(fill: number): Signer {
+function signerOf(fill: number): LocalSigner {
   return createSigner(new Uint8Array(32).fill(fill));
 }
 

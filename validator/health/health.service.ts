@@ -13,10 +13,12 @@ import { createSemaphore } from '#shared/semaphore.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
 import type { Measured } from '../checks/measured.ts';
 import { judgeAll } from '../checks/pipeline.ts';
+import type { ProofPaces } from '../checks/proof-pace.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { Lines } from '../lines/line.service.ts';
+import type { ValidatorMetrics } from '../metrics/metrics.ts';
 import type { Outbox } from '../outbox/outbox.service.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
 import type { RentalProbes } from '../rental-probe/rental-probe.service.ts';
@@ -46,6 +48,7 @@ export type HealthOptions = {
   standings: Standings;
   /** What is known of the image that an agent says it runs. */
   releases(running: string | null): Promise<Measured['releases']>;
+  paces: ProofPaces;
   proofs: ProofRounds;
   ways: WayChecks;
   lines: Pick<Lines, 'facts'>;
@@ -55,6 +58,7 @@ export type HealthOptions = {
   outbox: Outbox;
   /** Executors whose facts are in memory at a time. */
   atOnce: number;
+  metrics: Pick<ValidatorMetrics, 'checked' | 'passed'>;
 };
 
 /** `wish`: of whoever asked for it; null for an executor that was due, and is claimed. */
@@ -86,10 +90,10 @@ export function createHealthService(options: HealthOptions) {
       round.leave();
       throw error;
     });
-    const proof = await round.prove(facts, client);
+    const proven = await round.prove(facts, client);
     const ways = await options.ways.look(facts, client);
     const rental = await options.rentals.look(facts, client, wish !== null);
-    return { ...facts, measured: { ...facts.measured, ...ways, proof, rental } };
+    return { ...facts, measured: { ...facts.measured, ...ways, ...proven, rental } };
   }
 
   async function settle(
@@ -111,6 +115,8 @@ export function createHealthService(options: HealthOptions) {
     const run = { facts, transportFailures, report, startedMs, finishedMs: clock.now() };
     await keep(run, memory, isClaimed);
     await standings.keep(facts, report);
+    await options.paces.keep(facts);
+    options.metrics.checked(facts.executor.id, report);
     return report;
   }
 
@@ -175,6 +181,7 @@ export function createHealthService(options: HealthOptions) {
   return {
     /** One pass over what is due, group by group; one that fails stops no other. */
     async runOnce(): Promise<void> {
+      const beganMs = clock.monotonicMs();
       const ids = await directory.ids();
       await inspections.follow(ids);
       proofs.keep(ids);
@@ -183,6 +190,7 @@ export function createHealthService(options: HealthOptions) {
       remembered = ids;
       const due = (await inspections.due()).filter((id) => ids.has(id));
       if (due.length > 0) await checkAll(due);
+      options.metrics.passed(clock.monotonicMs() - beganMs, ids);
       await outbox.runOnce();
     },
     /**

@@ -4,14 +4,20 @@ import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
-import type { ProofFacts } from '../checks/measured.ts';
+import type { GpuProofFacts, ProofFacts } from '../checks/measured.ts';
+import type { ProofPaces } from '../checks/proof-pace.ts';
 import { createBarrier } from '../pow/barrier.ts';
+import { gpuProofFacts } from '../pow/gpu-proof-facts.ts';
 import { type ProofSize, proofFacts } from '../pow/proof-facts.ts';
+import type { Verifier } from '../pow/verifier.ts';
 
 /** Who takes longer to be looked at than this proves after the others. */
 const MAX_WAIT_MS = 60_000;
 /** Under way at once; verifying them is work, too. */
 const TOGETHER = 64;
+
+/** `gpu_proof` is null where no real card is there to be asked. */
+export type Proofs = { proof: ProofFacts | null; gpu_proof: GpuProofFacts | null };
 
 export type ProofRounds = ReturnType<typeof createProofRounds>;
 export type ProofRound = ReturnType<ProofRounds['begin']>;
@@ -23,33 +29,55 @@ export type ProofRoundOptions = {
   size: ProofSize | null;
   /** A proof counts for as long. */
   intervalMs: number;
-  expectedMs(inventory: NonNullable<Facts['inventory']>): Promise<number | null>;
+  paces: Pick<ProofPaces, 'expected'>;
+  verifier: Verifier;
+  /** Milliseconds that each proof of an executor took. */
+  onProven(device: 'cpu' | 'gpu', ms: number): void;
 };
 
-export function createProofRounds(options: ProofRoundOptions) {
-  const { clock, random, size, intervalMs } = options;
-  const places = createSemaphore(TOGETHER);
-  let proven = new Map<string, { atMs: number; proof: ProofFacts }>();
+const NOTHING: Proofs = { proof: null, gpu_proof: null };
 
-  function latest(executorId: string): ProofFacts | null {
+export function createProofRounds(options: ProofRoundOptions) {
+  const { clock, random, size, intervalMs, paces, verifier } = options;
+  const places = createSemaphore(TOGETHER);
+  let proven = new Map<string, { atMs: number; proofs: Proofs }>();
+
+  function latest(executorId: string): Proofs | null {
     const last = proven.get(executorId);
     const isFresh = last !== undefined && clock.monotonicMs() - last.atMs < intervalMs;
-    return isFresh ? { ...last.proof, repeated: true } : null;
+    if (!isFresh) return null;
+    const { proof, gpu_proof } = last.proofs;
+    return {
+      proof: proof && { ...proof, repeated: true },
+      gpu_proof: gpu_proof && { ...gpu_proof, repeated: true },
+    };
   }
 
   async function proveNow(
     { executor, inventory, receivedMs, measured }: Facts & { inventory: object },
     client: AgentClient,
     asked: ProofSize,
-  ): Promise<ProofFacts> {
+  ): Promise<Proofs> {
+    const { id: executorId } = executor;
+    const deps = { client, clock, random, verifier };
     const linkMs = Math.max(0, receivedMs - measured.asked_ms);
-    const expectedMs = await options.expectedMs(inventory);
-    const ask = { executorId: executor.id, size: asked, inventory, expectedMs, linkMs };
-    const proof = await places.run(() => proofFacts({ client, clock, random }, ask));
-    if (proof.status !== 'not_measured') {
-      proven.set(executor.id, { atMs: clock.monotonicMs(), proof });
+    const ask = async (device: 'cpu' | 'gpu') => {
+      return { executorId, linkMs, expected: await paces.expected(executorId, inventory, device) };
+    };
+    const proofs = await places.run(async (): Promise<Proofs> => {
+      // Cards first, nearest to when all others begin: a card is what is most worth passing round.
+      const onCards = { ...(await ask('gpu')), size: asked.gpu, inventory };
+      const gpu_proof = await gpuProofFacts(deps, onCards);
+      return { gpu_proof, proof: await proofFacts(deps, { ...(await ask('cpu')), size: asked }) };
+    });
+    const { proof, gpu_proof } = proofs;
+    for (const each of [proof, gpu_proof]) {
+      if (each !== null && each.ms !== null) options.onProven(each.device, each.ms);
     }
-    return proof;
+    if (proof?.status !== 'not_measured') {
+      proven.set(executorId, { atMs: clock.monotonicMs(), proofs });
+    }
+    return proofs;
   }
 
   return {
@@ -58,13 +86,13 @@ export function createProofRounds(options: ProofRoundOptions) {
       const barrier = createBarrier(clock, count, MAX_WAIT_MS);
       return {
         leave: barrier.leave,
-        /** The last proof while it counts. Null for hosts that are rented or away, and where none is asked for. */
-        async prove(facts: Facts, client: AgentClient): Promise<ProofFacts | null> {
+        /** The last proofs while they count; none of hosts that are rented or away, or where none is asked for. */
+        async prove(facts: Facts, client: AgentClient): Promise<Proofs> {
           const { executor, inventory } = facts;
           const last = latest(executor.id);
           if (size === null || inventory === null || executor.rented || last !== null) {
             barrier.leave();
-            return executor.rented ? null : last;
+            return executor.rented ? NOTHING : (last ?? NOTHING);
           }
           await barrier.arrive();
           return proveNow({ ...facts, inventory }, client, size);

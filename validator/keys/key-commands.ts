@@ -3,28 +3,26 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
-import type { Signer } from '#shared/signing/sr25519.ts';
 import type { ValidatorConfig } from '../config.ts';
-import { readKeyFile, writeKeyFile } from './key-file.ts';
+import { writeKeyFile } from './key-file.ts';
+import { type KeyPlace, openKey } from './key-place.ts';
 import { readPrivateText } from './private-file.ts';
 import { readSeedFile } from './seed-file.ts';
-import { keyringSigner, seedFileSigner } from './signer.ts';
 
 type KeyConfig = Pick<
   ValidatorConfig,
   'VALIDATOR_HOME' | 'VALIDATOR_SEED_FILE' | 'VALIDATOR_KEY_FILE' | 'VALIDATOR_KEY_PASSPHRASE_FILE'
 >;
 
-/** The validator's own signer; without `random` a missing seed is not made. */
-export async function openSigner(config: KeyConfig, random: Random | null): Promise<Signer> {
-  const { VALIDATOR_KEY_FILE: keyFile, VALIDATOR_KEY_PASSPHRASE_FILE: passphraseFile } = config;
-  if (keyFile !== undefined && passphraseFile !== undefined) {
-    return readKeyFile(keyFile, readPrivateText(passphraseFile));
+/** Where the validator's own key lies. */
+export function ownKeyPlace(config: KeyConfig): KeyPlace {
+  const { VALIDATOR_KEY_FILE: path, VALIDATOR_KEY_PASSPHRASE_FILE: passphraseFile } = config;
+  if (path !== undefined && passphraseFile !== undefined) {
+    return { kind: 'key-file', path, passphraseFile };
   }
   const seedFile = config.VALIDATOR_SEED_FILE ?? join(config.VALIDATOR_HOME, 'hotkey.seed');
-  return random === null ? keyringSigner(readSeedFile(seedFile)) : seedFileSigner(seedFile, random);
+  return { kind: 'seed', path: seedFile };
 }
 
 /** `encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE`: its answer names the hotkey. */
@@ -46,7 +44,7 @@ export async function signKeySetFile(words: readonly string[], config: KeyConfig
     throw new ConfigError('sign-key-set takes one FILE; see --help');
   }
   const keySet = parsedSet(path);
-  return `${JSON.stringify(signKeySet(keySet, await openSigner(config, null)), null, 2)}\n`;
+  return `${JSON.stringify(signKeySet(keySet, await openKey(ownKeyPlace(config), null)), null, 2)}\n`;
 }
 
 function parsedSet(path: string): KeySet {

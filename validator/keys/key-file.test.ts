@@ -6,8 +6,9 @@ import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { SignedKeySet, trustedBy } from '#shared/signing/key-set.ts';
 import { createSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { readValidatorConfig } from '../config.ts';
-import { encryptSeed, openSigner, signKeySetFile } from './key-commands.ts';
+import { encryptSeed, ownKeyPlace, signKeySetFile } from './key-commands.ts';
 import { readKeyFile, writeKeyFile } from './key-file.ts';
+import { openKey } from './key-place.ts';
 
 const PASSPHRASE = 'correct horse battery';
 const SEED = new Uint8Array(32).fill(7);
@@ -49,7 +50,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('an encrypted key file', () => {
   it('gives the signer back, and is its owner’s alone', async () => {
-    const signer = await openSigner(readValidatorConfig({ ...environment, ...keyFile }), null);
+    const config = readValidatorConfig({ ...environment, ...keyFile });
+    const signer = await openKey(ownKeyPlace(config), null);
     expect(signer.hotkey).toBe(OWN.hotkey);
     const message = new TextEncoder().encode('message');
     const publicKey = publicKeyOf(signer.hotkey) ?? new Uint8Array(32);
@@ -116,7 +118,7 @@ describe('an encrypted key file', () => {
 describe('a validator', () => {
   it('signs with its seed where it has no key file', async () => {
     const seeded = { ...environment, VALIDATOR_SEED_FILE: at('hotkey.seed') };
-    expect((await openSigner(readValidatorConfig(seeded), null)).hotkey).toBe(OWN.hotkey);
+    expect((await openKey(ownKeyPlace(readValidatorConfig(seeded)), null)).hotkey).toBe(OWN.hotkey);
     await expect(encryptSeed([at('hotkey.seed')])).rejects.toThrow(/PASSPHRASE_FILE/);
   });
 

@@ -6,7 +6,7 @@ import { cryptoWaitReady } from '@polkadot/util-crypto';
 import { z } from 'zod';
 import { messageOf } from '#shared/errors.ts';
 import { hotkeyOf } from '#shared/signing/hotkey.ts';
-import type { Signer } from '#shared/signing/sr25519.ts';
+import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { readPrivateText, writePrivateText } from './private-file.ts';
 import { SS58_PREFIX, signerOf } from './signer.ts';
 
@@ -26,7 +26,7 @@ const KeyFile = z.object({
 });
 
 /** The signer in `path`. Throws when others may read the file, the passphrase is wrong, or it holds anything else. */
-export async function readKeyFile(path: string, passphrase: string): Promise<Signer> {
+export async function readKeyFile(path: string, passphrase: string): Promise<LocalSigner> {
   const content = parsed(path, readPrivateText(path));
   await cryptoWaitReady();
   const ring = new Keyring({ type: 'sr25519', ss58Format: SS58_PREFIX });
@@ -47,7 +47,7 @@ export async function writeKeyFile(
   path: string,
   seed: Uint8Array,
   passphrase: string,
-): Promise<Signer> {
+): Promise<LocalSigner> {
   if (passphrase.length < MIN_PASSPHRASE_CHARS) {
     throw new Error(`the passphrase has fewer than ${MIN_PASSPHRASE_CHARS} characters`);
   }

@@ -183,7 +183,28 @@ const agentReleases: Migration = ({ int, tableEnd }) => [
   ) ${tableEnd}`,
 ];
 
+/**
+ * How long proofs take each executor; a mean of all hosts of a kind was what the busiest of them made of it, and a few
+ * proofs bring the new ones. Since when letters wait.
+ */
+const proofPaces: Migration = ({ int, tableEnd }) => [
+  'drop table proof_times',
+  `create table proof_paces (
+    executor_id text not null,
+    device text not null check (device in ('cpu', 'gpu')),
+    model text not null,
+    mean_ms ${int} not null,
+    samples ${int} not null,
+    seen_ms ${int} not null,
+    primary key (executor_id, device)
+  ) ${tableEnd}`,
+  'create index proof_paces_of_model on proof_paces (device, model, seen_ms)',
+  'create index proof_paces_in_time on proof_paces (seen_ms)',
+  `alter table outbox add column made_ms ${int} not null default 0`,
+  'update outbox set made_ms = next_ms',
+];
+
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
-  ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases],
+  ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
 ];

@@ -64,6 +64,8 @@ export type OutboxTable = {
   idempotency_key: string;
   body: string;
   attempts: number;
+  /** When it was put in. */
+  made_ms: number;
   next_ms: number;
   /** When it was given up, null before; it stays for people to see. */
   parked_ms: number | null;
@@ -125,8 +127,16 @@ export type AcceptedSpecsTable = {
 /** Whose a card is: of whom passed with it first, until it was not seen for a while. */
 export type GpuClaimsTable = { uuid: string; executor_id: string; seen_ms: number };
 
-/** How long proofs of work take a kind of processor, as a moving mean. */
-export type ProofTimesTable = { processor: string; mean_ms: number; samples: number };
+/** How long proofs of work take an executor, as a moving mean: of its processor, of its cards. */
+export type ProofPacesTable = {
+  executor_id: string;
+  device: 'cpu' | 'gpu';
+  /** Executors with the same are compared. */
+  model: string;
+  mean_ms: number;
+  samples: number;
+  seen_ms: number;
+};
 
 /** How fast the line of an executor is: moving means of what was measured, in kilobits a second as it sees them. */
 export type LinesTable = {
@@ -176,7 +186,7 @@ type Tables = {
   check_policies: CheckPoliciesTable;
   accepted_specs: AcceptedSpecsTable;
   gpu_claims: GpuClaimsTable;
-  proof_times: ProofTimesTable;
+  proof_paces: ProofPacesTable;
   evidence: EvidenceTable;
   cycles: CyclesTable;
   cycle_entries: CycleEntriesTable;

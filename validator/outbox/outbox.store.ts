@@ -7,6 +7,8 @@ const MAX_WAITING = 100;
 /** Of what was given up of one kind, so many stay for people to see. */
 const MAX_PARKED = 100;
 
+const UNTOLD = { attempts: 0, parked_ms: null, last_error: '' };
+
 export type Letter = Pick<OutboxRow, 'kind' | 'subject' | 'lane' | 'rank' | 'body' | 'next_ms'>;
 
 /**
@@ -25,7 +27,7 @@ export async function enqueue(tx: LedgerDb, letter: Letter, replaces?: number): 
   const idempotency_key = sha256Hex(letter.body);
   await tx
     .insertInto('outbox')
-    .values({ ...letter, idempotency_key, attempts: 0, parked_ms: null, last_error: '' })
+    .values({ ...letter, made_ms: letter.next_ms, idempotency_key, ...UNTOLD })
     .execute();
   const waiting = await surplusOf(tx, { lane: letter.lane, parked: false }, MAX_WAITING);
   await removeLetters(tx, waiting);
@@ -57,6 +59,30 @@ export function dueLetters(
     .orderBy('seq')
     .limit(limit)
     .execute();
+}
+
+/** How many wait to be told, and how many were given up. */
+export async function countLetters(db: LedgerDb): Promise<{ waiting: number; parked: number }> {
+  const { total, parked } = await db
+    .selectFrom('outbox')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('total'),
+      eb.fn.count<number>('parked_ms').as('parked'),
+    ])
+    .executeTakeFirstOrThrow();
+  return { waiting: total - parked, parked };
+}
+
+/** Since when the first of those that wait does; null when none does. */
+export async function oldestLetterMs(db: LedgerDb): Promise<number | null> {
+  const row = await db
+    .selectFrom('outbox')
+    .select('made_ms')
+    .where('parked_ms', 'is', null)
+    .orderBy('seq')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.made_ms ?? null;
 }
 
 /** It was told. */

@@ -10,6 +10,18 @@ export function findEpoch(db: LedgerDb, number: number): Promise<EpochRow | unde
   return db.selectFrom('epochs').selectAll().where('number', '=', number).executeTakeFirst();
 }
 
+/** When the newest weights that the central API has shown as ours were computed; null before the first. */
+export async function lastConfirmedMs(db: LedgerDb): Promise<number | null> {
+  const row = await db
+    .selectFrom('epochs')
+    .select('computed_ms')
+    .where('state', '=', 'confirmed')
+    .orderBy('number', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.computed_ms ?? null;
+}
+
 export async function insertEpoch(db: LedgerDb, row: EpochRow): Promise<void> {
   await db.insertInto('epochs').values(row).execute();
 }

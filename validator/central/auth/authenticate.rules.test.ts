@@ -8,7 +8,7 @@ import {
   SIGNATURE_HEADERS,
   sha256Hex,
 } from '#shared/signing/canonical-request.ts';
-import { createSigner, type Signer, toHex } from '#shared/signing/sr25519.ts';
+import { createSigner, type LocalSigner, toHex } from '#shared/signing/sr25519.ts';
 import { createTestDatabase } from '../../../test/fakes/central-database.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { type ApiKeys, createApiKeys } from '../api-keys/api-key.service.ts';
@@ -178,13 +178,13 @@ describe('portal', () => {
 describe('validator', () => {
   const PATH = `/validator/${validator.hotkey}/x`;
 
-  function signed(signer: Signer, atMs: number): Record<string, string> {
+  function signed(signer: LocalSigner, atMs: number): Record<string, string> {
     const timestamp = String(Math.floor(atMs / 1000));
     const signature = toHex(signer.sign(new TextEncoder().encode(timestamp)));
     return { hotkey: signer.hotkey, timestamp, signature };
   }
 
-  function canonically(signer: Signer, url: string, body: string, audience = 'central') {
+  function canonically(signer: LocalSigner, url: string, body: string, audience = 'central') {
     const parts = {
       method: 'POST',
       rawPath: url,

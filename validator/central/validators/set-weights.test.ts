@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type LatestSetWeights, signSetWeights } from '#shared/central-api/set-weights.ts';
 import { systemRandom } from '#shared/random.ts';
 import { signedHeaders } from '#shared/signing/signed-headers.ts';
-import { type Signer, toHex } from '#shared/signing/sr25519.ts';
+import { type LocalSigner, toHex } from '#shared/signing/sr25519.ts';
 import {
   createTestMarket,
   type TestMarket,
@@ -39,23 +39,23 @@ function payload(micros: number, change: Partial<LatestSetWeights> = {}): Latest
   };
 }
 
-type Change = { signer?: Signer; path?: string; headers?: Record<string, string> };
+type Change = { signer?: LocalSigner; path?: string; headers?: Record<string, string> };
 
-function post(body: LatestSetWeights, change: Change = {}) {
+async function post(body: LatestSetWeights, change: Change = {}) {
   const { signer = market.validator, path = own, headers } = change;
   return market.call('POST', `/validator/${path}/latest-set-weights`, {
-    headers: headers ?? { authorization: signSetWeights(body, signer) },
+    headers: headers ?? { authorization: await signSetWeights(body, signer) },
     body,
   });
 }
 
-function timestampHeaders(signer: Signer): Record<string, string> {
+function timestampHeaders(signer: LocalSigner): Record<string, string> {
   const timestamp = String(Math.floor(market.clock.now() / 1_000));
   const signature = toHex(signer.sign(new TextEncoder().encode(timestamp)));
   return { hotkey: signer.hotkey, timestamp, signature };
 }
 
-function read(signer: Signer = market.validator, path: string = signer.hotkey) {
+function read(signer: LocalSigner = market.validator, path: string = signer.hotkey) {
   const headers = timestampHeaders(signer);
   return market.call('GET', `/validator/${path}/latest-set-weights`, { headers });
 }
@@ -98,7 +98,7 @@ describe('a signature', () => {
     const reversed = Object.fromEntries(Object.entries(rest).reverse()) as LatestSetWeights;
     expect((await post(reversed)).status).toBe(200);
     expect((await read()).body).toEqual({ ...rest, validator_key: own });
-    const authorization = signSetWeights(payload(2), market.validator);
+    const authorization = await signSetWeights(payload(2), market.validator);
     for (const change of [
       { netuid: 1 },
       { uids: [1, 7] },
@@ -115,7 +115,7 @@ describe('a signature', () => {
     }
   });
 
-  it.each<[string, () => Change, number]>([
+  it.each<[string, () => Change | Promise<Change>, number]>([
     ['none', () => ({ headers: {} }), 401],
     ['a scheme before it', () => bearer((hex) => `Bearer ${hex}`), 401],
     ['cut short', () => bearer((hex) => hex.slice(0, -2)), 401],
@@ -124,30 +124,32 @@ describe('a signature', () => {
     ['for no hotkey', () => ({ path: 'nonsense' }), 422],
     ['with headers of another', () => bearer((hex) => hex, { hotkey: OTHER.hotkey }), 403],
   ])('is refused: %s', async (_, change, status) => {
-    expect((await post(payload(1), change())).status).toBe(status);
+    expect((await post(payload(1), await change())).status).toBe(status);
     expect((await newest()).status).toBe(404);
   });
 
   it('has the canonical one beside it checked as well', async () => {
     const url = new URL(`http://x/api/validator/${own}/latest-set-weights`);
     const body = JSON.stringify(payload(1));
-    const signed = (audience: string, text = body) => ({
-      authorization: signSetWeights(payload(1), market.validator),
-      ...signedHeaders(
+    const signed = async (audience: string, text = body) => ({
+      authorization: await signSetWeights(payload(1), market.validator),
+      ...(await signedHeaders(
         { audience, signer: market.validator, random: systemRandom },
         { method: 'POST', url, body: text, timestampMs: market.clock.now() },
-      ),
+      )),
     });
-    expect((await post(payload(1), { headers: signed('elsewhere') })).status).toBe(401);
-    expect((await post(payload(1), { headers: signed('central', '{}') })).status).toBe(401);
-    expect((await post(payload(1), { headers: signed('central') })).status).toBe(200);
+    expect((await post(payload(1), { headers: await signed('elsewhere') })).status).toBe(401);
+    expect((await post(payload(1), { headers: await signed('central', '{}') })).status).toBe(401);
+    expect((await post(payload(1), { headers: await signed('central') })).status).toBe(200);
   });
 });
 
-function bearer(write: (hex: string) => string, headers: Record<string, string> = {}): Change {
-  return {
-    headers: { authorization: write(signSetWeights(payload(1), market.validator)), ...headers },
-  };
+async function bearer(
+  write: (hex: string) => string,
+  headers: Record<string, string> = {},
+): Promise<Change> {
+  const hex = await signSetWeights(payload(1), market.validator);
+  return { headers: { authorization: write(hex), ...headers } };
 }
 
 it.each<[string, object]>([
@@ -164,7 +166,7 @@ it.each<[string, object]>([
 
 it('refuses fractions, which no two programs spell alike', async () => {
   const { status } = await market.call('POST', `/validator/${own}/latest-set-weights`, {
-    headers: { authorization: signSetWeights(payload(1), market.validator) },
+    headers: { authorization: await signSetWeights(payload(1), market.validator) },
     body: { ...payload(1), weights: [0.5, 1] },
   });
   expect(status).toBe(422);

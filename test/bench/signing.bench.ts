@@ -1,0 +1,47 @@
+/** How long the event loop stands still while a validator signs ten thousand times. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { systemClock } from '#shared/clock.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createKeyThread } from '../../validator/keys/key-thread.ts';
+import { keyringSigner } from '../../validator/keys/signer.ts';
+import { type BenchRow, ratioRow } from './row.ts';
+
+const SIGNATURES = 10_000;
+const NANOSECONDS_PER_MS = 1e6;
+const SAMPLE_MS = 1;
+const MAX_SHARE = 0.05;
+/** The monitor takes its first sample, and its last. */
+const SETTLE_MS = 50;
+
+export async function signing(): Promise<BenchRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
+  const keys = createKeyThread();
+  try {
+    const signer = await keys.open({ kind: 'seed', path: join(folder, 'seed') });
+    const ours = await longestDelay(async (message) => signer.sign(message));
+    const here = await keyringSigner(systemRandom.bytes(32));
+    const reference = await longestDelay(async (message) => here.sign(message));
+    const name = `event loop while ${SIGNATURES} signatures are made`;
+    return [ratioRow(name, 'ms', 'signing in its own thread', { ours, reference }, MAX_SHARE)];
+  } finally {
+    await keys.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Milliseconds between two turns of the event loop, at most. */
+async function longestDelay(sign: (message: Uint8Array) => Promise<Uint8Array>): Promise<number> {
+  const delay = monitorEventLoopDelay({ resolution: SAMPLE_MS });
+  delay.enable();
+  await systemClock.sleep(SETTLE_MS);
+  const messages = Array.from({ length: SIGNATURES }, (_, index) =>
+    Buffer.from(`message ${index}`),
+  );
+  await Promise.all(messages.map(sign));
+  await systemClock.sleep(SETTLE_MS);
+  delay.disable();
+  return delay.max / NANOSECONDS_PER_MS;
+}

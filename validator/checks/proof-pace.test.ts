@@ -1,0 +1,102 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import { checkRun } from '../../test/fixtures/check-run.ts';
+import { executorId } from '../../test/fixtures/cycle-set.ts';
+import { inventoryOf } from '../../test/fixtures/inventory.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { openLedger } from '../ledger/ledger.ts';
+import { deadlineFor } from '../pow/proof-timing.ts';
+import type { Facts } from './check.ts';
+import type { GpuProofFacts, ProofFacts } from './measured.ts';
+import { baselineOf, createProofPaces, type ProofPaces } from './proof-pace.ts';
+
+const START_MS = 1_800_000_000_000;
+const DAY_MS = 86_400_000;
+
+let clock: ManualClock;
+let ledger: Ledger;
+let paces: ProofPaces;
+beforeEach(async () => {
+  clock = createManualClock(START_MS);
+  ledger = await openLedger(':memory:');
+  paces = createProofPaces({ ledger, clock });
+});
+afterEach(() => ledger.destroy());
+
+const inventory = inventoryOf({ executorId: executorId(1), collectedMs: START_MS, gpuCount: 1 });
+
+/** An inspection of an executor whose proofs took so long. */
+function facts(number: number, ms: number, change: Partial<Facts> = {}): Facts {
+  const run = checkRun({ atMs: START_MS, number });
+  const timed = { ms, expected_ms: null, reason: null, detail: '', repeated: false };
+  const proof: ProofFacts = {
+    ...{ ...timed, device: 'cpu', status: 'proven', part: null, parts: ['product'] },
+    ...{ roots: [], openings_hash: null },
+  };
+  const gpu_proof: GpuProofFacts = { ...timed, device: 'gpu', status: 'proven', cards: [] };
+  const measured = { ...run.facts.measured, proof, gpu_proof };
+  return { ...run.facts, measured, ...change };
+}
+
+const expected = (number: number, device: 'cpu' | 'gpu' = 'cpu') =>
+  paces.expected(executorId(number), inventory, device);
+
+it('learns of each executor and of its model, and knows it after a restart', async () => {
+  for (let time = 0; time < 4; time += 1) await paces.keep(facts(1, 1_000));
+  expect(await expected(1)).toEqual({ modelMs: null, ownMs: 1_000 });
+  await paces.keep(facts(1, 1_100));
+  paces = createProofPaces({ ledger, clock });
+  for (const device of ['cpu', 'gpu'] as const) {
+    expect(await expected(1, device)).toEqual({ modelMs: 1_030, ownMs: 1_030 });
+    expect(await expected(2, device)).toEqual({ modelMs: 1_030, ownMs: null });
+  }
+});
+
+it('goes by the middle of executors, which no single one moves', async () => {
+  for (const [number, ms] of [
+    [1, 1_000],
+    [2, 1_100],
+    [3, 1_700],
+  ] as const) {
+    for (let time = 0; time < 5; time += 1) await paces.keep(facts(number, ms));
+  }
+  expect(await expected(3)).toEqual({ modelMs: 1_100, ownMs: 1_700 });
+  expect(baselineOf([{ mean_ms: 1_000, samples: 4 }])).toBeNull();
+});
+
+it('learns nothing of what is outside the window, is told again, or was not proven', async () => {
+  for (let time = 0; time < 5; time += 1) await paces.keep(facts(1, 1_000));
+  await paces.keep(facts(1, 1_900));
+  await paces.keep(facts(1, 400));
+  const again = facts(1, 1_200);
+  const { proof, gpu_proof } = again.measured;
+  if (proof === null || gpu_proof === null) throw new Error('no proofs');
+  const repeated = { proof: { ...proof, repeated: true }, gpu_proof: null };
+  await paces.keep({ ...again, measured: { ...again.measured, ...repeated } });
+  const failed = { proof: { ...proof, status: 'failed' as const }, gpu_proof: null };
+  await paces.keep({ ...again, measured: { ...again.measured, ...failed } });
+  expect(await expected(1)).toEqual({ modelMs: 1_000, ownMs: 1_000 });
+});
+
+it('begins anew with other hardware, and forgets executors that are gone', async () => {
+  for (let time = 0; time < 5; time += 1) await paces.keep(facts(1, 1_000));
+  const other = { ...inventory, cpu: { ...inventory.cpu, cores: inventory.cpu.cores + 1 } };
+  await paces.keep(facts(1, 9_000, { inventory: other }));
+  expect(await expected(1)).toEqual({ modelMs: null, ownMs: null });
+  expect(await paces.expected(executorId(1), other, 'cpu')).toMatchObject({ ownMs: 9_000 });
+  await clock.advance(31 * DAY_MS);
+  await paces.keep(facts(2, 1_000));
+  expect(await ledger.selectFrom('proof_paces').select('executor_id').distinct().execute()).toEqual(
+    [{ executor_id: executorId(2) }],
+  );
+});
+
+it.each([
+  [null, null, 300_000],
+  [1_000, null, 10_000],
+  [10_000, null, 40_000],
+  [10_000, 20_000, 80_000],
+  [200_000, null, 300_000],
+])('gives time by what is known: model %s, itself %s', (modelMs, ownMs, deadline) => {
+  expect(deadlineFor({ modelMs, ownMs })).toBe(deadline);
+});

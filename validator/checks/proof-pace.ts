@@ -1,0 +1,77 @@
+/** What proofs of work took executors, and what they are to take: learned, durable (validator reference 6). */
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { Expected } from '../pow/proof-timing.ts';
+import type { Facts } from './check.ts';
+import { ONE_THOUSAND } from './check-policy.ts';
+import {
+  type Device,
+  findPace,
+  forgetPaces,
+  keepPace,
+  type Pace,
+  pacesOfModel,
+} from './proof-pace.store.ts';
+import { specOf } from './standing.check.ts';
+
+/** Before so many proofs of a model its times say little. */
+const ENOUGH_SAMPLES = 5;
+/** How much of an executor's mean one more proof makes. */
+const NEW_SHARE = 0.3;
+const KEPT_MS = 30 * 24 * 3_600_000;
+
+export type ProofPaces = ReturnType<typeof createProofPaces>;
+
+export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clock }) {
+  async function keepTime(facts: Facts, device: Device): Promise<void> {
+    const { executor, inventory, measured, policy } = facts;
+    const proof = device === 'cpu' ? measured.proof : measured.gpu_proof;
+    if (inventory === null || proof?.status !== 'proven' || proof.ms === null || proof.repeated) {
+      return;
+    }
+    const model = modelOf(inventory, device);
+    const usual = baselineOf(await pacesOfModel(ledger, device, model));
+    const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
+    const permille = usual === null || usual === 0 ? null : (proof.ms / usual) * ONE_THOUSAND;
+    // What is outside the window is judged by the others, and changes nothing.
+    if (permille !== null && (permille < fastest || permille > slowest)) return;
+    const own = await findPace(ledger, executor.id, { device, model });
+    const mean = own?.mean_ms ?? proof.ms;
+    await keepPace(ledger, {
+      ...{ executor_id: executor.id, device, model },
+      mean_ms: Math.round(mean + (proof.ms - mean) * NEW_SHARE),
+      samples: (own?.samples ?? 0) + 1,
+      seen_ms: clock.now(),
+    });
+  }
+
+  return {
+    async expected(executorId: string, inventory: Inventory, device: Device): Promise<Expected> {
+      const model = modelOf(inventory, device);
+      const own = await findPace(ledger, executorId, { device, model });
+      const modelMs = baselineOf(await pacesOfModel(ledger, device, model));
+      return { modelMs, ownMs: own?.mean_ms ?? null };
+    },
+
+    /** Of a proof that is not one of the times before. */
+    async keep(facts: Facts): Promise<void> {
+      for (const device of ['cpu', 'gpu'] as const) await keepTime(facts, device);
+      await forgetPaces(ledger, clock.now() - KEPT_MS);
+    },
+  };
+}
+
+/** The median of executors: no single one makes what the others are judged by. Null before enough was seen. */
+export function baselineOf(paces: readonly Pace[]): number | null {
+  const samples = paces.reduce((sum, pace) => sum + pace.samples, 0);
+  if (samples < ENOUGH_SAMPLES) return null;
+  const means = paces.map((pace) => pace.mean_ms).sort((one, other) => one - other);
+  return means[Math.floor((means.length - 1) / 2)] ?? null;
+}
+
+/** Proofs take hardware of one kind alike. */
+function modelOf(inventory: Inventory, device: Device): string {
+  const { cpu } = inventory;
+  return device === 'cpu' ? `${cpu.model} x${cpu.cores}` : specOf(inventory);
+}

@@ -1,0 +1,86 @@
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { publicKeyOf } from '#shared/signing/hotkey.ts';
+import { createSigner, type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { createKeyThread, type KeyThread } from './key-thread.ts';
+
+const SEED = new Uint8Array(32).fill(9);
+const MESSAGES = 200;
+
+let folder: string;
+let keys: KeyThread;
+const at = (name: string) => join(folder, name);
+const seedFile = (name: string, seed: Uint8Array) => {
+  writeFileSync(at(name), Buffer.from(seed).toString('hex'), { mode: 0o600 });
+  return { kind: 'seed', path: at(name) } as const;
+};
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-keys-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+beforeEach(() => {
+  keys = createKeyThread();
+});
+afterEach(() => keys.close());
+
+function isSignedBy({ hotkey }: Signer, message: Uint8Array, signature: Uint8Array): boolean {
+  return verifySr25519(message, signature, publicKeyOf(hotkey) ?? new Uint8Array(32));
+}
+
+it('signs with the key that it is asked for, without holding up the event loop', async () => {
+  const first = await keys.open(seedFile('first', SEED));
+  const second = await keys.open(
+    seedFile(
+      'second',
+      SEED.map((byte) => byte + 1),
+    ),
+  );
+  expect(first.hotkey).toBe(createSigner(SEED).hotkey);
+  const messages = Array.from({ length: MESSAGES }, (_, index) => Buffer.from(`message ${index}`));
+  let turns = 0;
+  const signing = Promise.all(messages.map((message) => first.sign(message)));
+  const counting = (async () => {
+    while (keys.waiting() > 0) {
+      await systemClock.sleep(1);
+      turns += 1;
+    }
+  })();
+  expect(keys.waiting()).toBe(MESSAGES);
+  const signatures = await signing;
+  await counting;
+  // A loop that is held up has no turn before the last one.
+  expect(turns).toBeGreaterThan(1);
+  for (const [index, message] of messages.entries()) {
+    if (index % 50 !== 0) continue;
+    const signature = signatures[index] ?? new Uint8Array();
+    expect([isSignedBy(first, message, signature), isSignedBy(second, message, signature)]).toEqual(
+      [true, false],
+    );
+  }
+});
+
+it('makes a seed where there is none, and tells why a file is none', async () => {
+  const made = await keys.open({ kind: 'seed', path: at('new') });
+  expect(statSync(at('new')).mode & 0o777).toBe(0o600);
+  expect((await keys.open({ kind: 'seed', path: at('new') })).hotkey).toBe(made.hotkey);
+  const open = seedFile('open', SEED);
+  chmodSync(open.path, 0o644);
+  await expect(keys.open(open)).rejects.toThrow('chmod 600');
+  const passphraseFile = at('new');
+  await expect(
+    keys.open({ kind: 'key-file', path: seedFile('none', SEED).path, passphraseFile }),
+  ).rejects.toThrow('is no key file');
+});
+
+it('rejects what waits when it ends, and whatever comes after', async () => {
+  const signer = await keys.open(seedFile('last', SEED));
+  const waiting = Promise.resolve(signer.sign(Buffer.from('message')));
+  const refused = expect(waiting).rejects.toThrow('the thread ended');
+  await keys.close();
+  await refused;
+  await expect(Promise.resolve(signer.sign(Buffer.from('message')))).rejects.toThrow('ended');
+});

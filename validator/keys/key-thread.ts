@@ -1,0 +1,37 @@
+/** The keys of a process, in a thread of their own: whoever holds a Signer can sign, and nobody can read (validator reference 3). */
+import type { Signer } from '#shared/signing/sr25519.ts';
+import { createThreadCalls } from '#shared/thread-calls.ts';
+import type { KeyAnswer, KeyTask } from './key.tasks.ts';
+import type { KeyPlace } from './key-place.ts';
+
+export type KeyThread = ReturnType<typeof createKeyThread>;
+
+/** It keeps no process from ending. */
+export function createKeyThread() {
+  const { call, waiting, close } = createThreadCalls<KeyTask, KeyAnswer>(
+    new URL('./key.worker.ts', import.meta.url),
+    null,
+  );
+  return {
+    /** Makes a seed where there is none. Rejects for a file that others may read or that holds something else. */
+    async open(place: KeyPlace): Promise<Signer> {
+      const opened = await call({ kind: 'open', place });
+      if (!('key' in opened)) return misunderstood();
+      const { key, hotkey } = opened;
+      return {
+        hotkey,
+        async sign(message) {
+          const signed = await call({ kind: 'sign', key, message });
+          return 'signature' in signed ? signed.signature : misunderstood();
+        },
+      };
+    },
+    /** Signatures that were asked for and not given yet. */
+    waiting,
+    close,
+  };
+}
+
+function misunderstood(): never {
+  throw new Error('the key thread answered something else');
+}
