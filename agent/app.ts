@@ -7,6 +7,8 @@ import type { Enrolment } from '#shared/identity/enrolment.ts';
 import type { Identity } from '#shared/identity/identity-key.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { createTurns } from '#shared/service-manager/turns.ts';
+import type { Vitals } from '#shared/service-manager/vitals.ts';
 import {
   CERTIFICATE_INTERVAL_MS,
   type CertificateJob,
@@ -54,6 +56,7 @@ import { registerPortCheckRoutes } from './ports/port-check.routes.ts';
 import { createPortCheckService } from './ports/port-check.service.ts';
 import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
 import { POD_USER } from './ssh/ssh.service.ts';
+import { problemOfStore } from './store/store-probe.ts';
 import { createReadiness } from './system/readiness.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
 import { registerVerifyRoutes } from './verify/verify.routes.ts';
@@ -174,6 +177,7 @@ export function createAgent(ports: AgentPorts) {
   registerHostRoutes({ server, monitoring }, ports, core, verify.gpuRuntimeTried);
 
   let loops: Loop[] = [];
+  const turns = createTurns(clock);
   let events = Promise.resolve();
   let gateway: { stop(): Promise<void> } | null = null;
 
@@ -191,6 +195,15 @@ export function createAgent(ports: AgentPorts) {
     core,
     samples,
     operations,
+    /** How the reconcile loop, the store and the engine are, once started. */
+    vitals: async (): Promise<Vitals> => ({
+      engine: await ports.engine.ping().then(
+        () => 'answers',
+        () => 'away',
+      ),
+      storeProblem: problemOfStore(ports.database, clock.now()),
+      sinceTurnMs: turns.sinceMs(),
+    }),
     /** Starts the loops; never waits for the engine. Listening is the caller's. */
     start(): void {
       const probesLeft = (error: unknown) =>
@@ -201,7 +214,7 @@ export function createAgent(ports: AgentPorts) {
         log.warn({ detail: messageOf(error) }, 'shells of an earlier run may be left');
       terminals.endLeftovers(running).catch(shellsLeft);
       const metricsJob = createMetricsJob({ metrics, records, leases, samples });
-      const relist = loop('reconcile', RECONCILE_INTERVAL_MS, () => reconcile.runOnce());
+      const relist = loop('reconcile', RECONCILE_INTERVAL_MS, () => turns.noted(reconcile.runOnce));
       loops = [
         loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),
         relist,

@@ -6,6 +6,8 @@ import { createHttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
+import { createTurns } from '#shared/service-manager/turns.ts';
+import type { Vitals } from '#shared/service-manager/vitals.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/certificate.job.ts';
@@ -22,6 +24,7 @@ import { createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
 import { createProofRounds } from './health/proof-round.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
+import { problemOfLedger } from './ledger/ledger-probe.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
 import type { ProofSize } from './pow/proof-facts.ts';
@@ -69,6 +72,7 @@ export function createValidator(options: ValidatorOptions) {
     tls: options.agentTls ?? 'auto',
   });
   const { sendTo, connectTo } = links;
+  const turns = createTurns(clock);
   const health = createHealthService({
     central,
     directory,
@@ -82,7 +86,8 @@ export function createValidator(options: ValidatorOptions) {
       ...{ clock, random, expectedMs: standings.expectedMs },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
-    record: evidence.record,
+    // A pass over many executors is long: each that is judged shows that it goes on.
+    record: (run) => turns.noted(() => evidence.record(run)),
     checkIntervalMs: options.checkIntervalMs,
   });
 
@@ -126,12 +131,21 @@ export function createValidator(options: ValidatorOptions) {
     server,
     start(): void {
       if (loops.length > 0) return;
-      loops = [startPasses('check', health.runOnce), startPasses('weights', weights.runOnce)];
+      loops = [
+        startPasses('check', () => turns.noted(health.runOnce)),
+        startPasses('weights', weights.runOnce),
+      ];
       if (certificate === null) return;
       loops.push(certificate.renewEvery(CERTIFICATE_INTERVAL_MS, server, clock));
     },
     /** Looks at due executors now instead of at the next pass. */
     wake: () => loops[0]?.wake(),
+    /** How the check loop and the ledger are, once started. */
+    vitals: async (): Promise<Vitals> => ({
+      sinceTurnMs: turns.sinceMs(),
+      storeProblem: await problemOfLedger(ledger),
+      engine: 'unused',
+    }),
     /** One pass of each kind, for tests that have no periodic work running. */
     async runOnce(): Promise<void> {
       await health.runOnce();

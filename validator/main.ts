@@ -6,6 +6,8 @@ import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createServiceManager } from '#shared/service-manager/service-manager.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
@@ -40,6 +42,9 @@ commands to agents.
 explain, replay and evidence read the ledger in VALIDATOR_HOME, also beside a running validator; --ledger FILE names another, as
 var/validator.db of npm start. They exit with 1 when something is not as it should be.
 `;
+
+/** Executors that do not answer, many of them, are what a pass waits for longest. */
+const TURN_WITHIN_MS = 3_600_000;
 
 async function run(argv: readonly string[]): Promise<void> {
   const { values, positionals } = readArguments(argv);
@@ -99,6 +104,9 @@ async function serve(
   checks: CheckPolicy,
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
+  const serviceManager = createServiceManager({
+    ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
+  });
   const signer = await openSigner(config, systemRandom);
   const ledger = await openLedger(ledgerIn(config.VALIDATOR_HOME));
   const validator = createValidator({
@@ -118,6 +126,7 @@ async function serve(
     agentTls: config.VALIDATOR_AGENT_TLS,
   });
   const close = async () => {
+    await serviceManager.stopping();
     await validator.close();
     await ledger.destroy();
   };
@@ -126,6 +135,8 @@ async function serve(
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
   if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void close());
+  const bounds = { turnWithinMs: TURN_WITHIN_MS };
+  await serviceManager.ready({ look: validator.vitals, bounds });
 }
 
 const ledgerIn = (home: string): string => join(home, 'ledger.db');
