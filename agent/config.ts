@@ -6,6 +6,7 @@ import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { servesTls, TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-share.ts';
+import { KERNEL_LOG_PATH } from './gpu/kernel-log.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
 import { formatCidr, parseCidr, parsePool } from './network/subnets.ts';
 
@@ -116,6 +117,7 @@ const Schema = z.object({
   AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
   AGENT_IMAGE_GC: PercentRange.default({ start: 85, stop: 80 }),
   AGENT_POLICY: AbsolutePath.optional(),
+  AGENT_KERNEL_LOG: AbsolutePath.default(KERNEL_LOG_PATH),
   AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   AGENT_EXIT_WITH_PARENT: z.stringbool().default(false),
 });
@@ -180,5 +182,6 @@ AGENT_MEMORY_RESERVE_MIB  memory kept from pods (1024)
 AGENT_ALLOW_LOCAL_REGISTRIES  let pods use images of registries at private addresses (false)
 AGENT_IMAGE_GC            percent of the disk at which unused images go, and at which that ends (85-80)
 AGENT_POLICY              the provider's policy, a JSON file (none)
+AGENT_KERNEL_LOG          where the driver's Xid messages are read, a device, pipe or file (/dev/kmsg)
 AGENT_LOG_LEVEL           fatal, error, warn, info, debug, trace or silent (info)
 AGENT_EXIT_WITH_PARENT    end when the parent process ends (false)`;

@@ -148,7 +148,7 @@ async function run(config: AgentConfig): Promise<void> {
     gpuDriver,
     gpus: createGpuSource(gpuDriver),
     gpuShare: { split: config.AGENT_GPU_SPLIT, minimum: config.AGENT_MIN_GPU_COUNT },
-    kernelLog: createKernelLog(),
+    kernelLog: createKernelLog(config.AGENT_KERNEL_LOG),
     numaNodes: readNumaNodes,
     folderBytes: createFolderBytes(runCommand),
     folderEntries: createFolderEntries(runCommand),

@@ -2,15 +2,22 @@ import { expect, it } from 'vitest';
 import { openDatabase } from './database.ts';
 import { problemOfStore } from './store-probe.ts';
 
-it('finds a store that takes and gives, one that is closed, and lives with a full one', () => {
+it('finds a store that takes and gives, lives with a full one, and says what is wrong with any other', () => {
   const database = openDatabase(':memory:');
-  expect(problemOfStore(database, 1)).toBeNull();
-  expect(problemOfStore(database, 2)).toBeNull();
+  const rows = () => database.prepare('SELECT count(*) AS rows FROM meta').get()?.['rows'];
   const pages = Number(database.prepare('PRAGMA page_count').get()?.['page_count']);
   database.exec(`PRAGMA max_page_count = ${pages}`);
   const fill = database.prepare('INSERT INTO meta (name, value) VALUES (:name, :value)');
-  expect(() => fill.run({ name: 'large', value: 'x'.repeat(100_000) })).toThrow(/full/);
-  expect(problemOfStore(database, 3)).toBeNull();
+  const fillUp = () => {
+    for (let at = 0; ; at += 1) fill.run({ name: String(at), value: '' });
+  };
+  expect(fillUp).toThrow(/full/);
+  const full = rows();
+  expect(problemOfStore(database, 1)).toBeNull();
+  expect(rows()).toBe(full);
+  database.exec('DELETE FROM meta');
+  expect(problemOfStore(database, 2)).toBeNull();
+  expect(rows()).toBe(1);
   database.close();
-  expect(problemOfStore(database, 4)).toMatch(/not open/);
+  expect(problemOfStore(database, 3)).toMatch(/not open/);
 });
