@@ -6,7 +6,7 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 source_tree=$(dirname "$here")
-# shellcheck source=systemd/installation.sh
+# shellcheck source-path=SCRIPTDIR source=installation.sh
 . "$here/installation.sh"
 
 readonly NEEDED_MIB=1500
@@ -19,7 +19,6 @@ readonly PARTS='agent shared validator systemd package.json package-lock.json RE
 
 components=
 mode=install
-dry_run=no
 
 usage() {
   cat <<'TEXT'
@@ -55,7 +54,7 @@ main() {
   [ "$(id -u)" = 0 ] || fail 'Run this as root.'
   [ "$dry_run" = yes ] || hold_lock
   asked=$components
-  components=$(for each in $COMPONENTS; do
+  components=$(for each in $ALL_COMPONENTS; do
     case " $asked$(installed)" in *" $each "*) printf '%s ' "$each" ;; esac
   done)
   [ -n "$components" ] || { usage >&2 && exit 2; }
@@ -68,11 +67,11 @@ number() {
 
 install() {
   preflight
-  release=$(release_name)
+  release=$(release_name "$source_tree")
   if [ ! -d "$RELEASES/$release" ]; then step "put release $release into $RELEASES" stage "$release"; fi
   for component in $components; do configure "$component"; done
   proven=no
-  [ "$(readlink "$CURRENT" 2>/dev/null)" != "releases/$release" ] || [ -e "$TRIAL" ] || proven=yes
+  [ "$(readlink "$CURRENT_LINK" 2>/dev/null)" != "releases/$release" ] || [ -e "$TRIAL" ] || proven=yes
   check_configurations "$release"
   [ "$proven" = yes ] || step "switch to release $release" switch_to "$release"
   step 'install the units' install_units
@@ -123,9 +122,15 @@ check_packages() {
   fi
 }
 
+# By what npm noted of its last installation there.
 packages_present() {
-  [ -e "$source_tree/node_modules/.bin/node" ] &&
-    [ -z "$(find "$source_tree/package-lock.json" -newer "$source_tree/node_modules/.package-lock.json" 2>&1)" ]
+  [ -e "$source_tree/node_modules/.bin/node" ] && "$source_tree/node_modules/.bin/node" -e '
+    const [tree] = process.argv.slice(1);
+    const { packages: wanted } = require(tree + "/package-lock.json");
+    const { packages: present } = require(tree + "/node_modules/.package-lock.json");
+    const isThere = ([path, { dev, optional, version }]) =>
+      path === "" || dev || optional || present[path]?.version === version;
+    process.exit(Object.entries(wanted).every(isThere) ? 0 : 1);' "$source_tree" 2>/dev/null
 }
 
 check_agent_host() {
@@ -148,14 +153,14 @@ check_port() {
 
 # The version and what the tree holds: the same tree has the same name, another one never takes its place.
 release_name() {
-  version=$(sed -n 's/^  "version": "\([0-9A-Za-z.-]*\)",$/\1/p' "$source_tree/package.json")
-  digest=$(list_files | (cd "$source_tree" && tr '\n' '\0' | xargs -0 sha256sum) | sha256sum | cut -c1-12)
+  version=$(sed -n 's/^  "version": "\([0-9A-Za-z.-]*\)",$/\1/p' "$1/package.json")
+  digest=$(list_files "$1" | (cd "$1" && tr '\n' '\0' | xargs -0 sha256sum) | sha256sum | cut -c1-12)
   echo "$version-$digest"
 }
 
 list_files() {
   # shellcheck disable=SC2086 # a list of names, one word each
-  (cd "$source_tree" && find $PARTS -type f ! -name '*.test.ts' | LC_ALL=C sort)
+  (cd "$1" && find $PARTS -type f ! -name '*.test.ts' | LC_ALL=C sort)
 }
 
 # Made beside and renamed: under its name a release is whole.
@@ -163,15 +168,16 @@ stage() {
   new=$RELEASES/.new
   rm -rf "$new"
   mkdir -p "$new"
-  list_files | tar -C "$source_tree" -cf - -T - | unpack "$new"
-  if same_lock "$CURRENT" && [ -d "$CURRENT/node_modules" ]; then
-    cp -al "$(readlink -f "$CURRENT")/node_modules" "$new/node_modules"
+  list_files "$source_tree" | tar -C "$source_tree" -cf - -T - | unpack "$new"
+  if same_lock "$CURRENT_LINK" && [ -d "$CURRENT_LINK/node_modules" ]; then
+    cp -al "$(readlink -f "$CURRENT_LINK")/node_modules" "$new/node_modules"
   elif packages_present; then
     runtime_packages | tar -C "$source_tree" -cf - -T - | unpack "$new"
   else
-    (cd "$new" && npm ci --omit=dev --include=optional --no-audit --no-fund --loglevel=error)
+    (cd "$new" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
   fi
-  "$new/node_modules/.bin/node" --version >/dev/null || fail "There is no packaged Node for $(uname -sm)."
+  [ "$(release_name "$new")" = "$1" ] || fail "The tree changed or could not be read while it was copied."
+  "$new/node_modules/.bin/node" "$new/agent/main.ts" --version >/dev/null || fail "The copied release does not run here."
   sync -f "$new"
   mv -T "$new" "$RELEASES/$1"
 }
@@ -184,14 +190,14 @@ same_lock() { cmp -s "$1/package-lock.json" "$source_tree/package-lock.json"; }
 runtime_packages() {
   "$source_tree/node_modules/.bin/node" -e '
     const [tree] = process.argv.slice(1);
-    const { packages } = require(`${tree}/package-lock.json`);
+    const { packages } = require(tree + "/package-lock.json");
     for (const [path, { dev }] of Object.entries(packages))
-      if (path !== "" && !dev && require("node:fs").existsSync(`${tree}/${path}`)) console.log(path);
+      if (path !== "" && !dev && require("node:fs").existsSync(tree + "/" + path)) console.log(path);
     console.log("node_modules/.bin/node");' "$source_tree"
 }
 
 drop_old_releases() {
-  current=$(readlink "$CURRENT") previous=$(readlink "$PREVIOUS" || true)
+  current=$(readlink "$CURRENT_LINK") previous=$(readlink "$PREVIOUS_LINK" || true)
   # shellcheck disable=SC2012 # names are ours: a version and a digest
   ls -1t "$RELEASES" | tail -n "+$((KEPT_RELEASES + 1))" | while read -r old; do
     [ "releases/$old" = "$current" ] || [ "releases/$old" = "$previous" ] || rm -rf "${RELEASES:?}/$old"
@@ -271,13 +277,14 @@ accepts() {
 
 # --- the switch ----------------------------------------------------------------------------------
 
-# A rename: whoever looks finds the old release or the new one. On trial from before the switch until it has served.
+# A rename: whoever looks finds the old release or the new one. On trial from before the switch until it has served; the one
+# to go back to is the last that has.
 switch_to() {
-  if [ -L "$CURRENT" ] && [ "$(readlink "$CURRENT")" != "releases/$1" ]; then
-    link "$(readlink "$CURRENT")" "$PREVIOUS"
+  if [ -L "$CURRENT_LINK" ] && [ "$(readlink "$CURRENT_LINK")" != "releases/$1" ] && [ ! -e "$TRIAL" ]; then
+    link "$(readlink "$CURRENT_LINK")" "$PREVIOUS_LINK"
   fi
   echo "$1" >"$TRIAL"
-  link "releases/$1" "$CURRENT"
+  link "releases/$1" "$CURRENT_LINK"
 }
 
 link() {
@@ -297,7 +304,7 @@ install_units() {
   [ "$changed" = no ] || reload
 }
 
-install_unit() { put_file "$UNITS/$1" <"$CURRENT/systemd/$1"; }
+install_unit() { put_file "$UNITS/$1" <"$CURRENT_LINK/systemd/$1"; }
 
 # Whole or not at all, and only when it differs.
 put_file() {
@@ -339,11 +346,13 @@ bring_up() {
     # shellcheck disable=SC2046 # a list of names, one word each
     systemctl --quiet enable $(enabled_of "$component")
   done
-  if [ "$proven" = yes ] && [ "$changed" = no ] && serves; then
+  if [ -z "$ready" ]; then
+    rm -f "$TRIAL"
+  elif [ "$proven" = yes ] && [ "$changed" = no ] && are_active; then
     say 'Nothing to do: this release runs.'
   elif restart && serves_for "$probation_s"; then
     rm -f "$TRIAL"
-    say "Release $(basename "$(readlink "$CURRENT")") serves: ${ready:-nothing yet}"
+    say "Release $(basename "$(readlink "$CURRENT_LINK")") serves: $ready"
   else
     take_back
   fi
@@ -365,11 +374,17 @@ restart() {
   done
 }
 
-# All that are ready are active, and were not started again by systemd since.
+are_active() {
+  for component in $ready; do
+    for unit in $(enabled_of "$component"); do systemctl --quiet is-active "$unit" || return 1; done
+  done
+}
+
+# Active, and not started again by systemd since.
 serves() {
+  are_active || return 1
   for component in $ready; do
     for unit in $(enabled_of "$component"); do
-      systemctl --quiet is-active "$unit" || return 1
       [ "$(systemctl show --property=NRestarts --value "$unit")" = 0 ] || return 1
     done
   done
@@ -388,16 +403,16 @@ serves_for() {
 take_back() {
   for component in $ready; do
     for unit in $(enabled_of "$component"); do
-      serves_alone "$unit" || journalctl --unit "$unit" --lines 20 --no-pager >&2 || true
+      journalctl --unit "$unit" --lines 20 --no-pager >&2 || true
     done
   done
-  bad=$(basename "$(readlink "$CURRENT")")
-  before=$(readlink "$PREVIOUS" || true)
+  bad=$(basename "$(readlink "$CURRENT_LINK")")
+  before=$(readlink "$PREVIOUS_LINK" || true)
   if [ -z "$before" ] || [ "$before" = "releases/$bad" ]; then
     fail "Release $bad does not serve, and there is none before it. Its last messages are above."
   fi
   say "Release $bad does not serve; going back to $(basename "$before")."
-  link "$before" "$CURRENT"
+  link "$before" "$CURRENT_LINK"
   install_units
   if restart && serves_for "$probation_s"; then
     rm -f "$TRIAL"
@@ -406,13 +421,11 @@ take_back() {
   fail "Release $bad was taken back, and $(basename "$before") does not serve either: see journalctl."
 }
 
-serves_alone() { systemctl --quiet is-active "$1"; }
-
 # By hand. What was current is then the one before.
 roll_back() {
-  before=$(readlink "$PREVIOUS" || true)
-  now=$(readlink "$CURRENT" || true)
-  [ -n "$before" ] && [ "$before" != "$now" ] && [ -d "$OPT/$before" ] || fail 'There is no release to go back to.'
+  before=$(readlink "$PREVIOUS_LINK" || true)
+  now=$(readlink "$CURRENT_LINK" || true)
+  if [ "$before" = "$now" ] || [ ! -d "$OPT/${before:-none}" ]; then fail 'There is no release to go back to.'; fi
   check_configurations "$(basename "$before")"
   proven=no
   step "switch to release $(basename "$before")" switch_to "$(basename "$before")"

@@ -4,13 +4,12 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=systemd/installation.sh
+# shellcheck source-path=SCRIPTDIR source=installation.sh
 . "$here/installation.sh"
 
 components=
 data=
 pods=refuse
-dry_run=no
 
 usage() {
   cat <<'TEXT'
@@ -49,7 +48,7 @@ main() {
   [ "$dry_run" = yes ] || hold_lock
   [ -n "$components" ] || components=$(installed)
   # With --purge also what an uninstallation before has kept.
-  [ "$data" = keep ] || [ -n "$components" ] || components=$COMPONENTS
+  [ "$data" = keep ] || [ -n "$components" ] || components=$ALL_COMPONENTS
   case " $components" in *' agent '*) settle_pods ;; esac
   for component in $components; do remove "$component"; done
   step 'have systemd forget them' systemctl daemon-reload
@@ -60,7 +59,7 @@ main() {
 
 # Before anything is stopped, but that a running agent would start its pods again.
 settle_pods() {
-  [ -e "$CURRENT/node_modules/.bin/node" ] || return 0
+  [ -e "$CURRENT_LINK/node_modules/.bin/node" ] || return 0
   case $pods in
     leave) return 0 ;;
     remove)
@@ -76,7 +75,7 @@ settle_pods() {
 
 remove_pods() {
   systemd-run --quiet --collect --wait --pipe --property=EnvironmentFile="$ETC/agent.env" \
-    "$CURRENT/node_modules/.bin/node" "$CURRENT/agent/main.ts" remove-all
+    "$CURRENT_LINK/node_modules/.bin/node" "$CURRENT_LINK/agent/main.ts" remove-all
 }
 
 remove() {
@@ -87,10 +86,12 @@ remove() {
   case $(installed) in '' | "$1 ") [ ! -e "$UNITS/$SLICE" ] || step "remove $SLICE" remove_unit "$SLICE" ;; esac
 }
 
-# Disabled before it is removed: a kill in between leaves no link to nothing. The component counts as there until its last file went.
+# Disabled before it is removed: a kill in between leaves no link to nothing.
 remove_unit() {
-  systemctl --quiet disable --now "$1" 2>/dev/null || systemctl stop "$1"
-  rm -rf "${UNITS:?}/$1.d" "${UNITS:?}/$1"
+  systemctl stop "$1"
+  systemctl --quiet disable "$1" 2>/dev/null || true
+  systemctl --quiet reset-failed "$1" 2>/dev/null || true
+  rm -f "$UNITS/$1.d/10-docker-root.conf" "$UNITS/$1"
 }
 
 # Beside the folders the places of services with a user of their own.
@@ -100,6 +101,7 @@ purge() {
   for name in $names; do
     rm -rf "/var/lib/$name" "/var/lib/private/$name" "/var/cache/$name" "/var/cache/private/$name"
   done
+  for unit in $(services_of "$1"); do rm -rf "${UNITS:?}/$unit.d"; done
   rm -f "$ETC/$1.env" "$CREDENTIALS/$1".*
   [ "$1" != agent ] || rm -f "$ETC/ssh-gateway.env"
 }
