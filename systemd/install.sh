@@ -200,7 +200,10 @@ drop_old_releases() {
   current=$(readlink "$CURRENT_LINK") previous=$(readlink "$PREVIOUS_LINK" || true)
   # shellcheck disable=SC2012 # names are ours: a version and a digest
   ls -1t "$RELEASES" | tail -n "+$((KEPT_RELEASES + 1))" | while read -r old; do
-    [ "releases/$old" = "$current" ] || [ "releases/$old" = "$previous" ] || rm -rf "${RELEASES:?}/$old"
+    case releases/$old in "$current" | "$previous") continue ;; esac
+    rm -rf "${RELEASES:?}/$old"
+    # What was compiled of it goes, too; the others' is made again at their next start.
+    rm -rf /var/cache/podwright-*/* /var/cache/private/podwright-*/*
   done
 }
 
@@ -368,7 +371,6 @@ enabled_of() { for unit in $(services_of "$1"); do [ "$unit" = podwright-kernel-
 
 restart() {
   for component in $ready; do
-    rm -rf /var/cache/podwright-"$component"/* /var/cache/private/podwright-"$component"/*
     # shellcheck disable=SC2046
     systemctl restart $(services_of "$component") || return 1
   done
