@@ -280,14 +280,21 @@ accepts() {
 
 # --- the switch ----------------------------------------------------------------------------------
 
-# A rename: whoever looks finds the old release or the new one. On trial from before the switch until it has served; the one
-# to go back to is the last that has.
+# A rename: whoever looks finds the old release or the new one. On trial from before the switch until it has served; what to
+# go back to is the last that has.
 switch_to() {
-  if [ -L "$CURRENT_LINK" ] && [ "$(readlink "$CURRENT_LINK")" != "releases/$1" ] && [ ! -e "$TRIAL" ]; then
-    link "$(readlink "$CURRENT_LINK")" "$PREVIOUS_LINK"
+  if [ ! -e "$TRIAL" ]; then
+    readlink "$CURRENT_LINK" >"$TRIAL.new" || true
+    mv "$TRIAL.new" "$TRIAL"
   fi
-  echo "$1" >"$TRIAL"
   link "releases/$1" "$CURRENT_LINK"
+}
+
+# The trial is over.
+prove() {
+  before=$(cat "$TRIAL" 2>/dev/null || true)
+  if [ -n "$before" ] && [ "$before" != "$(readlink "$CURRENT_LINK")" ]; then link "$before" "$PREVIOUS_LINK"; fi
+  rm -f "$TRIAL"
 }
 
 link() {
@@ -350,11 +357,11 @@ bring_up() {
     systemctl --quiet enable $(enabled_of "$component")
   done
   if [ -z "$ready" ]; then
-    rm -f "$TRIAL"
+    prove
   elif [ "$proven" = yes ] && [ "$changed" = no ] && are_active; then
     say 'Nothing to do: this release runs.'
   elif restart && serves_for "$probation_s"; then
-    rm -f "$TRIAL"
+    prove
     say "Release $(basename "$(readlink "$CURRENT_LINK")") serves: $ready"
   else
     take_back
@@ -409,7 +416,7 @@ take_back() {
     done
   done
   bad=$(basename "$(readlink "$CURRENT_LINK")")
-  before=$(readlink "$PREVIOUS_LINK" || true)
+  before=$(cat "$TRIAL" 2>/dev/null || true)
   if [ -z "$before" ] || [ "$before" = "releases/$bad" ]; then
     fail "Release $bad does not serve, and there is none before it. Its last messages are above."
   fi

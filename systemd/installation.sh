@@ -9,7 +9,7 @@
   # The release that services run, and the one before it.
   readonly CURRENT_LINK=$OPT/current
   readonly PREVIOUS_LINK=$OPT/previous
-  # Names the release that was switched to and has not proved itself yet.
+  # There while the current release has not proved itself; holds the one to go back to then, or nothing.
   readonly TRIAL=$OPT/trial
   readonly ETC=/etc/podwright
   readonly CREDENTIALS=$ETC/credentials
