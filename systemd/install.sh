@@ -177,7 +177,7 @@ stage() {
     (cd "$new" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
   fi
   [ "$(release_name "$new")" = "$1" ] || fail "The tree changed or could not be read while it was copied."
-  "$new/node_modules/.bin/node" "$new/agent/main.ts" --version >/dev/null || fail "The copied release does not run here."
+  "$new/node_modules/.bin/node" --version >/dev/null || fail "There is no packaged Node for $(uname -sm)."
   sync -f "$new"
   mv -T "$new" "$RELEASES/$1"
 }

@@ -25,7 +25,8 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
-  --tests    the tests' needs too: PostgreSQL's server (none is started)
+  --tests    the tests' needs too: PostgreSQL's server (none is started), systemd (nor is that),
+             shellcheck
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
   --dry-run  changes nothing; prints what would be done
   --help     prints this text
@@ -102,7 +103,11 @@ missing_packages() {
   sftp_server || list="$list openssh-sftp-server"
   # The tests log in to pods with it, and the benchmarks copy files.
   have scp || list="$list openssh-client"
-  [ "$for_tests" = no ] || postgres_server || list="$list postgresql"
+  if [ "$for_tests" = yes ]; then
+    postgres_server || list="$list postgresql"
+    have shellcheck || list="$list shellcheck"
+    { have systemd-analyze && [ -x /lib/systemd/systemd ]; } || list="$list systemd"
+  fi
   # Copied into pods: an SSH server of the pod's own, and what copies folders over SSH.
   have dropbear || list="$list dropbear-bin"
   have rsync || list="$list rsync"

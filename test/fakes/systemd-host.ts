@@ -32,7 +32,7 @@ const OPTIONS = [
   ...['--label', 'io.podwright.test=systemd', '--env', 'container=docker', '--cgroupns=private'],
   ...CAPABILITIES.flatMap((capability) => ['--cap-add', capability]),
   ...['--security-opt', 'seccomp=unconfined', '--security-opt', 'apparmor=unconfined'],
-  ...['--tmpfs', '/run', '--tmpfs', '/tmp:exec', '--device', '/dev/kmsg'],
+  ...['--tmpfs', '/run', '--tmpfs', '/tmp:exec', '--tmpfs', '/opt:exec', '--device', '/dev/kmsg'],
   ...SHARED.flatMap((path) => ['--volume', `${path}:${path}:ro`]),
   ...['--volume', `${CHECKOUT}:/src:ro`, '--volume', '/var/run/docker.sock:/run/docker.sock'],
 ];
