@@ -25,6 +25,7 @@ import { createResticCgroup } from './backups/restic-cgroup.ts';
 import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';
 import { proofThreads } from './challenges/proof-threads.ts';
+import { timedEngine } from './docker/timed-engine.ts';
 import { registerTerminalRoutes } from './exec/terminal.routes.ts';
 import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
@@ -38,6 +39,7 @@ import { registerIdentityRoutes } from './identity/identity.routes.ts';
 import { IMAGE_GC_INTERVAL_MS } from './images/image-gc.job.ts';
 import { registerLogRoutes } from './logs/log.routes.ts';
 import { createLogService } from './logs/log.service.ts';
+import type { GpuMetrics } from './metrics/gpu-metrics.ts';
 import { createMetricsJob } from './metrics/metrics.job.ts';
 import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -47,6 +49,7 @@ import { FIREWALL_INTERVAL_MS } from './network/firewall.job.ts';
 import { registerNotebookRoutes } from './notebook/notebook.routes.ts';
 import { NOTEBOOK_INTERVAL_MS } from './notebook/notebook.service.ts';
 import { DISK_INTERVAL_MS } from './pods/disk-watch.job.ts';
+import { createLifetimes, LIFETIME_INTERVAL_MS } from './pods/lifetime.job.ts';
 import { ORPHANS_INTERVAL_MS } from './pods/orphans.job.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { SETTLING_MS } from './pods/pod.trial.ts';
@@ -66,7 +69,14 @@ import { VOLUME_WATCH_INTERVAL_MS } from './volumes/volume-watch.job.ts';
 
 export type AgentPorts = Omit<
   PodCorePorts,
-  'onFirewallDrift' | 'onOrphans' | 'onImageRemoved' | 'diskPercent'
+  | 'onFirewallDrift'
+  | 'onOrphans'
+  | 'onImageRemoved'
+  | 'onPulled'
+  | 'onLaunchStep'
+  | 'onOom'
+  | 'onReconciled'
+  | 'diskPercent'
 > & {
   hostProbe: HostProbe;
   hostSources: ReadHostSources;
@@ -80,6 +90,9 @@ export type AgentPorts = Omit<
   certificates: CertificateSource | null;
   /** Whether metrics have a plain listener of their own, and none on the main one. */
   separateMonitoring: boolean;
+  gpuMetrics: GpuMetrics;
+  /** The host's own name. */
+  hostname: string;
   /** For what is written to be removed again: drills, challenges. Made when needed. */
   scratchFolder: string;
 };
@@ -91,14 +104,19 @@ const BODY_LIMIT_BYTES = 1024 * 1024;
 const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
 /** Two agents may live in one process: nothing here is shared between calls. */
-export function createAgent(ports: AgentPorts) {
-  const { clock, log, metrics, gpuDriver } = ports;
+export function createAgent(given: AgentPorts) {
+  const { clock, log, metrics, gpuDriver } = given;
+  const ports = { ...given, engine: timedEngine(given.engine, clock, metrics.engineCalled) };
   const core = createPodCore({
     ...ports,
     onFirewallDrift: metrics.firewallDrifted,
     onImageRemoved: metrics.removedImage,
     diskPercent: createDiskPercent(clock, ports.engine),
     onOrphans: metrics.setOrphans,
+    onPulled: metrics.pulledBytes,
+    onLaunchStep: metrics.launched,
+    onOom: (podId) => metricsJob.noteOom(podId),
+    onReconciled: (tookMs, failure) => metrics.reconciled(tookMs, failure, clock.now()),
   });
   const { records, leases, reconcile, supervisor } = core;
   const logs = createLogService({
@@ -111,6 +129,7 @@ export function createAgent(ports: AgentPorts) {
       return { containerId: row.container_id, phase: row.phase, buildKey };
     },
     builds: core.imageCore.logs,
+    onFrames: metrics.logged,
   });
   const terminals = createTerminalHost({
     ...ports,
@@ -141,6 +160,29 @@ export function createAgent(ports: AgentPorts) {
     }),
     runCommand,
     settlingMs: SETTLING_MS,
+    onEnded(row) {
+      metrics.operationEnded(row);
+      metricsJob.noteOperation(row);
+    },
+  });
+  const metricsJob = createMetricsJob({
+    ...{ ...ports, records, leases, samples },
+    operations: core.operations,
+    xids: core.gpuXids,
+    cordonedUuids: () =>
+      (samples.gpus()?.reading.devices ?? [])
+        .filter((device) => core.gpuCordons.of(device) !== null)
+        .map(({ uuid }) => uuid),
+    writtenBytes: core.diskWatch.bytesOf,
+    standing: () => ({
+      ports: {
+        size: ports.portRange.last - ports.portRange.first + 1,
+        free: core.portLeases.freeCount(),
+      },
+      logSubscribers: logs.followers(),
+      diskQuota: core.diskQuota.found(),
+      firewallEnforced: core.firewall.enforced(),
+    }),
   });
 
   const isRented = () => records.list().some(({ phase }) => phase !== 'removed');
@@ -155,6 +197,7 @@ export function createAgent(ports: AgentPorts) {
     ...ports,
     ...{ range: ports.portRange, isLeased: core.portLeases.isLeased, isRented },
   });
+  const lifetimes = createLifetimes({ records, service: core.service, clock, log });
   const stopping = new AbortController();
 
   const { certificates } = ports;
@@ -194,6 +237,7 @@ export function createAgent(ports: AgentPorts) {
     pods: core.service,
     core,
     samples,
+    metricsJob,
     operations,
     /** How the reconcile loop, the store and the engine are, once started. */
     vitals: async (): Promise<Vitals> => ({
@@ -213,11 +257,11 @@ export function createAgent(ports: AgentPorts) {
       const shellsLeft = (error: unknown) =>
         log.warn({ detail: messageOf(error) }, 'shells of an earlier run may be left');
       terminals.endLeftovers(running).catch(shellsLeft);
-      const metricsJob = createMetricsJob({ metrics, records, leases, samples });
       const relist = loop('reconcile', RECONCILE_INTERVAL_MS, () => turns.noted(reconcile.runOnce));
       loops = [
         loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),
         relist,
+        loop('lifetimes', LIFETIME_INTERVAL_MS, () => lifetimes.runOnce()),
         loop('orphans', ORPHANS_INTERVAL_MS, () => core.orphans.runOnce()),
         loop('image clean-up', IMAGE_GC_INTERVAL_MS, () => core.imageCore.gc.runOnce()),
         loop('notebooks', NOTEBOOK_INTERVAL_MS, () => core.notebooks.runOnce()),
@@ -234,7 +278,12 @@ export function createAgent(ports: AgentPorts) {
       operations.start();
       core.ssh.publish();
       gateway = ports.gatewayLink.follow(() => core.ssh.exchangeTakenPorts());
-      events = reconcile.followEvents(stopping.signal, () => relist.wake());
+      let isFirst = true;
+      events = reconcile.followEvents(stopping.signal, () => {
+        if (!isFirst) metrics.eventsReopened();
+        isFirst = false;
+        relist.wake();
+      });
     },
     /** Ends requests, loops and workers; pods keep running. */
     async stop(): Promise<void> {
@@ -315,7 +364,7 @@ function registerHostRoutes(
     onCollected: metrics.collected,
   });
   registerInventoryRoutes(server, { inventory });
-  registerMetricsRoutes(monitoring ?? server, { metrics });
+  registerMetricsRoutes(monitoring ?? server, { clock, metrics, isOwn: monitoring !== null });
   const system = {
     executorId,
     startedMs: clock.now(),

@@ -1,6 +1,7 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
 import { ConfigError, parseConfig } from '#shared/config.ts';
+import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { servesTls, TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
@@ -8,6 +9,7 @@ import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-share.ts';
 import { KERNEL_LOG_PATH } from './gpu/kernel-log.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
+import { GPU_METRICS } from './metrics/gpu-metrics.ts';
 import { formatCidr, parseCidr, parsePool } from './network/subnets.ts';
 
 const MAX_TRUSTED_KEYS = 100;
@@ -78,16 +80,6 @@ const PercentRange = z
     message: 'Both must lie in 10-99, the first above the second',
   });
 
-/** `127.0.0.1:9100`, `[::1]:9100` */
-const ListenAddress = z.string().transform((text, context) => {
-  const [, bracketed, plain, port = ''] =
-    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  if (host !== undefined && Port.safeParse(port).success) return { host, port: Number(port) };
-  context.addIssue('Not an address like 127.0.0.1:9100');
-  return z.NEVER;
-});
-
 const AbsolutePath = z.string().startsWith('/', 'Not an absolute path');
 
 const Schema = z.object({
@@ -100,6 +92,7 @@ const Schema = z.object({
   AGENT_TLS_KEY: AbsolutePath.optional(),
   AGENT_TLS_OFF_EXPOSED: z.stringbool().default(false),
   AGENT_METRICS_LISTEN: ListenAddress.optional(),
+  AGENT_GPU_METRICS: z.enum(GPU_METRICS).default('nvidia'),
   AGENT_PORT_RANGE: PortRange.default({ first: 20_000, last: 20_999 }),
   AGENT_POD_SUBNETS: SubnetPool.prefault('10.201.0.0/16'),
   AGENT_EGRESS_ALLOW: AddressRanges.default([]),
@@ -164,6 +157,7 @@ AGENT_TLS_CERT, AGENT_TLS_KEY  PEM files (a self-made certificate)
 AGENT_TLS_OFF_EXPOSED     accept AGENT_TLS=off where others reach the listener (false)
 AGENT_METRICS_LISTEN      plain HTTP address for /metrics, /healthz and /readyz, 127.0.0.1:9100; the main
                           listener then has no /metrics (none)
+AGENT_GPU_METRICS         names of GPU metrics: nvidia (nvidia_smi_…), dcgm (DCGM_FI_…), both or none (nvidia)
 AGENT_PORT_RANGE          host ports for pods (20000-20999)
 AGENT_POD_SUBNETS         where the subnets of pods come from (10.201.0.0/16)
 AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (none)

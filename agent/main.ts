@@ -1,7 +1,7 @@
 /** The agent's process: environment -> real adapters -> createAgent -> listen. */
 import type { KeyObject } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { cpus, totalmem, uptime } from 'node:os';
+import { cpus, hostname, totalmem, uptime } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
@@ -127,7 +127,10 @@ async function run(config: AgentConfig): Promise<void> {
   const executorId = config.AGENT_EXECUTOR_ID;
   const metrics = createMetrics({ clock, executorId });
   const identity = openIdentity(config.AGENT_HOME, systemRandom);
-  const smi = createNvidiaSmi({ clock, runCommand, program: config.AGENT_NVIDIA_SMI });
+  const smi = createNvidiaSmi({
+    ...{ clock, runCommand, program: config.AGENT_NVIDIA_SMI },
+    onHang: () => metrics.timedOut('gpu'),
+  });
   const gpuDriver = await chooseGpuDriver({
     mode: config.AGENT_GPU,
     simulatedGpus: config.AGENT_SIMULATED_GPUS,
@@ -162,6 +165,8 @@ async function run(config: AgentConfig): Promise<void> {
     readEnrolment: () => readEnrolment(config.AGENT_HOME),
     certificates: certificatesOf(config, identity.privateKey),
     separateMonitoring: config.AGENT_METRICS_LISTEN !== undefined,
+    gpuMetrics: config.AGENT_GPU_METRICS,
+    hostname: hostname(),
     portRange: config.AGENT_PORT_RANGE,
     subnetPool: config.AGENT_POD_SUBNETS,
     firewall,

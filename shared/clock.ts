@@ -11,6 +11,22 @@ export type Clock = {
   deadline(ms: number, parent?: AbortSignal): AbortSignal;
 };
 
+/** How long work in a row keeps everything else waiting. */
+const BREATH_MS = 20;
+
+/**
+ * For loops over many things that never wait for the world, as a SQLite database answers at once: each call gives
+ * all other work of the process a turn once 20 ms have passed since the last.
+ */
+export function createBreath(clock: Pick<Clock, 'monotonicMs'>): () => Promise<void> {
+  let sinceMs = clock.monotonicMs();
+  return async () => {
+    if (clock.monotonicMs() - sinceMs < BREATH_MS) return;
+    await new Promise((resolve) => setImmediate(resolve));
+    sinceMs = clock.monotonicMs();
+  };
+}
+
 /** setTimeout overflows to 1 ms above this; longer sleeps are split. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 

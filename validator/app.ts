@@ -22,13 +22,21 @@ import { createGatewayAuth } from './gateway/gateway-auth.ts';
 import { createSocketRelay } from './gateway/socket-relay.ts';
 import { createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
+import { createHealthDelivery } from './health/health-delivery.ts';
+import { createInspections } from './health/inspections.ts';
 import { createProofRounds } from './health/proof-round.ts';
+import { takeLease } from './ledger/lease.store.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
+import { isShared } from './ledger/ledger.ts';
 import { problemOfLedger } from './ledger/ledger-probe.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
+import { createOutbox } from './outbox/outbox.service.ts';
 import type { ProofSize } from './pow/proof-facts.ts';
+import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
+import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
+import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
 export type ValidatorOptions = {
   clock: Clock;
@@ -46,6 +54,8 @@ export type ValidatorOptions = {
   proof: ProofSize | null;
   checkIntervalMs: number;
   listIntervalMs: number;
+  /** Executors that are looked at at once; 512 when absent. */
+  checksAtOnce?: number;
   /** Of the gateway; plain HTTP when absent. */
   certificates?: CertificateSource | null;
   /** Whether agents on this machine are to serve TLS too; `auto` when absent: they need not. */
@@ -55,26 +65,46 @@ export type ValidatorOptions = {
 export type Validator = ReturnType<typeof createValidator>;
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
+const CHECKS_AT_ONCE = 512;
+/** Beyond the pause between two passes: another process takes over cycles and weights after it. */
+const WEIGHTS_LEASE_MS = 60_000;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
-  const { clock, random, log, signer, ledger, weighing } = options;
+  const { clock, random, log, signer, ledger, weighing, listIntervalMs } = options;
+  const holder = random.uuid();
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
-  const evidence = createEvidence({ ledger, signer, policy: weighing.policy });
+  const evidence = createEvidence({ ledger, signer, clock, policy: weighing.policy });
+  const validator = signer.hotkey;
+  const outbox = createOutbox({
+    ...{ ledger, clock, random, log },
+    deliveries: {
+      'set-weights': createWeightsDelivery({ ledger, log, validator, central }),
+      'health-report': createHealthDelivery(central),
+    },
+  });
   const weights = createWeights({
     ...weighing,
-    ...{ ledger, clock, random, log, signer, central, evidence },
+    ...{ ledger, clock, log, validator, evidence, outbox },
+    isOurs() {
+      const untilMs = clock.now() + listIntervalMs + WEIGHTS_LEASE_MS;
+      return takeLease(ledger, { name: 'weights', holder, untilMs }, clock.now());
+    },
   });
   const standings = createStandings({ ledger, clock });
-  const directory = createExecutorDirectory({ central, clock });
+  const directory = createExecutorDirectory({ central, clock, log });
   const links = createAgentLinks({
     ...{ ledger, signer, clock, random },
     tls: options.agentTls ?? 'auto',
   });
   const { sendTo, connectTo } = links;
   const turns = createTurns(clock);
+  const rentals = createRentalProbes({
+    ...{ ledger, clock, random, log },
+    logIn: createSshLogin(clock),
+  });
   const health = createHealthService({
-    central,
+    ...{ rentals, readBanner },
     directory,
     clientOf: (executor) => createAgentClient({ send: sendTo(executor), clock }),
     identityOf: links.identityOf,
@@ -86,9 +116,14 @@ export function createValidator(options: ValidatorOptions) {
       ...{ clock, random, expectedMs: standings.expectedMs },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
+    inspections: createInspections({
+      ...{ ledger, clock, holder, intervalMs: options.checkIntervalMs },
+      // Several processes see the same executor with each pass of theirs.
+      pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
+    }),
     // A pass over many executors is long: each that is judged shows that it goes on.
-    record: (run) => turns.noted(() => evidence.record(run)),
-    checkIntervalMs: options.checkIntervalMs,
+    evidence: { record: (...run) => turns.noted(() => evidence.record(...run)) },
+    ...{ outbox, atOnce: options.checksAtOnce ?? CHECKS_AT_ONCE },
   });
 
   const auth = createGatewayAuth({
@@ -117,12 +152,12 @@ export function createValidator(options: ValidatorOptions) {
     started_at: startedAt,
   }));
   const relaySocket = createSocketRelay(connectTo);
-  registerGatewayRoutes(server, { directory, health, sendTo, relaySocket, clock });
+  registerGatewayRoutes(server, { directory, health, rentals, sendTo, relaySocket, clock });
 
   const startPasses = (what: string, run: () => Promise<void>): Loop =>
     startLoop({
       clock,
-      intervalMs: options.listIntervalMs,
+      intervalMs: listIntervalMs,
       run,
       onError: (error) => log.warn({ err: error }, `${what} pass failed`),
     });

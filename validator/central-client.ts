@@ -5,11 +5,7 @@ import {
   LatestSetWeightsResponse,
   signSetWeights,
 } from '#shared/central-api/set-weights.ts';
-import {
-  type ExecutorHealthCheckRequest,
-  ExecutorHealthCheckResponse,
-  ExecutorsToCheck,
-} from '#shared/central-api/validator-routes.ts';
+import { ExecutorsToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
@@ -33,6 +29,9 @@ export type CentralClientOptions = {
   clock: Clock;
   random: Random;
 };
+
+/** A status, with the beginning of the body for people. */
+type Answer = { status: number; text: string };
 
 /** Calls reject with ApiError `upstream_unavailable` when there is no usable answer. */
 export function createCentralClient({ baseUrl, signer, clock, random }: CentralClientOptions) {
@@ -70,26 +69,37 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
     return parsed.data;
   }
 
+  async function tell(request: Call): Promise<Answer> {
+    const response = await call(request);
+    const text = await response.text().catch(() => '');
+    return { status: response.status, text: text.slice(0, MAX_REASON_CHARS) };
+  }
+
   const post = <T>(path: string, body: unknown, schema: z.ZodType<T>): Promise<T> =>
     read({ method: 'POST', path, body: JSON.stringify(body), timeoutMs: CALL_TIMEOUT_MS }, schema);
 
   return {
     listExecutors: () => post('/executors', {}, ExecutorsToCheck),
-    reportHealth: (request: z.input<typeof ExecutorHealthCheckRequest>) =>
-      post('/executor-health-check', request, ExecutorHealthCheckResponse),
 
-    /** Posts a set of weights; any status is an answer, with the beginning of its body for people. */
-    async postWeights(payload: LatestSetWeights): Promise<{ status: number; text: string }> {
-      const response = await call({
+    /** Posts a health check as it was stored, under the same key however often; any status is an answer. */
+    postHealth: (body: string, idempotencyKey: string) =>
+      tell({
+        method: 'POST',
+        path: '/executor-health-check',
+        body,
+        headers: { 'idempotency-key': idempotencyKey },
+        timeoutMs: CALL_TIMEOUT_MS,
+      }),
+
+    /** Posts a set of weights; any status is an answer. */
+    postWeights: (payload: LatestSetWeights) =>
+      tell({
         method: 'POST',
         path: WEIGHTS_PATH,
         body: JSON.stringify(payload),
         headers: { authorization: signSetWeights(payload, signer) },
         timeoutMs: WEIGHTS_TIMEOUT_MS,
-      });
-      const text = await response.text().catch(() => '');
-      return { status: response.status, text: text.slice(0, MAX_REASON_CHARS) };
-    },
+      }),
 
     /** The set that the central API shows as ours. */
     readWeights: () =>

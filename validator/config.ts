@@ -10,6 +10,8 @@ export const DEFAULT_HOME = '/var/lib/podwright-validator';
 const Schema = z.object({
   /** Folder of the validator's files. */
   VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
+  /** The ledger: `postgres://…` for several processes of one validator; a file in VALIDATOR_HOME when absent. */
+  VALIDATOR_DATABASE: z.string().min(1).optional(),
   /** The hotkey's seed, mode 0600; made on the first start when absent. */
   VALIDATOR_SEED_FILE: z.string().optional(),
   /** The hotkey as an encrypted key file instead, and the file with its passphrase; both of mode 0600. */
@@ -34,6 +36,8 @@ const Schema = z.object({
   VALIDATOR_CHECK_INTERVAL_S: z.coerce.number().int().min(5).max(86_400).default(900),
   /** Seconds between two readings of the executor list. */
   VALIDATOR_LIST_INTERVAL_S: z.coerce.number().int().min(1).max(3_600).default(60),
+  /** Executors that this process looks at at once: more take more memory. */
+  VALIDATOR_CHECKS_AT_ONCE: z.coerce.number().int().min(1).max(10_000).default(512),
   /** What weights are computed by; the policy that comes with this version when absent. */
   VALIDATOR_WEIGHT_POLICY: z.string().optional(),
   /** What checks go by; the policy that comes with this version when absent. */

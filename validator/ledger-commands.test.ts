@@ -99,6 +99,16 @@ describe('explain', () => {
   });
 });
 
+/** Writes `after` where entries of cycles have `before`. */
+function inEntries(ledger: ValidatorScene['ledger'], before: string, after: string) {
+  return ledger
+    .updateTable('cycle_entries')
+    .set((eb) => ({
+      entry_json: eb.fn<string>('replace', ['entry_json', eb.val(before), eb.val(after)]),
+    }))
+    .execute();
+}
+
 describe('replay', () => {
   it('gives stored weights again byte for byte, the documents judged again', async () => {
     for (const epoch of await epochs()) {
@@ -129,32 +139,12 @@ describe('replay', () => {
     ],
     [
       'another verdict in a cycle',
-      (ledger) =>
-        ledger
-          .updateTable('cycle_entries')
-          .set((eb) => ({
-            entry_json: eb.fn<string>('replace', [
-              'entry_json',
-              eb.val('"ok"'),
-              eb.val('"failed"'),
-            ]),
-          }))
-          .execute(),
+      (ledger) => inEntries(ledger, '"ok"', '"failed"'),
       /^input_hash was .+\n[\s\S]*the cycle says something else/m,
     ],
     [
       'a longer uptime than the cycles before give',
-      (ledger) =>
-        ledger
-          .updateTable('cycle_entries')
-          .set((eb) => ({
-            entry_json: eb.fn<string>('replace', [
-              'entry_json',
-              eb.val('"uptime_minutes":2'),
-              eb.val('"uptime_minutes":9'),
-            ]),
-          }))
-          .execute(),
+      (ledger) => inEntries(ledger, '"uptime_minutes":2', '"uptime_minutes":9'),
       /^input_hash was .+\n[\s\S]*the cycle says something else/m,
     ],
     [

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
 import { naiveUtc } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
+import { isPostgresAddress } from './database/target.ts';
 import { parseDocument } from './evidence/evidence.document.ts';
 import { findEvidence, lastEvidence } from './evidence/evidence.store.ts';
 import { exportEvidence } from './evidence/evidence-export.ts';
@@ -24,7 +25,7 @@ export type Output = { print(text: string): void; complain(text: string): void }
 export async function runLedgerCommand(ask: LedgerAsk, output: Output): Promise<boolean> {
   const { ledgerFile } = ask;
   const work = commandOf(ask);
-  if (!existsSync(ledgerFile)) {
+  if (!isPostgresAddress(ledgerFile) && !existsSync(ledgerFile)) {
     throw new ConfigError(`there is no ledger at ${ledgerFile}: name it with --ledger FILE`);
   }
   const ledger = await openLedger(ledgerFile);

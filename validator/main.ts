@@ -39,7 +39,7 @@ commands to agents.
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
   npm run validator -- --version
 
-explain, replay and evidence read the ledger in VALIDATOR_HOME, also beside a running validator; --ledger FILE names another, as
+explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, also beside a running validator; --ledger FILE names another, as
 var/validator.db of npm start. They exit with 1 when something is not as it should be.
 `;
 
@@ -79,7 +79,8 @@ async function lookUp(
   words: readonly string[],
   { ledger, policy }: { ledger?: string | undefined; policy?: string | undefined },
 ): Promise<void> {
-  const ledgerFile = ledger ?? ledgerIn(process.env['VALIDATOR_HOME'] || DEFAULT_HOME);
+  const { VALIDATOR_DATABASE: database, VALIDATOR_HOME: home } = process.env;
+  const ledgerFile = ledger ?? (database || ledgerIn(home || DEFAULT_HOME));
   const complain = (text: string) => void process.stderr.write(text);
   const ask = { words, ledgerFile, policyFile: policy ?? null };
   const isWell = await runLedgerCommand(ask, { print, complain });
@@ -108,7 +109,7 @@ async function serve(
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
   const signer = await openSigner(config, systemRandom);
-  const ledger = await openLedger(ledgerIn(config.VALIDATOR_HOME));
+  const ledger = await openLedger(config.VALIDATOR_DATABASE ?? ledgerIn(config.VALIDATOR_HOME));
   const validator = createValidator({
     clock: systemClock,
     random: systemRandom,
@@ -121,6 +122,7 @@ async function serve(
     ledger,
     weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
+    checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
     certificates: gatewayCertificates(config),
     agentTls: config.VALIDATOR_AGENT_TLS,

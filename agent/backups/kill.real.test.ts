@@ -26,6 +26,8 @@ const BEGINNING = { call: 'HEAD config', nth: 2, moment: 'before' } as const;
 const SENDING = { call: 'POST data', nth: 1, moment: 'before' } as const;
 /** The snapshot is there, and nobody knows. */
 const SENT = { call: 'POST snapshots', nth: 1, moment: 'after' } as const;
+/** The lock is gone, and restic asks for its end again. */
+const UNLOCKED = { call: 'DELETE locks', nth: 1, moment: 'after' } as const;
 const VERIFYING = { call: 'GET data', nth: 1, moment: 'before' } as const;
 /** Files are written. */
 const FETCHING = { call: 'GET data', nth: 5, moment: 'after' } as const;
@@ -34,7 +36,7 @@ const FETCHING = { call: 'GET data', nth: 5, moment: 'after' } as const;
 const BACKUP = {
   agent: [PREPARING, SENDING, VERIFYING],
   restic: [PREPARING, SENT, VERIFYING],
-  central: [BEGINNING, SENT, VERIFYING],
+  central: [BEGINNING, SENT, UNLOCKED, VERIFYING],
 };
 
 for (const victim of VICTIMS) {

@@ -46,7 +46,12 @@ type Wanted =
 
 /** Nothing runs before `start`. */
 export function createOperationService(
-  deps: Omit<RunPorts, 'sealing'> & { secret: Uint8Array; random: Random },
+  deps: Omit<RunPorts, 'sealing'> & {
+    secret: Uint8Array;
+    random: Random;
+    /** A backup, restore or drill is over. */
+    onEnded?(row: OperationRow): void;
+  },
 ) {
   const { store, clock, log } = deps;
   const ports: RunPorts = {
@@ -80,7 +85,9 @@ export function createOperationService(
       if (!takeUp(id)) return true;
       // One that is cancelled while it waits still has to write so.
       await turn.run(work, AbortSignal.any([cancelled, stopping.signal])).catch(work);
-      return isOver(store.get(id));
+      const row = store.get(id);
+      if (row !== null && isFinal(row.stage)) deps.onEnded?.(row);
+      return isOver(row);
     } catch (error) {
       log.error({ operation_id: id, err: error }, 'an operation cannot be taken up');
       return false;

@@ -105,14 +105,33 @@ export const ContainerUsageAnswer = z
     memory_stats: z
       .object({ usage: z.number().optional(), stats: z.record(z.string(), z.number()).nullish() })
       .default({}),
+    networks: z
+      .record(z.string(), z.object({ rx_bytes: z.number(), tx_bytes: z.number() }))
+      .nullish(),
   })
-  .transform(({ cpu_stats, memory_stats }): ContainerUsage | null => {
+  .transform(({ cpu_stats, memory_stats, networks }): ContainerUsage | null => {
     const { usage, stats } = memory_stats;
     if (usage === undefined) return null;
     // Of cgroup v1 and v2; as the engine's own tool shows it.
     const files = stats?.['total_inactive_file'] ?? stats?.['inactive_file'] ?? 0;
-    return { cpuNanos: cpu_stats.cpu_usage.total_usage, memoryBytes: Math.max(0, usage - files) };
+    return {
+      cpuNanos: cpu_stats.cpu_usage.total_usage,
+      memoryBytes: Math.max(0, usage - files),
+      memoryWithFilesBytes: usage,
+      network: trafficOf(Object.values(networks ?? {})),
+    };
   });
+
+function trafficOf(
+  interfaces: readonly { rx_bytes: number; tx_bytes: number }[],
+): ContainerUsage['network'] {
+  if (interfaces.length === 0) return null;
+  return {
+    receivedBytes: interfaces.reduce((sum, { rx_bytes }) => sum + rx_bytes, 0),
+    sentBytes: interfaces.reduce((sum, { tx_bytes }) => sum + tx_bytes, 0),
+  };
+}
+
 export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
 
 export const ContainerAnswer = z

@@ -128,8 +128,17 @@ export type ContainerState = {
   logPath: string;
 };
 
-/** What a running container has used of processors since its start, in nanoseconds, and of memory just now. */
-export type ContainerUsage = { cpuNanos: number; memoryBytes: number };
+/** What a running container has used since its start, and of memory just now. */
+export type ContainerUsage = {
+  /** Of processors, nanoseconds. */
+  cpuNanos: number;
+  /** Without files that the kernel keeps in memory while nobody else needs it. */
+  memoryBytes: number;
+  /** With them. */
+  memoryWithFilesBytes: number;
+  /** Through all its networks; null where it has none. */
+  network: { receivedBytes: number; sentBytes: number } | null;
+};
 
 export type NetworkState = {
   id: string;

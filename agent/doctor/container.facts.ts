@@ -55,7 +55,7 @@ export async function tryContainers(options: {
 const noReading = () =>
   Promise.resolve({
     ...{ driverVersion: null, cudaVersion: null, devices: [], topology: null },
-    ...{ error: null, ageMs: 0 },
+    ...{ cards: [], parts: [], processes: null, error: null, ageMs: 0, exitCode: null },
   });
 type Cards = Pick<GpuDriver, 'kind' | 'read'>;
 const NO_GPUS: Cards = { kind: 'none', read: noReading };

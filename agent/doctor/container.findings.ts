@@ -6,6 +6,7 @@ const REMEDIES: Record<string, string> = {
   ENGINE_UNAVAILABLE: 'journalctl -u docker -n 50; systemctl restart docker',
   GPU_RUNTIME_DEVICE_FAULT:
     'apt install nvidia-container-toolkit; nvidia-ctk runtime configure --runtime=docker; then try: docker run --rm --gpus all ubuntu nvidia-smi -L',
+  GPU_RUNTIME_NVML_MISMATCH: 'reboot: the driver was upgraded while its old module stayed loaded',
   CPU_QUOTA_EXCEEDS_HOST: 'this host has less than one CPU to give',
   CONTAINER_START_FAILED: 'try by hand: docker run --rm busybox true; journalctl -u docker -n 50',
 };

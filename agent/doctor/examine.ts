@@ -15,6 +15,8 @@ import { containerFindings } from './container.findings.ts';
 import { readDiskFacts } from './disk.facts.ts';
 import { diskFindings } from './disk.findings.ts';
 import { engineFindings } from './engine.findings.ts';
+import { readEnrolmentFacts } from './enrolment.facts.ts';
+import { enrolmentFindings } from './enrolment.findings.ts';
 import type { Finding } from './finding.ts';
 import { readGpuFacts } from './gpu.facts.ts';
 import { areLinked, gpuFindings, uuidsSeen } from './gpu.findings.ts';
@@ -57,7 +59,7 @@ async function firstLook(
   { config }: ConfigurationFacts,
 ) {
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
-  const [report, gpu, network, time, home] = await Promise.all([
+  const [report, gpu, network, time, home, enrolment] = await Promise.all([
     tell(clock, ENGINE_MS, () => readEngineReport(socketPath, clock.deadline(ENGINE_MS))),
     readGpuFacts({
       clock,
@@ -70,8 +72,9 @@ async function firstLook(
     readNetworkFacts({ clock, runCommand, pool: config.AGENT_POD_SUBNETS }),
     readClockFacts({ clock, runCommand, timeFrom }),
     readHomeFacts({ clock, home: config.AGENT_HOME, busybox: config.AGENT_BUSYBOX }),
+    readEnrolmentFacts(clock, config.AGENT_HOME),
   ]);
-  return { socketPath, report, gpu, network, time, home };
+  return { socketPath, report, gpu, network, time, home, enrolment };
 }
 
 /** What needs the engine's answer, or to know whether the agent runs. */
@@ -123,6 +126,7 @@ function judge(configuration: ConfigurationFacts, facts: FirstLook & SecondLook)
   const answers = executorId !== null && ports.answers.executorId === executorId;
   return [
     ...configurationFindings(configuration),
+    ...enrolmentFindings(facts.enrolment, executorId),
     ...hostFindings(readHostFacts(config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB)),
     ...engineFindings(engine, areLinked(gpu)),
     ...gpuFindings(gpu, known(report)),

@@ -1,39 +1,7 @@
 /** Reads `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`. Pure, and tolerant of any text. */
-import type { GpuFigures } from './gpu-driver.ts';
+import type { GpuCard, GpuFigures } from './gpu-driver.ts';
+import { CSV_FIELDS } from './nvidia-fields.ts';
 import { amountOf, countOf, numberOf, textOf } from './nvidia-value.ts';
-
-/** The column order. Identity comes first: a row that breaks off keeps what a lease needs. */
-export const CSV_FIELDS = [
-  'index',
-  'uuid',
-  'name',
-  'memory.total',
-  'memory.used',
-  'utilization.gpu',
-  'temperature.gpu',
-  'power.draw',
-  'power.limit',
-  'pci.bus_id',
-  'driver_version',
-  'mig.mode.current',
-  'clocks.current.graphics',
-  'clocks.current.memory',
-  'pcie.link.gen.current',
-  'pcie.link.width.current',
-  'ecc.errors.uncorrected.volatile.total',
-] as const;
-
-const argsFor = (fields: readonly string[]) =>
-  [`--query-gpu=${fields.join(',')}`, '--format=csv,noheader,nounits'] as const;
-export const CSV_ARGS = argsFor(CSV_FIELDS);
-
-const NEEDED = CSV_FIELDS.slice(0, CSV_FIELDS.indexOf('mig.mode.current') + 1);
-/** Without the figures that are only shown: for a driver that refuses a query whose fields it does not all know. */
-export const NEEDED_CSV_ARGS = argsFor(NEEDED);
-export const UNKNOWN_FIELD = /is not a valid field to query/i;
-
-/** A card that answered, whole or split by MIG. */
-export type GpuCard = { index: number; uuid: string; name: string; pciBusId: string | null };
 
 export type CsvReading = {
   /** The whole cards. */
@@ -52,8 +20,15 @@ const MAX_DEVICES = 64;
 const MAX_PROBLEMS = 8;
 const MAX_PROBLEM_CHARS = 200;
 
-/** `complete` false: the last line may be cut anywhere and does not count unless it ended. */
-export function parseGpuCsv(stdout: string, complete = true): CsvReading {
+/**
+ * `complete` false: the last line may be cut anywhere and does not count unless it ended. `fields` are those that
+ * were asked for, in their order.
+ */
+export function parseGpuCsv(
+  stdout: string,
+  complete = true,
+  fields: readonly string[] = CSV_FIELDS,
+): CsvReading {
   const end = complete ? stdout.length : stdout.lastIndexOf('\n') + 1;
   const lines = stdout.slice(0, end).split('\n');
   const reading: CsvReading = {
@@ -63,7 +38,7 @@ export function parseGpuCsv(stdout: string, complete = true): CsvReading {
   for (const line of lines) {
     const text = line.trim();
     if (text === '') continue;
-    const outcome = parseRow(text);
+    const outcome = parseRow(text, fields);
     if (outcome.problem !== null && reading.problems.length < MAX_PROBLEMS) {
       reading.problems.push(outcome.problem);
     }
@@ -90,9 +65,9 @@ type Row = {
   problem: string | null;
 };
 
-function parseRow(line: string): Row {
+function parseRow(line: string, fields: readonly string[]): Row {
   const cells = line.split(',');
-  const cell = (field: (typeof CSV_FIELDS)[number]) => cells[CSV_FIELDS.indexOf(field)];
+  const cell = (field: (typeof CSV_FIELDS)[number]) => cells[fields.indexOf(field)];
   const uuid = textOf(cell('uuid'));
   const index = countOf(cell('index'));
   if (index === null || uuid === null || !/^GPU-[0-9a-fA-F-]{36}$/.test(uuid)) {
@@ -108,7 +83,7 @@ function parseRow(line: string): Row {
     return { uuid, driverVersion, card: null, device: null, problem };
   }
   const pciBusId = textOf(cell('pci.bus_id'));
-  const card = { index, uuid, name, pciBusId };
+  const card = { index, uuid, name, pciBusId, values: valuesOf(fields, cells) };
   if (textOf(cell('mig.mode.current')) === 'Enabled') {
     return { uuid, driverVersion, card, device: null, problem: null };
   }
@@ -136,6 +111,16 @@ function parseRow(line: string): Row {
     mig: null,
   };
   return { uuid, driverVersion, card, device, problem: null };
+}
+
+/** Those that the driver has a value for. */
+function valuesOf(fields: readonly string[], cells: readonly string[]): Map<string, string> {
+  const values = new Map<string, string>();
+  for (const [place, field] of fields.entries()) {
+    const text = textOf(cells[place]);
+    if (text !== null) values.set(field, text);
+  }
+  return values;
 }
 
 function linkOf(generation: number | null, width: number | null): string | null {

@@ -1,8 +1,8 @@
 /** The outputs of nvidia-smi that cost much or change seldom: kept for a while, read again when asked to. */
 import type { GpuTopology } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { GpuCard, GpuProcess } from './gpu-driver.ts';
 import { LIST_ARGS, type ListedGpu, parseGpuList } from './gpu-list.ts';
-import type { GpuCard } from './nvidia-csv.ts';
 import type { NvidiaSmi } from './nvidia-smi.ts';
 import { parseTopology, TOPOLOGY_ARGS } from './nvidia-topology.ts';
 import { parseGpuXml, XML_ARGS, type XmlInventory } from './nvidia-xml.ts';
@@ -29,6 +29,11 @@ export function createNvidiaDocuments({ smi, clock }: { smi: NvidiaSmi; clock: C
     return xml;
   }
 
+  function recentXmlOnly(): XmlInventory | null {
+    if (lastXml === null || clock.monotonicMs() - lastXml.atMs > PROCESSES_USEFUL_MS) return null;
+    return lastXml.xml;
+  }
+
   return {
     readXml,
     /** The document that was read last, or a new one when that is older than `XML_FRESH_MS`. */
@@ -38,8 +43,15 @@ export function createNvidiaDocuments({ smi, clock }: { smi: NvidiaSmi; clock: C
     },
     /** How many processes the last document shows on a whole card; null without a recent one. Runs nothing. */
     processesOn(uuid: string): number | null {
-      if (lastXml === null || clock.monotonicMs() - lastXml.atMs > PROCESSES_USEFUL_MS) return null;
-      return lastXml.xml.gpus.find((gpu) => gpu.uuid === uuid)?.processes.length ?? null;
+      return recentXmlOnly()?.gpus.find((gpu) => gpu.uuid === uuid)?.processes.length ?? null;
+    },
+    /** The processes of all cards in the last document; null without a recent one. Runs nothing. */
+    processes(): GpuProcess[] | null {
+      const xml = recentXmlOnly();
+      if (xml === null) return null;
+      return xml.gpus.flatMap(({ uuid, processes }) =>
+        uuid === null ? [] : processes.map(({ pid, memoryMib }) => ({ uuid, pid, memoryMib })),
+      );
     },
     /** The power limit that a whole card has by default, in the last document; null without one. Runs nothing. */
     defaultLimitOf(uuid: string): number | null {
@@ -50,7 +62,7 @@ export function createNvidiaDocuments({ smi, clock }: { smi: NvidiaSmi; clock: C
       return parseGpuList((await smi.run(LIST_ARGS)).stdout);
     },
     /** Of these cards; read anew when they are others than the last time, and now and then. */
-    async topology(cards: readonly GpuCard[]): Promise<GpuTopology | null> {
+    async topology(cards: readonly Pick<GpuCard, 'index' | 'uuid'>[]): Promise<GpuTopology | null> {
       if (cards.length === 0) return null;
       const key = cards.map(({ index, uuid }) => `${index} ${uuid}`).join();
       const nowMs = clock.monotonicMs();

@@ -1,16 +1,18 @@
 /** The GPUs of this host through nvidia-smi; remembers the last good figures for when it fails. */
 import type { Clock } from '#shared/clock.ts';
-import type { GpuDriver, GpuFigures, GpuReading, HealthReading } from './gpu-driver.ts';
+import type {
+  GpuCard,
+  GpuDriver,
+  GpuFigures,
+  GpuReading,
+  HealthReading,
+  MigPart,
+} from './gpu-driver.ts';
 import { faultOf } from './gpu-fault.ts';
-import {
-  CSV_ARGS,
-  type GpuCard,
-  NEEDED_CSV_ARGS,
-  parseGpuCsv,
-  UNKNOWN_FIELD,
-} from './nvidia-csv.ts';
+import { parseGpuCsv } from './nvidia-csv.ts';
 import { createNvidiaDocuments, type NvidiaDocuments } from './nvidia-documents.ts';
-import { isMigFree, migFigures } from './nvidia-mig.ts';
+import { argsFor, createNvidiaFields } from './nvidia-fields.ts';
+import { isMigFree, migFigures, migParts } from './nvidia-mig.ts';
 import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';
 
 /** Older figures than this hide a fault rather than bridge it: then only the identity is shown. */
@@ -19,37 +21,28 @@ const FIGURES_USEFUL_MS = 60_000;
 const CUDA_RETRY_MS = 60_000;
 const PROCESS_ARGS = ['--query-compute-apps=gpu_uuid,pid', '--format=csv,noheader'];
 
-type Good = Omit<GpuReading, 'error' | 'ageMs'> & { atMs: number };
+type Good = Omit<GpuReading, 'error' | 'ageMs' | 'exitCode'> & { atMs: number };
 
 export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Clock }): GpuDriver {
   const documents = createNvidiaDocuments({ smi, clock });
   const cudaVersionFor = createCudaVersion(documents, clock);
   let lastGood: Good | null = null;
-  let csvArgs: readonly string[] = CSV_ARGS;
-  /** Of the driver that refused a field; null while that is not known. */
-  let refusedBy: string | null = null;
+  const fields = createNvidiaFields();
 
-  async function readCsv(): Promise<SmiOutput> {
-    const run = await smi.run(csvArgs);
-    if (csvArgs === NEEDED_CSV_ARGS || !UNKNOWN_FIELD.test(`${run.stdout} ${run.problem}`))
-      return run;
-    csvArgs = NEEDED_CSV_ARGS;
-    return smi.run(csvArgs);
-  }
-
-  /** After an update the driver is asked for every field again, from the next reading on. */
-  function noteVersion(driverVersion: string | null): void {
-    if (csvArgs === CSV_ARGS || driverVersion === null) return;
-    const isOther = refusedBy !== null && refusedBy !== driverVersion;
-    refusedBy = isOther ? null : driverVersion;
-    if (isOther) csvArgs = CSV_ARGS;
+  /** With the fields that the driver knows. */
+  async function readCsv(): Promise<{ run: SmiOutput; asked: readonly string[] }> {
+    for (;;) {
+      const asked = fields.wanted();
+      const run = await smi.run(argsFor(asked));
+      if (!fields.isRefused(`${run.stdout} ${run.problem}`, asked)) return { run, asked };
+    }
   }
 
   async function read(): Promise<GpuReading> {
-    const run = await readCsv();
-    const parsed = parseGpuCsv(run.stdout, run.complete);
+    const { run, asked } = await readCsv();
+    const parsed = parseGpuCsv(run.stdout, run.complete, asked);
     const { driverVersion, rows, cards, problems } = parsed;
-    noteVersion(driverVersion);
+    fields.noteVersion(driverVersion);
     const noDevices = /no devices were found/i.test(run.stdout);
     const atMs = clock.monotonicMs();
     if (run.complete && (rows > 0 || noDevices)) {
@@ -60,22 +53,32 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
         processes: documents.processesOn(device.uuid),
         power_default_limit_w: documents.defaultLimitOf(device.uuid),
       }));
-      const devices = [...whole, ...parts.devices];
-      const topology = await documents.topology(cards);
-      lastGood = { atMs, driverVersion, cudaVersion, devices, topology };
+      const good = {
+        ...{ driverVersion, cudaVersion, cards },
+        devices: [...whole, ...parts.devices],
+        parts: parts.places,
+        processes: documents.processes(),
+        topology: await documents.topology(cards),
+      };
+      lastGood = { atMs, ...good };
       const error = wordsOf([...problems, ...parts.problems]);
-      return { driverVersion, cudaVersion, devices, topology, error, ageMs: 0 };
+      return { ...good, error, ageMs: 0, exitCode: run.exitCode };
     }
     const words = [...problems, ...(run.problem === null ? [] : [run.problem])];
     const { devices } = parsed;
-    const partial = { atMs, driverVersion, cudaVersion: null, devices, topology: null };
-    return bridge(lastGood ?? partial, wordsOf(words) ?? SILENT);
+    const unknown = { cudaVersion: null, topology: null, parts: [], processes: null };
+    const partial = { ...unknown, atMs, driverVersion, devices, cards };
+    return bridge(lastGood ?? partial, wordsOf(words) ?? SILENT, run.exitCode);
   }
 
-  function bridge({ atMs, ...good }: Good, error: string): GpuReading {
+  function bridge(
+    { atMs, ...good }: Good,
+    error: string,
+    exitCode: SmiOutput['exitCode'],
+  ): GpuReading {
     const ageMs = clock.monotonicMs() - atMs;
     const devices = ageMs > FIGURES_USEFUL_MS ? good.devices.map(withoutFigures) : good.devices;
-    return { ...good, devices, error, ageMs };
+    return { ...good, devices, error, ageMs, exitCode };
   }
 
   async function health(): Promise<HealthReading | null> {
@@ -113,14 +116,16 @@ const SILENT = 'nvidia-smi printed nothing';
 async function partsOf(
   documents: NvidiaDocuments,
   splitCards: readonly GpuCard[],
-): Promise<{ devices: GpuFigures[]; problems: string[] }> {
-  if (splitCards.length === 0) return { devices: [], problems: [] };
-  const devices = migFigures(splitCards, await documents.list(), await documents.recentXml());
+): Promise<{ devices: GpuFigures[]; places: MigPart[]; problems: string[] }> {
+  if (splitCards.length === 0) return { devices: [], places: [], problems: [] };
+  const [list, xml] = [await documents.list(), await documents.recentXml()];
+  const devices = migFigures(splitCards, list, xml);
   const empty = splitCards.filter(
     ({ uuid }) => !devices.some((device) => device.mig?.parent_uuid === uuid),
   );
   return {
     devices,
+    places: migParts(splitCards, list, xml),
     problems: empty.map(({ uuid }) => `${uuid} is in MIG mode and has no MIG devices`),
   };
 }

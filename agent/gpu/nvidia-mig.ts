@@ -1,7 +1,6 @@
 /** MIG devices put together from the list, which has their UUIDs, and the document, which has the rest. Pure. */
-import type { GpuFigures } from './gpu-driver.ts';
+import type { GpuCard, GpuFigures, MigPart } from './gpu-driver.ts';
 import type { ListedGpu } from './gpu-list.ts';
-import type { GpuCard } from './nvidia-csv.ts';
 import type { XmlGpu, XmlInventory, XmlMigDevice } from './nvidia-xml.ts';
 
 const MIB_PER_GB = 1024;
@@ -40,6 +39,23 @@ export function migFigures(
         ...UNKNOWN_OF_PARTS,
         mig: { profile, parent_uuid: card.uuid },
       };
+    });
+  });
+}
+
+/** The same devices by their places in the card, for whoever follows them there. */
+export function migParts(
+  cards: readonly GpuCard[],
+  list: readonly ListedGpu[],
+  xml: XmlInventory | null,
+): MigPart[] {
+  return cards.flatMap((card) => {
+    const listed = list.find(({ uuid }) => uuid === card.uuid)?.migDevices ?? [];
+    return listed.map(({ profile, index, uuid }) => {
+      const details = deviceAt(xmlCard(xml, card.uuid), index);
+      const { gpuInstance = null, computeInstance = null, memoryUsedMib = null } = details ?? {};
+      const place = { gpuInstance, computeInstance, memoryUsedMib };
+      return { uuid, parentUuid: card.uuid, profile, ...place };
     });
   });
 }

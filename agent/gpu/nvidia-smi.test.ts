@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
-import { type RunCommand, runCommand } from '#shared/run-command.ts';
+import { type CommandResult, type RunCommand, runCommand } from '#shared/run-command.ts';
 import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import {
@@ -256,6 +256,7 @@ it('shows old figures for a minute and then the identity alone', async () => {
         stdout: args[0] === '-q' ? xmlDocument() : stdout,
         complete: true,
         problem: null,
+        exitCode: 0,
       }),
   };
   const driver = createNvidiaDriver({ smi, clock });
@@ -307,9 +308,86 @@ it('starts no run while one that cannot be killed hangs in the driver', async ()
   expect(starts).toHaveLength(1);
   starts[0]?.();
   await clock.advance(0);
+  // It has ended, and is still left alone for a while.
+  expect((await smi.run(['-L'])).problem).toMatch(/left alone/);
+  await clock.advance(10_000);
   void smi.run(['-L']);
   await clock.advance(0);
   expect(starts).toHaveLength(2);
+});
+
+it('leaves a driver that hangs alone for ever longer, up to five minutes, and no longer once it answers', async () => {
+  const clock = createManualClock();
+  let hangs = 0;
+  let starts = 0;
+  let ended: CommandResult['ended'] = 'timeout';
+  const run: RunCommand = async () => {
+    starts += 1;
+    return { exitCode: ended === null ? 0 : null, stdout: '', stderr: '', ended };
+  };
+  const onHang = () => {
+    hangs += 1;
+  };
+  const smi = createNvidiaSmi({ clock, runCommand: run, onHang });
+  const pauses = [10, 20, 40, 80, 160, 300, 300].map((seconds) => seconds * 1_000);
+  for (const [count, pauseMs] of pauses.entries()) {
+    expect((await smi.run(['-L'])).problem).toMatch(/did not end within 10000 ms$/);
+    await clock.advance(pauseMs - 1);
+    expect((await smi.run(['-L'])).problem).toMatch(/left alone for now/);
+    expect([starts, hangs]).toEqual([count + 1, count + 1]);
+    await clock.advance(1);
+  }
+  ended = null;
+  expect(await smi.run(['-L'])).toMatchObject({ problem: null, exitCode: 0 });
+  ended = 'timeout';
+  await smi.run(['-L']);
+  await clock.advance(10_000);
+  ended = null;
+  expect((await smi.run(['-L'])).problem).toBeNull();
+});
+
+it('drops the field that a driver refuses, and takes the older name where there is one', async () => {
+  const asked: string[][] = [];
+  const unknown = ['gpu_recovery_action', 'clocks_event_reasons.active', 'driver_version.later'];
+  const smi = {
+    async run([query = '']: readonly string[]) {
+      const fields = query.replace('--query-gpu=', '').split(',');
+      asked.push(fields);
+      const refused = unknown.find((field) => fields.includes(field));
+      const cells: Record<string, string> = {
+        ...{ index: '0', uuid: H100_A, name: 'NVIDIA H100', 'memory.total': '81559' },
+        'clocks_throttle_reasons.active': '0x0000000000000004',
+        'power.draw': '[N/A]',
+      };
+      const stdout =
+        refused === undefined
+          ? fields.map((field) => cells[field] ?? '1').join(', ')
+          : `Field "${refused}" is not a valid field to query.\n`;
+      return { stdout, complete: true, problem: null, exitCode: refused === undefined ? 0 : 2 };
+    },
+  };
+  const driver = createNvidiaDriver({ smi, clock: createManualClock() });
+  // At the same time, as launches and collections are.
+  const [reading] = await Promise.all([driver.read(), driver.read()]);
+  const values = reading?.cards[0]?.values;
+  expect(values?.get('clocks_throttle_reasons.active')).toBe('0x0000000000000004');
+  expect(values?.get('fan.speed')).toBe('1');
+  expect([...(values?.keys() ?? [])]).not.toContain('power.draw');
+  expect(asked.at(-1)).not.toContain('gpu_recovery_action');
+});
+
+it('reads sixteen cards with all their figures', async () => {
+  const { fake, driver } = setUp();
+  const uuidOf = (index: number) => `GPU-51a2b3c4-00${index + 10}-4aaa-8bbb-00000000000a`;
+  const rows = Array.from({ length: 16 }, (_, index) =>
+    csvRow({ index: String(index), uuid: uuidOf(index) }),
+  );
+  fake.become(HEALTHY, { ...TEXTS, csv: `${rows.join('\n')}\n` });
+  const reading = await driver.read();
+  expect(reading.cards).toHaveLength(16);
+  expect(reading.cards[15]).toMatchObject({ index: 15, uuid: uuidOf(15) });
+  expect(reading.cards[15]?.values.get('utilization.gpu')).toBe('37');
+  expect(reading).toMatchObject({ error: null, exitCode: 0 });
 });
 
 it.each([

@@ -1,6 +1,6 @@
 /** GPUs that do not exist, for a marketplace on a machine without any. Labelled as such everywhere. */
 import { createHash } from 'node:crypto';
-import type { GpuDriver, GpuFigures } from './gpu-driver.ts';
+import type { GpuCard, GpuDriver, GpuFigures, MigPart } from './gpu-driver.ts';
 
 const MAX_GPUS = 64;
 const MAX_NAME_CHARS = 100;
@@ -40,14 +40,19 @@ function cardOf(card: string): { name: string; profiles: string[] | null } {
 
 /** `cards` as `parseSimulatedGpus` gives them. The same executor id gives the same UUIDs, so leases survive a restart. */
 export function createSimulatedDriver(executorId: string, cards: readonly string[]): GpuDriver {
-  const devices = cards.flatMap((card, index) => {
+  const split = cards.map((card, index) => {
     const { name, profiles } = cardOf(card);
     const gpu = idleGpu(executorId, name, index);
-    if (profiles === null || profiles.length === 0) return [gpu];
-    return profiles.map((profile, part) => migPart(executorId, gpu, profile, part));
+    const parts = (profiles ?? []).map((profile, part) => migPart(executorId, gpu, profile, part));
+    return { gpu, parts };
   });
-  const known = { driverVersion: null, cudaVersion: null, topology: null };
-  const reading = { ...known, devices, error: null, ageMs: 0 };
+  const reading = {
+    ...{ driverVersion: null, cudaVersion: null, topology: null, processes: [] },
+    devices: split.flatMap(({ gpu, parts }) => (parts.length === 0 ? [gpu] : parts)),
+    cards: split.map(({ gpu, parts }) => cardFrom(gpu, parts.length > 0)),
+    parts: split.flatMap(({ parts }) => parts.flatMap(placeOf)),
+    ...{ error: null, ageMs: 0, exitCode: null },
+  };
   return {
     kind: 'simulated',
     read: () => Promise.resolve(reading),
@@ -55,6 +60,40 @@ export function createSimulatedDriver(executorId: string, cards: readonly string
     health: () => Promise.resolve(null),
     isFree: () => Promise.resolve(true),
   };
+}
+
+/** What nvidia-smi would print of it. */
+function cardFrom({ index, uuid, name, ...gpu }: GpuFigures, isSplit: boolean): GpuCard {
+  const figures = {
+    index,
+    uuid,
+    name,
+    'memory.total': gpu.memory_total_mib,
+    'memory.used': gpu.memory_used_mib,
+    'memory.free': gpu.memory_total_mib,
+    'utilization.gpu': gpu.utilization_percent,
+    'utilization.memory': gpu.utilization_percent,
+    'temperature.gpu': gpu.temperature_c,
+    'power.draw': gpu.power_draw_w,
+    'power.limit': gpu.power_limit_w,
+    'power.default_limit': gpu.power_default_limit_w,
+    'clocks.current.graphics': gpu.graphics_clock_mhz,
+    'clocks.current.sm': gpu.graphics_clock_mhz,
+    'clocks.current.memory': gpu.memory_clock_mhz,
+    'mig.mode.current': isSplit ? 'Enabled' : 'Disabled',
+    pstate: 'P8',
+    'ecc.errors.uncorrected.volatile.total': gpu.ecc_errors,
+    gpu_recovery_action: 'None',
+  };
+  const values = new Map(Object.entries(figures).map(([field, value]) => [field, String(value)]));
+  return { index, uuid, name, pciBusId: null, values };
+}
+
+function placeOf({ uuid, mig, memory_used_mib }: GpuFigures, index: number): MigPart[] {
+  if (mig === null) return [];
+  const { profile, parent_uuid: parentUuid } = mig;
+  const place = { gpuInstance: index + 1, computeInstance: 0, memoryUsedMib: memory_used_mib };
+  return [{ uuid, parentUuid, profile, ...place }];
 }
 
 function migPart(executorId: string, card: GpuFigures, profile: string, part: number): GpuFigures {

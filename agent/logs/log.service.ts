@@ -3,7 +3,7 @@ import type { LogsQuery } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
-import { type LiveFrames, liveFrames } from './keep-alive.ts';
+import { type LiveFrames, type LogText, liveFrames } from './keep-alive.ts';
 import { followPod, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
 import { parseFrameId } from './log-frames.ts';
 import { createLookAt } from './log-look.ts';
@@ -24,13 +24,19 @@ export type LogServiceOptions = {
   podLogSource: PodLogSource;
   /** Without it no image is built here. */
   builds?: BuildLogSource;
+  /** Called with the size of what a stream sends, and whether it tells of lines that it lacks. */
+  onFrames?(bytes: number, hasGap: boolean): void;
 };
+
+/** No log line holds it: quotes in lines are escaped. */
+const GAP = '{"meta":"gap"';
 
 export function createLogService({
   clock,
   engine,
   podLogSource,
   builds = NO_BUILDS,
+  onFrames = () => undefined,
 }: LogServiceOptions) {
   const followers = new Map<string, number>();
   const streams = new Set<LiveFrames>();
@@ -53,7 +59,16 @@ export function createLogService({
     };
   }
 
+  async function* counted(batches: AsyncGenerator<LogText>): AsyncGenerator<LogText> {
+    for await (const text of batches) {
+      onFrames(Buffer.byteLength(text), text.includes(GAP));
+      yield text;
+    }
+  }
+
   return {
+    /** Streams that follow a pod now. */
+    followers: () => [...followers.values()].reduce((sum, count) => sum + count, 0),
     /**
      * Frames as they are pulled: a reader that stops reading costs one batch of memory and holds up
      * nobody. Throws ApiError before the first frame; the caller must `return` what it does not finish.
@@ -71,7 +86,7 @@ export function createLogService({
       const options = { clock, engine, look, shelf, source, builds, ...reading };
       const frames = liveFrames(
         clock,
-        (signal) => followPod(options, signal),
+        (signal) => counted(followPod(options, signal)),
         () => {
           leavePlace();
           streams.delete(frames);

@@ -1,33 +1,181 @@
-/** Brings the gauges of pods and GPU leases up to date, apart from the reconcile: a driver that hangs must not hold that up. */
+/** Collects what metrics show, apart from the reconcile: a driver that hangs must not hold that up. */
+import { SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Family } from '#shared/metrics/family.ts';
+import type { CountedXid } from '../gpu/xid-counts.ts';
+import { containerName, specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
 import type { LeaseStore } from '../store/lease.store.ts';
-import type { GpuLeaseState, Metrics } from './metrics.ts';
+import type { OperationRow, OperationStore } from '../store/operation.store.ts';
+import type { PodRow } from '../store/pod.store.ts';
+import { dcgmFamilies } from './dcgm-families.ts';
+import { type GpuFacts, gpuFamilies, gpuProcessFamilies } from './gpu-families.ts';
+import type { GpuMetrics } from './gpu-metrics.ts';
+import { hostFamilies } from './host-families.ts';
+import type { Metrics } from './metrics.ts';
+import { type PodFacts, podFamilies } from './pod-families.ts';
 import type { Samples } from './samples.ts';
+import { type AgentState, type GpuLeaseState, stateFamilies } from './state-families.ts';
+
+/** Figures that no collection has renewed for so long are not shown: stale values hide faults. */
+const SHOWN_MS = 3 * SAMPLE_INTERVAL_MS;
+const MAX_OPERATIONS = 500;
+
+/** In the place of an image's name; its Dockerfile is the renter's own text. */
+const BUILT_HERE = 'built here';
 
 export type MetricsJobPorts = {
-  metrics: Metrics;
-  records: PodRecords;
+  clock: Clock;
+  metrics: Pick<Metrics, 'add' | 'addOfPods' | 'collected'>;
+  gpuMetrics: GpuMetrics;
+  hostname: string;
+  records: Pick<PodRecords, 'list'>;
   leases: LeaseStore;
-  samples: Pick<Samples, 'runOnce' | 'devices'>;
+  operations: Pick<OperationStore, 'unfinished' | 'finished'>;
+  samples: Samples;
+  xids(): CountedXid[];
+  cordonedUuids(): string[];
+  writtenBytes(podId: string): number | null;
+  /** What nothing has to be asked for. */
+  standing(): Omit<AgentState, 'phases' | 'gpuLeases' | 'cordonedUuids' | 'unfinishedOperations'>;
 };
 
-/** One sample of everything, and then what the gauges have of it. */
-export function createMetricsJob({ metrics, records, leases, samples }: MetricsJobPorts) {
-  return {
-    async runOnce(): Promise<void> {
-      metrics.setPods(records.list().map((row) => row.phase));
-      await samples.runOnce();
-      metrics.setGpuLeases(leaseStates(samples.devices(), leases));
+/** Everything of one moment, for scrapes to read. */
+type Collected = {
+  state: AgentState;
+  pods: readonly PodFacts[];
+  xids: readonly CountedXid[];
+};
+
+/** Adds the metrics of GPUs, host and pods; `runOnce` brings them up to date. */
+export function createMetricsJob(ports: MetricsJobPorts) {
+  const { clock, metrics, samples } = ports;
+  let collected: Collected | null = null;
+  const ooms = new Map<string, number>();
+  let backups: Map<string, number> | null = null;
+
+  function collect(): Collected {
+    const rows = ports.records.list();
+    const live = new Set(rows.flatMap(({ id, phase }) => (phase === 'removed' ? [] : [id])));
+    for (const id of ooms.keys()) if (!live.has(id)) ooms.delete(id);
+    for (const id of backups?.keys() ?? []) if (!live.has(id)) backups?.delete(id);
+    const cards = samples.gpus()?.reading.devices ?? [];
+    return {
+      state: {
+        ...ports.standing(),
+        phases: rows.map(({ phase }) => phase),
+        gpuLeases: leaseStates(cards, ports.leases),
+        cordonedUuids: ports.cordonedUuids(),
+        unfinishedOperations: ports.operations.unfinished(MAX_OPERATIONS).length,
+      },
+      pods: rows.flatMap((row) => factsOf(row) ?? []),
+      xids: ports.xids(),
+    };
+  }
+
+  function factsOf(row: PodRow): PodFacts | null {
+    if (row.phase !== 'running' || row.container_id === null) return null;
+    const { image, limits } = specOf(row);
+    const sample = samples.podUsage(row.id);
+    const isFresh = sample !== null && sample.ageMs <= SHOWN_MS;
+    return {
+      podId: row.id,
+      containerId: row.container_id,
+      containerName: containerName(row.id, row.generation),
+      image: 'reference' in image ? image.reference : BUILT_HERE,
+      imageDigest: row.image_digest,
+      memoryLimitBytes: limits.memory_bytes,
+      runningSinceMs: row.phase_since_ms,
+      seenMs: clock.now(),
+      usage: isFresh ? sample.usage : null,
+      writtenBytes: ports.writtenBytes(row.id),
+      oomEvents: ooms.get(row.id) ?? 0,
+    };
+  }
+
+  /** The rows are many, and told of once: what ends later is noted when it ends. */
+  function lastBackups(): Map<string, number> {
+    if (backups !== null) return backups;
+    backups = new Map();
+    for (const row of ports.operations.finished(MAX_OPERATIONS)) noteBackup(backups, row);
+    return backups;
+  }
+
+  const gpuFacts: GpuFacts = {
+    reading() {
+      const last = samples.gpus();
+      return last === null || last.ageMs > SHOWN_MS ? null : last.reading;
     },
+    xids: () => collected?.xids ?? [],
+    failures: samples.gpuFailures,
+    lastAttempt: () => samples.gpus()?.reading ?? null,
+  };
+  metrics.add(openFamilies(ports, gpuFacts, () => collected?.state ?? null));
+  metrics.addOfPods([
+    ...(inNvidiaNames(ports.gpuMetrics) ? gpuProcessFamilies(gpuFacts) : []),
+    ...podFamilies({
+      pods: () => collected?.pods ?? [],
+      leases: () =>
+        (collected?.state.gpuLeases ?? []).flatMap(({ uuid, podId }) =>
+          podId === null ? [] : [{ uuid, podId }],
+        ),
+      backups: lastBackups,
+    }),
+  ]);
+
+  return {
+    /** One sample of everything. Rejects only when our own store cannot be read. */
+    async runOnce(): Promise<void> {
+      await samples.runOnce();
+      if (samples.gpus()?.reading.ageMs === 0) metrics.collected('gpu');
+      if (samples.hostFigures()?.ageMs === 0) metrics.collected('host');
+      lastBackups();
+      collected = collect();
+      metrics.collected('pods');
+    },
+    /** The kernel ended a process of a pod for want of memory. */
+    noteOom: (podId: string) => void ooms.set(podId, (ooms.get(podId) ?? 0) + 1),
+    /** A backup, restore or drill is over. */
+    noteOperation: (row: OperationRow) => noteBackup(lastBackups(), row),
   };
 }
 
+function openFamilies(
+  { samples, gpuMetrics, hostname }: MetricsJobPorts,
+  gpuFacts: GpuFacts,
+  state: () => AgentState | null,
+): Family[] {
+  const host = () => {
+    const last = samples.hostFigures();
+    return last === null || last.ageMs > SHOWN_MS ? null : last.figures;
+  };
+  return [
+    ...(inNvidiaNames(gpuMetrics) ? gpuFamilies(gpuFacts) : []),
+    ...(gpuMetrics === 'dcgm' || gpuMetrics === 'both' ? dcgmFamilies(gpuFacts, hostname) : []),
+    ...hostFamilies(host),
+    ...stateFamilies(state),
+  ];
+}
+
+function inNvidiaNames(gpuMetrics: GpuMetrics): boolean {
+  return gpuMetrics === 'nvidia' || gpuMetrics === 'both';
+}
+
+function noteBackup(
+  backups: Map<string, number>,
+  { kind, stage, pod_id: podId, finished_ms: atMs }: OperationRow,
+): void {
+  if (kind !== 'backup' || stage !== 'committed' || atMs === null) return;
+  backups.set(podId, Math.max(atMs, backups.get(podId) ?? 0));
+}
+
 function leaseStates(devices: readonly { uuid: string }[], leases: LeaseStore): GpuLeaseState[] {
-  const states = new Map(leases.list('gpu').map((lease) => [lease.key, lease.state]));
+  const known = new Map(leases.list('gpu').map((lease) => [lease.key, lease]));
   // A card that fell off the bus is still held, or dirty.
-  const uuids = new Set([...devices.map(({ uuid }) => uuid), ...states.keys()]);
+  const uuids = new Set([...devices.map(({ uuid }) => uuid), ...known.keys()]);
   return [...uuids].map((uuid) => {
-    const state = states.get(uuid);
-    return { uuid, state: state === 'held' || state === 'dirty' ? state : 'free' };
+    const lease = known.get(uuid);
+    if (lease?.state === 'held') return { uuid, state: 'held', podId: lease.pod_id };
+    return { uuid, state: lease?.state === 'dirty' ? 'dirty' : 'free', podId: null };
   });
 }

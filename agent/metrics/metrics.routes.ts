@@ -1,12 +1,19 @@
-/** GET /metrics, public: nothing in it tells of renters. */
+/** GET /metrics: on the main listener without what tells of renters, on one of the provider's own with all. */
+import type { Clock } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import { registerScrape } from '#shared/metrics/scrape.ts';
 import type { Metrics } from './metrics.ts';
 
 export function registerMetricsRoutes(
   server: HttpServer,
-  { metrics }: { metrics: Pick<Metrics, 'render' | 'contentType'> },
+  deps: {
+    clock: Clock;
+    metrics: Pick<Metrics, 'render' | 'renderAll' | 'contentType'>;
+    /** Whether the listener is the provider's own. */
+    isOwn: boolean;
+  },
 ): void {
-  server.get('/metrics', async (_request, reply) =>
-    reply.type(metrics.contentType).send(await metrics.render()),
-  );
+  const { clock, metrics, isOwn } = deps;
+  const { contentType, render, renderAll } = metrics;
+  registerScrape(server, { clock, contentType, render: isOwn ? renderAll : render });
 }

@@ -1,55 +1,228 @@
-import { expect, it } from 'vitest';
+/** What /metrics tells of an agent with a pod, on the fake engine; every name as promtool wants it. */
+import { execFileSync } from 'node:child_process';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
+import { MAX_SCRAPES, registerScrape } from '#shared/metrics/scrape.ts';
 import { systemRandom } from '#shared/random.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { registerMetricsRoutes } from './metrics.routes.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
+import type { Agent, AgentPorts } from '../app.ts';
+import type { GpuReading } from '../gpu/gpu-driver.ts';
+import { createGpuSource } from '../gpu/gpu-source.ts';
+import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 import { createMetrics } from './metrics.ts';
 
-function setUp() {
-  const clock = createManualClock();
-  const metrics = createMetrics({ clock, executorId: 'x' });
-  const log = createLog({ name: 'test', level: 'silent' });
-  const server = createHttpServer({ log, clock, random: systemRandom, bodyLimitBytes: 1000 });
-  registerMetricsRoutes(server, { metrics });
-  const scrape = async () => (await server.inject('/metrics')).body.split('\n');
-  return { clock, metrics, server, scrape };
+const IMAGE = 'registry.example/one:1';
+const SECOND_MS = 1_000;
+
+let agent: Agent;
+let clock: ReturnType<typeof createManualClock>;
+let engine: ReturnType<typeof createFakeEngine>;
+let metrics: ReturnType<typeof createMetrics>;
+let shown: Partial<GpuReading>;
+beforeEach(() => {
+  shown = {};
+  begin();
+});
+afterEach(() => agent.stop());
+
+/** With one whole card and one that is split. */
+function begin(ports: Partial<AgentPorts> = {}): void {
+  clock = createManualClock();
+  engine = createFakeEngine(clock);
+  engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
+  const executorId = systemRandom.uuid();
+  const simulated = createSimulatedDriver(executorId, ['NVIDIA L4', 'NVIDIA H100[1g.10gb*2]']);
+  const gpuDriver = { ...simulated, read: async () => ({ ...(await simulated.read()), ...shown }) };
+  metrics = createMetrics({ clock, executorId });
+  agent = createTestAgent({
+    ...{ clock, engine, executorId, gpuDriver, metrics },
+    gpus: createGpuSource(gpuDriver),
+    separateMonitoring: true,
+    ...ports,
+  });
 }
 
-it('shows what it was told last', async () => {
-  const { metrics, clock, scrape } = setUp();
-  metrics.setPods(['running', 'running', 'pulling']);
-  metrics.setPods(['running']);
-  metrics.setGpuLeases([{ uuid: 'GPU-a', state: 'held' }]);
-  metrics.setGpuLeases([{ uuid: 'GPU-b', state: 'free' }]);
+async function again(ports: Partial<AgentPorts>): Promise<void> {
+  await agent.stop();
+  begin(ports);
+}
+
+async function scrape(): Promise<string[]> {
+  const { body } = await (agent.monitoring ?? agent.server).inject('/metrics');
+  return body.split('\n');
+}
+
+/** The whole card first. */
+async function cardUuids(): Promise<string[]> {
+  await agent.samples.runOnce();
+  return (agent.samples.gpus()?.reading.cards ?? []).map(({ uuid }) => uuid);
+}
+
+/** A pod with the whole card, running. */
+async function launch(): Promise<{ id: string; uuid: string; containerId: string }> {
+  const uuid = (await cardUuids())[0] ?? '';
+  const id = systemRandom.uuid();
+  const payload = podSpec({ image: { reference: IMAGE }, gpu_uuids: [uuid] });
+  await agent.server.inject({ method: 'PUT', url: `/v1/pods/${id}`, payload });
+  await eventually('the pod', () => agent.pods.get(id).phase === 'running');
+  const containerId = agent.pods.get(id).container_id ?? '';
+  engine.usages.set(containerId, {
+    ...{ cpuNanos: 2.5e9, memoryBytes: 4_096, memoryWithFilesBytes: 8_192 },
+    network: { receivedBytes: 10, sentBytes: 20 },
+  });
+  return { id, uuid, containerId };
+}
+
+it('is clean by promtool, with everything that can be told but under the names of NVIDIA', async () => {
+  await launch();
+  await agent.metricsJob.runOnce();
+  await agent.core.reconcile.runOnce();
   metrics.authFailed('skew');
-  metrics.collected('gpu');
-  await clock.advance(1_500);
+  metrics.timedOut('gpu');
+  const input = (await scrape()).join('\n');
+  expect(execFileSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' })).toBe('');
+});
+
+it('tells of cards under the names that public dashboards join on', async () => {
+  await agent.metricsJob.runOnce();
   const lines = await scrape();
+  const uuid = ((await cardUuids())[0] ?? '').replace('GPU-', '').toLowerCase();
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      `nvidia_smi_memory_total_bytes{uuid="${uuid}"} ${23_034 * 2 ** 20}`,
+      `nvidia_smi_utilization_gpu_ratio{uuid="${uuid}"} 0`,
+      `nvidia_smi_clocks_current_sm_clock_hz{uuid="${uuid}"} 210000000`,
+      `nvidia_smi_pstate{uuid="${uuid}"} 8`,
+      `nvidia_smi_index{uuid="${uuid}"} 0`,
+      'nvidia_smi_last_collect_success 1',
+      'nvidia_smi_failed_scrapes_total 0',
+      expect.stringMatching(
+        `^nvidia_smi_gpu_info{uuid="${uuid}",index="0",name="NVIDIA L4",driver_version="",`,
+      ),
+      expect.stringMatching(/^nvidia_smi_mig_info\{uuid="[^"]+",mig_uuid="MIG-.*profile="1g.10gb"/),
+    ]),
+  );
+  // What the driver has no value for is absent, not 0; and the other names are by option.
+  expect(lines.join('\n')).not.toMatch(/^(?:nvidia_smi_fan_speed_ratio|DCGM_)/m);
+});
+
+it('tells of cards as DCGM does where it is told to', async () => {
+  await again({ gpuMetrics: 'dcgm' });
+  await agent.metricsJob.runOnce();
+  const text = (await scrape()).join('\n');
+  expect(text).toMatch(
+    /^DCGM_FI_DEV_FB_FREE\{gpu="0",UUID="GPU-[^"]+",pci_bus_id="",device="nvidia0",modelName="NVIDIA L4",hostname="test-host"\} 23034$/m,
+  );
+  expect(text).toMatch(/^DCGM_FI_DEV_FB_USED\{.*GPU_I_PROFILE="1g.10gb",GPU_I_ID="1"\} 0$/m);
+  expect(text).not.toMatch(/^nvidia_smi_/m);
+});
+
+it('shows figures for three missed collections and no longer, with the age of what it knows', async () => {
+  await agent.metricsJob.runOnce();
+  shown = { ageMs: 29 * SECOND_MS, error: 'nvidia-smi did not end within 10000 ms' };
+  await clock.advance(29 * SECOND_MS);
+  await agent.metricsJob.runOnce();
+  const before = (await scrape()).join('\n');
+  expect(before).toMatch(/^nvidia_smi_temperature_gpu\{/m);
+  await clock.advance(2 * SECOND_MS);
+  const after = await scrape();
+  expect(after.join('\n')).not.toMatch(/^nvidia_smi_(?:temperature_gpu|gpu_info|mig_info)\{/m);
+  expect(after).toEqual(
+    expect.arrayContaining([
+      'nvidia_smi_last_collect_success 0',
+      'nvidia_smi_failed_scrapes_total 1',
+      'podwright_agent_collector_age_seconds{collector="gpu"} 31',
+    ]),
+  );
+});
+
+it('tells of pods and what they use, of a GPU that is lent, and of work done', async () => {
+  const { id, uuid } = await launch();
+  await agent.core.reconcile.runOnce();
+  await agent.metricsJob.runOnce();
+  agent.metricsJob.noteOom(id);
+  await agent.metricsJob.runOnce();
+  const lines = await scrape();
+  const text = lines.join('\n');
+  const of = (name: string) =>
+    new RegExp(`^${name}\\{.*pod_id="${id}"\\} (\\S+)$`, 'm').exec(text)?.[1];
+  expect(of('container_cpu_usage_seconds_total')).toBe('2.5');
+  expect(of('container_memory_working_set_bytes')).toBe('4096');
+  expect(of('container_memory_usage_bytes')).toBe('8192');
+  expect(of('container_spec_memory_limit_bytes')).toBe(String(2 ** 26));
+  expect(of('container_network_transmit_bytes_total')).toBe('20');
+  expect(of('container_oom_events_total')).toBe('1');
+  expect(of('container_fs_usage_bytes')).toBeUndefined();
   expect(lines).toEqual(
     expect.arrayContaining([
       'podwright_agent_pods{phase="running"} 1',
       'podwright_agent_pods{phase="pulling"} 0',
-      'podwright_agent_gpu_lease_state{uuid="GPU-b",state="free"} 1',
-      'podwright_agent_auth_failures_total{reason="skew"} 1',
-      'podwright_agent_collector_age_seconds{collector="gpu"} 1.5',
-      expect.stringMatching(/^podwright_agent_build_info\{version="\d/),
-      expect.stringMatching(/^podwright_agent_event_loop_lag_seconds \d/),
+      `podwright_agent_gpu_lease_state{uuid="${uuid}",state="held"} 1`,
+      `podwright_agent_gpu_lease{uuid="${uuid}",pod_id="${id}"} 1`,
+      'podwright_agent_port_pool_size 20',
+      'podwright_agent_port_pool_free 19',
+      'podwright_agent_pod_launch_duration_seconds_count{stage="create"} 1',
+      'podwright_agent_reconcile_duration_seconds_count 1',
+      expect.stringMatching(
+        /^podwright_agent_docker_request_duration_seconds_count\{op="createContainer",code="ok"\} 1$/,
+      ),
+      expect.stringMatching(/^podwright_agent_host_memory_total_bytes \d{6,}$/),
     ]),
   );
-  expect(lines.join()).not.toContain('GPU-a');
-  metrics.close();
 });
 
-it('names metrics by the rules of promtool, in the text format', async () => {
-  const { metrics, server, scrape } = setUp();
-  const response = await server.inject('/metrics');
-  expect(response.headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
-  for (const line of await scrape()) {
-    const [, name, type] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? [];
-    if (name === undefined) continue;
-    expect(name).toMatch(/^podwright_agent_[a-z_]+$/);
-    expect(name.endsWith('_total')).toBe(type === 'counter');
-  }
-  metrics.close();
+it('names no pod, image or process on a listener that everybody reaches', async () => {
+  await again({ separateMonitoring: false });
+  const { id } = await launch();
+  await agent.metricsJob.runOnce();
+  const text = (await scrape()).join('\n');
+  expect(text).toMatch(/^podwright_agent_pods\{phase="running"\} 1$/m);
+  expect(text).not.toContain(id);
+  expect(text).not.toMatch(/registry\.example|container_|compute_app/);
+});
+
+it('asks the engine and the driver nothing for a scrape', async () => {
+  await agent.metricsJob.runOnce();
+  let reads = 0;
+  engine.hook = async () => {
+    reads += 1;
+  };
+  await scrape();
+  expect(reads).toBe(0);
+});
+
+it('refuses a scrape beyond the bound, and one that the scraper has given up', async () => {
+  const server = createHttpServer({
+    ...{ clock, random: systemRandom, bodyLimitBytes: 1_000 },
+    log: createLog({ name: 'test', level: 'silent' }),
+  });
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let begun = 0;
+  registerScrape(server, {
+    ...{ clock, contentType: 'text/plain' },
+    render() {
+      begun += 1;
+      return promise;
+    },
+  });
+  const late = server.inject({
+    url: '/metrics',
+    headers: { 'x-prometheus-scrape-timeout-seconds': '0.5' },
+  });
+  await eventually('the first scrape', () => begun === 1);
+  await clock.advance(600);
+  expect((await late).statusCode).toBe(503);
+  const scrapes = Array.from({ length: MAX_SCRAPES }, () => server.inject('/metrics'));
+  await eventually('as many as there may be', () => begun === 1 + MAX_SCRAPES);
+  const refused = await server.inject('/metrics');
+  expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, '5']);
+  resolve('up 1\n');
+  const codes = (await Promise.all(scrapes)).map(({ statusCode }) => statusCode);
+  expect(new Set(codes)).toEqual(new Set([200]));
+  expect((await server.inject('/metrics')).statusCode).toBe(200);
+  await server.close();
 });

@@ -6,7 +6,7 @@ import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
-import { EngineError, type EngineErrorKind } from '../docker/engine.ts';
+import { type ContainerUsage, EngineError, type EngineErrorKind } from '../docker/engine.ts';
 import type { GpuReading } from '../gpu/gpu-driver.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 
@@ -14,6 +14,12 @@ const IMAGE = 'registry.example/one:1';
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 const SECOND_MS = 1_000;
 const CORE_NANOS = 1e9;
+
+const usage = (cpuNanos: number, memoryBytes: number): ContainerUsage => ({
+  ...{ cpuNanos, memoryBytes },
+  memoryWithFilesBytes: memoryBytes,
+  network: null,
+});
 
 /** Two cards, the pod has the second. */
 async function setUp() {
@@ -93,12 +99,12 @@ it('tells what was sampled and how old it is, and measures nothing when asked', 
 it("shows a pod's own GPUs, processors and memory", async () => {
   const { sample, pod, clock, engine, containerId, show, uuids } = await setUp();
   expect(await pod()).toMatchObject({ age_ms: null, gpus: [], history: [] });
-  engine.usages.set(containerId, { cpuNanos: CORE_NANOS, memoryBytes: 4_096 });
+  engine.usages.set(containerId, usage(CORE_NANOS, 4_096));
   show({ utilization_percent: 80, memory_used_mib: 11_517 });
   await sample();
   expect((await pod()).cpu).toEqual({ used_cores: null, limit_cores: 0.5 });
   await clock.advance(10 * SECOND_MS);
-  engine.usages.set(containerId, { cpuNanos: 6 * CORE_NANOS, memoryBytes: 8_192 });
+  engine.usages.set(containerId, usage(6 * CORE_NANOS, 8_192));
   await sample();
   expect(await pod()).toMatchObject({
     age_ms: 0,
@@ -136,7 +142,7 @@ it('keeps sixty points, none of old figures, and unknown ones as unknown', async
 
 it('goes on with the GPUs while the engine is away, and begins anew with a new container', async () => {
   const { agent, sample, pod, clock, engine, containerId, id, inject } = await setUp();
-  engine.usages.set(containerId, { cpuNanos: CORE_NANOS, memoryBytes: 4_096 });
+  engine.usages.set(containerId, usage(CORE_NANOS, 4_096));
   await sample();
   engine.setAway(true);
   await clock.advance(10 * SECOND_MS);
@@ -178,7 +184,7 @@ it('samples other pods although the engine fails with one, and none when it does
   await inject('PUT', `/v1/pods/${other}`, podSpec({ image: { reference: IMAGE } }));
   await eventually('the other pod', () => agent.pods.get(other).phase === 'running');
   const containers = [...engine.containers.keys()];
-  for (const id of containers) engine.usages.set(id, { cpuNanos: 1, memoryBytes: 4_096 });
+  for (const id of containers) engine.usages.set(id, usage(1, 4_096));
   const ask = async (id: string) =>
     PodMetrics.parse((await inject('GET', `/v1/pods/${id}/metrics`)).json()).memory.used_bytes;
   const failWith = (kind: EngineErrorKind) => {

@@ -40,7 +40,8 @@ export function createSamples(deps: {
   const simulated = gpuDriver.kind === 'simulated';
   let host: { atMs: number; figures: HostSample } | null = null;
   let rootDir: string | null = null;
-  let gpus: GpuReading | null = null;
+  let gpus: { atMs: number; reading: GpuReading } | null = null;
+  let gpuFailures = 0;
   const pods = new Map<string, PodSample>();
   const ageOf = (atMs: number) => Math.min(MAX_AGE_MS, Math.round(clock.monotonicMs() - atMs));
 
@@ -104,21 +105,38 @@ export function createSamples(deps: {
     /** One look at everything. Rejects only when our own store cannot be read. */
     async runOnce(): Promise<void> {
       const [reading] = await Promise.all([gpuDriver.read(), sampleHost()]);
-      gpus = reading;
+      gpus = { atMs: clock.monotonicMs(), reading };
+      if (reading.ageMs > 0 || (reading.error !== null && reading.cards.length === 0)) {
+        gpuFailures += 1;
+      }
       await samplePods(reading);
     },
 
-    /** What can be leased, as last read. */
-    devices: () => gpus?.devices ?? [],
+    /** The last attempt to read the GPUs, and how old its figures are now; null before the first. */
+    gpus: () =>
+      gpus === null
+        ? null
+        : { reading: gpus.reading, ageMs: gpus.reading.ageMs + clock.monotonicMs() - gpus.atMs },
+    /** Attempts that brought no new figures, so far. */
+    gpuFailures: () => gpuFailures,
+    /** The host as last sampled, with its age; null before that. */
+    hostFigures: () =>
+      host === null ? null : { figures: host.figures, ageMs: clock.monotonicMs() - host.atMs },
+    /** What a pod used at its last sample; null where it was not sampled. */
+    podUsage(id: string): { usage: ContainerUsage | null; ageMs: number } | null {
+      const sample = pods.get(id);
+      if (sample === undefined) return null;
+      return { usage: sample.usage, ageMs: clock.monotonicMs() - sample.atMs };
+    },
 
     /** Throws `upstream_unavailable` until the first sample. */
     host(): HostMetrics {
       if (host === null || gpus === null) {
         throw new ApiError('upstream_unavailable', 'The host was not measured yet');
       }
-      const { devices } = gpus;
+      const { devices, error } = gpus.reading;
       const age_ms = ageOf(host.atMs);
-      const gpu_error = gpus.error?.slice(0, MAX_TEXT_CHARS) ?? null;
+      const gpu_error = error?.slice(0, MAX_TEXT_CHARS) ?? null;
       return { ...host.figures, age_ms, simulated, gpus: [...devices], gpu_error };
     },
 

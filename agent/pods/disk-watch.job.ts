@@ -112,6 +112,8 @@ export function createDiskWatch(deps: {
         });
       }
     },
+    /** What a pod has written; null where it was not measured. */
+    bytesOf: (podId: string): number | null => usages.get(podId)?.bytes ?? null,
     /** Null for a pod that was not measured. */
     conditionOf: (podId: string): PodCondition | null => usages.get(podId)?.condition ?? null,
   };

@@ -14,6 +14,7 @@ import { createGpuLeases, GPU_LEASE_INTERVAL_MS, type GpuSource } from '../gpu/g
 import { createPlaceOf } from '../gpu/gpu-place.ts';
 import { createGpuShare, type GpuShareRule } from '../gpu/gpu-share.ts';
 import type { KernelLog } from '../gpu/kernel-log.ts';
+import { countXids } from '../gpu/xid-counts.ts';
 import type { NumaNode } from '../hardware/numa.ts';
 import { createGpuHealthStore } from '../store/gpu-health.store.ts';
 import type { LeaseStore } from '../store/lease.store.ts';
@@ -83,6 +84,12 @@ export function createGpuCore(
   ];
 
   return {
+    /** What the kernel's log told of, by card and code. */
+    gpuXids: () => {
+      const cards = store.cards();
+      const rows = cards.flatMap(({ pci }) => store.xids(pci, 0, Number.MAX_SAFE_INTEGER));
+      return countXids(rows, cards);
+    },
     gpuLeases,
     gpuCordons,
     gpuHealth,

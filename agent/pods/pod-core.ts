@@ -54,6 +54,7 @@ import { createPodPulls } from './pod-pulls.ts';
 import { createPodVolumes } from './pod-volumes.ts';
 import type { HostLimits } from './policy.ts';
 import { createReconcile } from './reconcile.job.ts';
+import { type LaunchStage, timedSteps } from './timed-steps.ts';
 
 export type PodCorePorts = GpuPorts & {
   executorId: string;
@@ -92,6 +93,14 @@ export type PodCorePorts = GpuPorts & {
   imageMarks: DiskMarks;
   /** An unused image is gone. */
   onImageRemoved(bytes: number): void;
+  /** A pull has brought so many bytes. */
+  onPulled(bytes: number): void;
+  /** A step on the way to a running pod has come to its end. */
+  onLaunchStep(stage: LaunchStage, tookMs: number): void;
+  /** The kernel ended a process of a pod for want of memory. */
+  onOom(podId: string): void;
+  /** A pass over all pods is over; `failure` null: it did its work. */
+  onReconciled(tookMs: number, failure: 'engine_away' | 'internal' | null): void;
   /** How many objects in the engine belong to no pod, by kind. */
   onOrphans(counts: Record<Orphan['kind'], number>): void;
   /** That many lines of the firewall's rules were not as we had left them. */
@@ -185,11 +194,12 @@ export function createPodCore(ports: PodCorePorts) {
   const volumeWatch = createVolumeWatch({
     ...{ volumes: lastingVolumes, records, folderBytes, folderEntries, stop: diskStop, clock, log },
   });
-  const pulls = createPodPulls({ clock, livePods: () => liveRows().map(({ id }) => id) });
+  const { onPulled } = ports;
+  const pulls = createPodPulls({ clock, onPulled, livePods: () => liveRows().map(({ id }) => id) });
   const onPull = pulls.note;
 
   const { bootId } = host;
-  const steps = createPodSteps({
+  const podSteps = createPodSteps({
     endLeftoverTask: ports.endLeftoverTask,
     bootId,
     executorId,
@@ -212,6 +222,7 @@ export function createPodCore(ports: PodCorePorts) {
     onPull,
     ssh,
   });
+  const steps = timedSteps(podSteps, clock, ports.onLaunchStep);
   const isHeld = (podId: string) => holdsPod(operations.activeOf(podId));
   const factsOf = createPodFacts({
     ...{ ports: portLeases, gpuLeases, ssh, clock, bootId, health, isHeld },
@@ -227,6 +238,8 @@ export function createPodCore(ports: PodCorePorts) {
   const reconcile = createReconcile({
     ...common,
     supervisor,
+    onOom: ports.onOom,
+    onRun: ports.onReconciled,
   });
   const orphans = createOrphanSweep({ ...common, onSwept: ports.onOrphans });
   const notebooks = createNotebookService({

@@ -7,7 +7,12 @@ type Pull = { startMs: number; startBytes: number; progress: PullProgress };
 
 export type PodPulls = ReturnType<typeof createPodPulls>;
 
-export function createPodPulls(deps: { clock: Clock; livePods(): readonly string[] }) {
+export function createPodPulls(deps: {
+  clock: Clock;
+  livePods(): readonly string[];
+  /** A pull has brought so many bytes. */
+  onPulled?(bytes: number): void;
+}) {
   const { clock } = deps;
   const present = new Map<string, Pull>();
   const finished = new Map<string, FinishedPull>();
@@ -17,6 +22,7 @@ export function createPodPulls(deps: { clock: Clock; livePods(): readonly string
     present.delete(podId);
     const done = pull === undefined ? null : resultOf(pull);
     if (done === null) return;
+    deps.onPulled?.(done.bytes);
     const live = new Set(deps.livePods());
     for (const id of finished.keys()) if (!live.has(id)) finished.delete(id);
     finished.set(podId, done);

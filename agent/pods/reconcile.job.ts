@@ -35,6 +35,10 @@ export function createReconcile(deps: {
   clock: Clock;
   log: Log;
   factsOf: FactsOf;
+  /** The kernel ended a process of a pod for want of memory. */
+  onOom(podId: string): void;
+  /** A pass is over; `failure` null: it did its work. */
+  onRun(tookMs: number, failure: 'engine_away' | 'internal' | null): void;
 }) {
   const { engine, health, records, ports, supervisor, clock, log } = deps;
   const labels = executorLabels(deps.executorId);
@@ -62,20 +66,32 @@ export function createReconcile(deps: {
     corrupt.add(id);
   }
 
+  /** False: the engine did not answer, and nothing was compared. */
+  async function compare(): Promise<boolean> {
+    ports.dropCooled();
+    records.dropTombstones(clock.now() - TOMBSTONE_MS);
+    const found = await observe();
+    if (found === null) return false;
+    const rows = records.list(reportCorrupt);
+    for (const row of rows) {
+      const busy = !supervisor.isIdle(row.id);
+      if (!busy && !isSettled(row, found.get(row.id) ?? [])) supervisor.wake(row.id);
+    }
+    supervisor.retain(new Set(rows.filter((row) => row.phase !== 'removed').map((row) => row.id)));
+    return true;
+  }
+
   return {
     async runOnce(): Promise<void> {
-      ports.dropCooled();
-      records.dropTombstones(clock.now() - TOMBSTONE_MS);
-      const found = await observe();
-      if (found === null) return;
-      const rows = records.list(reportCorrupt);
-      for (const row of rows) {
-        const busy = !supervisor.isIdle(row.id);
-        if (!busy && !isSettled(row, found.get(row.id) ?? [])) supervisor.wake(row.id);
+      const beganMs = clock.monotonicMs();
+      const tookMs = () => clock.monotonicMs() - beganMs;
+      try {
+        const isDone = await compare();
+        deps.onRun(tookMs(), isDone ? null : 'engine_away');
+      } catch (error) {
+        deps.onRun(tookMs(), 'internal');
+        throw error;
       }
-      supervisor.retain(
-        new Set(rows.filter((row) => row.phase !== 'removed').map((row) => row.id)),
-      );
     },
     /**
      * Wakes pods as the engine tells of their containers; returns when `signal` aborts. `onOpen`: what
@@ -89,6 +105,7 @@ export function createReconcile(deps: {
       while (!signal.aborted) {
         try {
           for await (const event of engine.events(labels, signal, opened)) {
+            if (event.action === 'oom') deps.onOom(event.podId);
             if (WAKING_ACTIONS.has(event.action)) supervisor.wake(event.podId);
           }
         } catch (error) {

@@ -6,6 +6,7 @@ import { EngineError } from '../docker/engine.ts';
 
 export const VERIFY_REASONS = [
   'ENGINE_UNAVAILABLE',
+  'GPU_RUNTIME_NVML_MISMATCH',
   'GPU_RUNTIME_DEVICE_FAULT',
   'CPU_QUOTA_EXCEEDS_HOST',
   'CONTAINER_START_FAILED',
@@ -57,6 +58,9 @@ export function createSteps(clock: Clock) {
   };
 }
 
+/** After an upgrade of the driver without a reboot: kernel module and library are of two versions. */
+const NVML_MISMATCH = /driver\/library version mismatch|nvml(?: error)?: .*mismatch/i;
+
 /** `as there are only 2 CPUs available` is the engine's answer to a quota that it cannot give. */
 const CPU_REFUSED = /range of cpus|only \d+(?:\.\d+)? cpus? available/i;
 
@@ -64,7 +68,11 @@ function reasonFor(step: string, error: unknown): VerifyReason {
   if (step === 'engine_ping') return 'ENGINE_UNAVAILABLE';
   if (!(error instanceof EngineError)) return 'CONTAINER_START_FAILED';
   if (error.kind === 'unavailable') return 'ENGINE_UNAVAILABLE';
-  if (error.kind === 'device') return 'GPU_RUNTIME_DEVICE_FAULT';
+  if (error.kind === 'device') {
+    return NVML_MISMATCH.test(error.message)
+      ? 'GPU_RUNTIME_NVML_MISMATCH'
+      : 'GPU_RUNTIME_DEVICE_FAULT';
+  }
   if (error.kind === 'refused' && CPU_REFUSED.test(error.message)) return 'CPU_QUOTA_EXCEEDS_HOST';
   return 'CONTAINER_START_FAILED';
 }

@@ -86,6 +86,8 @@ it('starts a labelled probe with exactly what was asked for, and removes it', as
   expect(containers.size).toBe(0);
 });
 
+const MISMATCH_WORDS =
+  'nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown';
 const CPU_WORDS = 'range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available';
 
 it.each([
@@ -93,6 +95,7 @@ it.each([
   ['create', { createContainer: reject('refused', CPU_WORDS) }, 'CPU_QUOTA_EXCEEDS_HOST'],
   ['create', { createContainer: reject('refused', 'no such option') }, 'CONTAINER_START_FAILED'],
   ['start', { startContainer: reject('device', 'no driver') }, 'GPU_RUNTIME_DEVICE_FAULT'],
+  ['start', { startContainer: reject('device', MISMATCH_WORDS) }, 'GPU_RUNTIME_NVML_MISMATCH'],
   ['start', { startContainer: reject('refused', 'exec failed') }, 'CONTAINER_START_FAILED'],
   ['start', { startContainer: reject('unavailable', 'away') }, 'ENGINE_UNAVAILABLE'],
   ['wait', { waitContainer: async () => 1 }, 'CONTAINER_START_FAILED'],

@@ -176,7 +176,7 @@ export const VerifyStep = z.object({
 });
 export const VerifyResult = z.object({
   ok: z.boolean(),
-  /** GPU_RUNTIME_DEVICE_FAULT, CPU_QUOTA_EXCEEDS_HOST, CONTAINER_START_FAILED or null. */
+  /** GPU_RUNTIME_NVML_MISMATCH, GPU_RUNTIME_DEVICE_FAULT, CPU_QUOTA_EXCEEDS_HOST, CONTAINER_START_FAILED or null. */
   reason_code: Name.nullable(),
   steps: z.array(VerifyStep).max(MAX_STEPS),
   simulated: z.boolean(),

@@ -89,6 +89,8 @@ export const PodSpec = z.strictObject({
   ssh_public_keys: z.array(SshPublicKey).max(MAX_SSH_KEYS).default([]),
   /** The image brings its own SSH server: port 22 is published like any other and we stay out of it. */
   publish_own_sshd: z.boolean().default(false),
+  /** The agent removes the pod by itself so long after it came: whoever asked for it may be gone by then. */
+  remove_after_seconds: z.int().min(1).max(86_400).optional(),
 });
 export type PodSpec = z.output<typeof PodSpec>;
 export type PodSpecInput = z.input<typeof PodSpec>;

@@ -71,21 +71,38 @@ export const HealthReport = z.object({
 });
 export type HealthReport = z.output<typeof HealthReport>;
 
-/** Without `report` the central API has the check run now; with one the verdict is recorded. */
-export const ExecutorHealthCheckRequest = z.object({
-  miner_address: z.string().max(255),
-  miner_port: z.int().min(1).max(65_535),
-  miner_hotkey: Hotkey,
-  container_port: z.int().min(1).max(65_535),
+const GpuUuids = z.array(z.string().max(64)).max(64);
+
+/** What a check asked for by hand demands of the host: exactly these GPUs and cores, and nothing while it is rented. */
+export const CheckWish = z.object({
   rental_in_progress: z.boolean(),
-  gpu_uuids: z.array(z.string().max(64)).max(64),
-  cpu_count: z.int().min(1).nullish(),
-  executor_id: z.uuid().nullish(),
-  report: HealthReport.nullish(),
+  /** Those of the host when empty. */
+  gpu_uuids: GpuUuids,
+  /** Those of the host when absent. */
+  cpu_count: z.int().min(1).max(1_024).nullish(),
 });
-export const ExecutorHealthCheckResponse = z.object({
-  success: z.boolean(),
-  error: z.string().nullable(),
-  details: z.record(z.string(), z.unknown()).nullable(),
-  reason_code: z.string().nullable(),
-});
+export type CheckWish = z.output<typeof CheckWish>;
+
+/** Callers wait up to 300 seconds; what they get is decided before that. */
+export const CHECK_TIMEOUT_MS = 290_000;
+
+/** Without `report` the central API has the check run now; with one the verdict is recorded. */
+export const ExecutorHealthCheckRequest = z
+  .object({
+    miner_address: z.string().max(255),
+    miner_port: z.int().min(1).max(65_535),
+    miner_hotkey: Hotkey,
+    container_port: z.int().min(1).max(65_535),
+    ...CheckWish.shape,
+    executor_id: z.uuid().nullish(),
+    report: HealthReport.nullish(),
+  })
+  .meta({ id: 'ExecutorHealthCheckRequest' });
+export const ExecutorHealthCheckResponse = z
+  .object({
+    success: z.boolean(),
+    error: z.string().nullable(),
+    details: z.record(z.string(), z.unknown()).nullable(),
+    reason_code: z.string().nullable(),
+  })
+  .meta({ id: 'ExecutorHealthCheckResponse' });

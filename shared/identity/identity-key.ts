@@ -1,7 +1,7 @@
 /** The agent's own ed25519 key: it signs answers, and is the key of its self-made certificate (validator reference 3). */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { join } from 'node:path';
-import { readOrMakePrivateFile } from '../private-file.ts';
+import { readOrMakePrivateFile, readPrivateFile } from '../private-file.ts';
 import type { Random } from '../random.ts';
 import { type Pin, pinOf } from '../tls/pin.ts';
 
@@ -24,8 +24,19 @@ const PUBLIC_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 export function openIdentity(home: string, random: Random): Identity {
   const path = join(home, KEY_FILE);
   const seed = readOrMakePrivateFile(path, () => random.bytes(SEED_BYTES), random);
-  if (seed.length !== SEED_BYTES) throw new Error(`${path} does not hold ${SEED_BYTES} bytes`);
-  return identityFrom(seed);
+  return identityFrom(checked(seed, path));
+}
+
+/** Null where none was made yet. Throws as `openIdentity`. */
+export function readIdentity(home: string): Identity | null {
+  const path = join(home, KEY_FILE);
+  const seed = readPrivateFile(path);
+  return seed === null ? null : identityFrom(checked(seed, path));
+}
+
+function checked(seed: Uint8Array, path: string): Uint8Array {
+  if (seed.length === SEED_BYTES) return seed;
+  throw new Error(`${path} does not hold ${SEED_BYTES} bytes`);
 }
 
 /** The identity of a seed of 32 bytes. */

@@ -10,9 +10,11 @@ import { executorList } from './executor-list.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
+import { metricsCost } from './metrics.bench.ts';
 import { proofOfWork } from './proof-of-work.bench.ts';
 import type { BenchRow } from './row.ts';
 import { sshCopy } from './ssh-copy.bench.ts';
+import { validatorCosts } from './validator.bench.ts';
 
 const RESULT_FILE = 'var/bench.json';
 const POD_PORTS = '28000-28099';
@@ -38,7 +40,9 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   list: executorList,
   requests: centralRequests,
   proof: proofOfWork,
+  metrics: metricsCost,
   backups,
+  validator: validatorCosts,
 };
 const AGENT = 'agent';
 

@@ -354,7 +354,7 @@ describe('an honest executor', () => {
       document.checks
         .filter(({ message }) => message === 'unknown')
         .map(({ check_id }) => check_id),
-    ).toEqual(['pod_alive']);
+    ).toEqual(['ssh_reach', 'rental_probe', 'pod_alive']);
     expect(document.pow).toMatchObject({
       roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
       ms: USUAL_MS,

@@ -175,6 +175,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       const usage = await engine.containerUsage(id);
       expect(usage?.cpuNanos).toBeGreaterThanOrEqual(0);
       expect(usage?.memoryBytes).toBeGreaterThanOrEqual(0);
+      expect(usage?.memoryWithFilesBytes).toBeGreaterThanOrEqual(usage?.memoryBytes ?? Infinity);
       await engine.removeContainer(id);
       expect(await engine.containerUsage(id)).toBeNull();
     });

@@ -52,13 +52,20 @@ export async function createPostgresDatabase(): Promise<string> {
   return (await newClone()).url;
 }
 
-async function newClone(): Promise<Clone> {
+/** The same without a table. */
+export const createEmptyPostgresDatabase = (): Promise<string> => newDatabase('template0');
+
+async function newDatabase(template: string): Promise<string> {
   const folder = inject('centralDatabase');
   const name = `test_${systemRandom.uuid().replaceAll('-', '')}`;
   await query(postgresUrl(folder, 'postgres'), async (client) => {
-    await client.query(`create database ${name} template ${TEMPLATE_DATABASE}`);
+    await client.query(`create database ${name} template ${template}`);
   });
-  const url = postgresUrl(folder, name);
+  return postgresUrl(folder, name);
+}
+
+async function newClone(): Promise<Clone> {
+  const url = await newDatabase(TEMPLATE_DATABASE);
   return { url, tables: await query(url, tablesOf) };
 }
 

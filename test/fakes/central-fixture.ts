@@ -20,6 +20,7 @@ type Outside = Partial<
     | 'db'
     | 'backupStorage'
     | 'pruneBackups'
+    | 'metrics'
   >
 >;
 
@@ -61,7 +62,7 @@ export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 /** Close it with `close()`, which ends the database too. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
-  const { backupStorage = null, pruneBackups = null, ...others } = rest;
+  const { backupStorage = null, pruneBackups = null, metrics = null, ...others } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
   const ports: CentralPorts = {
     db,
@@ -72,7 +73,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups },
+    ...{ backupStorage, pruneBackups, metrics },
   };
   const central = await createCentral(ports, {
     validators: [],

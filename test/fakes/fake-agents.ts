@@ -12,7 +12,7 @@ import {
 } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import { VolumeList } from '#shared/agent-api/volumes.ts';
-import type { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Agents } from '../../validator/central/ports.ts';
@@ -70,6 +70,8 @@ export type FakeAgents = Agents & {
   host(executorId: string): FakeHost;
   /** How often pods were listed so far, on whichever host. */
   listings(): number;
+  /** Of checks that were asked for by hand, oldest first. */
+  wishes: CheckWish[];
 };
 
 /** Every executor has a host that is up and empty until the test says otherwise. */
@@ -77,6 +79,7 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
   const hosts = new Map<string, FakeHost>();
   let clock: Clock | null = null;
   let listings = 0;
+  const wishes: CheckWish[] = [];
 
   function host(executorId: string): FakeHost {
     const known = hosts.get(executorId) ?? createHost(executorId);
@@ -90,6 +93,7 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
       clock = given;
     },
     listings: () => listings,
+    wishes,
     clientOf(executorId) {
       const client = clientOf(host(executorId), executorId, () => clock?.now() ?? 0);
       return {
@@ -103,7 +107,8 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
     async terminalOf() {
       throw new ApiError('upstream_unavailable', 'the fake agent has no terminals');
     },
-    async checkNow(executorId) {
+    async checkNow(executorId, wish) {
+      wishes.push(wish);
       const { report } = host(executorId);
       if (report === null) throw new ApiError('upstream_unavailable', 'the validator is silent');
       return report;

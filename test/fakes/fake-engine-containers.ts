@@ -21,7 +21,12 @@ type ContainerMethods =
   | 'listContainers'
   | 'waitContainer';
 
-const IDLE: ContainerUsage = { cpuNanos: 0, memoryBytes: 0 };
+const IDLE: ContainerUsage = {
+  cpuNanos: 0,
+  memoryBytes: 0,
+  memoryWithFilesBytes: 0,
+  network: null,
+};
 
 /** Of the engine's contract. */
 export function createContainerMethods(

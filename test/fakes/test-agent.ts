@@ -63,6 +63,8 @@ export function createTestAgent(
     readEnrolment: () => null,
     certificates: null,
     separateMonitoring: false,
+    gpuMetrics: 'nvidia',
+    hostname: 'test-host',
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
     gatewayLink: NO_GATEWAY,
     sftpFolder: null,

@@ -50,11 +50,13 @@ export const RULES: readonly Rule[] = [
   home(
     'kysely',
     (path) =>
-      isUnder(path, 'validator/central/db/', 'validator/ledger/') ||
-      path === 'validator/node-sqlite-dialect.ts' ||
+      isUnder(path, 'validator/database/', 'validator/central/db/', 'validator/ledger/') ||
       /\.store(?:\.test)?\.ts$/.test(path),
   ),
-  home('pg', (path) => isUnder(path, 'validator/central/db/') || isTest(path)),
+  home(
+    'pg',
+    (path) => isUnder(path, 'validator/database/', 'validator/central/db/') || isTest(path),
+  ),
   home('systeminformation', (path) => isUnder(path, 'agent/hardware/')),
   home(
     'node:child_process',
@@ -65,7 +67,7 @@ export const RULES: readonly Rule[] = [
       isTest(path),
   ),
   home('@polkadot/*', (path) => isUnder(path, 'validator/') || isTest(path)),
-  home('ssh2', (path) => isUnder(path, 'agent/ssh-gateway/')),
+  home('ssh2', (path) => isUnder(path, 'agent/ssh-gateway/', 'validator/rental-probe/')),
   home('fast-xml-parser', (path) => isUnder(path, 'agent/gpu/')),
   home('pino', (path) => path === 'shared/log.ts'),
   home('tar-stream', (path) => isUnder(path, 'agent/images/')),

@@ -19,8 +19,6 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
   ],
   validator: [
     'GET /updater/digest: missing',
-    'POST /validator/{validator_hotkey}/executor-health-check: request',
-    'POST /validator/{validator_hotkey}/executor-health-check: response',
     'POST /validator/{validator_hotkey}/executor-health-check: security',
   ],
 };

@@ -22,6 +22,7 @@ import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
+import { startBacklog } from './metrics/backlog.job.ts';
 import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
@@ -120,6 +121,7 @@ export async function createCentral(
     verifyBody: validators.verifyBody,
   });
   const limits = createRateLimits(options.rateLimits ?? DEFAULT_LIMITS, { clock });
+  given.metrics?.watch(server);
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
@@ -163,6 +165,7 @@ export async function createCentral(
       if (jobs.length > 0) return;
       jobs = [market.startJobs(), membership.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
+      if (given.metrics) jobs.push(startBacklog(given.metrics, given));
     },
     vitals: market.vitals,
     async close() {

@@ -1,6 +1,7 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
 import { z } from 'zod';
 import { ConfigError, parseConfig } from '#shared/config.ts';
+import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { isLoopback } from '#shared/tls/loopback.ts';
 import { Pin } from '#shared/tls/pin.ts';
@@ -20,6 +21,8 @@ const Schema = z.object({
   CENTRAL_DATABASE: z.string().optional(),
   CENTRAL_HOST: z.string().default('127.0.0.1'),
   CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
+  /** Plain HTTP for /metrics and nothing else; none when absent. */
+  CENTRAL_METRICS_LISTEN: ListenAddress.optional(),
   /** Base address of the gateway of the validator that relays to agents. */
   CENTRAL_GATEWAY_URL: z.url({ protocol: /^https?$/ }),
   /** By which its certificate is known, `sha256//…=` as the validator logs it; the system's authorities when absent. */

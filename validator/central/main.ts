@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
-import { createLog } from '#shared/log.ts';
+import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import { createLog, type Log } from '#shared/log.ts';
+import { registerScrape } from '#shared/metrics/scrape.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
@@ -20,6 +22,7 @@ import { type CentralConfig, readCentralConfig } from './config.ts';
 import { openCentralDatabase } from './db/database.ts';
 import { openSignals } from './db/signals.ts';
 import { corsOriginsFrom } from './edge/config.ts';
+import { type CentralMetrics, createCentralMetrics } from './metrics/central-metrics.ts';
 import type { CentralOptions } from './ports.ts';
 import { rateLimitsFrom } from './rate-limits/config.ts';
 import { openSurroundings, type Surroundings } from './surroundings.ts';
@@ -36,6 +39,8 @@ Serves renters and providers, and commands agents through the gateway of a valid
 const SECRET_BYTES = 32;
 /** The pod sync looks several times a second, as long as its database answers. */
 const LOOK_WITHIN_MS = 60_000;
+/** Nothing there takes a body. */
+const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
 async function run(argument: string | undefined): Promise<void> {
   if (argument === '--help') return print(HELP);
@@ -69,8 +74,10 @@ async function serve(config: CentralConfig): Promise<void> {
     await db.destroy();
   };
   try {
+    const metrics = createCentralMetrics(systemClock);
     const central = await createCentral(
       {
+        metrics,
         ...{ db, signals, log, clock: systemClock, random: systemRandom },
         ...surroundings.ports,
         secret: new Uint8Array(secret),
@@ -79,10 +86,11 @@ async function serve(config: CentralConfig): Promise<void> {
       optionsOf(config, surroundings),
     );
     await central.server.listen({ host: config.CENTRAL_HOST, port: config.CENTRAL_PORT });
+    const monitoring = await listenForScrapes(config, metrics, log);
     central.start();
     stopOnSignal(async () => {
       await serviceManager.stopping();
-      await central.close();
+      await Promise.all([central.close(), monitoring?.close()]);
       await closeStorage();
     });
     const { CENTRAL_HOST: host, CENTRAL_PORT: port } = config;
@@ -95,6 +103,20 @@ async function serve(config: CentralConfig): Promise<void> {
     await closeStorage();
     throw error;
   }
+}
+
+/** Null where nobody is to scrape. */
+async function listenForScrapes(
+  { CENTRAL_METRICS_LISTEN: listen }: CentralConfig,
+  metrics: CentralMetrics,
+  log: Log,
+): Promise<HttpServer | null> {
+  if (listen === undefined) return null;
+  const ports = { log, clock: systemClock, random: systemRandom };
+  const server = createHttpServer({ ...ports, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES });
+  registerScrape(server, { ...metrics, clock: systemClock });
+  await server.listen(listen);
+  return server;
 }
 
 function agentsBehind(config: CentralConfig, signer: Signer) {

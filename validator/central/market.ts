@@ -2,11 +2,11 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { runEach, startLoop } from '#shared/loop.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
+import { isPostgres } from '../database/engine.ts';
 import { activeConfigOf } from './backups/backup-config.service.ts';
 import { createBackupWork } from './backups.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
-import { isPostgres } from './db/engine.ts';
 import { createDockerLogins } from './docker-credentials/docker-credential.service.ts';
 import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
 import { registerExecutorRoutes } from './executors/executor.routes.ts';

@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import type { TerminalQuery } from '#shared/agent-api/terminal.ts';
-import type { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
@@ -19,6 +19,7 @@ import type { Signals } from './db/signals.ts';
 import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
+import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
 
 /** What a terminal is asked for with; `requestId` names it in the records of every hop. */
@@ -31,7 +32,7 @@ export type Agents = {
   /** A pod's terminal, paused. Rejects with the node's refusal or `upstream_unavailable`. */
   terminalOf(executorId: string, podId: string, wish: TerminalWish): Promise<WebSocket>;
   /** Has the validator check the executor now; rejects with `upstream_unavailable`. */
-  checkNow(executorId: string): Promise<HealthReport>;
+  checkNow(executorId: string, wish: CheckWish): Promise<HealthReport>;
 };
 
 /** A mail to one address; `id` stays the same over attempts. */
@@ -163,6 +164,8 @@ export type CentralPorts = {
   channels?: SupportChannels | null;
   /** Frees the space of single backups; null or absent: only whole repositories go. */
   pruneBackups?: PruneRepository | null;
+  /** What counts requests and shows the backlog; absent: nobody asks for it. */
+  metrics?: CentralMetrics | null;
   /** Words to other processes on the same database; absent where there are none. */
   signals?: Signals | null;
 };

@@ -1,6 +1,7 @@
 /** The thresholds and modes that checks go by: a versioned file, hashed, so that anybody can judge again (validator reference 5). */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { ImageReference } from '#shared/agent-api/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/central-api/validator-routes.ts';
 import { parseIsoTime } from '#shared/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
@@ -48,6 +49,9 @@ export const CheckPolicy = z.strictObject({
   /** Of what a proof takes others of the same processor. */
   pow_fastest_permille: Permille,
   pow_slowest_permille: Permille,
+  /** How long a rental probe counts that passed, and what it runs. */
+  rental_probe_hours: z.int().min(1).max(720),
+  rental_probe_image: ImageReference,
 });
 export type CheckPolicy = z.output<typeof CheckPolicy>;
 

@@ -11,6 +11,7 @@ import * as host from './host-truth.check.ts';
 import { judgePorts } from './ports.check.ts';
 import { judgePowCpu, judgePowDisk, judgePowMemory } from './proof.check.ts';
 import { judgeUnreached } from './reachability.check.ts';
+import { judgeRentalProbe, judgeSshReach } from './rental.check.ts';
 import * as standing from './standing.check.ts';
 
 type Row = Pick<Check, 'id' | 'detects' | 'required' | 'category' | 'judge' | 'remedies'> &
@@ -248,6 +249,8 @@ export const CHECKS: readonly Check[] = [
     judge: judgeContainerStart,
     remedies: {
       CONTAINER_START_FAILED: 'Run `docker run --rm hello-world` on the host and mend it.',
+      GPU_RUNTIME_NVML_MISMATCH:
+        'Reboot: the driver was upgraded while its old module stayed loaded.',
       GPU_RUNTIME_DEVICE_FAULT:
         'Install or repair the NVIDIA container toolkit, then restart Docker.',
       CPU_QUOTA_EXCEEDS_HOST: 'Correct the number of CPU cores that the host offers.',
@@ -264,6 +267,25 @@ export const CHECKS: readonly Check[] = [
       PORTS_CLOSED: 'Forward the range of pod ports (AGENT_PORT_RANGE) to the host.',
       PORTS_PARTIAL: 'Forward the whole range of pod ports, each to the same number.',
     },
+  }),
+  row({
+    id: 'ssh_reach',
+    detects: 'pods whose SSH port nobody answers',
+    required: 'the SSH port of a pod answers, 90 s after its start',
+    category: 'env',
+    mode: 'shadow',
+    whileRented: true,
+    judge: judgeSshReach,
+    remedies: { POD_SSH_UNREACHABLE: 'Open the leased port; see that the SSH gateway runs.' },
+  }),
+  row({
+    id: 'rental_probe',
+    detects: 'a host that passes its checks and cannot be rented',
+    required: 'launch, login, command, the offered cards and limits inside, removal',
+    category: 'runtime',
+    mode: 'shadow',
+    judge: judgeRentalProbe,
+    remedies: { RENTAL_PROBE_FAILED: 'See the step that failed.' },
   }),
   row({
     id: 'pow_cpu',

@@ -25,6 +25,23 @@ export const ProofFacts = z.object({
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
 
+const Step = z.enum(['launch', 'ready', 'login', 'command', 'inside', 'remove']);
+export type RentalStep = z.output<typeof Step>;
+
+/** How a rental from end to end went. */
+export const RentalFacts = z.object({
+  status: z.enum(['passed', 'failed', 'not_run']),
+  /** That failed. */
+  step: Step.nullable(),
+  detail: Text,
+  ms: Ms,
+  /** Validator's wall clock when it ended, milliseconds. */
+  at_ms: z.int(),
+  /** Whether it is the one of an inspection before. */
+  repeated: z.boolean(),
+});
+export type RentalFacts = z.output<typeof RentalFacts>;
+
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was asked for, milliseconds. */
   asked_ms: z.number(),
@@ -35,6 +52,13 @@ export const Measured = z.object({
   ports: z
     .object({ opened: Amount, reached: Amount, problem: Text.nullable(), repeated: z.boolean() })
     .nullable(),
+  /** Null where none was due, or possible. */
+  rental: RentalFacts.nullable().default(null),
+  /** Of pods that have run for a while: whether their SSH ports are answered. Null where that was not tried. */
+  ssh: z
+    .array(z.object({ pod: Name, problem: Text.nullable() }))
+    .nullable()
+    .default(null),
   /** What the executor was when it first passed under its present record; null before that. */
   accepted: z.object({ spec: Name, gpu_uuids: z.array(Name) }).nullable(),
   /** GPUs of its inventory that another executor had first. */
@@ -47,7 +71,7 @@ export type Measured = z.output<typeof Measured>;
 /** Of an inspection that measured nothing beside. */
 export function nothingMeasured(askedMs: number): Measured {
   return {
-    ...{ asked_ms: askedMs, pods: null, proof: null, ports: null },
+    ...{ asked_ms: askedMs, pods: null, proof: null, ports: null, rental: null, ssh: null },
     ...{ accepted: null, taken: [], streaks: {} },
   };
 }

@@ -1,6 +1,7 @@
 /** Which database the central API of a marketplace on this machine uses. */
 import { ConfigError } from '#shared/config.ts';
-import { isPostgresAddress, openCentralDatabase } from '../central/db/database.ts';
+import { openCentralDatabase } from '../central/db/database.ts';
+import { isPostgresAddress } from '../database/target.ts';
 import type { Home } from './home.ts';
 
 /** `CENTRAL_DATABASE`, or the file in the marketplace's folder. A variable: a password in argv could be read by others. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy } from '../../test/fixtures/cycle-set.ts';
@@ -19,7 +20,7 @@ let ledger: Ledger;
 let evidence: EvidenceService;
 beforeEach(async () => {
   ledger = await openLedger(':memory:');
-  evidence = createEvidence({ ledger, signer, policy: goldenPolicy() });
+  evidence = createEvidence({ ledger, signer, clock: systemClock, policy: goldenPolicy() });
 });
 afterEach(() => ledger.destroy());
 

@@ -40,12 +40,12 @@ export async function firstEvidenceTime(
   return row?.finished_ms ?? null;
 }
 
-/** Of each executor the last document in [fromMs, toMs) that says something, else the last one; by executor id. */
+/** Of each executor the id of the last document in [fromMs, toMs) that says something, else of the last one; by executor id. */
 export async function decisiveEvidence(
   db: LedgerDb,
   fromMs: number,
   toMs: number,
-): Promise<EvidenceRow[]> {
+): Promise<string[]> {
   const rows = await db
     .selectFrom('evidence')
     .select(['id', 'executor_id', 'verdict'])
@@ -60,12 +60,7 @@ export async function decisiveEvidence(
     const says = row.verdict !== 'withheld' || (before?.verdict ?? 'withheld') === 'withheld';
     if (says) decisive.set(row.executor_id, row);
   }
-  const found: EvidenceRow[] = [];
-  for (const { id } of decisive.values()) {
-    const row = await findEvidence(db, id);
-    if (row !== undefined) found.push(row);
-  }
-  return found;
+  return [...decisive.values()].map(({ id }) => id);
 }
 
 /** Executors with evidence, in the order of their ids. */
@@ -96,21 +91,23 @@ export function evidenceAfter(
     .execute();
 }
 
-/** Takes away the beginning of every chain: what is older than `beforeMs`, and all but the last `keep`. */
-export async function forgetEvidence(db: LedgerDb, beforeMs: number, keep: number): Promise<void> {
-  for (const executorId of await executorsWithEvidence(db)) {
-    const own = db.selectFrom('evidence').where('executor_id', '=', executorId);
-    const young = await own
-      .select((eb) => eb.fn.min<number | null>('seq').as('seq'))
-      .where('finished_ms', '>=', beforeMs)
-      .executeTakeFirst();
-    const last = await lastEvidence(db, executorId);
-    if (last === undefined) continue;
-    const first = Math.max(young?.seq ?? last.seq + 1, last.seq - keep + 1);
-    await db
-      .deleteFrom('evidence')
-      .where('executor_id', '=', executorId)
-      .where('seq', '<', first)
-      .execute();
-  }
+/** Takes away the beginning of a chain: what is older than `beforeMs`, and all but the last `keep`. */
+export async function forgetEvidence(
+  db: LedgerDb,
+  executorId: string,
+  { beforeMs, keep }: { beforeMs: number; keep: number },
+): Promise<void> {
+  const own = db.selectFrom('evidence').where('executor_id', '=', executorId);
+  const young = await own
+    .select((eb) => eb.fn.min<number | null>('seq').as('seq'))
+    .where('finished_ms', '>=', beforeMs)
+    .executeTakeFirst();
+  const last = await lastEvidence(db, executorId);
+  if (last === undefined) return;
+  const first = Math.max(young?.seq ?? last.seq + 1, last.seq - keep + 1);
+  await db
+    .deleteFrom('evidence')
+    .where('executor_id', '=', executorId)
+    .where('seq', '<', first)
+    .execute();
 }

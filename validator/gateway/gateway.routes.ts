@@ -3,7 +3,11 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { AGENT_ROUTES, type AgentRoute } from '#shared/agent-api/routes.ts';
-import { type ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
+import {
+  CheckWish,
+  type ExecutorToCheck,
+  HealthReport,
+} from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -11,11 +15,13 @@ import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { withDeadline } from '#shared/with-deadline.ts';
 import type { ExecutorDirectory } from '../health/executor-directory.ts';
 import type { HealthService } from '../health/health.service.ts';
+import type { RentalProbes } from '../rental-probe/rental-probe.service.ts';
 import type { SocketRelay } from './socket-relay.ts';
 
 export type GatewayOptions = {
   directory: ExecutorDirectory;
   health: HealthService;
+  rentals: Pick<RentalProbes, 'giveWay'>;
   sendTo(executor: ExecutorToCheck): SignedFetch;
   relaySocket: SocketRelay;
   clock: Clock;
@@ -23,6 +29,8 @@ export type GatewayOptions = {
 
 /** Below the deadline of every caller, so that they get our answer instead of a broken connection. */
 const RELAY_TIMEOUT_MS = 12_000;
+/** Together with it still below the callers’. */
+const GIVE_WAY_MS = 2_000;
 
 const Target = z.object({ executorId: z.uuid(), id: z.uuid().optional() });
 
@@ -40,15 +48,15 @@ export function registerGatewayRoutes(server: HttpServer, options: GatewayOption
   }
   server.post(
     '/v1/executors/:executorId/check',
-    { schema: { params: Target, response: { 200: HealthReport } } },
-    (request) => options.health.checkNow(request.params.executorId),
+    { schema: { params: Target, body: CheckWish, response: { 200: HealthReport } } },
+    (request) => options.health.checkNow(request.params.executorId, request.body),
   );
 }
 
 async function relay(
   request: FastifyRequest<{ Params: z.output<typeof Target> }>,
   reply: FastifyReply,
-  { directory, sendTo, relaySocket, clock }: GatewayOptions,
+  { directory, rentals, sendTo, relaySocket, clock }: GatewayOptions,
 ): Promise<FastifyReply> {
   const { executorId } = request.params;
   const executor = await directory.find(executorId);
@@ -56,6 +64,10 @@ async function relay(
   if (request.upgrade !== null) {
     await relaySocket(request, reply, { executor, path });
     return reply;
+  }
+  // Whoever rents comes first; a launch that is too early nevertheless is sent again.
+  if (request.method === 'PUT') {
+    await withDeadline(clock, GIVE_WAY_MS, rentals.giveWay(executorId)).catch(() => undefined);
   }
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());

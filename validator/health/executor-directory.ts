@@ -1,7 +1,8 @@
 /** Which executors there are and where: read from the central API, the last good list kept. */
 import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+import { ApiError, messageOf } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
 import type { CentralClient } from '../central-client.ts';
 
 export type ExecutorDirectory = ReturnType<typeof createExecutorDirectory>;
@@ -9,8 +10,15 @@ export type ExecutorDirectory = ReturnType<typeof createExecutorDirectory>;
 /** A miss reads the list again, but no more often than this: unknown ids must not become a load. */
 const MISS_REFRESH_MS = 1_000;
 
-export function createExecutorDirectory(options: { central: CentralClient; clock: Clock }) {
-  const { central, clock } = options;
+export function createExecutorDirectory({
+  central,
+  clock,
+  log,
+}: {
+  central: CentralClient;
+  clock: Clock;
+  log: Log;
+}) {
   let known = new Map<string, ExecutorToCheck>();
   let refreshedAtMs = Number.NEGATIVE_INFINITY;
   let refreshing: Promise<void> | null = null;
@@ -30,10 +38,15 @@ export function createExecutorDirectory(options: { central: CentralClient; clock
   }
 
   return {
-    /** Reads the list anew and returns it. Rejects when the central API does not answer. */
-    async list(): Promise<ExecutorToCheck[]> {
-      await refresh();
-      return [...known.values()];
+    /** The ids of all. Reads the list anew; the last good one counts while the central API does not answer. */
+    async ids(): Promise<ReadonlySet<string>> {
+      try {
+        await refresh();
+      } catch (error) {
+        if (known.size === 0) throw error;
+        log.warn({ error: messageOf(error), known: known.size }, 'executors as last listed');
+      }
+      return new Set(known.keys());
     },
     /** Throws ApiError `node_not_found` for an executor that the central API does not list. */
     async find(id: string): Promise<ExecutorToCheck> {

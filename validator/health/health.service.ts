@@ -1,25 +1,37 @@
-/** Checks executors when they are due, or at once when asked, and reports to the central API. */
+/** Checks executors when they are due, or at once when asked; what it found is kept and on its way before it counts. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
+import type {
+  CheckWish,
+  ExecutorToCheck,
+  HealthReport,
+} from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
+import { startLoop } from '#shared/loop.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
-import type { CentralClient } from '../central-client.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
 import { judgeAll } from '../checks/pipeline.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
+import type { EvidenceService } from '../evidence/evidence.service.ts';
+import type { Outbox } from '../outbox/outbox.service.ts';
+import { enqueue } from '../outbox/outbox.store.ts';
+import type { RentalProbes } from '../rental-probe/rental-probe.service.ts';
+import type { ReadBanner } from '../rental-probe/ssh-session.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
+import { healthLetter } from './health-delivery.ts';
 import { inspect } from './inspect.ts';
+import { HOLD_MS, type Inspections, type Memory } from './inspections.ts';
 import type { ProofRound, ProofRounds } from './proof-round.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
 
-const PARALLEL_INSPECTIONS = 8;
+const PARALLEL_INSPECTIONS = 32;
+/** Whose proofs begin together. */
+const GROUP = 64;
 
 export type HealthOptions = {
-  central: CentralClient;
   directory: ExecutorDirectory;
   clientOf(executor: ExecutorToCheck): AgentClient;
   /** Of an agent that has just answered. */
@@ -27,111 +39,147 @@ export type HealthOptions = {
   clock: Clock;
   log: Log;
   policy: Policy;
+  inspections: Inspections;
   standings: Standings;
   proofs: ProofRounds;
-  /** Keeps the run as evidence; nothing is reported that was not kept. */
-  record(run: CheckRun): Promise<unknown>;
-  checkIntervalMs: number;
+  rentals: Pick<RentalProbes, 'look'>;
+  readBanner: ReadBanner;
+  evidence: Pick<EvidenceService, 'record'>;
+  outbox: Outbox;
+  /** Executors whose facts are in memory at a time. */
+  atOnce: number;
 };
 
-/** What is remembered of an executor between two inspections. */
-type Memory = {
-  checkedMs: number;
-  verdict: HealthReport['verdict'];
-  transportFailures: number;
-  /** Of reasons that count only when they are seen again. */
-  streaks: Record<string, number>;
-};
+/** `wish`: of whoever asked for it; null for an executor that was due, and is claimed. */
+type Look = { round: ProofRound; wish: CheckWish | null };
 
 export function createHealthService(options: HealthOptions) {
-  const { central, directory, clock, log, policy, standings, proofs } = options;
+  const { directory, clock, log, inspections, standings, proofs, outbox } = options;
   // What one executor has is settled before another one’s is looked at.
   const settling = createSemaphore(1);
   const places = createSemaphore(PARALLEL_INSPECTIONS);
-  let memories = new Map<string, Memory>();
 
-  async function check(executor: ExecutorToCheck, round: ProofRound): Promise<HealthReport> {
+  async function check(executor: ExecutorToCheck, how: Look): Promise<HealthReport> {
     const startedMs = clock.now();
-    const facts = await look(executor, round);
-    const report = await settling.run(() => settle(facts, startedMs));
+    const facts = await look(executor, how);
+    const isClaimed = how.wish === null;
+    const report = await settling.run(() => settle(facts, { startedMs, isClaimed }));
     const reasons = report.checks.flatMap((result) => result.reason_code ?? []);
     log.info({ executor: executor.id, verdict: report.verdict, reasons }, 'executor checked');
     return report;
   }
 
-  /** Proofs begin when every other executor of the pass has been looked at, too. */
-  async function look(executor: ExecutorToCheck, round: ProofRound): Promise<Facts> {
+  /** Proofs begin when every other executor of the group has been looked at, too. */
+  async function look(executor: ExecutorToCheck, { round, wish }: Look): Promise<Facts> {
     const client = options.clientOf(executor);
-    const looking = places.run(() =>
-      inspect(executor, { client, clock, policy, identityOf: options.identityOf }),
-    );
+    const looking = places.run(() => inspect(executor, { ...options, client, wish }));
     const facts = await looking.catch((error: unknown) => {
       round.leave();
       throw error;
     });
     const proof = await round.prove(facts, client);
     const ports = await proofs.ports(facts, client);
-    return { ...facts, measured: { ...facts.measured, proof, ports } };
+    const rental = await options.rentals.look(facts, client, wish !== null);
+    return { ...facts, measured: { ...facts.measured, proof, ports, rental } };
   }
 
-  async function settle(seen: Facts, startedMs: number): Promise<HealthReport> {
-    const { id } = seen.executor;
-    const { transportFailures = 0, streaks = {} } = memories.get(id) ?? {};
+  async function settle(
+    seen: Facts,
+    { startedMs, isClaimed }: { startedMs: number; isClaimed: boolean },
+  ): Promise<HealthReport> {
+    const { transportFailures, streaks } = await inspections.recall(seen.executor.id);
     const before = await standings.before(seen.executor, seen.inventory);
     const facts = { ...seen, measured: { ...seen.measured, ...before, streaks } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
-    await options.record({ facts, transportFailures, report, startedMs, finishedMs: clock.now() });
-    await standings.keep(facts, report);
-    memories.set(id, {
-      checkedMs: clock.monotonicMs(),
-      verdict: report.verdict,
+    const memory = {
       transportFailures: facts.inventory === null ? transportFailures + 1 : 0,
       streaks: judgement.streaks,
-    });
+    };
+    const run = { facts, transportFailures, report, startedMs, finishedMs: clock.now() };
+    await keep(run, memory, isClaimed);
+    await standings.keep(facts, report);
     return report;
   }
 
-  async function checkAndReport(executor: ExecutorToCheck, round: ProofRound): Promise<void> {
-    const report = await check(executor, round);
-    await central.reportHealth({
-      miner_address: executor.executor_ip_address,
-      miner_port: Number(executor.executor_ip_port),
-      miner_hotkey: executor.miner_hotkey,
-      container_port: Number(executor.executor_ip_port),
-      rental_in_progress: executor.rented,
-      gpu_uuids: report.inventory?.gpu.devices.map((device) => device.uuid) ?? [],
-      executor_id: executor.id,
-      report,
+  /** All of it or nothing: that it was looked at, the evidence, and the letter that tells of it. */
+  async function keep(run: CheckRun, memory: Memory, isClaimed: boolean): Promise<void> {
+    const { facts, report, finishedMs } = run;
+    const { id: executorId } = facts.executor;
+    const { letter, replaces } = healthLetter(facts, report, finishedMs);
+    const ended = { ...memory, executorId, verdict: report.verdict, checkedMs: finishedMs };
+    await options.evidence.record(run, async (tx) => {
+      await inspections.end(tx, ended, isClaimed);
+      await enqueue(tx, letter, replaces);
     });
   }
 
-  /** Unverified ones are looked at on every pass: their provider is waiting for the verdict. */
-  function isDue(executor: ExecutorToCheck): boolean {
-    const memory = memories.get(executor.id);
-    if (memory === undefined || memory.verdict !== 'verified') return true;
-    return clock.monotonicMs() - memory.checkedMs >= options.checkIntervalMs;
+  async function checkClaimed(executorId: string, round: ProofRound): Promise<void> {
+    try {
+      const executor = await directory.find(executorId).catch((error: unknown) => {
+        round.leave();
+        throw error;
+      });
+      await check(executor, { round, wish: null });
+      tell();
+    } catch (error) {
+      log.warn({ executor: executorId, error: messageOf(error) }, 'check not kept');
+      await inspections.release(executorId);
+    }
+  }
+
+  /** What cannot be told now is told later. */
+  function tell(): void {
+    outbox.runOnce().catch((error: unknown) => log.error({ err: error }, 'outbox failed'));
+  }
+
+  /** Claims lapse unless somebody says that we are alive. */
+  const holdOn = () =>
+    startLoop({
+      clock,
+      intervalMs: HOLD_MS / 4,
+      run: inspections.hold,
+      onError: (error) => log.error({ err: error }, 'executors could not be held'),
+    });
+
+  /** Group by group, a few beside each other: one that is slow holds up its own alone. */
+  async function checkAll(due: string[]): Promise<void> {
+    const size = Math.min(GROUP, options.atOnce);
+    const holding = holdOn();
+    async function work(): Promise<void> {
+      while (due.length > 0) {
+        const claimed = await inspections.claim(due.splice(0, size));
+        const round = proofs.begin(claimed.length);
+        await Promise.all(claimed.map((id) => checkClaimed(id, round)));
+      }
+    }
+    try {
+      await Promise.all(Array.from({ length: Math.ceil(options.atOnce / size) }, work));
+    } finally {
+      await holding.stop();
+    }
   }
 
   return {
-    /** One pass over the list: every due executor, some at a time; one failing report stops no other. */
+    /** One pass over what is due, group by group; one that fails stops no other. */
     async runOnce(): Promise<void> {
-      const listed = await directory.list();
-      const ids = new Set(listed.map((executor) => executor.id));
-      memories = new Map([...memories].filter(([id]) => ids.has(id)));
+      const ids = await directory.ids();
+      await inspections.follow(ids);
       proofs.keep(ids);
-      const due = listed.filter(isDue);
-      const round = proofs.begin(due.length);
-      const passes = due.map((executor) =>
-        checkAndReport(executor, round).catch((error: unknown) => {
-          memories.delete(executor.id);
-          log.warn({ executor: executor.id, error: messageOf(error) }, 'check not reported');
-        }),
-      );
-      await Promise.all(passes);
+      const due = (await inspections.due()).filter((id) => ids.has(id));
+      if (due.length > 0) await checkAll(due);
+      await outbox.runOnce();
     },
-    /** Inspects one executor now; the caller records the report. */
-    checkNow: async (executorId: string) =>
-      check(await directory.find(executorId), proofs.begin(1)),
+    /**
+     * Inspects one executor now, as is wished. What it finds is told to the central API as well, should the answer
+     * be lost.
+     */
+    async checkNow(executorId: string, wish: CheckWish): Promise<HealthReport> {
+      const listed = await directory.find(executorId);
+      const executor = { ...listed, rented: listed.rented || wish.rental_in_progress };
+      const report = await check(executor, { round: proofs.begin(1), wish });
+      tell();
+      return report;
+    },
   };
 }

@@ -1,12 +1,15 @@
 /** Collects the facts of one executor: the only part of a check that touches the network. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import { type Inventory, isRentable, type VerifyResult } from '#shared/agent-api/inventory.ts';
-import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
+import type { PodView } from '#shared/agent-api/pod.ts';
+import type { CheckWish, ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import { type PeerRefusal, peerRefusalIn } from '#shared/tls/peer-refused.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
-import { type Measured, nothingMeasured } from '../checks/measured.ts';
+import { nothingMeasured } from '../checks/measured.ts';
+import type { ReadBanner } from '../rental-probe/ssh-session.ts';
+import { sshReach } from './ssh-reach.ts';
 
 const TRIES = 2;
 /** In the evidence. */
@@ -17,12 +20,15 @@ export type Inspection = {
   identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
   clock: Clock;
   policy: Policy;
+  readBanner: ReadBanner;
+  /** Of whoever asked for it; null for what the host offers. */
+  wish: CheckWish | null;
 };
 
 /** Never rejects: what could not be learnt is null in the facts. */
 export async function inspect(
   executor: ExecutorToCheck,
-  { client, identityOf, clock, policy }: Inspection,
+  { client, identityOf, clock, policy, readBanner, wish }: Inspection,
 ): Promise<Facts> {
   const { askedMs, ...read } = await readInventory(client, clock, () => identityOf(executor));
   const facts = { executor, policy, receivedMs: clock.now(), measured: nothingMeasured(askedMs) };
@@ -32,9 +38,14 @@ export async function inspect(
   }
   const { inventory, identity } = read;
   const seen = { ...facts, inventory, identity, transportError: null, refusal: null };
-  if (!executor.rented) return { ...seen, probe: await runProbe(client, inventory) };
-  return { ...seen, probe: null, measured: { ...seen.measured, pods: await readPods(client) } };
+  if (!executor.rented) return { ...seen, probe: await runProbe(client, inventory, wish) };
+  const pods = await orNull(client.listPods());
+  const ssh = pods === null ? null : await sshReach({ readBanner, clock }, executor, pods);
+  const measured = { ...seen.measured, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null, ssh };
+  return { ...seen, probe: null, measured };
 }
+
+const shown = ({ id, phase }: PodView) => ({ id, phase });
 
 type Read = { askedMs: number } & (
   | { inventory: Inventory; identity: AgentIdentity }
@@ -62,18 +73,18 @@ async function readInventory(
 }
 
 /** Null when the probe itself could not be asked for: that is no fault of the container runtime. */
-async function runProbe(client: AgentClient, inventory: Inventory): Promise<VerifyResult | null> {
+async function runProbe(
+  client: AgentClient,
+  inventory: Inventory,
+  wish: CheckWish | null,
+): Promise<VerifyResult | null> {
   const real = inventory.gpu.driver === 'nvidia';
   // A card that its agent keeps from pods would fail the host, whose other cards may be sound.
-  const offered = inventory.gpu.devices.filter(isRentable);
-  const gpuUuids = real ? offered.map((device) => device.uuid) : [];
-  return orNull(client.verify({ gpu_uuids: gpuUuids, cpu_cores: inventory.cpu.cores }));
-}
-
-/** Looks only: a rented host is never disturbed. */
-async function readPods(client: AgentClient): Promise<Measured['pods']> {
-  const pods = await orNull(client.listPods());
-  return pods === null ? null : pods.slice(0, MAX_PODS).map(({ id, phase }) => ({ id, phase }));
+  const offered = real ? inventory.gpu.devices.filter(isRentable) : [];
+  const wished = wish?.gpu_uuids ?? [];
+  const gpuUuids = wished.length > 0 ? wished : offered.map((device) => device.uuid);
+  const cpuCores = wish?.cpu_count ?? inventory.cpu.cores;
+  return orNull(client.verify({ gpu_uuids: gpuUuids, cpu_cores: cpuCores }));
 }
 
 async function orNull<T>(asking: Promise<T>): Promise<T | null> {

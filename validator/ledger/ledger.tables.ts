@@ -1,5 +1,6 @@
 /** Every table of the validator's ledger: times as integer milliseconds UTC, JSON as text (validator reference 7, 8, 10). */
 import type { Generated, Kysely, Selectable, Transaction } from 'kysely';
+import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { CycleVerdict } from '../weights/cycle-set.ts';
 
 /** One row for each check run. Rows are never changed: a trigger refuses it. */
@@ -48,18 +49,53 @@ export type EpochsTable = {
   payload_json: string;
 };
 
-/** What is to be told to others, in this order. */
+export const LETTER_KINDS = ['set-weights', 'health-report'] as const;
+export type LetterKind = (typeof LETTER_KINDS)[number];
+
+/** What is to be told to others: the letters of one lane in this order, lanes beside each other. */
 export type OutboxTable = {
   seq: Generated<number>;
-  kind: 'set-weights';
-  /** The epoch. */
-  subject: number;
+  kind: LetterKind;
+  /** The epoch; the executor. */
+  subject: string;
+  lane: string;
+  /** How much it says: a newer letter of its lane may take the place of those of no higher rank. */
+  rank: number;
+  /** SHA-256 of the body, hex: the same for every attempt. */
+  idempotency_key: string;
   body: string;
   attempts: number;
   next_ms: number;
   /** When it was given up, null before; it stays for people to see. */
   parked_ms: number | null;
   last_error: string;
+};
+
+/** What is remembered of an executor between two inspections, and who is at it now. */
+export type InspectionsTable = {
+  executor_id: string;
+  /** When it was last looked at; 0 before the first time. */
+  checked_ms: number;
+  verdict: HealthReport['verdict'] | null;
+  /** Unreachable inspections in a row. */
+  transport_failures: number;
+  /** Of reasons that count only when they are seen again: how often in a row, by check. */
+  streaks_json: string;
+  /** The process that is at it, until `held_until_ms` unless it says so again. */
+  holder: string | null;
+  held_until_ms: number;
+};
+
+/** Work that one process at a time does for all. */
+export type LeasesTable = { name: string; holder: string; until_ms: number };
+
+/** The last rental probe of each executor: its pod may be there still while `ended_ms` is null. */
+export type RentalProbesTable = {
+  executor_id: string;
+  pod_id: string;
+  started_ms: number;
+  ended_ms: number | null;
+  result_json: string | null;
 };
 
 /** Who has which place in a marketplace on one's own machine, in the order of arrival. */
@@ -94,6 +130,9 @@ export type GpuClaimsTable = { uuid: string; executor_id: string; seen_ms: numbe
 export type ProofTimesTable = { processor: string; mean_ms: number; samples: number };
 
 type Tables = {
+  inspections: InspectionsTable;
+  leases: LeasesTable;
+  rental_probes: RentalProbesTable;
   check_policies: CheckPoliciesTable;
   accepted_specs: AcceptedSpecsTable;
   gpu_claims: GpuClaimsTable;
@@ -115,3 +154,5 @@ export type EvidenceRow = Selectable<EvidenceTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;
 export type OutboxRow = Selectable<OutboxTable>;
+export type InspectionRow = Selectable<InspectionsTable>;
+export type RentalProbeRow = Selectable<RentalProbesTable>;

@@ -1,94 +1,22 @@
-/** Opens the validator's ledger, one SQLite file, and brings its schema up to date. */
+/** Opens the validator's ledger, one SQLite file or a PostgreSQL database that several validators share, and brings its schema up to date. */
 import { Kysely, sql } from 'kysely';
-import { nodeSqliteDialect } from '../node-sqlite-dialect.ts';
-import type { Ledger } from './ledger.tables.ts';
+import { isPostgres } from '../database/engine.ts';
+import { dialectOf } from '../database/target.ts';
+import { MIGRATIONS, POSTGRES_WORDS, SQLITE_WORDS } from './ledger.migrations.ts';
+import type { Ledger, LedgerDb } from './ledger.tables.ts';
 
-const FOUNDATION = [
-  `create table evidence (
-    id text primary key,
-    executor_id text not null,
-    seq integer not null,
-    finished_ms integer not null,
-    verdict text not null check (verdict in ('ok', 'failed', 'withheld')),
-    document text not null,
-    signature text not null,
-    unique (executor_id, seq)
-  ) strict`,
-  'create index evidence_in_time on evidence (finished_ms)',
-  `create trigger evidence_stays_as_it_is before update on evidence
-    begin select raise(abort, 'evidence is never changed'); end`,
-  'create table cycles (number integer primary key, ended_ms integer not null) strict',
-  `create table cycle_entries (
-    cycle integer not null references cycles (number) on delete cascade,
-    executor_id text not null,
-    verdict text not null check (verdict in ('ok', 'failed', 'withheld')),
-    length_ms integer not null,
-    failure_ppm integer not null,
-    entry_json text not null,
-    primary key (cycle, executor_id)
-  ) strict`,
-  'create index cycle_entries_of_executor on cycle_entries (executor_id, cycle)',
-  `create table epochs (
-    number integer primary key,
-    computed_ms integer not null,
-    state text not null,
-    input_json text not null,
-    policy_json text not null,
-    input_hash text not null,
-    policy_hash text not null,
-    result_hash text not null,
-    payload_json text not null
-  ) strict`,
-  `create table outbox (
-    seq integer primary key autoincrement,
-    kind text not null,
-    subject integer not null,
-    body text not null,
-    attempts integer not null,
-    next_ms integer not null,
-    parked_ms integer,
-    last_error text not null
-  ) strict`,
-  'create table neurons (uid integer primary key, hotkey text not null unique) strict',
-];
+/** Any constant that nobody else takes: processes that start together migrate one after the other. */
+const MIGRATION_LOCK = 7_306_914;
+const KNOWN_AS = { variable: 'VALIDATOR_DATABASE', applicationName: 'podwright-validator' };
 
-const AGENT_IDENTITIES = [
-  `create table agent_identities (
-    executor_id text primary key,
-    hotkey text not null,
-    public_key text not null,
-    enrolled_until_ms integer not null
-  ) strict`,
-];
-
-const CHECKS = [
-  'create table check_policies (hash text primary key, policy_json text not null) strict',
-  `create table accepted_specs (
-    executor_id text primary key,
-    listed text not null,
-    spec text not null,
-    gpu_uuids_json text not null
-  ) strict`,
-  `create table gpu_claims (
-    uuid text primary key,
-    executor_id text not null,
-    seen_ms integer not null
-  ) strict`,
-  `create table proof_times (
-    processor text primary key,
-    mean_ms integer not null,
-    samples integer not null
-  ) strict`,
-];
-
-/** In order; the position counts as the schema's number, which SQLite keeps in `user_version`. Forward only. */
-const MIGRATIONS: readonly (readonly string[])[] = [FOUNDATION, AGENT_IDENTITIES, CHECKS];
-
-/** `path` or `:memory:`. The caller ends it with `destroy()`. Rejects for a ledger of a newer version. */
-export async function openLedger(path: string): Promise<Ledger> {
-  const ledger: Ledger = new Kysely({ dialect: nodeSqliteDialect(path) });
+/**
+ * `address` is a file, `:memory:` or `postgres://…`. The caller ends it with `destroy()`. Rejects for a ledger of a
+ * newer version, and with ConfigError when a PostgreSQL server cannot be used.
+ */
+export async function openLedger(address: string): Promise<Ledger> {
+  const ledger: Ledger = new Kysely({ dialect: await dialectOf({ address, ...KNOWN_AS }) });
   try {
-    await migrate(ledger, path);
+    await migrate(ledger);
     return ledger;
   } catch (error) {
     await ledger.destroy();
@@ -96,16 +24,42 @@ export async function openLedger(path: string): Promise<Ledger> {
   }
 }
 
-async function migrate(ledger: Ledger, path: string): Promise<void> {
+/** Whether other processes may be at work on it. */
+export const isShared = (ledger: LedgerDb): boolean => isPostgres(ledger);
+
+async function migrate(ledger: Ledger): Promise<void> {
+  const words = isShared(ledger) ? POSTGRES_WORDS : SQLITE_WORDS;
   await ledger.transaction().execute(async (tx) => {
-    const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(tx);
-    const present = rows[0]?.user_version ?? 0;
+    const present = await schemaOf(tx);
     if (present > MIGRATIONS.length) {
       throw new Error(
-        `${path} has schema ${present}, this program knows ${MIGRATIONS.length}: run a newer version`,
+        `the ledger has schema ${present}, this program knows ${MIGRATIONS.length}: run a newer version`,
       );
     }
-    for (const statement of MIGRATIONS.slice(present).flat()) await sql.raw(statement).execute(tx);
-    await sql.raw(`pragma user_version = ${MIGRATIONS.length}`).execute(tx);
+    for (const migration of MIGRATIONS.slice(present)) {
+      for (const statement of migration(words)) await sql.raw(statement).execute(tx);
+    }
+    await keepSchema(tx, MIGRATIONS.length);
   });
+}
+
+/** SQLite keeps the number in `user_version`; 0 for a ledger that is empty. */
+async function schemaOf(tx: LedgerDb): Promise<number> {
+  if (!isShared(tx)) {
+    const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(tx);
+    return rows[0]?.user_version ?? 0;
+  }
+  await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
+  await sql`create table if not exists ledger_schema (number bigint not null)`.execute(tx);
+  const { rows } = await sql<{ number: number }>`select number from ledger_schema`.execute(tx);
+  return rows[0]?.number ?? 0;
+}
+
+async function keepSchema(tx: LedgerDb, number: number): Promise<void> {
+  if (!isShared(tx)) {
+    await sql.raw(`pragma user_version = ${number}`).execute(tx);
+    return;
+  }
+  await sql`delete from ledger_schema`.execute(tx);
+  await sql`insert into ledger_schema (number) values (${number})`.execute(tx);
 }

@@ -1,36 +1,67 @@
 /** Queries of the outbox. */
-import type { LedgerDb, OutboxRow } from '../ledger/ledger.tables.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import type { LedgerDb, LetterKind, OutboxRow } from '../ledger/ledger.tables.ts';
 
-/** More are not kept waiting: of what was not told, the oldest is forgotten. */
+/** More do not wait in one lane: of what was not told, the oldest is forgotten. */
 const MAX_WAITING = 100;
-/** Of what was given up, so many stay for people to see. */
+/** Of what was given up of one kind, so many stay for people to see. */
 const MAX_PARKED = 100;
 
-export type Letter = Pick<OutboxRow, 'kind' | 'subject' | 'body' | 'next_ms'>;
+export type Letter = Pick<OutboxRow, 'kind' | 'subject' | 'lane' | 'rank' | 'body' | 'next_ms'>;
 
-/** In the transaction of the fact that it tells of. */
-export async function enqueue(tx: LedgerDb, letter: Letter): Promise<void> {
+/**
+ * In the transaction of the fact that it tells of. It takes the place of what waits in its lane with the rank
+ * `replaces` or a lower one; of nothing when that is left out.
+ */
+export async function enqueue(tx: LedgerDb, letter: Letter, replaces?: number): Promise<void> {
+  if (replaces !== undefined) {
+    await tx
+      .deleteFrom('outbox')
+      .where('lane', '=', letter.lane)
+      .where('parked_ms', 'is', null)
+      .where('rank', '<=', replaces)
+      .execute();
+  }
+  const idempotency_key = sha256Hex(letter.body);
   await tx
     .insertInto('outbox')
-    .values({ ...letter, attempts: 0, parked_ms: null, last_error: '' })
+    .values({ ...letter, idempotency_key, attempts: 0, parked_ms: null, last_error: '' })
     .execute();
-  await keepNewest(tx, 'waiting', MAX_WAITING);
+  const waiting = await surplusOf(tx, { lane: letter.lane, parked: false }, MAX_WAITING);
+  await removeLetters(tx, waiting);
 }
 
-/** The first of those that are neither told nor given up. */
-export function nextLetter(db: LedgerDb): Promise<OutboxRow | undefined> {
+/** Of each lane the first that is neither told nor given up, where its time has come; the oldest `limit` of them. */
+export function dueLetters(
+  db: LedgerDb,
+  { nowMs, latestMs }: { nowMs: number; latestMs: number },
+  limit: number,
+): Promise<OutboxRow[]> {
   return db
-    .selectFrom('outbox')
+    .selectFrom('outbox as letter')
     .selectAll()
     .where('parked_ms', 'is', null)
+    .where((eb) => eb.or([eb('next_ms', '<=', nowMs), eb('next_ms', '>', latestMs)]))
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('outbox as earlier')
+            .select('earlier.seq')
+            .whereRef('earlier.lane', '=', 'letter.lane')
+            .whereRef('earlier.seq', '<', 'letter.seq')
+            .where('earlier.parked_ms', 'is', null),
+        ),
+      ),
+    )
     .orderBy('seq')
-    .limit(1)
-    .executeTakeFirst();
+    .limit(limit)
+    .execute();
 }
 
 /** It was told. */
 export async function removeLetter(db: LedgerDb, seq: number): Promise<void> {
-  await db.deleteFrom('outbox').where('seq', '=', seq).execute();
+  await removeLetters(db, [seq]);
 }
 
 /** It is to be told again at `nextMs`. */
@@ -49,7 +80,7 @@ export async function postponeLetter(
 /** It is given up, and in nobody's way any more. */
 export async function parkLetter(
   db: LedgerDb,
-  { seq, attempts }: Pick<OutboxRow, 'seq' | 'attempts'>,
+  { seq, kind, attempts }: Pick<OutboxRow, 'seq' | 'kind' | 'attempts'>,
   { parkedMs, reason }: { parkedMs: number; reason: string },
 ): Promise<void> {
   await db
@@ -57,23 +88,25 @@ export async function parkLetter(
     .set({ attempts, parked_ms: parkedMs, last_error: reason })
     .where('seq', '=', seq)
     .execute();
-  await keepNewest(db, 'parked', MAX_PARKED);
+  await removeLetters(db, await surplusOf(db, { kind, parked: true }, MAX_PARKED));
 }
 
-async function keepNewest(db: LedgerDb, which: 'waiting' | 'parked', count: number) {
-  const parked = which === 'parked' ? ('is not' as const) : ('is' as const);
-  const surplus = await db
-    .selectFrom('outbox')
-    .select('seq')
-    .where('parked_ms', parked, null)
-    .orderBy('seq', 'desc')
-    .limit(1)
-    .offset(count)
-    .executeTakeFirst();
-  if (surplus === undefined) return;
+type Group = { parked: false; lane: string } | { parked: true; kind: LetterKind };
+
+/** The numbers of all but the newest `keep`. */
+async function surplusOf(db: LedgerDb, group: Group, keep: number): Promise<number[]> {
+  const all = db.selectFrom('outbox').select('seq');
+  const own = group.parked
+    ? all.where('kind', '=', group.kind).where('parked_ms', 'is not', null)
+    : all.where('lane', '=', group.lane).where('parked_ms', 'is', null);
+  const rows = await own.orderBy('seq', 'desc').limit(keep).offset(keep).execute();
+  return rows.map(({ seq }) => seq);
+}
+
+async function removeLetters(db: LedgerDb, seqs: readonly number[]): Promise<void> {
+  if (seqs.length === 0) return;
   await db
     .deleteFrom('outbox')
-    .where('parked_ms', parked, null)
-    .where('seq', '<=', surplus.seq)
+    .where('seq', 'in', [...seqs])
     .execute();
 }

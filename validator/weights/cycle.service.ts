@@ -1,9 +1,9 @@
 /** Closes cycles: equal slices of time, each with one verdict for every executor that was looked at in it (validator reference 10). */
-import type { Clock } from '#shared/clock.ts';
+import { type Clock, createBreath } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { parseDocument } from '../evidence/evidence.document.ts';
-import { decisiveEvidence, firstEvidenceTime } from '../evidence/evidence.store.ts';
+import { decisiveEvidence, findEvidence, firstEvidenceTime } from '../evidence/evidence.store.ts';
 import type { CycleEntriesTable, EvidenceRow, Ledger } from '../ledger/ledger.tables.ts';
 import { forgetCycles, insertCycle, lastCycle } from './cycle.store.ts';
 import { cycleEntryOf } from './cycle-entry.ts';
@@ -53,9 +53,13 @@ export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOpti
 
   async function close({ number, startMs, endMs }: Slice): Promise<void> {
     const entries: CycleEntriesTable[] = [];
-    for (const evidence of await decisiveEvidence(ledger, startMs, endMs)) {
-      const row = await rowOf(number, endMs - startMs, evidence);
+    const breath = createBreath(clock);
+    for (const id of await decisiveEvidence(ledger, startMs, endMs)) {
+      // One document at a time: those of a whole fleet are large.
+      const evidence = await findEvidence(ledger, id);
+      const row = evidence === undefined ? null : await rowOf(number, endMs - startMs, evidence);
       if (row !== null) entries.push(row);
+      await breath();
     }
     await ledger
       .transaction()

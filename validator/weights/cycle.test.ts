@@ -27,7 +27,9 @@ afterEach(() => ledger.destroy());
 
 /** A check of executor 1 now, unless it says otherwise. */
 const check = (wish: Omit<RunWish, 'atMs'> = {}, policy = goldenPolicy()) =>
-  createEvidence({ ledger, signer, policy }).record(checkRun({ atMs: clock.now(), ...wish }));
+  createEvidence({ ledger, signer, clock, policy }).record(
+    checkRun({ atMs: clock.now(), ...wish }),
+  );
 
 const cyclesOf = (policy = goldenPolicy(), cycleMs = CYCLE_MS) =>
   createCycles({ ledger, clock, log, policy, cycleMs });

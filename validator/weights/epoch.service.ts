@@ -58,8 +58,9 @@ export function createEpochs(options: EpochsOptions) {
     const row = epochRow({ input, policy, result, posted });
     await ledger.transaction().execute(async (tx) => {
       await insertEpoch(tx, row);
-      const { number: subject, payload_json: body, computed_ms: next_ms } = row;
-      await enqueue(tx, { kind: 'set-weights', subject, body, next_ms });
+      const { payload_json: body, computed_ms: next_ms } = row;
+      const told = { kind: 'set-weights', lane: 'set-weights', subject: String(epoch) } as const;
+      await enqueue(tx, { ...told, rank: 0, body, next_ms });
     });
     log.info({ epoch, result: result.resultHash, uids: result.uids.length }, 'weights computed');
     return true;

@@ -9,9 +9,12 @@ import { goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
+import { createOutbox } from '../outbox/outbox.service.ts';
+import { enqueue } from '../outbox/outbox.store.ts';
 import { versionKeyOf } from './epoch-record.ts';
 import { localMetagraph, type Metagraph } from './metagraph.ts';
 import { createWeights, type Weighing } from './weights.ts';
+import { createWeightsDelivery, type WeightsDeliveryOptions } from './weights-delivery.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });
 const signer = createSigner(new Uint8Array(32).fill(1));
@@ -34,7 +37,25 @@ afterEach(() => ledger.destroy());
 /** A validator that was just started on the ledger. */
 function start(change: Partial<Weighing> = {}) {
   const policy = change.policy ?? goldenPolicy();
-  const evidence = createEvidence({ ledger, signer, policy });
+  const evidence = createEvidence({ ledger, signer, clock, policy });
+  const sending: WeightsDeliveryOptions['central'] = {
+    async postWeights(payload) {
+      if (central.isAway) throw new Error('the central API is away');
+      posted.push(payload);
+      return { status: central.status, text: 'said so' };
+    },
+    async readWeights() {
+      const shown = central.shown ?? posted.at(-1);
+      if (shown === undefined) throw new Error('nothing was posted');
+      return { ...shown, validator_key: signer.hotkey };
+    },
+  };
+  const validator = signer.hotkey;
+  const weights = createWeightsDelivery({ ledger, log, validator, central: sending });
+  const outbox = createOutbox({
+    ...{ ledger, clock, log, random: createSeededRandom(1) },
+    deliveries: { 'set-weights': weights, 'health-report': weights },
+  });
   const job = createWeights({
     policy,
     metagraph: localMetagraph(ledger, signer.hotkey),
@@ -43,21 +64,7 @@ function start(change: Partial<Weighing> = {}) {
     epochMs: EPOCH_MS,
     keptDays: 14,
     ...change,
-    ...{ ledger, clock, random: createSeededRandom(1), log, signer, evidence },
-    central: {
-      listExecutors: () => Promise.reject(new Error('not asked')),
-      reportHealth: () => Promise.reject(new Error('not asked')),
-      async postWeights(payload) {
-        if (central.isAway) throw new Error('the central API is away');
-        posted.push(payload);
-        return { status: central.status, text: 'said so' };
-      },
-      async readWeights() {
-        const shown = central.shown ?? posted.at(-1);
-        if (shown === undefined) throw new Error('nothing was posted');
-        return { ...shown, validator_key: signer.hotkey };
-      },
-    },
+    ...{ ledger, clock, log, validator, evidence, outbox, isOurs: async () => true },
   });
   return {
     runOnce: job.runOnce,
@@ -196,18 +203,10 @@ describe('nothing is posted', () => {
     const validator = start();
     await validator.cycle({});
     const empty = { ...posted[0], uids: [], weights: [] };
-    await ledger
-      .insertInto('outbox')
-      .values({
-        kind: 'set-weights',
-        subject: 1,
-        body: JSON.stringify(empty),
-        attempts: 0,
-        next_ms: clock.now(),
-        parked_ms: null,
-        last_error: '',
-      })
-      .execute();
+    await enqueue(ledger, {
+      ...{ kind: 'set-weights', lane: 'set-weights', subject: '1', rank: 0 },
+      ...{ body: JSON.stringify(empty), next_ms: clock.now() },
+    });
     await validator.runOnce();
     expect(posted).toHaveLength(1);
   });

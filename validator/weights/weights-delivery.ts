@@ -6,10 +6,9 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { CentralClient } from '../central-client.ts';
 import type { EpochState, Ledger, OutboxRow } from '../ledger/ledger.tables.ts';
+import type { Delivery } from '../outbox/outbox.service.ts';
 import { type Outcome, outcomeOf } from '../outbox/outbox.state.ts';
 import { setEpochState } from './epoch.store.ts';
-
-export type WeightsDelivery = ReturnType<typeof createWeightsDelivery>;
 
 export type WeightsDeliveryOptions = {
   ledger: Ledger;
@@ -18,7 +17,12 @@ export type WeightsDeliveryOptions = {
   central: Pick<CentralClient, 'postWeights' | 'readWeights'>;
 };
 
-export function createWeightsDelivery({ ledger, log, validator, central }: WeightsDeliveryOptions) {
+export function createWeightsDelivery({
+  ledger,
+  log,
+  validator,
+  central,
+}: WeightsDeliveryOptions): Delivery {
   async function send(letter: OutboxRow): Promise<Outcome> {
     const payload = LatestSetWeightsRequest.parse(JSON.parse(letter.body));
     // The last gate: whatever went wrong before, this is never said.
@@ -30,14 +34,13 @@ export function createWeightsDelivery({ ledger, log, validator, central }: Weigh
     const shown = canonicalJson(await central.readWeights());
     const expected = canonicalJson({ ...payload, validator_key: validator });
     const state: EpochState = shown === expected ? 'confirmed' : 'differs';
-    await setEpochState(ledger, letter.subject, state);
+    await setEpochState(ledger, Number(letter.subject), state);
     if (state === 'confirmed') log.info({ epoch: letter.subject }, 'weights posted');
     else log.error({ epoch: letter.subject, shown }, 'the central API shows other weights');
     return { state: 'taken' };
   }
 
   return {
-    /** Never rejects for what the central API does. */
     async deliver(letter: OutboxRow): Promise<Outcome> {
       return send(letter).catch((error: unknown) => ({
         state: 'unavailable',
@@ -46,6 +49,6 @@ export function createWeightsDelivery({ ledger, log, validator, central }: Weigh
     },
 
     /** They will never be posted. */
-    onParked: (letter: OutboxRow) => setEpochState(ledger, letter.subject, 'refused'),
+    onParked: (letter: OutboxRow) => setEpochState(ledger, Number(letter.subject), 'refused'),
   };
 }

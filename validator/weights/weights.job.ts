@@ -20,6 +20,8 @@ export type WeightsJobOptions = {
   evidence: EvidenceService;
   /** Evidence and epochs older than this are forgotten. */
   keptDays: number;
+  /** Whether it falls to this process now, of those that share the ledger. */
+  isOurs(): Promise<boolean>;
 };
 
 export function createWeightsJob(options: WeightsJobOptions) {
@@ -37,12 +39,14 @@ export function createWeightsJob(options: WeightsJobOptions) {
 
   return {
     /** One pass; a step that fails does not keep the next from being taken. */
-    runOnce: () =>
-      runEach([
+    async runOnce(): Promise<void> {
+      if (!(await options.isOurs())) return;
+      await runEach([
         () => cycles.closeEnded(),
         async () => epochs?.computeDue(),
         () => outbox.runOnce(),
         sweep,
-      ]),
+      ]);
+    },
   };
 }

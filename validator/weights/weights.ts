@@ -1,18 +1,15 @@
 /** The validator's way from evidence to posted weights, put together. */
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
-import type { Random } from '#shared/random.ts';
-import type { Signer } from '#shared/signing/sr25519.ts';
-import type { CentralClient } from '../central-client.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
-import { createOutbox } from '../outbox/outbox.service.ts';
+import type { Outbox } from '../outbox/outbox.service.ts';
 import { createCycles } from './cycle.service.ts';
 import { createEpochs } from './epoch.service.ts';
 import type { Metagraph } from './metagraph.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 import { createWeightsJob } from './weights.job.ts';
-import { createWeightsDelivery } from './weights-delivery.ts';
 
 /** How weights are made; times in milliseconds. */
 export type Weighing = {
@@ -30,27 +27,22 @@ export type Weighing = {
 export type WeightsDeps = Weighing & {
   ledger: Ledger;
   clock: Clock;
-  random: Random;
   log: Log;
-  signer: Signer;
-  central: CentralClient;
+  validator: Hotkey;
+  outbox: Outbox;
   evidence: EvidenceService;
+  /** Whether it falls to this process now, of those that share the ledger. */
+  isOurs(): Promise<boolean>;
 };
 
 export function createWeights(deps: WeightsDeps) {
-  const { ledger, clock, random, log, signer, central, metagraph, ...weighing } = deps;
-  const { policy, cycleMs, epochMs, embedded, keptDays, evidence } = weighing;
-  const validator = signer.hotkey;
-  const delivery = createWeightsDelivery({ ledger, log, validator, central });
+  const { ledger, clock, log, validator, metagraph, policy, cycleMs, epochMs, embedded } = deps;
   return createWeightsJob({
-    clock,
+    ...deps,
     cycles: createCycles({ ledger, clock, log, policy, cycleMs }),
     epochs:
       metagraph === null
         ? null
         : createEpochs({ ledger, clock, log, policy, validator, embedded, metagraph, epochMs }),
-    outbox: createOutbox({ ledger, clock, random, log, ...delivery }),
-    evidence,
-    keptDays,
   });
 }

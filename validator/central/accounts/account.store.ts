@@ -1,6 +1,6 @@
 /** Queries of the accounts table. Deleted accounts stay as rows, for events and money, and are never found. */
 import type { Insertable, Updateable } from 'kysely';
-import { isUniqueViolation } from '../db/engine.ts';
+import { isUniqueViolation } from '../../database/engine.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
 import type { Account, AccountsTable, Db } from '../db/tables.ts';
 

@@ -1,7 +1,7 @@
 /** The central API's way to agents: signed requests to a validator's gateway, which signs its own to the agent. */
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/agent-api/terminal.ts';
-import { HealthReport } from '#shared/central-api/validator-routes.ts';
+import { CHECK_TIMEOUT_MS, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
@@ -11,9 +11,6 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Transport } from '#shared/tls/transport.ts';
 import { createSignedConnect } from '#shared/websocket/connect.ts';
 import type { Agents } from '../ports.ts';
-
-/** A check starts a container on the host. */
-const CHECK_TIMEOUT_MS = 120_000;
 
 export type GatewayAgentsOptions = {
   /** The gateway's base address, no slash at the end. */
@@ -50,10 +47,11 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
         signal,
       });
     },
-    async checkNow(executorId) {
+    async checkNow(executorId, wish) {
       const signal = clock.deadline(CHECK_TIMEOUT_MS);
+      const request = { method: 'POST', path: '/check', body: JSON.stringify(wish), signal };
       try {
-        const response = await sendTo(executorId)({ method: 'POST', path: '/check', signal });
+        const response = await sendTo(executorId)(request);
         if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
         return HealthReport.parse(await response.json());
       } catch (error) {

@@ -96,7 +96,11 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
       }
     },
 
-    /** Throws 403 without `full` rights for anything but locks: whoever has a node may not take its backups away. */
+    /**
+     * What is gone already counts as removed: its answer may have been lost, and restic asks for up to a quarter of an
+     * hour until it has one. Throws 403 without `full` rights for anything but locks: whoever has a node may not take
+     * its backups away.
+     */
     async remove(grant: Grant, file: RepositoryFile): Promise<void> {
       const isLock = file !== 'config' && file.type === 'locks';
       if (grant.rights !== 'full' && !isLock) {
@@ -105,9 +109,8 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
       const path = at(grant, file);
       await usage.free(grant.accountId, async () => {
         const size = await sizeOf(path);
-        if (size === null || (await unlessAbsent(rm(path).then(() => true))) === null) {
-          throw absent();
-        }
+        const wasThere = size !== null && (await unlessAbsent(rm(path).then(() => true))) !== null;
+        if (!wasThere) return 0;
         await syncFolder(dirname(path));
         return chargedBytes(size);
       });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createTestDatabase } from '../../../test/fakes/central-database.ts';
-import { isUniqueViolation } from './engine.ts';
+import { isUniqueViolation } from '../../database/engine.ts';
 
 it('creates every table once and keeps what a rolled-back transaction would have changed', async () => {
   const db = await createTestDatabase();

@@ -1,8 +1,7 @@
 /** Opens the central API's database and brings its schema up to date. */
-import { type Dialect, Kysely, sql } from 'kysely';
-import { ConfigError } from '#shared/config.ts';
-import { nodeSqliteDialect } from '../../node-sqlite-dialect.ts';
-import { isPostgres } from './engine.ts';
+import { Kysely, sql } from 'kysely';
+import { isPostgres } from '../../database/engine.ts';
+import { dialectOf } from '../../database/target.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { notebooks } from './migrations/0002-notebooks.ts';
 import { podChanges } from './migrations/0003-pod-changes.ts';
@@ -52,13 +51,16 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_306_913;
+const KNOWN_AS = { variable: 'CENTRAL_DATABASE', applicationName: 'podwright-central' };
 
 /**
  * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller ends it with `destroy()`.
  * Rejects with ConfigError when a PostgreSQL server cannot be used.
  */
 export async function openCentralDatabase(target: string): Promise<Database> {
-  const db = new Kysely<Tables>({ dialect: await dialectOf(target) });
+  const db = new Kysely<Tables>({
+    dialect: await dialectOf({ address: target, ...KNOWN_AS }),
+  });
   try {
     await migrate(db);
     return db;
@@ -66,22 +68,6 @@ export async function openCentralDatabase(target: string): Promise<Database> {
     await db.destroy();
     throw error;
   }
-}
-
-/** Whether `target` names a PostgreSQL server rather than a file. */
-export function isPostgresAddress(target: string): boolean {
-  return /^postgres(?:ql)?:/i.test(target);
-}
-
-async function dialectOf(target: string): Promise<Dialect> {
-  if (!isPostgresAddress(target)) {
-    // Not named in full: a mistyped address may hold a password.
-    const [scheme] = /^[a-z][a-z0-9+.-]*:(?=\/\/)/i.exec(target) ?? [];
-    if (scheme === undefined) return nodeSqliteDialect(target);
-    throw new ConfigError(`CENTRAL_DATABASE: ${scheme}// is not supported, postgres:// is`);
-  }
-  const { postgresDialect } = await import('./postgres.ts');
-  return postgresDialect(target);
 }
 
 async function migrate(db: Database): Promise<void> {

@@ -11,7 +11,7 @@ import {
   type RawBuilder,
   sql,
 } from 'kysely';
-import { isPostgres } from './engine.ts';
+import { isPostgres } from '../../database/engine.ts';
 import type { Db, Tables } from './tables.ts';
 
 type Value = string | number | null;

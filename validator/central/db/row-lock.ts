@@ -1,6 +1,6 @@
 /** Locks on rows, what makes one transaction at a time true on PostgreSQL as well; attempts that give theirs back, and rehearsals. */
 import { sql } from 'kysely';
-import { isPostgres } from './engine.ts';
+import { isPostgres } from '../../database/engine.ts';
 import type { Db, Tables } from './tables.ts';
 
 /** Tables whose rows are read, judged and then changed. */

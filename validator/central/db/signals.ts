@@ -2,7 +2,7 @@
 import type { Client } from 'pg';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
-import { isPostgresAddress } from './database.ts';
+import { isPostgresAddress } from '../../database/target.ts';
 
 const CHANNEL = 'podwright_wake';
 const FIRST_RETRY_MS = 500;
@@ -27,7 +27,7 @@ export function openSignals({ target, clock, log }: SignalsDeps): Signals | null
 
   /** Resolves when the connection is lost; rejects when there was none to be had. */
   async function hold(): Promise<void> {
-    const { connectClient } = await import('./postgres.ts');
+    const { connectClient } = await import('../../database/postgres.ts');
     const connected = await connectClient(target, 'podwright-central-signals');
     const lost = new Promise<void>((resolve) => {
       connected.once('end', resolve);

@@ -3,7 +3,7 @@
  * executor before: its row counts them.
  */
 import { sql } from 'kysely';
-import { isPostgres } from '../db/engine.ts';
+import { isPostgres } from '../../database/engine.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db, GpuSlot } from '../db/tables.ts';
 

@@ -1,6 +1,6 @@
 /** The nodes on offer, with what they are looked for by: no inventory is read for it. */
 import { sql } from 'kysely';
-import { isPostgres } from '../db/engine.ts';
+import { isPostgres } from '../../database/engine.ts';
 import type { Db, Executor, MeasuredFigures } from '../db/tables.ts';
 
 /** What a node is looked for by, sorted by and shown with, but for what its inventory says. */

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { GpuTopology } from '#shared/agent-api/inventory.ts';
 import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
 import { testInventory } from '../../../test/fixtures/host-inventory.ts';
-import { isPostgres } from '../db/engine.ts';
+import { isPostgres } from '../../database/engine.ts';
 import { marketFigures } from '../db/migrations/0007-market-figures.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS } from '../db/sql-words.ts';
 import { figuresOf, UNMEASURED } from './measured-figures.ts';

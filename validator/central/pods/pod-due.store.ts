@@ -1,5 +1,5 @@
 /** Queries on pods for what falls due by time alone. */
-import { isPostgres } from '../db/engine.ts';
+import { isPostgres } from '../../database/engine.ts';
 import type { Db, Pod } from '../db/tables.ts';
 
 /** When a scheduled removal is due, and when its next warning is (pods/removal-warnings.ts). */

@@ -1,6 +1,6 @@
 /** All queries on sync_turns. */
 import type { ExpressionBuilder } from 'kysely';
-import { isPostgres } from '../db/engine.ts';
+import { isPostgres } from '../../database/engine.ts';
 import type { Db, Tables } from '../db/tables.ts';
 import type { Turn } from './sync-turns.ts';
 

@@ -1,6 +1,6 @@
 /** What a verdict changes: nothing else makes a node rentable or takes that away (specification, node health check). */
 import {
-  type CheckResult,
+  CheckResult,
   type HealthReport,
   isBlocking,
 } from '#shared/central-api/validator-routes.ts';
@@ -27,7 +27,7 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
   // A clock that runs ahead must not lock out later verdicts.
   const checkedAtMs = Math.min(report.checked_at_ms, nowMs);
   const isLate = executor.verdict_at !== null && checkedAtMs < executor.verdict_at;
-  if (report.verdict === 'withheld' || isLate) {
+  if (report.verdict === 'withheld' || isLate || !endsQuarantine(executor, report)) {
     if (inventory !== null) await updateExecutor(tx, executor.id, seen);
     return;
   }
@@ -51,6 +51,25 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
   });
   await followInventory(tx, executor.id, inventory);
 }
+
+/** Faults after which GPUs reach no container, until they were seen to: a rented host is not tried, and stays away. */
+const QUARANTINING: readonly string[] = ['GPU_RUNTIME_NVML_MISMATCH', 'GPU_RUNTIME_DEVICE_FAULT'];
+
+/** Whether a verdict may put a node back that such a fault took off the market. */
+function endsQuarantine({ checks_json }: ExecutorEntry, report: HealthReport): boolean {
+  if (report.verdict !== 'verified') return true;
+  const faults = CheckResult.array()
+    .parse(JSON.parse(checks_json))
+    .filter((check) => isBlocking(check) && QUARANTINING.includes(check.reason_code ?? ''));
+  return faults.every(({ check_id: id }) =>
+    report.checks.some(
+      (check) => check.check_id === id && check.passed && check.message !== UNKNOWN,
+    ),
+  );
+}
+
+/** What a check says that could not be judged; it counts as passed. */
+const UNKNOWN = 'unknown';
 
 /** The first check that failed and counts. */
 export function firstFailure(report: HealthReport): CheckResult | undefined {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckResult } from '#shared/central-api/validator-routes.ts';
+import { toHex } from '#shared/signing/sr25519.ts';
 import {
   type AddedNode,
   createTestMarket,
@@ -111,7 +112,11 @@ describe('a verdict', () => {
     expect((await verification()).blocking_reasons).toMatchObject([
       { code: 'GPU_RUNTIME_DEVICE_FAULT', fix: 'Reload the driver', required: '2 devices' },
     ]);
-    await market.report(node);
+    // Passed by a host that is rented, so that no GPU was tried, it stays where it is.
+    const untried = { ...FAILED, passed: true, reason_code: null, message: 'unknown' };
+    await market.report(node, { checks: [untried] });
+    expect(await listed()).toBe(0);
+    await market.report(node, { checks: [{ ...untried, message: 'passed' }] });
     expect(await listed()).toBe(1);
   });
 
@@ -183,14 +188,33 @@ describe('a health check', () => {
 
   it('without a report has the check made now', async () => {
     const silent = await market.asValidator('/executor-health-check', market.healthCheck(node));
-    expect(silent.status).toBe(502);
+    expect(silent).toMatchObject({
+      status: 200,
+      body: { success: false, reason_code: 'VALIDATOR_UNREACHABLE', details: null },
+    });
+    expect(await verification()).toMatchObject({ verified: false, checks: [] });
     market.agents.host(node.id).report = {
       verdict: 'verified',
       checked_at_ms: market.clock.now(),
       checks: [],
       inventory: testInventory(node.id),
     };
-    await market.asValidator('/executor-health-check', market.healthCheck(node));
-    expect(await listed()).toBe(1);
+    const wish = { rental_in_progress: true, gpu_uuids: ['GPU-1'], cpu_count: 3 };
+    const request = { ...market.healthCheck(node), ...wish };
+    const { body } = await market.asValidator('/executor-health-check', request);
+    expect(body).toMatchObject({ success: true, error: null, reason_code: null });
+    expect([market.agents.wishes.at(-1), await listed()]).toEqual([wish, 1]);
+  });
+
+  it('is made by the validator of the path only', async () => {
+    const path = `/validator/${testSigner(9).hotkey}/executor-health-check`;
+    const timestamp = String(Math.floor(market.clock.now() / 1_000));
+    const { validator } = market;
+    const signature = toHex(validator.sign(new TextEncoder().encode(timestamp)));
+    const headers = { hotkey: validator.hotkey, timestamp, signature };
+    const body = market.healthCheck(node);
+    expect((await market.call('POST', path, { headers, body })).status).toBe(403);
+    const forged = { ...headers, hotkey: testSigner(9).hotkey };
+    expect((await market.call('POST', path, { headers: forged, body })).status).toBe(401);
   });
 });

@@ -1,9 +1,11 @@
 /** What validators ask of the market: which nodes there are, and to record what they found (contract 11). */
 import type { z } from 'zod';
-import type {
-  ExecutorHealthCheckRequest,
-  ExecutorHealthCheckResponse,
-  ExecutorToCheck,
+import {
+  CheckWish,
+  type ExecutorHealthCheckRequest,
+  type ExecutorHealthCheckResponse,
+  type ExecutorToCheck,
+  type HealthReport,
 } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
@@ -23,6 +25,14 @@ import { firstFailure, recordVerdict } from './health-record.ts';
 type HealthCheckRequest = z.output<typeof ExecutorHealthCheckRequest>;
 type HealthCheckResponse = z.output<typeof ExecutorHealthCheckResponse>;
 
+/** No verdict, and no fault of the node’s. */
+const NOT_CHECKED: HealthCheckResponse = {
+  success: false,
+  error: 'The validator could not be asked to check the node',
+  details: null,
+  reason_code: 'VALIDATOR_UNREACHABLE',
+};
+
 export type ValidatorsDeps = { db: Database; clock: Clock; agents: Agents };
 
 export type Validators = ReturnType<typeof createValidators>;
@@ -35,6 +45,16 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
     const executor = await findExecutorAt(db, address, port);
     if (executor !== undefined) return executor;
     throw new ApiError('node_not_found', `There is no node at ${address}:${port}`);
+  }
+
+  /** Null when the validator could not be asked: that says nothing of the node. */
+  async function checkNow(id: string, request: HealthCheckRequest): Promise<HealthReport | null> {
+    try {
+      return await agents.checkNow(id, CheckWish.parse(request));
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'upstream_unavailable') return null;
+      throw error;
+    }
   }
 
   return {
@@ -62,7 +82,8 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
     /** Records the report sent, or has the check run now. */
     async healthCheck(hotkey: string, request: HealthCheckRequest): Promise<HealthCheckResponse> {
       const { id } = await executorOf(request);
-      const report = request.report ?? (await agents.checkNow(id));
+      const report = request.report ?? (await checkNow(id, request));
+      if (report === null) return NOT_CHECKED;
       await db.transaction().execute(async (tx) => {
         await lockRow(tx, 'executors', id);
         const executor = await requireExecutor(tx, id);

@@ -1,8 +1,9 @@
-/** The way to a PostgreSQL server: loaded only when `CENTRAL_DATABASE` names one. */
+/** The way to a PostgreSQL server: loaded only when the configuration names one. */
 import { type Dialect, PostgresDialect } from 'kysely';
 import { Client, type ClientConfig, Pool, types } from 'pg';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import type { DatabaseTarget } from './target.ts';
 
 /** Per process; a server's own default is 100 in all. */
 const MAX_CONNECTIONS = 20;
@@ -38,10 +39,10 @@ function clientConfig(url: string, applicationName: string): ClientConfig {
 }
 
 /** Rejects with ConfigError, which names the server and never the password, when it cannot be used. */
-export async function postgresDialect(url: string): Promise<Dialect> {
-  await checkServer(url);
+export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> {
+  await checkServer(target);
   const pool = new Pool({
-    ...clientConfig(url, 'podwright-central'),
+    ...clientConfig(target.address, target.applicationName),
     max: MAX_CONNECTIONS,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
   });
@@ -70,8 +71,8 @@ function safeInteger(text: string): number {
   throw new RangeError(`the database holds ${text} where a safe whole number belongs`);
 }
 
-async function checkServer(url: string): Promise<void> {
-  const client = clientFor(url);
+async function checkServer(target: DatabaseTarget): Promise<void> {
+  const client = clientFor(target);
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -82,7 +83,7 @@ async function checkServer(url: string): Promise<void> {
     }
   } catch (error) {
     throw new ConfigError(
-      `CENTRAL_DATABASE: PostgreSQL at ${placeOf(client)} cannot be used: ${reasonOf(error)}. ` +
+      `${target.variable}: PostgreSQL at ${placeOf(client)} cannot be used: ${reasonOf(error)}. ` +
         'Start the server, or correct the address (postgres://user:password@host:port/database).',
       { cause: error },
     );
@@ -91,13 +92,13 @@ async function checkServer(url: string): Promise<void> {
   }
 }
 
-function clientFor(url: string): Client {
+function clientFor({ address, variable, applicationName }: DatabaseTarget): Client {
   try {
-    return new Client(clientConfig(url, 'podwright-central-start'));
+    return new Client(clientConfig(address, `${applicationName}-start`));
   } catch {
     // Its message would show the address, password included.
     throw new ConfigError(
-      'CENTRAL_DATABASE is no address of a PostgreSQL server: write postgres://user:password@host:port/database',
+      `${variable} is no address of a PostgreSQL server: write postgres://user:password@host:port/database`,
     );
   }
 }

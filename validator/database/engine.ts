@@ -1,9 +1,8 @@
-/** Which of the two database engines is under the central API, and what they call the same thing. */
-import { PostgresAdapter } from 'kysely';
-import type { Db } from './tables.ts';
+/** Which of the two database engines is under a database, and what they call the same thing. */
+import { type Kysely, PostgresAdapter } from 'kysely';
 
 /** Whether other processes may work on the same database. */
-export function isPostgres(db: Db): boolean {
+export function isPostgres(db: Pick<Kysely<unknown>, 'getExecutor'>): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter;
 }
 

@@ -1,0 +1,64 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Enrolment, signEnrolment } from '#shared/identity/enrolment.ts';
+import { writeEnrolment } from '#shared/identity/enrolment-file.ts';
+import { openIdentity } from '#shared/identity/identity-key.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { readEnrolmentFacts } from './enrolment.facts.ts';
+import { enrolmentFindings } from './enrolment.findings.ts';
+
+const DAY_MS = 86_400_000;
+const EXECUTOR = systemRandom.uuid();
+const clock = createManualClock();
+const provider = createSigner(systemRandom.bytes(32));
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'podwright-enrolment-'));
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+function enrol(change: (signed: Enrolment) => Enrolment = (signed) => signed, days = 30): void {
+  const { publicKey } = openIdentity(home, systemRandom);
+  const expires_ms = clock.now() + days * DAY_MS;
+  const request = { executor_id: EXECUTOR, public_key: publicKey, expires_ms };
+  writeEnrolment(home, change(signEnrolment(request, provider)), systemRandom);
+}
+
+const judged = async (executorId: string | null = EXECUTOR) =>
+  enrolmentFindings(await readEnrolmentFacts(clock, home), executorId);
+
+it('says that an agent is not enrolled, and makes nothing', async () => {
+  expect(await judged()).toMatchObject([{ id: 'enrolment', status: 'fail' }]);
+  expect(readdirSync(home)).toEqual([]);
+});
+
+it.each<[string, string, () => void]>([
+  ['ok', `by ${provider.hotkey}, for 30 more days`, () => enrol()],
+  ['warn', 'for 13 more days', () => enrol(undefined, 13)],
+  ['fail', 'has ended', () => enrol(undefined, 0)],
+  ['fail', 'of another key', () => enrol((signed) => ({ ...signed, public_key: '00'.repeat(32) }))],
+  [
+    'fail',
+    'of another executor',
+    () => enrol((signed) => ({ ...signed, executor_id: systemRandom.uuid() })),
+  ],
+  [
+    'fail',
+    'not signed by',
+    () => enrol((signed) => ({ ...signed, expires_ms: signed.expires_ms + 1 })),
+  ],
+])('%s: %s', async (status, words, arrange) => {
+  arrange();
+  const [found] = await judged();
+  expect(found).toMatchObject({ status, finding: expect.stringContaining(words) });
+});
+
+it('judges the rest where no executor is configured', async () => {
+  enrol();
+  expect(await judged(null)).toMatchObject([{ status: 'ok' }]);
+});

@@ -1,0 +1,74 @@
+/** GPU metrics under the names of NVIDIA's DCGM exporter, as far as nvidia-smi tells them (agent reference 15, set B). */
+import type { Family } from '#shared/metrics/family.ts';
+import type { GpuCard } from '../gpu/gpu-driver.ts';
+import type { GpuFacts } from './gpu-families.ts';
+import { inBaseUnits, type Unit } from './gpu-units.ts';
+
+/** Name after `DCGM_FI_DEV_`, field of nvidia-smi, how it reads; DCGM keeps MiB, MHz and percent as they are. */
+const FIELDS: readonly (readonly [string, string, Unit])[] = [
+  ['GPU_TEMP', 'temperature.gpu', 'plain'],
+  ['MEMORY_TEMP', 'temperature.memory', 'plain'],
+  ['POWER_USAGE', 'power.draw', 'plain'],
+  ['SM_CLOCK', 'clocks.current.sm', 'plain'],
+  ['MEM_CLOCK', 'clocks.current.memory', 'plain'],
+  ['GPU_UTIL', 'utilization.gpu', 'plain'],
+  ['MEM_COPY_UTIL', 'utilization.memory', 'plain'],
+  ['ENC_UTIL', 'utilization.encoder', 'plain'],
+  ['DEC_UTIL', 'utilization.decoder', 'plain'],
+  ['FB_USED', 'memory.used', 'plain'],
+  ['FB_FREE', 'memory.free', 'plain'],
+  ['FB_RESERVED', 'memory.reserved', 'plain'],
+  ['CORRECTABLE_REMAPPED_ROWS', 'remapped_rows.correctable', 'plain'],
+  ['UNCORRECTABLE_REMAPPED_ROWS', 'remapped_rows.uncorrectable', 'plain'],
+  ['ROW_REMAP_FAILURE', 'remapped_rows.failure', 'word'],
+];
+const PREFIX = 'DCGM_FI_DEV_';
+const LABELS = ['gpu', 'UUID', 'pci_bus_id', 'device', 'modelName', 'hostname'] as const;
+const PART_LABELS = [...LABELS, 'GPU_I_PROFILE', 'GPU_I_ID'] as const;
+
+/** `hostname` is the host's own. */
+export function dcgmFamilies({ reading, xids }: GpuFacts, hostname: string): Family[] {
+  const cards = () => reading()?.cards ?? [];
+  const labelsOf = ({ index, uuid, name, pciBusId }: GpuCard) => ({
+    ...{ gpu: index, UUID: uuid, pci_bus_id: pciBusId ?? '' },
+    ...{ device: `nvidia${index}`, modelName: name, hostname },
+  });
+  const families = FIELDS.map(
+    ([name, field, unit]): Family => ({
+      name: PREFIX + name,
+      help: `nvidia-smi's ${field}, in the units of DCGM.`,
+      type: 'gauge',
+      labels: name === 'FB_USED' ? PART_LABELS : LABELS,
+      samples: () =>
+        cards().flatMap((card) => {
+          const value = inBaseUnits(card.values.get(field), unit);
+          return value === null ? [] : [{ labels: labelsOf(card), value }];
+        }),
+    }),
+  );
+  const [memory] = families.filter(({ name }) => name === `${PREFIX}FB_USED`);
+  const whole = memory?.samples ?? (() => []);
+  const parts = () =>
+    (reading()?.parts ?? []).flatMap((part) => {
+      const card = cards().find(({ uuid }) => uuid === part.parentUuid);
+      if (card === undefined || part.memoryUsedMib === null) return [];
+      const place = { GPU_I_PROFILE: part.profile, GPU_I_ID: part.gpuInstance ?? '' };
+      return [{ labels: { ...labelsOf(card), ...place }, value: part.memoryUsedMib }];
+    });
+  return [
+    ...families.filter((family) => family !== memory),
+    ...(memory === undefined ? [] : [{ ...memory, samples: () => [...whole(), ...parts()] }]),
+    {
+      name: `${PREFIX}XID_ERRORS`,
+      help: 'The last Xid of each card, if it had any.',
+      type: 'gauge',
+      labels: LABELS,
+      samples: () =>
+        cards().flatMap((card) => {
+          const own = xids().filter(({ uuid }) => uuid === card.uuid);
+          const last = own.toSorted((a, b) => b.lastMs - a.lastMs)[0];
+          return last === undefined ? [] : [{ labels: labelsOf(card), value: last.code }];
+        }),
+    },
+  ];
+}

@@ -1,0 +1,81 @@
+/** How the agent and what it lends out stand (agent reference 15, set E): what is set anew by each collection. */
+import { POD_PHASES, type PodPhase } from '#shared/agent-api/pod.ts';
+import { type Family, single } from '#shared/metrics/family.ts';
+import { AGENT_PREFIX } from './instruments.ts';
+
+/** `held` by a pod, `free`, or `dirty` (a process outlived its pod). */
+export type GpuLeaseState = {
+  uuid: string;
+  state: 'held' | 'free' | 'dirty';
+  podId: string | null;
+};
+
+/** Of everything at one moment. */
+export type AgentState = {
+  /** Of every pod. */
+  phases: readonly PodPhase[];
+  gpuLeases: readonly GpuLeaseState[];
+  /** Kept from new pods. */
+  cordonedUuids: readonly string[];
+  ports: { size: number; free: number };
+  logSubscribers: number;
+  diskQuota: string;
+  firewallEnforced: boolean;
+  unfinishedOperations: number;
+};
+
+/** `state` is null before the first collection. */
+export function stateFamilies(state: () => AgentState | null): Family[] {
+  const gauge = (
+    name: string,
+    help: string,
+    [labels, samples]: [Family['labels'], (now: AgentState) => ReturnType<Family['samples']>],
+  ): Family => ({
+    ...{ name: AGENT_PREFIX + name, help, type: 'gauge', labels },
+    samples() {
+      const now = state();
+      return now === null ? [] : samples(now);
+    },
+  });
+  return [
+    gauge('pods', 'Pods by phase.', [
+      ['phase'],
+      ({ phases }) =>
+        POD_PHASES.map((phase) => ({
+          labels: { phase },
+          value: phases.filter((other) => other === phase).length,
+        })),
+    ]),
+    gauge('gpu_lease_state', '1 for the present state of each GPU.', [
+      ['uuid', 'state'],
+      (now) =>
+        now.gpuLeases.map(({ uuid, state: is }) => ({ labels: { uuid, state: is }, value: 1 })),
+    ]),
+    gauge('gpu_cordoned', 'Always 1 for each GPU that is kept from new pods.', [
+      ['uuid'],
+      ({ cordonedUuids }) => cordonedUuids.map((uuid) => ({ labels: { uuid }, value: 1 })),
+    ]),
+    gauge('port_pool_size', 'Host ports for pods.', [[], ({ ports }) => single(ports.size)]),
+    gauge('port_pool_free', 'Those that could be leased now.', [
+      [],
+      ({ ports }) => single(ports.free),
+    ]),
+    gauge('log_subscribers', 'Log streams that follow a pod.', [
+      [],
+      (now) => single(now.logSubscribers),
+    ]),
+    gauge('disk_quota_enforced', '1 for what holds pods to their share of the disk.', [
+      ['mode'],
+      ({ diskQuota: mode }) => [{ labels: { mode }, value: 1 }],
+    ]),
+    gauge(
+      'firewall_enforced',
+      "1 where the pods' firewall rules were last found or put in place.",
+      [[], (now) => single(now.firewallEnforced ? 1 : 0)],
+    ),
+    gauge('operations_unfinished', 'Backups, restores and drills that wait or run.', [
+      [],
+      (now) => single(now.unfinishedOperations),
+    ]),
+  ];
+}

@@ -1,0 +1,30 @@
+/** Removes pods whose time is over, as their spec says: nobody has to be there to ask for it. */
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import { specOf } from './pod.record.ts';
+import type { PodRecords } from './pod.records.ts';
+import type { PodService } from './pod.service.ts';
+
+export const LIFETIME_INTERVAL_MS = 10_000;
+const SECOND_MS = 1_000;
+
+export function createLifetimes(deps: {
+  records: PodRecords;
+  service: Pick<PodService, 'remove'>;
+  clock: Clock;
+  log: Log;
+}) {
+  const { records, service, clock, log } = deps;
+  return {
+    async runOnce(): Promise<void> {
+      for (const row of records.list()) {
+        if (row.desired === 'removed') continue;
+        const { remove_after_seconds: seconds } = specOf(row);
+        if (seconds === undefined) continue;
+        if (clock.now() - row.created_ms < seconds * SECOND_MS) continue;
+        log.info({ pod_id: row.id, seconds }, 'the time of a pod is over');
+        await service.remove(row.id);
+      }
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
+import { createLifetimes } from './lifetime.job.ts';
+
+it('removes a pod when its time is over, asked by nobody, and no other', async () => {
+  const clock = createManualClock();
+  const agent = createTestAgent({ clock, engine: createFakeEngine(clock) });
+  const put = (change: object) =>
+    agent.server.inject({
+      method: 'PUT',
+      url: `/v1/pods/${systemRandom.uuid()}`,
+      payload: podSpec(change),
+    });
+  for (const change of [{ remove_after_seconds: 60 }, {}]) {
+    expect((await put(change)).statusCode).toBe(200);
+  }
+  const lifetimes = createLifetimes({
+    ...{ records: agent.core.records, service: agent.pods, clock },
+    log: createLog({ name: 'test', level: 'silent' }),
+  });
+  const wanted = () => agent.core.records.list().map(({ desired }) => desired);
+  await clock.advance(59_999);
+  await lifetimes.runOnce();
+  expect(wanted()).toEqual(['running', 'running']);
+  await clock.advance(1);
+  await lifetimes.runOnce();
+  expect(wanted()).toEqual(['removed', 'running']);
+  await agent.stop();
+});

@@ -1,0 +1,226 @@
+/** What a validator of a large fleet costs: signatures, memory, cycles and weights of 10,000 executors. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import { systemClock } from '#shared/clock.ts';
+import { createHttpServer } from '#shared/http/server.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { publicKeyOf } from '#shared/signing/hotkey.ts';
+import { signedHeaders } from '#shared/signing/signed-headers.ts';
+import { type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { readCheckPolicy } from '../../validator/checks/check-policy.ts';
+import { createStandings } from '../../validator/checks/standing.service.ts';
+import { createEvidence } from '../../validator/evidence/evidence.service.ts';
+import { createGatewayAuth } from '../../validator/gateway/gateway-auth.ts';
+import { createHealthService } from '../../validator/health/health.service.ts';
+import { createInspections } from '../../validator/health/inspections.ts';
+import { createProofRounds } from '../../validator/health/proof-round.ts';
+import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
+import { openLedger } from '../../validator/ledger/ledger.ts';
+import { computeWeights } from '../../validator/weights/compute-weights.ts';
+import { createCycles } from '../../validator/weights/cycle.service.ts';
+import { testSigner } from '../fakes/market-fixture.ts';
+import { checkRun } from '../fixtures/check-run.ts';
+import { entryOf, executorId, goldenPolicy, hotkey, setOf } from '../fixtures/cycle-set.ts';
+import { type BenchRow, ceilingRow, median, shareRow } from './row.ts';
+
+const FLEET = 10_000;
+const AT_ONCE = 512;
+const THOUSAND = 1_000;
+const MS_PER_SECOND = 1_000;
+const MIB = 1_048_576;
+const NS_PER_MS = 1e6;
+const REQUESTS = 400;
+const CONNECTIONS = 4;
+const HOTKEYS = 200;
+const RUNS = 5;
+
+const MIN_SIGNATURE_SHARE = 0.8;
+const MAX_MIB_PER_THOUSAND = 12;
+const MAX_BLOCK_MS = 250;
+const MAX_WEIGHING_MS = 100;
+
+const log = createLog({ name: 'bench', level: 'silent' });
+
+export async function validatorCosts(): Promise<BenchRow[]> {
+  const rows = [await signatures(), weighing()];
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
+  const ledger = await openLedger(join(folder, 'ledger.db'));
+  try {
+    rows.push(await memory(ledger));
+    rows.push(await closing(ledger));
+  } finally {
+    await ledger.destroy();
+    rmSync(folder, { recursive: true });
+  }
+  return rows;
+}
+
+/** Requests that are signed beforehand, each once, beside the library on the same number of messages. */
+async function signatures(): Promise<BenchRow> {
+  const [signer, own] = [testSigner(5), testSigner(1)];
+  const auth = createGatewayAuth({
+    ...{ clock: systemClock, log, audience: own.hotkey, central: signer.hotkey },
+  });
+  const server = createHttpServer({
+    ...{ clock: systemClock, random: systemRandom, log, bodyLimitBytes: THOUSAND },
+    verifyBody: auth.verifyBody,
+  });
+  auth.install(server);
+  server.get('/signed', async () => ({ ok: true }));
+  const url = new URL('/signed', await server.listen({ host: '127.0.0.1', port: 0 }));
+  const key = publicKeyOf(signer.hotkey);
+  if (key === null) throw new Error('no key');
+  const message = systemRandom.bytes(300);
+  const signature = signer.sign(message);
+  const rates: { ours: number; reference: number }[] = [];
+  for (let run = 0; run < RUNS; run += 1) {
+    const caller = { audience: own.hotkey, signer, random: systemRandom };
+    const signed = Array.from({ length: REQUESTS }, () =>
+      signedHeaders(caller, { method: 'GET', url, body: '', timestampMs: systemClock.now() }),
+    );
+    const bare = await secondsOf(async () => {
+      for (let at = 0; at < REQUESTS; at += 1) verifySr25519(message, signature, key);
+    });
+    const served = await secondsOf(() =>
+      Promise.all(
+        Array.from({ length: CONNECTIONS }, async () => {
+          for (let headers = signed.pop(); headers !== undefined; headers = signed.pop()) {
+            const { status } = await fetch(url, { headers });
+            if (status !== 200) throw new Error(`refused with ${status}`);
+          }
+        }),
+      ),
+    );
+    rates.push({ ours: REQUESTS / served, reference: REQUESTS / bare });
+  }
+  await server.close();
+  const measured = {
+    ours: median(rates.map(({ ours }) => ours)),
+    reference: median(rates.map(({ reference }) => reference)),
+  };
+  const against = 'the library alone, no HTTP';
+  return shareRow('signature checks over HTTP', '1/s', against, measured, MIN_SIGNATURE_SHARE);
+}
+
+/** The pure function, on one cycle. */
+function weighing(): BenchRow {
+  const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey((at % 250) + 2));
+  const entries = Array.from({ length: FLEET }, (_, at) =>
+    entryOf(at, { hotkey: hotkeys[at % HOTKEYS] ?? '', rented: at % 3 === 0 }),
+  );
+  const input = setOf([entries]);
+  const policy = goldenPolicy();
+  const times = Array.from({ length: RUNS }, () => {
+    const beganMs = systemClock.monotonicMs();
+    if (computeWeights(input, policy) === null) throw new Error('no weights');
+    return systemClock.monotonicMs() - beganMs;
+  });
+  const writing = Array.from({ length: RUNS }, () => {
+    const beganMs = systemClock.monotonicMs();
+    JSON.stringify(input);
+    return systemClock.monotonicMs() - beganMs;
+  });
+  const measured = { ours: median(times), reference: median(writing) };
+  const against = 'JSON.stringify of the input';
+  return ceilingRow(`weighing ${FLEET} executors`, 'ms', against, measured, MAX_WEIGHING_MS);
+}
+
+/** A pass over the whole fleet, whose agents answer at once: what it has of memory at its worst moment. */
+async function memory(ledger: Ledger): Promise<BenchRow> {
+  const health = healthOf(ledger);
+  collect();
+  const before = process.memoryUsage.rss();
+  let most = before;
+  const looking = new AbortController();
+  const watch = (async () => {
+    while (!looking.signal.aborted) {
+      most = Math.max(most, process.memoryUsage.rss());
+      await systemClock.sleep(50);
+    }
+  })();
+  await health.runOnce();
+  looking.abort();
+  await watch;
+  const ours = (most - before) / MIB / (FLEET / THOUSAND);
+  const { facts } = checkRun({ atMs: 0 });
+  const reference = (JSON.stringify(facts.inventory).length * THOUSAND) / MIB;
+  const against = 'their inventories as text';
+  const measured = { ours, reference };
+  return ceilingRow(
+    `memory of a pass over ${FLEET}, per 1,000`,
+    'MiB',
+    against,
+    measured,
+    MAX_MIB_PER_THOUSAND,
+  );
+}
+
+function healthOf(ledger: Ledger) {
+  const clock = systemClock;
+  const ids = new Set(Array.from({ length: FLEET }, (_, at) => executorId(at)));
+  const { facts } = checkRun({ atMs: clock.now() });
+  const { inventory } = facts;
+  if (inventory === null) throw new Error('no inventory');
+  const answer = async () => ({ ...structuredClone(inventory), collected_ms: clock.now() });
+  // Signing costs time, and no memory.
+  const signer: Signer = { hotkey: hotkey(1), sign: () => new Uint8Array(64) };
+  const standings = createStandings({ ledger, clock });
+  return createHealthService({
+    ...{ clock, log, policy: facts.policy, atOnce: AT_ONCE, standings },
+    directory: { ids: async () => ids, find: async (id) => ({ ...facts.executor, id }) },
+    clientOf: ({ id }) => ({
+      ...({} as AgentClient),
+      inventory: async () => ({ ...(await answer()), executor_id: id }),
+      verify: async () => ({ ok: true, reason_code: null, steps: [], simulated: false }),
+    }),
+    identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
+    inspections: createInspections({
+      ...{ ledger, clock, holder: 'bench', intervalMs: THOUSAND * THOUSAND, pauseMs: 0 },
+    }),
+    proofs: createProofRounds({
+      ...{ clock, random: systemRandom, size: null, intervalMs: 0 },
+      expectedMs: standings.expectedMs,
+    }),
+    rentals: { look: async () => null },
+    readBanner: async () => null,
+    evidence: createEvidence({ ledger, signer, clock, policy: goldenPolicy() }),
+    outbox: { runOnce: async () => undefined },
+  });
+}
+
+/** The cycle with what that pass left: how long nothing else of the process gets a turn. */
+async function closing(ledger: Ledger): Promise<BenchRow> {
+  const cycleMs = 86_400_000;
+  const clock = { ...systemClock, now: () => systemClock.now() + 2 * cycleMs };
+  const cycles = createCycles({ ledger, clock, log, policy: goldenPolicy(), cycleMs });
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  const seconds = await secondsOf(() => cycles.closeEnded());
+  delay.disable();
+  const measured = { ours: delay.max / NS_PER_MS, reference: seconds * MS_PER_SECOND };
+  return ceilingRow(
+    `closing a cycle of ${FLEET}: longest stop of all else`,
+    'ms',
+    'all of it',
+    measured,
+    MAX_BLOCK_MS,
+  );
+}
+
+async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const beganMs = systemClock.monotonicMs();
+  await work();
+  return (systemClock.monotonicMs() - beganMs) / MS_PER_SECOND;
+}
+
+/** What is garbage is none of what is measured. */
+function collect(): void {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+}

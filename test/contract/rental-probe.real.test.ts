@@ -1,0 +1,132 @@
+/** Rental probes of a real agent with its SSH gateway, on the real Docker engine. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { PodSpecInput } from '#shared/agent-api/pod.ts';
+import { systemClock } from '#shared/clock.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { LABELS } from '../../agent/docker/engine.ts';
+import type { Facts } from '../../validator/checks/check.ts';
+import { judgeRentalProbe, judgeSshReach } from '../../validator/checks/rental.check.ts';
+import { sshReach } from '../../validator/health/ssh-reach.ts';
+import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
+import { openLedger } from '../../validator/ledger/ledger.ts';
+import { createRentalProbes } from '../../validator/rental-probe/rental-probe.service.ts';
+import {
+  beginRentalProbe,
+  findRentalProbe,
+} from '../../validator/rental-probe/rental-probe.store.ts';
+import { createSshLogin, readBanner } from '../../validator/rental-probe/ssh-session.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { type SshHost, startSshHost } from '../fakes/ssh-host.ts';
+import { podSpec } from '../fakes/test-agent.ts';
+import { checkRun } from '../fixtures/check-run.ts';
+
+const log = createLog({ name: 'test', level: 'silent' });
+
+let host: SshHost;
+let ledger: Ledger;
+beforeAll(async () => {
+  host = await startSshHost({
+    AGENT_GPU: 'simulated',
+    AGENT_SIMULATED_GPUS: 'NVIDIA L4*2',
+  });
+});
+afterAll(() => host.stop());
+beforeEach(async () => {
+  ledger = await openLedger(':memory:');
+});
+afterEach(() => ledger.destroy());
+
+/** Of a validator that was just started on the ledger. */
+const start = () =>
+  createRentalProbes({
+    ...{ ledger, clock: systemClock, random: systemRandom, log },
+    logIn: createSshLogin(systemClock),
+  });
+
+async function factsOf(change: Partial<Facts['executor']> = {}) {
+  const inventory = await host.client().inventory();
+  const { facts } = checkRun({ atMs: systemClock.now() });
+  const executor = { ...facts.executor, id: inventory.executor_id, ...change };
+  return { ...facts, executor, inventory };
+}
+
+const podsLeft = async () =>
+  (await host.client().listPods()).filter(({ phase }) => phase !== 'removed');
+async function containersLeft(executorId: string) {
+  return host.engine.listContainers({ [LABELS.executor]: executorId, [LABELS.kind]: 'pod' });
+}
+
+it('rents the whole host, logs in, sees what was offered, and leaves nothing; then it counts for a while', async () => {
+  const facts = await factsOf();
+  const probes = start();
+  const result = await probes.look(facts, host.client(), false);
+  expect(result).toMatchObject({ status: 'passed', step: null, detail: '', repeated: false });
+  expect([await podsLeft(), await containersLeft(facts.executor.id)]).toEqual([[], []]);
+  const judged = judgeRentalProbe({ ...facts, measured: { ...facts.measured, rental: result } });
+  expect(judged.status).toBe('passed');
+  const again = await start().look(await factsOf(), host.client(), true);
+  expect(again).toEqual({ ...result, repeated: true });
+  expect((await factsOf()).inventory.gpu.devices.map((device) => device.lease_state)).toEqual([
+    'free',
+    'free',
+  ]);
+});
+
+it('tells a port that is not reached by the step, and removes the pod all the same', async () => {
+  const facts = await factsOf({ executor_ip_address: '127.0.0.2' });
+  const rental = await start().look(facts, host.client(), false);
+  expect(rental).toMatchObject({ status: 'failed', step: 'login' });
+  expect(await podsLeft()).toEqual([]);
+  const judged = judgeRentalProbe({ ...facts, measured: { ...facts.measured, rental } });
+  expect(judged).toMatchObject({
+    reasonCode: 'RENTAL_PROBE_FAILED',
+    remedy: expect.stringContaining('AGENT_PORT_RANGE'),
+  });
+  // Somebody who asks has it tried again, the loop does later.
+  const asked = await factsOf();
+  expect(await start().look(asked, host.client(), false)).toEqual({ ...rental, repeated: true });
+  expect(await start().look(asked, host.client(), true)).toMatchObject({ status: 'passed' });
+});
+
+it('gives way to whoever rents', async () => {
+  const facts = await factsOf();
+  const probes = start();
+  const looking = probes.look(facts, host.client(), false);
+  await eventually('it is under way', async () => (await podsLeft()).length === 1);
+  await probes.giveWay(facts.executor.id);
+  expect(await podsLeft()).toEqual([]);
+  expect(await looking).toMatchObject({ status: 'not_run' });
+});
+
+it('removes what a validator left that was killed, before anything else', async () => {
+  const facts = await factsOf({ rented: true });
+  const podId = systemRandom.uuid();
+  const spec: PodSpecInput = podSpec({ remove_after_seconds: 600 });
+  const begun = { executor_id: facts.executor.id, pod_id: podId, started_ms: systemClock.now() };
+  await beginRentalProbe(ledger, begun);
+  await host.client().putPod(podId, spec);
+  const probes = start();
+  await eventually('it is known to be gone', async () => {
+    await probes.look(facts, host.client(), false);
+    return (await findRentalProbe(ledger, facts.executor.id))?.ended_ms !== null;
+  });
+  expect(await podsLeft()).toEqual([]);
+});
+
+it('leaves hosts with a pod alone, but for a look at who answers at its port', async () => {
+  const pod = await host.launch();
+  const facts = await factsOf();
+  expect(await start().look(facts, host.client(), true)).toBeNull();
+  expect((await podsLeft()).map(({ id }) => id)).toEqual([pod.id]);
+  const pods = (await podsLeft()).map((view) => ({ ...view, phase_since_ms: 0 }));
+  const reach = (executor: Facts['executor']) =>
+    sshReach({ readBanner, clock: systemClock }, executor, pods);
+  expect(await reach(facts.executor)).toEqual([{ pod: pod.id, problem: null }]);
+  const ssh = await reach({ ...facts.executor, executor_ip_address: '127.0.0.2' });
+  expect(judgeSshReach({ ...facts, measured: { ...facts.measured, ssh } })).toMatchObject({
+    reasonCode: 'POD_SSH_UNREACHABLE',
+    inARow: 2,
+  });
+  await host.client().deletePod(pod.id);
+});

@@ -1,0 +1,142 @@
+/** A real Prometheus with our configuration scrapes a real agent with a pod, and a central API; our dashboards ask it. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { type AgentHome, type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
+import { type CentralProcess, startCentralProcess } from '../fakes/central-process.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
+import { freePorts } from '../fakes/free-ports.ts';
+import { testSigner } from '../fakes/market-fixture.ts';
+import { type Prometheus, startPrometheus } from '../fakes/prometheus.ts';
+import { podSpec } from '../fakes/test-agent.ts';
+
+const DASHBOARDS = new URL('../../systemd/grafana/', import.meta.url).pathname;
+const RULE_TEST = new URL('../../systemd/prometheus/podwright.rules.test.yml', import.meta.url)
+  .pathname;
+
+const Dashboard = z.object({
+  uid: z.string(),
+  panels: z.array(
+    z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })).min(1) }),
+  ),
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-central-'));
+const podId = systemRandom.uuid();
+let home: AgentHome;
+let agent: AgentProcess | undefined;
+let gateway: FakeGateway;
+let central: CentralProcess | undefined;
+let prometheus: Prometheus;
+
+beforeAll(async () => {
+  const { first, last } = await freePorts(8);
+  const [agentPlace, centralPlace] = [`127.0.0.1:${first}`, `127.0.0.1:${first + 1}`];
+  home = createAgentHome({
+    AGENT_METRICS_LISTEN: agentPlace,
+    AGENT_PORT_RANGE: `${first + 2}-${last}`,
+    AGENT_GPU: 'simulated',
+    AGENT_SIMULATED_GPUS: 'NVIDIA L4*2',
+    AGENT_GPU_METRICS: 'both',
+  });
+  gateway = await startFakeGateway();
+  [agent, central] = await Promise.all([
+    home.start(),
+    startCentralProcess({
+      CENTRAL_HOME: folder,
+      CENTRAL_GATEWAY_URL: gateway.url,
+      CENTRAL_GATEWAY_HOTKEY: testSigner(1).hotkey,
+      CENTRAL_METRICS_LISTEN: centralPlace,
+    }),
+  ]);
+  await agent.client.putPod(podId, {
+    ...podSpec({ command: ['sleep', '600'], internal_ports: [] }),
+  });
+  await central.call('GET', '/executors');
+  prometheus = await startPrometheus({ agent: agentPlace, central: centralPlace });
+  const hasPod = () => prometheus.query(`container_cpu_usage_seconds_total{pod_id="${podId}"}`);
+  await eventually('the pod in Prometheus', async () => (await hasPod()).length === 1);
+});
+
+afterAll(async () => {
+  await prometheus?.stop();
+  await central?.end();
+  await gateway?.close();
+  rmSync(folder, { recursive: true, force: true });
+  await agent?.client.deletePod(podId);
+  const isGone = async () => (await agent?.client.getPod(podId))?.phase === 'removed';
+  if (agent !== undefined) await eventually('the removal of the pod', isGone);
+  await agent?.stop();
+  home?.remove();
+});
+
+const figureOf = async (expression: string) => {
+  const [found] = await prometheus.query(expression);
+  return found === undefined ? null : Number(found.value[1]);
+};
+
+it('answers what agent and central API told it', async () => {
+  expect(await figureOf('sum(up)')).toBe(2);
+  expect(await figureOf('sum(nvidia_smi_memory_total_bytes)')).toBe(2 * 23_034 * 2 ** 20);
+  expect(await figureOf('sum(DCGM_FI_DEV_FB_FREE)')).toBe(2 * 23_034);
+  expect(await figureOf('podwright_agent_pods{phase="running"}')).toBe(1);
+  expect(await figureOf('container_memory_working_set_bytes')).toBeGreaterThan(0);
+  expect(await figureOf('podwright_agent_port_pool_size')).toBe(6);
+  expect(await figureOf('podwright_agent_pod_launch_duration_seconds_count{stage="start"}')).toBe(
+    1,
+  );
+  const listed = `podwright_central_http_request_duration_seconds_count{route="/api/executors",status="200"}`;
+  expect(await figureOf(listed)).toBe(1);
+  const work = () => figureOf('podwright_central_jobs_due{kind="pod_sync"}');
+  expect(await work()).toBe(0);
+});
+
+it.each(readdirSync(DASHBOARDS))(
+  'has every metric that the dashboard %s asks for',
+  async (file) => {
+    const dashboard = Dashboard.parse(JSON.parse(readFileSync(join(DASHBOARDS, file), 'utf8')));
+    expect(`${dashboard.uid}.json`).toBe(file);
+    const names = await prometheus.names();
+    for (const { title, targets } of dashboard.panels) {
+      for (const { expr } of targets) {
+        const filled = expr.replaceAll(/\$\w+/g, '.*');
+        // Rejects what does not parse, and joins that do not fit.
+        await prometheus.query(filled);
+        const unknown = metricsIn(filled).filter((name) => !names.has(name));
+        expect([title, unknown]).toEqual([title, []]);
+      }
+    }
+  },
+);
+
+it("joins a card's figures with its name, as dashboards do", async () => {
+  const joined = await prometheus.query(
+    'nvidia_smi_utilization_gpu_ratio * on (instance, uuid) group_left (name, index) nvidia_smi_gpu_info',
+  );
+  expect(joined.map(({ metric }) => [metric['index'], metric['name']]).toSorted()).toEqual([
+    ['0', 'NVIDIA L4'],
+    ['1', 'NVIDIA L4'],
+  ]);
+});
+
+it('has alerts that promtool has tried, on metrics that there are', async () => {
+  const limits = { timeoutMs: 30_000, maxOutputBytes: 1_000_000 };
+  const tried = await runCommand('promtool', ['test', 'rules', RULE_TEST], limits);
+  expect(tried).toMatchObject({ exitCode: 0 });
+  const rules = readFileSync(RULE_TEST.replace('.test.yml', '.yml'), 'utf8');
+  const names = await prometheus.names();
+  const asked = [...rules.matchAll(/^ +expr: (.+)$/gm)].flatMap(([, expr = '']) => metricsIn(expr));
+  expect(asked.length).toBeGreaterThan(10);
+  expect(asked.filter((name) => !names.has(name))).toEqual([]);
+});
+
+/** Histograms are known by their own names, without what their series end with; `up` is Prometheus' own. */
+function metricsIn(expression: string): string[] {
+  const named = expression.match(/\b(?:nvidia_smi|DCGM|podwright|container)_\w+/g) ?? [];
+  return named.map((name) => name.replace(/(_seconds)_(?:bucket|count|sum)$/, '$1'));
+}

@@ -1,0 +1,93 @@
+/** Two processes of one validator on one ledger: they share the fleet, and each takes over from the other. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
+import { openLedger } from '../../validator/ledger/ledger.ts';
+import { type AgentFleet, startAgentFleet } from '../fakes/agent-fleet.ts';
+import { createEmptyPostgresDatabase } from '../fakes/central-database.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { createManualClock } from '../fakes/manual-clock.ts';
+import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
+import { startValidatorProcess, type ValidatorProcess } from '../fakes/validator-process.ts';
+
+const NODES = 24;
+const AT_ONCE = 4;
+/** A killed process’s executors are free after twelve seconds. */
+const TAKEN_OVER_WITHIN_MS = 40_000;
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-validators-'));
+let market: TestMarket;
+let fleet: AgentFleet;
+let ledger: Ledger;
+let environment: Record<string, string>;
+const validators: ValidatorProcess[] = [];
+
+beforeAll(async () => {
+  // Logging in moves it on by a second for each node.
+  market = await createTestMarket({ clock: createManualClock(systemClock.now() - NODES * 1_000) });
+  const origin = await market.server.listen({ host: '127.0.0.1', port: 0 });
+  fleet = await startAgentFleet(market, NODES);
+  const database = await createEmptyPostgresDatabase();
+  ledger = await openLedger(database);
+  const seedFile = join(folder, 'hotkey.seed');
+  writeFileSync(seedFile, '01'.repeat(32), { mode: 0o600 });
+  environment = {
+    VALIDATOR_DATABASE: database,
+    VALIDATOR_SEED_FILE: seedFile,
+    VALIDATOR_CENTRAL_URL: `${origin}/api`,
+    VALIDATOR_CENTRAL_HOTKEY: testSigner(5).hotkey,
+    VALIDATOR_LIST_INTERVAL_S: '1',
+    VALIDATOR_CHECKS_AT_ONCE: String(AT_ONCE),
+  };
+});
+afterAll(async () => {
+  await Promise.all(validators.map((validator) => validator.end('SIGKILL')));
+  await ledger.destroy();
+  await fleet.close();
+  await market.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function start(home: string): Promise<ValidatorProcess> {
+  const validator = await startValidatorProcess({
+    ...environment,
+    VALIDATOR_HOME: join(folder, home),
+  });
+  validators.push(validator);
+  return validator;
+}
+
+const evidenceOf = async () =>
+  (await ledger.selectFrom('evidence').select('executor_id').orderBy('executor_id').execute()).map(
+    ({ executor_id }) => executor_id,
+  );
+const holders = async () =>
+  (await ledger.selectFrom('inspections').select('holder').distinct().execute()).flatMap(
+    ({ holder }) => holder ?? [],
+  );
+
+it('divide the fleet, look at nobody twice, and take over what a killed one was at', async () => {
+  const go = Promise.withResolvers<void>();
+  fleet.beforeProbe(() => go.promise);
+  const [first] = await Promise.all([start('first'), start('second')]);
+  await eventually('both are at work', async () => (await holders()).length === 2);
+  await eventually('all places are taken', () => fleet.probed.length === 2 * AT_ONCE);
+  expect(new Set(fleet.probed).size).toBe(2 * AT_ONCE);
+  await first.end('SIGKILL');
+  go.resolve();
+  await eventually(
+    'every executor was looked at',
+    async () => (await evidenceOf()).length >= NODES,
+    TAKEN_OVER_WITHIN_MS,
+  );
+  expect(await evidenceOf()).toEqual(fleet.ids.toSorted());
+  // But for those that the killed one was at, nobody was asked twice.
+  expect(fleet.probed.length).toBe(NODES + AT_ONCE);
+  await eventually('the central API was told of all', async () => {
+    const states = await market.ports.db.selectFrom('executors').select('state').execute();
+    return states.every(({ state }) => state === 'verified');
+  });
+});

@@ -1,0 +1,63 @@
+/** Counts what there is and what waits, so that a scrape never asks the database. */
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import { type Loop, startLoop } from '#shared/loop.ts';
+import type { Db } from '../db/tables.ts';
+import {
+  type Counted,
+  countExecutors,
+  countMails,
+  countPods,
+  countRepositories,
+  countSlots,
+  mailsWaiting,
+  syncTurnsWaiting,
+  type Waiting,
+} from './backlog.store.ts';
+
+/** Some of it reads whole tables. */
+export const BACKLOG_INTERVAL_MS = 30_000;
+
+export type Backlog = {
+  /** Monotonic. */
+  atMs: number;
+  pods: readonly Counted[];
+  executors: readonly Counted[];
+  slots: { total: number; free: number };
+  mails: readonly Counted[];
+  /** By the kind of work. */
+  waiting: readonly (Waiting & { kind: string })[];
+  repositories: number;
+  /** Wall clock of the count: what ages of work are told by. */
+  nowMs: number;
+};
+
+/** Of one moment, as far as one query after the other is one. */
+export async function readBacklog(db: Db, clock: Clock): Promise<Backlog> {
+  const nowMs = clock.now();
+  return {
+    ...{ nowMs, atMs: clock.monotonicMs() },
+    pods: await countPods(db),
+    executors: await countExecutors(db),
+    slots: await countSlots(db),
+    mails: await countMails(db),
+    waiting: [
+      { kind: 'pod_sync', ...(await syncTurnsWaiting(db, nowMs)) },
+      { kind: 'mail', ...(await mailsWaiting(db, nowMs)) },
+    ],
+    repositories: await countRepositories(db),
+  };
+}
+
+/** Counts now and then until it is stopped. */
+export function startBacklog(
+  metrics: { setBacklog(backlog: Backlog): void },
+  { db, clock, log }: { db: Db; clock: Clock; log: Log },
+): Loop {
+  return startLoop({
+    clock,
+    intervalMs: BACKLOG_INTERVAL_MS,
+    run: async () => metrics.setBacklog(await readBacklog(db, clock)),
+    onError: (error) => log.error({ err: error }, 'the backlog could not be counted'),
+  });
+}

@@ -1,0 +1,105 @@
+/** Which executors are due, who is at them, and what is remembered of them: in the ledger, for whichever process comes next. */
+import type { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
+import { isShared } from '../ledger/ledger.ts';
+import {
+  claimInspections,
+  type Due,
+  dueInspections,
+  endInspection,
+  findInspection,
+  followInspections,
+  holdInspections,
+  noteInspection,
+  releaseInspection,
+} from './inspection.store.ts';
+
+/** Of a process that is killed, the others take over what it was at after this. */
+export const HOLD_MS = 12_000;
+
+export type Inspections = ReturnType<typeof createInspections>;
+
+export type InspectionsOptions = {
+  ledger: Ledger;
+  clock: Clock;
+  /** Of this process alone. */
+  holder: string;
+  /** Milliseconds between two inspections of a verified executor. */
+  intervalMs: number;
+  /** Milliseconds after which others are looked at again at the earliest. */
+  pauseMs: number;
+};
+
+/** What is remembered of an executor. */
+export type Memory = {
+  transportFailures: number;
+  /** Of reasons that count only when they are seen again. */
+  streaks: Record<string, number>;
+};
+
+export type InspectionEnd = Memory & {
+  executorId: string;
+  verdict: HealthReport['verdict'];
+  checkedMs: number;
+};
+
+export function createInspections(options: InspectionsOptions) {
+  const { ledger, clock, holder } = options;
+
+  function dueNow(): Due {
+    const nowMs = clock.now();
+    return {
+      nowMs,
+      verifiedMs: nowMs - options.intervalMs,
+      otherMs: nowMs - options.pauseMs,
+      // A file has one process at a time: what another one held, it left behind.
+      freeMs: isShared(ledger) ? nowMs : Number.MAX_SAFE_INTEGER,
+    };
+  }
+
+  return {
+    /** Executors that are listed from now on. */
+    follow: (executorIds: ReadonlySet<string>) =>
+      followInspections(ledger, executorIds, dueNow().freeMs),
+
+    /** Those that are due, and that nobody is at. */
+    due: (): Promise<string[]> => dueInspections(ledger, dueNow()),
+
+    /** Takes those that are due still; they are this process's while it keeps calling `hold`. */
+    claim: (executorIds: readonly string[]): Promise<string[]> =>
+      claimInspections(ledger, executorIds, {
+        ...{ due: dueNow(), holder },
+        untilMs: clock.now() + HOLD_MS,
+      }),
+
+    hold: () => holdInspections(ledger, holder, clock.now() + HOLD_MS),
+
+    release: (executorId: string) => releaseInspection(ledger, executorId, holder),
+
+    async recall(executorId: string): Promise<Memory> {
+      const row = await findInspection(ledger, executorId);
+      if (row === undefined) return { transportFailures: 0, streaks: {} };
+      // Written by us.
+      const streaks = JSON.parse(row.streaks_json) as Record<string, number>;
+      return { transportFailures: row.transport_failures, streaks };
+    },
+
+    /**
+     * In the transaction that records the result. Throws when the executor was claimed and another process has taken
+     * it over meanwhile: that one's result counts.
+     */
+    async end(tx: LedgerDb, ended: InspectionEnd, isClaimed: boolean): Promise<void> {
+      const result = {
+        executor_id: ended.executorId,
+        checked_ms: ended.checkedMs,
+        verdict: ended.verdict,
+        transport_failures: ended.transportFailures,
+        streaks_json: JSON.stringify(ended.streaks),
+      };
+      if (!isClaimed) return noteInspection(tx, result);
+      if (await endInspection(tx, result, holder)) return;
+      throw new Error('another process has taken this executor over');
+    },
+  };
+}

@@ -1,0 +1,151 @@
+/** The schema of the validator's ledger, step by step, for both database engines. */
+import { type ColumnWords, POSTGRES_COLUMNS, SQLITE_COLUMNS } from '../database/column-words.ts';
+
+/** What the ledger needs beyond columns. */
+export type LedgerWords = ColumnWords & {
+  /** Has every update of the table's rows refused. */
+  refuseUpdates(table: string, trigger: string, why: string): string[];
+};
+
+export const SQLITE_WORDS: LedgerWords = {
+  ...SQLITE_COLUMNS,
+  refuseUpdates: (table, trigger, why) => [
+    `create trigger ${trigger} before update on ${table} begin select raise(abort, '${why}'); end`,
+  ],
+};
+
+export const POSTGRES_WORDS: LedgerWords = {
+  ...POSTGRES_COLUMNS,
+  refuseUpdates: (table, trigger, why) => [
+    `create function ${trigger}() returns trigger language plpgsql as $$
+      begin raise exception '${why}'; end $$`,
+    `create trigger ${trigger} before update on ${table}
+      for each row execute function ${trigger}()`,
+  ],
+};
+
+type Migration = (words: LedgerWords) => string[];
+
+const foundation: Migration = ({ int, serial, tableEnd, refuseUpdates }) => [
+  `create table evidence (
+    id text primary key,
+    executor_id text not null,
+    seq ${int} not null,
+    finished_ms ${int} not null,
+    verdict text not null check (verdict in ('ok', 'failed', 'withheld')),
+    document text not null,
+    signature text not null,
+    unique (executor_id, seq)
+  ) ${tableEnd}`,
+  'create index evidence_in_time on evidence (finished_ms)',
+  ...refuseUpdates('evidence', 'evidence_stays_as_it_is', 'evidence is never changed'),
+  `create table cycles (number ${int} primary key, ended_ms ${int} not null) ${tableEnd}`,
+  `create table cycle_entries (
+    cycle ${int} not null references cycles (number) on delete cascade,
+    executor_id text not null,
+    verdict text not null check (verdict in ('ok', 'failed', 'withheld')),
+    length_ms ${int} not null,
+    failure_ppm ${int} not null,
+    entry_json text not null,
+    primary key (cycle, executor_id)
+  ) ${tableEnd}`,
+  'create index cycle_entries_of_executor on cycle_entries (executor_id, cycle)',
+  `create table epochs (
+    number ${int} primary key,
+    computed_ms ${int} not null,
+    state text not null,
+    input_json text not null,
+    policy_json text not null,
+    input_hash text not null,
+    policy_hash text not null,
+    result_hash text not null,
+    payload_json text not null
+  ) ${tableEnd}`,
+  `create table outbox (
+    seq ${serial},
+    kind text not null,
+    subject ${int} not null,
+    body text not null,
+    attempts ${int} not null,
+    next_ms ${int} not null,
+    parked_ms ${int},
+    last_error text not null
+  ) ${tableEnd}`,
+  `create table neurons (uid ${int} primary key, hotkey text not null unique) ${tableEnd}`,
+];
+
+const agentIdentities: Migration = ({ int, tableEnd }) => [
+  `create table agent_identities (
+    executor_id text primary key,
+    hotkey text not null,
+    public_key text not null,
+    enrolled_until_ms ${int} not null
+  ) ${tableEnd}`,
+];
+
+const checks: Migration = ({ int, tableEnd }) => [
+  `create table check_policies (hash text primary key, policy_json text not null) ${tableEnd}`,
+  `create table accepted_specs (
+    executor_id text primary key,
+    listed text not null,
+    spec text not null,
+    gpu_uuids_json text not null
+  ) ${tableEnd}`,
+  `create table gpu_claims (
+    uuid text primary key,
+    executor_id text not null,
+    seen_ms ${int} not null
+  ) ${tableEnd}`,
+  `create table proof_times (
+    processor text primary key,
+    mean_ms ${int} not null,
+    samples ${int} not null
+  ) ${tableEnd}`,
+];
+
+/** What outlives a process, and what several share: inspections, letters in lanes, leases, rental probes. */
+const sharedWork: Migration = ({ int, serial, tableEnd }) => [
+  `create table inspections (
+    executor_id text primary key,
+    checked_ms ${int} not null,
+    verdict text check (verdict in ('verified', 'failed', 'withheld')),
+    transport_failures ${int} not null,
+    streaks_json text not null,
+    holder text,
+    held_until_ms ${int} not null
+  ) ${tableEnd}`,
+  `create table leases (
+    name text primary key,
+    holder text not null,
+    until_ms ${int} not null
+  ) ${tableEnd}`,
+  `create table letters (
+    seq ${serial},
+    kind text not null,
+    subject text not null,
+    lane text not null,
+    rank ${int} not null,
+    idempotency_key text not null,
+    body text not null,
+    attempts ${int} not null,
+    next_ms ${int} not null,
+    parked_ms ${int},
+    last_error text not null
+  ) ${tableEnd}`,
+  `insert into letters (seq, kind, subject, lane, rank, idempotency_key, body, attempts, next_ms, parked_ms, last_error)
+    select seq, kind, cast(subject as text), kind, 0, '', body, attempts, next_ms, parked_ms, last_error from outbox`,
+  'drop table outbox',
+  'alter table letters rename to outbox',
+  'create index outbox_lanes on outbox (lane, seq)',
+  'create index outbox_due on outbox (next_ms)',
+  `create table rental_probes (
+    executor_id text primary key,
+    pod_id text not null,
+    started_ms ${int} not null,
+    ended_ms ${int},
+    result_json text
+  ) ${tableEnd}`,
+];
+
+/** In order; the position counts as the schema's number. Forward only. */
+export const MIGRATIONS: readonly Migration[] = [foundation, agentIdentities, checks, sharedWork];

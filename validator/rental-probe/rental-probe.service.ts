@@ -1,0 +1,137 @@
+/** When an executor is rented for a probe, how many at once, and what is left of one that was cut off. */
+import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
+import type { Random } from '#shared/random.ts';
+import type { Facts } from '../checks/check.ts';
+import { RentalFacts } from '../checks/measured.ts';
+import type { Ledger, RentalProbeRow } from '../ledger/ledger.tables.ts';
+import { isShared } from '../ledger/ledger.ts';
+import { LIFETIME_S } from './probe-spec.ts';
+import { beginRentalProbe, endRentalProbe, findRentalProbe } from './rental-probe.store.ts';
+import { isPresent, type ProbeEnd, rentOnce } from './rental-probe.ts';
+import type { SshLogin } from './ssh-session.ts';
+
+/** Beyond these the others wait for a later pass. */
+const TOGETHER = 16;
+const HOUR_MS = 3_600_000;
+/** What did not pass is tried again sooner. */
+const AGAIN_MS = 600_000;
+
+export type RentalProbes = ReturnType<typeof createRentalProbes>;
+
+export type RentalProbesOptions = {
+  ledger: Ledger;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  logIn: SshLogin;
+};
+
+type Running = { stop: AbortController; ended: Promise<unknown> };
+
+export function createRentalProbes(options: RentalProbesOptions) {
+  const { ledger, clock, random, log } = options;
+  const running = new Map<string, Running>();
+
+  /** True when nothing of the last one is on the host, as far as is known. */
+  async function cleared(row: RentalProbeRow | undefined, client: AgentClient): Promise<boolean> {
+    if (row === undefined || row.ended_ms !== null) return true;
+    const isLive = isShared(ledger) && clock.now() - row.started_ms < LIFETIME_S * 1_000;
+    if (isLive || running.has(row.executor_id)) return false;
+    const isGone = await client.deletePod(row.pod_id).then(
+      (view) => !isPresent(view),
+      (error: unknown) => error instanceof ApiError && error.code === 'pod_not_found',
+    );
+    if (!isGone) return false;
+    const { pod_id: podId, result_json: resultJson } = row;
+    await endRentalProbe(ledger, podId, { endedMs: clock.now(), resultJson });
+    return true;
+  }
+
+  function resultIn(row: RentalProbeRow | undefined): RentalFacts | null {
+    if (row === undefined || row.result_json === null) return null;
+    return RentalFacts.parse(JSON.parse(row.result_json));
+  }
+
+  function isFresh({ status, at_ms: atMs }: RentalFacts, facts: Facts, isAsked: boolean): boolean {
+    const ageMs = clock.now() - atMs;
+    const { rental_probe_hours: hours } = facts.policy.checks;
+    const keptMs = status === 'passed' ? hours * HOUR_MS : isAsked ? 0 : AGAIN_MS;
+    return ageMs >= 0 && ageMs < keptMs;
+  }
+
+  async function probe(
+    { executor, policy, inventory }: Facts & { inventory: object },
+    client: AgentClient,
+  ): Promise<RentalFacts | null> {
+    const podId = random.uuid();
+    const begun = { executor_id: executor.id, pod_id: podId, started_ms: clock.now() };
+    if (!(await beginRentalProbe(ledger, begun))) return null;
+    const stop = new AbortController();
+    const startedMs = clock.monotonicMs();
+    const image = policy.checks.rental_probe_image;
+    const host = executor.executor_ip_address;
+    const renting = rentOnce(
+      { client, clock, random, logIn: options.logIn },
+      { podId, host, inventory, image, signal: stop.signal },
+    );
+    running.set(executor.id, { stop, ended: renting });
+    try {
+      const end = await renting;
+      const result = resultOf(end, { ms: clock.monotonicMs() - startedMs, atMs: clock.now() });
+      log.info({ executor: executor.id, ...end, ms: result.ms }, 'rental probe');
+      // Where the removal was not seen to its end, the row stays open: the next look sees to it.
+      const isOver = await client.getPod(podId).then(
+        (view) => !isPresent(view),
+        (error: unknown) => error instanceof ApiError && error.code === 'pod_not_found',
+      );
+      await endRentalProbe(ledger, podId, {
+        endedMs: isOver ? clock.now() : null,
+        resultJson: JSON.stringify(result),
+      });
+      return result;
+    } finally {
+      running.delete(executor.id);
+    }
+  }
+
+  return {
+    /**
+     * What the last one came to while that counts, else one now if there is room. Null for hosts that are away,
+     * rented or have a pod, whoever's it is. `isAsked`: somebody waits for what did not pass.
+     */
+    async look(facts: Facts, client: AgentClient, isAsked: boolean): Promise<RentalFacts | null> {
+      const { executor, inventory } = facts;
+      if (inventory === null) return null;
+      const row = await findRentalProbe(ledger, executor.id);
+      const isClear = await cleared(row, client);
+      if (executor.rented) return null;
+      const last = resultIn(row);
+      if (last !== null && (!isClear || isFresh(last, facts, isAsked))) {
+        return { ...last, repeated: true };
+      }
+      if (!isClear || running.size >= TOGETHER || running.has(executor.id)) return last;
+      const pods = await client.listPods().catch(() => null);
+      if (pods === null || pods.some(isPresent)) return null;
+      return probe({ ...facts, inventory }, client);
+    },
+
+    /** Somebody rents it now: what is under way ends, and resolves when nothing of it is left. */
+    async giveWay(executorId: string): Promise<void> {
+      const probing = running.get(executorId);
+      probing?.stop.abort();
+      await probing?.ended;
+    },
+  };
+}
+
+function resultOf(end: ProbeEnd, { ms, atMs }: { ms: number; atMs: number }): RentalFacts {
+  return {
+    status: end.status,
+    step: end.status === 'failed' ? end.step : null,
+    detail: end.status === 'passed' ? '' : end.detail,
+    ...{ ms: Math.round(ms), at_ms: atMs, repeated: false },
+  };
+}

@@ -1,0 +1,172 @@
+/** One rental, from the launch to the removal, as a renter would have it: each step bounded, the pod removed in any case. */
+import { createHash } from 'node:crypto';
+import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { PodView } from '#shared/agent-api/pod.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError, messageOf } from '#shared/errors.ts';
+import { createSshKeyPair } from '#shared/openssh-key.ts';
+import { type Random, randomToken } from '#shared/random.ts';
+import type { RentalStep } from '../checks/measured.ts';
+import { type Expected, LOOK_AROUND, lessThan, probeSpec } from './probe-spec.ts';
+import { isOwnFault, type SshLogin, type SshSession } from './ssh-session.ts';
+
+const READY_MS = 120_000;
+const REMOVED_MS = 60_000;
+const POLL_MS = 500;
+const NONCE_BYTES = 16;
+const MAX_DETAIL_CHARS = 500;
+/** Refusals that are no fault of the host: an agent that is older than this, rules of its provider. */
+const NOT_MEANT: readonly string[] = ['upstream_unavailable', 'validation_error', 'not_found'];
+
+export type ProbeDeps = {
+  client: Pick<AgentClient, 'listPods' | 'putPod' | 'getPod' | 'deletePod'>;
+  clock: Clock;
+  random: Random;
+  logIn: SshLogin;
+};
+
+export type ProbeAsk = {
+  podId: string;
+  host: string;
+  inventory: Inventory;
+  image: string;
+  /** Aborts when somebody else needs the host. */
+  signal: AbortSignal;
+};
+
+export type ProbeEnd =
+  | { status: 'passed' }
+  | { status: 'failed'; step: RentalStep; detail: string }
+  /** Nothing was learnt of the host. */
+  | { status: 'not_run'; detail: string };
+
+/** Whether a pod is on the host that is still to be reckoned with. */
+export const isPresent = ({ phase }: Pick<PodView, 'phase'>): boolean => phase !== 'removed';
+
+/** Never rejects. */
+export async function rentOnce(deps: ProbeDeps, ask: ProbeAsk): Promise<ProbeEnd> {
+  const end = await endOf(deps, ask, () => goThrough(deps, ask));
+  const removal = await endOf(deps, ask, () => removed(deps, ask.podId));
+  return end.status === 'passed' ? removal : end;
+}
+
+class StepFailed extends Error {
+  readonly step: RentalStep;
+  constructor(step: RentalStep, cause: unknown) {
+    super(messageOf(cause), { cause });
+    this.step = step;
+  }
+}
+
+async function goThrough(deps: ProbeDeps, ask: ProbeAsk): Promise<void> {
+  const { clock, random, client } = deps;
+  const { podId, signal } = ask;
+  // In memory alone, and good for this one pod.
+  const key = createSshKeyPair(random, 'podwright-rental-probe');
+  const { image, inventory } = ask;
+  const { spec, expected } = probeSpec(inventory, { image, publicKey: key.publicKey });
+  await inStep('launch', () => client.putPod(podId, spec));
+  const ssh = await inStep('ready', () => readySsh(deps, podId, clock.deadline(READY_MS, signal)));
+  const place = { host: ask.host, port: ssh.port };
+  const login = { ...key, hostKeyFingerprint: ssh.host_key_fingerprint, signal };
+  const session = await inStep('login', () => deps.logIn(place, login));
+  try {
+    await inStep('command', () => runNonce(session, randomToken(random, NONCE_BYTES)));
+    await inStep('inside', () => lookInside(session, expected));
+  } finally {
+    session.end();
+  }
+}
+
+async function inStep<T>(step: RentalStep, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new StepFailed(step, error);
+  }
+}
+
+async function readySsh({ client, clock }: ProbeDeps, podId: string, signal: AbortSignal) {
+  for (;;) {
+    const view = await client.getPod(podId);
+    const { phase, reason, message, ssh } = view;
+    if (phase === 'running' && ssh?.ready === true) return ssh;
+    const state = `${phase} ${reason ?? ''} ${message || unmetOf(view)}`.trim();
+    if (phase === 'failed' || phase === 'quarantined') throw new Error(state);
+    const slept = await clock.sleep(POLL_MS, signal).then(
+      () => true,
+      () => false,
+    );
+    if (!slept) throw new Error(`still ${state}`);
+  }
+}
+
+const unmetOf = ({ conditions }: PodView): string =>
+  conditions
+    .flatMap(({ type, status, message }) => (status ? [] : `${type}: ${message}`))
+    .join(', ');
+
+/** What nobody could have written beforehand. */
+async function runNonce(session: SshSession, nonce: string): Promise<void> {
+  const output = await session.run(`printf %s '${nonce}' | sha256sum`);
+  const hash = createHash('sha256').update(nonce).digest('hex');
+  if (!output.startsWith(hash)) throw new Error('a command gave another answer than it should');
+}
+
+async function lookInside(session: SshSession, expected: Expected): Promise<void> {
+  const less = lessThan(expected, await session.run(LOOK_AROUND));
+  if (less !== null) throw new Error(`inside there are ${less}`);
+}
+
+/** Asks until nothing of it is left. */
+async function removed({ client, clock }: ProbeDeps, podId: string): Promise<void> {
+  const signal = clock.deadline(REMOVED_MS);
+  await inStep('remove', async () => {
+    for (;;) {
+      const view = await client.deletePod(podId).catch((error: unknown) => {
+        if (error instanceof ApiError && error.code === 'pod_not_found') return null;
+        throw error;
+      });
+      if (view === null || !isPresent(view)) return;
+      await clock.sleep(POLL_MS, signal).catch(() => {
+        throw new Error(`still ${view.phase} after ${REMOVED_MS / 1_000} s ${view.message}`.trim());
+      });
+    }
+  });
+}
+
+async function endOf(deps: ProbeDeps, ask: ProbeAsk, work: () => Promise<void>): Promise<ProbeEnd> {
+  try {
+    await work();
+    return { status: 'passed' };
+  } catch (error) {
+    if (!(error instanceof StepFailed)) return { status: 'not_run', detail: messageOf(error) };
+    const detail = error.message.slice(0, MAX_DETAIL_CHARS);
+    const excuse = await excuseOf(deps, ask, error.cause);
+    if (excuse !== null) return { status: 'not_run', detail: `${excuse}: ${detail}` };
+    return { status: 'failed', step: error.step, detail };
+  }
+}
+
+/** Why a failure says nothing of the host; null when it does. */
+async function excuseOf(
+  { client }: ProbeDeps,
+  { podId, signal }: ProbeAsk,
+  cause: unknown,
+): Promise<string | null> {
+  if (signal.aborted) return 'it gave way to a renter';
+  if (isOwnFault(cause)) return 'the validator could not';
+  if (cause instanceof ApiError && NOT_MEANT.includes(cause.code)) return 'the agent was not asked';
+  if (cause instanceof ApiError && isProvidersRule(cause)) return 'the provider does not allow it';
+  // The way to the host may be down as a whole, and a renter may have come first.
+  const pods = await client.listPods().catch(() => null);
+  if (pods === null) return 'the agent does not answer any more';
+  const others = pods.filter((pod) => pod.id !== podId && isPresent(pod));
+  return others.length > 0 ? 'a renter came' : null;
+}
+
+/** Its own choice of images and limits, which renters see beforehand. */
+function isProvidersRule({ code, options }: ApiError): boolean {
+  return code === 'spec_refused' && (options.details?.['rule'] ?? 'host') !== 'host';
+}
