@@ -3,6 +3,8 @@
 # that says which of them runs, units, and files of variables that are never touched again. It may be killed at any
 # point and repeated: what runs is always a whole release.
 set -eu
+# What services of other users read is readable for them, whatever the caller's habits.
+umask 022
 
 here=$(cd "$(dirname "$0")" && pwd)
 source_tree=$(dirname "$here")
@@ -168,11 +170,11 @@ stage() {
   new=$RELEASES/.new
   rm -rf "$new"
   mkdir -p "$new"
-  list_files "$source_tree" | tar -C "$source_tree" -cf - -T - | unpack "$new"
+  list_files "$source_tree" | copy_to "$new"
   if same_lock "$CURRENT_LINK" && [ -d "$CURRENT_LINK/node_modules" ]; then
     cp -al "$(readlink -f "$CURRENT_LINK")/node_modules" "$new/node_modules"
   elif packages_present; then
-    runtime_packages | tar -C "$source_tree" -cf - -T - | unpack "$new"
+    runtime_packages | copy_to "$new"
   else
     (cd "$new" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
   fi
@@ -182,7 +184,8 @@ stage() {
   mv -T "$new" "$RELEASES/$1"
 }
 
-unpack() { tar -C "$1" --no-same-owner --mode=u+rwX,go+rX,go-w -xf -; }
+# Names on standard input, below a tree; root's, and readable for all.
+copy_to() { tar -C "$source_tree" --owner=0 --group=0 --mode=u+rwX,go+rX,go-w -cf - -T - | tar -C "$1" -xf -; }
 
 same_lock() { cmp -s "$1/package-lock.json" "$source_tree/package-lock.json"; }
 

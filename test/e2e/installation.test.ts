@@ -46,7 +46,7 @@ const current = () => line('readlink /opt/podwright/current');
 const mainPid = (unit: string) => line(`systemctl show --property=MainPID --value ${unit}`);
 /** A small tree that is installed like the real one; `program` is what its services run. */
 const smallTree = (path: string, version: string, program: string) =>
-  host.mustRun(`mkdir -p ${path}/agent/ssh-gateway ${path}/validator ${path}/shared && cd ${path} &&
+  host.mustRun(`umask 077 && mkdir -p ${path}/agent/ssh-gateway ${path}/validator ${path}/shared && cd ${path} &&
     cp -r /src/systemd /src/package-lock.json /src/README.md /src/LICENSE . && ln -s /src/node_modules . &&
     sed 's/"version": .*/"version": "${version}",/' /src/package.json >package.json &&
     for main in agent agent/ssh-gateway shared validator; do echo "${program}" >$main/main.ts; done`);
