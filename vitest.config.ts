@@ -1,9 +1,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-/** Tests of the central API that have a database: they run a second time, on PostgreSQL. */
+/** Tests that have a database of the central API or a ledger from there: they run a second time, on PostgreSQL. */
 const databaseTests = globSync('{validator,test}/**/*.test.ts').filter((path) =>
-  /(?:central-fixture|market-fixture|pod-scene|central-backup-scene|volume-scene|central-database)\.ts'/.test(
+  /(?:central-fixture|market-fixture|pod-scene|central-backup-scene|volume-scene|central-database|test-ledger)\.ts'/.test(
     readFileSync(path, 'utf8'),
   ),
 );

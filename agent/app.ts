@@ -26,9 +26,13 @@ import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';
 import { proofThreads } from './challenges/proof-threads.ts';
 import { timedEngine } from './docker/timed-engine.ts';
+import { registerEgressCheckRoutes } from './egress-check/egress-check.routes.ts';
+import { createEgressCheckService, tryConnection } from './egress-check/egress-check.service.ts';
+import { PROC } from './exec/container-process.ts';
 import { registerTerminalRoutes } from './exec/terminal.routes.ts';
 import { createTerminalHost } from './exec/terminal-host.ts';
 import type { GpuDriver } from './gpu/gpu-driver.ts';
+import { countOutside } from './gpu/outside-processes.ts';
 import { createDiskPercent } from './hardware/disk-percent.ts';
 import type { HostProbe } from './hardware/host-probe.ts';
 import type { ReadHostSources } from './hardware/host-sources.ts';
@@ -57,6 +61,8 @@ import { createPodCore, type PodCore, type PodCorePorts } from './pods/pod-core.
 import { RECONCILE_INTERVAL_MS } from './pods/reconcile.job.ts';
 import { registerPortCheckRoutes } from './ports/port-check.routes.ts';
 import { createPortCheckService } from './ports/port-check.service.ts';
+import { registerSpeedTestRoutes } from './speed-test/speed-test.routes.ts';
+import { createSpeedTests } from './speed-test/speed-test.service.ts';
 import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
 import { POD_USER } from './ssh/ssh.service.ts';
 import { problemOfStore } from './store/store-probe.ts';
@@ -181,6 +187,7 @@ export function createAgent(given: AgentPorts) {
       },
       logSubscribers: logs.followers(),
       diskQuota: core.diskQuota.found(),
+      simulated: gpuDriver.kind === 'simulated',
       firewallEnforced: core.firewall.enforced(),
     }),
   });
@@ -197,6 +204,8 @@ export function createAgent(given: AgentPorts) {
     ...ports,
     ...{ range: ports.portRange, isLeased: core.portLeases.isLeased, isRented },
   });
+  const egressChecks = createEgressCheckService({ ...ports, tryConnection });
+  const speedTests = createSpeedTests({ ...ports, isRented });
   const lifetimes = createLifetimes({ records, service: core.service, clock, log });
   const stopping = new AbortController();
 
@@ -212,6 +221,8 @@ export function createAgent(given: AgentPorts) {
   registerVerifyRoutes(server, { verify });
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
   registerPortCheckRoutes(server, { portChecks, stopping: stopping.signal });
+  registerEgressCheckRoutes(server, { egressChecks });
+  registerSpeedTestRoutes(server, { speedTests, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
   const { random } = ports;
   const monitoring = ports.separateMonitoring
@@ -349,11 +360,18 @@ function registerHostRoutes(
     gpu: gpuDriver,
     host: ports.hostProbe,
     hostSources: ports.hostSources,
-    gpuStanding: (device) => ({
-      leased_by: gpuLeases.holderOf(device.uuid),
-      lease_state: gpuLeases.stateOf(device.uuid),
-      cordoned: gpuCordons.shown(device),
-    }),
+    gpuStanding: (device, pids) => {
+      const holder = gpuLeases.holderOf(device.uuid);
+      return {
+        leased_by: holder,
+        lease_state: gpuLeases.stateOf(device.uuid),
+        cordoned: gpuCordons.shown(device),
+        outside_processes: countOutside(PROC, {
+          pids,
+          containerId: holder === null ? null : (records.get(holder)?.container_id ?? null),
+        }),
+      };
+    },
     ports: () => ({ ...ports.portRange, free: portLeases.freeCount() }),
     isolation: () => ({
       firewall: firewall.enforced() ? 'enforced' : 'unavailable',

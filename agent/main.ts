@@ -18,6 +18,7 @@ import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
 import { trustedKeysFrom } from './auth/key-set-file.ts';
+import { createResticVersion } from './backups/restic-version.ts';
 import { type AgentConfig, CONFIG_HELP, dockerSocketOf, isSecure, readConfig } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { endLeftoverTask } from './docker/leftover-task.ts';
@@ -157,7 +158,10 @@ async function run(config: AgentConfig): Promise<void> {
     folderEntries: createFolderEntries(runCommand),
     runInContainer: createRunInContainer({ socketPath, clock }),
     hostProbe: createHostProbe({ clock }),
-    hostSources: createHostSources({ clock, folder: join(config.AGENT_HOME, 'scratch') }),
+    hostSources: createHostSources({
+      ...{ clock, folder: join(config.AGENT_HOME, 'scratch') },
+      restic: createResticVersion({ clock, runCommand, program: 'restic' }),
+    }),
     probePort,
     auth: createAuth({ clock, executorId, keys, log, metrics }),
     metrics,

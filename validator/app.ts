@@ -25,10 +25,13 @@ import { createHealthService } from './health/health.service.ts';
 import { createHealthDelivery } from './health/health-delivery.ts';
 import { createInspections } from './health/inspections.ts';
 import { createProofRounds } from './health/proof-round.ts';
+import { createWayChecks } from './health/way-checks.ts';
 import { takeLease } from './ledger/lease.store.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { isShared } from './ledger/ledger.ts';
 import { problemOfLedger } from './ledger/ledger-probe.ts';
+import { createLines } from './lines/line.service.ts';
+import type { LineSize } from './lines/measure-line.ts';
 import type { AgentTls } from './links/agent-link.ts';
 import { createAgentLinks } from './links/agent-links.ts';
 import { createOutbox } from './outbox/outbox.service.ts';
@@ -52,6 +55,8 @@ export type ValidatorOptions = {
   weighing: Weighing;
   /** What hosts have to prove; null for nothing. */
   proof: ProofSize | null;
+  /** How lines are measured; null or absent: they are not. */
+  line?: LineSize | null;
   checkIntervalMs: number;
   listIntervalMs: number;
   /** Executors that are looked at at once; 512 when absent. */
@@ -68,6 +73,11 @@ const BODY_LIMIT_BYTES = 1024 * 1024;
 const CHECKS_AT_ONCE = 512;
 /** Beyond the pause between two passes: another process takes over cycles and weights after it. */
 const WEIGHTS_LEASE_MS = 60_000;
+const KBIT_PER_MBIT = 1_000;
+/** A line costs its owner what is streamed, and changes seldom. */
+const LINE_INTERVAL_MS = 3_600_000;
+/** Beyond what two measurements of a line take. */
+const LINES_LEASE_MS = 300_000;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
@@ -103,6 +113,20 @@ export function createValidator(options: ValidatorOptions) {
     ...{ ledger, clock, random, log },
     logIn: createSshLogin(clock),
   });
+  const lines = createLines({
+    ...{ ledger, clock, random, log, connectTo },
+    ...{ size: options.line ?? null, intervalMs: LINE_INTERVAL_MS },
+    lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
+    isOurs: () => {
+      const untilMs = clock.now() + LINES_LEASE_MS;
+      return takeLease(ledger, { name: 'lines', holder, untilMs }, clock.now());
+    },
+  });
+  const inspections = createInspections({
+    ...{ ledger, clock, holder, intervalMs: options.checkIntervalMs },
+    // Several processes see the same executor with each pass of theirs.
+    pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
+  });
   const health = createHealthService({
     ...{ rentals, readBanner },
     directory,
@@ -116,11 +140,12 @@ export function createValidator(options: ValidatorOptions) {
       ...{ clock, random, expectedMs: standings.expectedMs },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
-    inspections: createInspections({
-      ...{ ledger, clock, holder, intervalMs: options.checkIntervalMs },
-      // Several processes see the same executor with each pass of theirs.
-      pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
+    ways: createWayChecks({
+      ...{ clock, random, intervalMs: options.checkIntervalMs },
+      ...{ isOn: options.proof !== null, egressImage: options.policy.checks.egress_image },
     }),
+    lines,
+    inspections,
     // A pass over many executors is long: each that is judged shows that it goes on.
     evidence: { record: (...run) => turns.noted(() => evidence.record(...run)) },
     ...{ outbox, atOnce: options.checksAtOnce ?? CHECKS_AT_ONCE },
@@ -161,6 +186,12 @@ export function createValidator(options: ValidatorOptions) {
       run,
       onError: (error) => log.warn({ err: error }, `${what} pass failed`),
     });
+  const stopping = new AbortController();
+  async function measureLines(): Promise<void> {
+    const answering = await inspections.answering();
+    const there = directory.known().filter(({ id }) => answering.has(id));
+    await lines.runOnce(there, stopping.signal);
+  }
   let loops: Loop[] = [];
   return {
     server,
@@ -169,6 +200,7 @@ export function createValidator(options: ValidatorOptions) {
       loops = [
         startPasses('check', () => turns.noted(health.runOnce)),
         startPasses('weights', weights.runOnce),
+        startPasses('line', measureLines),
       ];
       if (certificate === null) return;
       loops.push(certificate.renewEvery(CERTIFICATE_INTERVAL_MS, server, clock));
@@ -184,9 +216,11 @@ export function createValidator(options: ValidatorOptions) {
     /** One pass of each kind, for tests that have no periodic work running. */
     async runOnce(): Promise<void> {
       await health.runOnce();
+      await measureLines();
       await weights.runOnce();
     },
     async close(): Promise<void> {
+      stopping.abort();
       await Promise.all(loops.map((loop) => loop.stop()));
       await server.close();
       links.forget();

@@ -16,6 +16,7 @@ import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { encryptSeed, openSigner, signKeySetFile } from './keys/key-commands.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
+import { FULL_LINE } from './lines/measure-line.ts';
 import { FULL_PROOF } from './pow/proof-facts.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
@@ -119,6 +120,7 @@ async function serve(
     centralHotkey: config.VALIDATOR_CENTRAL_HOTKEY,
     policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },
     proof: FULL_PROOF,
+    line: FULL_LINE,
     ledger,
     weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,

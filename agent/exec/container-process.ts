@@ -43,7 +43,12 @@ export function membersOfSession(files: ProcFiles, target: ContainerProcess): nu
 /** A pid may have passed to somebody else: the cgroup tells whose it is now. */
 export function isInContainer(files: ProcFiles, pid: number, containerId: string): boolean {
   if (pid <= 1) return false;
-  return containerId !== '' && readOrEmpty(files, `${pid}/cgroup`).includes(containerId);
+  return containerId !== '' && cgroupOf(files, pid).includes(containerId);
+}
+
+/** Empty when it is gone, or hidden. */
+export function cgroupOf(files: ProcFiles, pid: number): string {
+  return readOrEmpty(files, `${pid}/cgroup`);
 }
 
 function sessionOf(files: ProcFiles, pid: number): number {

@@ -3,7 +3,10 @@ import type { GPU_DRIVERS, GpuDevice, GpuTopology } from '#shared/agent-api/inve
 import type { GpuFault } from './gpu-fault.ts';
 
 /** One GPU or MIG device as measured; who holds it and whether it may be had is the leases' business. */
-export type GpuFigures = Omit<GpuDevice, 'leased_by' | 'lease_state' | 'cordoned'>;
+export type GpuFigures = Omit<
+  GpuDevice,
+  'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes'
+>;
 
 /** What all cards of the host say of their health. */
 export type HealthReading = {

@@ -4,7 +4,9 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HostSources } from '#shared/agent-api/inventory.ts';
 import { systemClock } from '#shared/clock.ts';
+import { runCommand } from '#shared/run-command.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { createResticVersion } from '../backups/restic-version.ts';
 import { createHostSources } from './host-sources.ts';
 
 let root: string;
@@ -19,7 +21,7 @@ function put(path: string, content: string): void {
 }
 
 const read = (folder = join(root, 'scratch')) =>
-  createHostSources({ clock: systemClock, folder, root })(root);
+  createHostSources({ clock: systemClock, folder, root, restic: async () => '0.14.0' })(root);
 
 it('reads cards, library, processors and memory where kernel and driver tell them', async () => {
   put('sys/bus/pci/devices/0000:01:00.0/vendor', '0x10de\n');
@@ -45,6 +47,7 @@ it('reads cards, library, processors and memory where kernel and driver tell the
     memory_kib: 3000,
     disk_kib: null,
     disk_writable: true,
+    restic: '0.14.0',
   });
   expect(readdirSync(join(root, 'scratch'))).toEqual([]);
 });
@@ -54,10 +57,16 @@ it('says nothing of what is not told, and that a folder takes no file', async ()
   expect(await read(join(root, 'file'))).toEqual({
     ...{ pci_gpus: null, driver_gpus: null, driver_library_sha256: null },
     ...{ cpus_present: null, memory_kib: null, disk_kib: null, disk_writable: false },
+    restic: '0.14.0',
   });
 });
 
 it('reads the present host', async () => {
-  const sources = await createHostSources({ clock: systemClock, folder: join(root, 'own') })('/');
+  const restic = createResticVersion({ clock: systemClock, runCommand, program: 'restic' });
+  const folder = join(root, 'own');
+  const sources = await createHostSources({ clock: systemClock, folder, restic })('/');
   expect(HostSources.parse(sources).cpus_present).toBeGreaterThan(0);
+  expect(sources?.restic).toMatch(/^0\.\d+/);
+  const none = { clock: systemClock, runCommand, program: join(root, 'restic') };
+  expect(await createResticVersion(none)()).toBeNull();
 });

@@ -34,13 +34,15 @@ export function createHostSources(options: {
   clock: Clock;
   folder: string;
   root?: string;
+  /** Which restic there is. */
+  restic(): Promise<string | null>;
 }): ReadHostSources {
-  const { clock, folder, root = '/' } = options;
+  const { clock, folder, root = '/', restic } = options;
   let cached: { atMs: number; sources: Promise<HostSources | null> } | null = null;
   return (diskPath) => {
     const nowMs = clock.monotonicMs();
     if (cached === null || nowMs - cached.atMs >= FRESH_MS) {
-      const reading = readSources({ root, folder, diskPath });
+      const reading = readSources({ root, folder, diskPath, restic });
       const sources = withDeadline(clock, DEADLINE_MS, reading).catch(() => null);
       cached = { atMs: nowMs, sources };
     }
@@ -48,10 +50,15 @@ export function createHostSources(options: {
   };
 }
 
-type Places = { root: string; folder: string; diskPath: string };
+type Places = {
+  root: string;
+  folder: string;
+  diskPath: string;
+  restic(): Promise<string | null>;
+};
 
-async function readSources({ root, folder, diskPath }: Places): Promise<HostSources> {
-  const [pci, driver, library, cpus, memory, disk, writable] = await Promise.all([
+async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<HostSources> {
+  const [pci, driver, library, cpus, memory, disk, writable, restic] = await Promise.all([
     orNull(countPciGpus(join(root, 'sys/bus/pci/devices'))),
     orNull(driverGpus(join(root, 'proc/driver/nvidia/gpus'))),
     libraryDigest(root),
@@ -59,10 +66,12 @@ async function readSources({ root, folder, diskPath }: Places): Promise<HostSour
     orNull(nodeMemoryKib(join(root, 'sys/devices/system/node'))),
     orNull(deviceKib(join(root, 'sys/dev/block'), diskPath)),
     canWrite(folder),
+    ask.restic(),
   ]);
   return {
     ...{ pci_gpus: pci, driver_gpus: driver, driver_library_sha256: library },
     ...{ cpus_present: cpus, memory_kib: memory, disk_kib: disk, disk_writable: writable },
+    restic,
   };
 }
 

@@ -4,8 +4,8 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { VERSION } from '#shared/version.ts';
 import type { ContainerEngine, EngineInfo } from '../docker/engine.ts';
-import type { GpuDriver, GpuFigures } from '../gpu/gpu-driver.ts';
-import { type GpuStanding, gpuInventory } from '../gpu/gpu-inventory.ts';
+import type { GpuDriver } from '../gpu/gpu-driver.ts';
+import { gpuInventory, type StandingOf } from '../gpu/gpu-inventory.ts';
 import type { HostProbe } from './host-probe.ts';
 import type { ReadHostSources } from './host-sources.ts';
 
@@ -20,7 +20,7 @@ export type InventoryServiceOptions = {
   /** What is compared with it. */
   hostSources: ReadHostSources;
   /** Who holds a GPU, and whether it may be had. */
-  gpuStanding(device: GpuFigures): GpuStanding;
+  gpuStanding: StandingOf;
   /** The range of host ports for pods and how many of them are free. */
   ports(): Inventory['ports'];
   /** What fences pods in, but for what the engine tells itself. */

@@ -16,12 +16,14 @@ export type LiveFrames = AsyncIterableIterator<LogText> & {
 
 /**
  * `open`'s frames, with an empty frame after every quiet period. Unlike a generator it can be left while
- * a frame is being waited for: `return` aborts the signal given to `open` and calls `onClose` at once.
+ * a frame is being waited for: `return` aborts the signal given to `open` and calls `onClose` at once. `onBatch` gets
+ * what `open` gives, and nothing that only shows life.
  */
 export function liveFrames(
   clock: Clock,
   open: (signal: AbortSignal) => AsyncGenerator<LogText>,
   onClose: () => void,
+  onBatch: (text: LogText) => void = () => undefined,
 ): LiveFrames {
   const leaving = new AbortController();
   const batches = open(leaving.signal);
@@ -80,6 +82,7 @@ export function liveFrames(
         (result) => {
           if (waiter !== mine) return;
           pending = null;
+          if (result.done !== true) onBatch(result.value);
           answer(result);
           if (result.done === true) close();
         },

@@ -117,12 +117,17 @@ const FOLLOW = { tail: 100, follow: true };
 
 function setUp() {
   const fake = createFakeLogs();
+  const sent = { bytes: 0, gaps: 0 };
   const logs = createLogService({
     clock: fake.clock,
     engine: fake.engine,
     podLogSource: fake.source,
+    onFrames(bytes, hasGap) {
+      sent.bytes += bytes;
+      if (hasGap) sent.gaps += 1;
+    },
   });
-  return { ...fake, logs };
+  return { ...fake, logs, sent };
 }
 
 type Fake = ReturnType<typeof setUp>;
@@ -266,6 +271,18 @@ it('tells of a gap when that frame is gone', async () => {
   expect(await pull(fake, await from(earlier), 10)).toEqual(['<gap>', 'one']);
   const other = `cccccccccccc.${START_MS}000000.0`;
   expect(await pull(fake, await from(other), 10)).toEqual(['<gap>', 'one']);
+  expect(fake.sent.gaps).toBe(2);
+});
+
+it('counts what it sends, and takes nothing that a pod prints for a gap', async () => {
+  const fake = setUp();
+  fake.start(A);
+  fake.setPod(A);
+  fake.print(A, '{"meta":"gap"}');
+  const frames = await fake.logs.open(POD_ID, { tail: 100, follow: false });
+  expect(await pull(fake, frames, 10)).toEqual(['{"meta":"gap"}']);
+  expect(fake.sent).toEqual({ bytes: expect.any(Number), gaps: 0 });
+  expect(fake.sent.bytes).toBeGreaterThan(14);
 });
 
 it('waits for a container only when it follows', async () => {

@@ -3,7 +3,7 @@ import type { LogsQuery } from '#shared/agent-api/pod.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
-import { type LiveFrames, type LogText, liveFrames } from './keep-alive.ts';
+import { type LiveFrames, liveFrames } from './keep-alive.ts';
 import { followPod, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
 import { parseFrameId } from './log-frames.ts';
 import { createLookAt } from './log-look.ts';
@@ -59,13 +59,6 @@ export function createLogService({
     };
   }
 
-  async function* counted(batches: AsyncGenerator<LogText>): AsyncGenerator<LogText> {
-    for await (const text of batches) {
-      onFrames(Buffer.byteLength(text), text.includes(GAP));
-      yield text;
-    }
-  }
-
   return {
     /** Streams that follow a pod now. */
     followers: () => [...followers.values()].reduce((sum, count) => sum + count, 0),
@@ -86,11 +79,12 @@ export function createLogService({
       const options = { clock, engine, look, shelf, source, builds, ...reading };
       const frames = liveFrames(
         clock,
-        (signal) => counted(followPod(options, signal)),
+        (signal) => followPod(options, signal),
         () => {
           leavePlace();
           streams.delete(frames);
         },
+        (text) => onFrames(Buffer.byteLength(text), text.includes(GAP)),
       );
       streams.add(frames);
       return frames;

@@ -1,5 +1,5 @@
 /** GPU metrics under the names of NVIDIA's DCGM exporter, as far as nvidia-smi tells them (agent reference 15, set B). */
-import type { Family } from '#shared/metrics/family.ts';
+import type { Family, Sample } from '#shared/metrics/family.ts';
 import type { GpuCard } from '../gpu/gpu-driver.ts';
 import type { GpuFacts } from './gpu-families.ts';
 import { inBaseUnits, type Unit } from './gpu-units.ts';
@@ -23,6 +23,7 @@ const FIELDS: readonly (readonly [string, string, Unit])[] = [
   ['ROW_REMAP_FAILURE', 'remapped_rows.failure', 'word'],
 ];
 const PREFIX = 'DCGM_FI_DEV_';
+const PER_PART = 'FB_USED';
 const LABELS = ['gpu', 'UUID', 'pci_bus_id', 'device', 'modelName', 'hostname'] as const;
 const PART_LABELS = [...LABELS, 'GPU_I_PROFILE', 'GPU_I_ID'] as const;
 
@@ -33,31 +34,29 @@ export function dcgmFamilies({ reading, xids }: GpuFacts, hostname: string): Fam
     ...{ gpu: index, UUID: uuid, pci_bus_id: pciBusId ?? '' },
     ...{ device: `nvidia${index}`, modelName: name, hostname },
   });
-  const families = FIELDS.map(
-    ([name, field, unit]): Family => ({
-      name: PREFIX + name,
-      help: `nvidia-smi's ${field}, in the units of DCGM.`,
-      type: 'gauge',
-      labels: name === 'FB_USED' ? PART_LABELS : LABELS,
-      samples: () =>
-        cards().flatMap((card) => {
-          const value = inBaseUnits(card.values.get(field), unit);
-          return value === null ? [] : [{ labels: labelsOf(card), value }];
-        }),
-    }),
-  );
-  const [memory] = families.filter(({ name }) => name === `${PREFIX}FB_USED`);
-  const whole = memory?.samples ?? (() => []);
-  const parts = () =>
+  /** Of MIG devices only memory in use is known. */
+  const parts = (): Sample[] =>
     (reading()?.parts ?? []).flatMap((part) => {
       const card = cards().find(({ uuid }) => uuid === part.parentUuid);
       if (card === undefined || part.memoryUsedMib === null) return [];
       const place = { GPU_I_PROFILE: part.profile, GPU_I_ID: part.gpuInstance ?? '' };
       return [{ labels: { ...labelsOf(card), ...place }, value: part.memoryUsedMib }];
     });
+  const whole = (field: string, unit: Unit): Sample[] =>
+    cards().flatMap((card) => {
+      const value = inBaseUnits(card.values.get(field), unit);
+      return value === null ? [] : [{ labels: labelsOf(card), value }];
+    });
   return [
-    ...families.filter((family) => family !== memory),
-    ...(memory === undefined ? [] : [{ ...memory, samples: () => [...whole(), ...parts()] }]),
+    ...FIELDS.map(
+      ([name, field, unit]): Family => ({
+        name: PREFIX + name,
+        help: `nvidia-smi's ${field}, in the units of DCGM.`,
+        type: 'gauge',
+        labels: PART_LABELS,
+        samples: () => [...whole(field, unit), ...(name === PER_PART ? parts() : [])],
+      }),
+    ),
     {
       name: `${PREFIX}XID_ERRORS`,
       help: 'The last Xid of each card, if it had any.',

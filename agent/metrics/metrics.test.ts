@@ -163,6 +163,7 @@ it('tells of pods and what they use, of a GPU that is lent, and of work done', a
       'podwright_agent_pods{phase="pulling"} 0',
       `podwright_agent_gpu_lease_state{uuid="${uuid}",state="held"} 1`,
       `podwright_agent_gpu_lease{uuid="${uuid}",pod_id="${id}"} 1`,
+      'podwright_agent_gpus_simulated 1',
       'podwright_agent_port_pool_size 20',
       'podwright_agent_port_pool_free 19',
       'podwright_agent_pod_launch_duration_seconds_count{stage="create"} 1',

@@ -22,6 +22,8 @@ export type AgentState = {
   diskQuota: string;
   firewallEnforced: boolean;
   unfinishedOperations: number;
+  /** Whether the GPUs are simulated. */
+  simulated: boolean;
 };
 
 /** `state` is null before the first collection. */
@@ -54,6 +56,10 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
     gauge('gpu_cordoned', 'Always 1 for each GPU that is kept from new pods.', [
       ['uuid'],
       ({ cordonedUuids }) => cordonedUuids.map((uuid) => ({ labels: { uuid }, value: 1 })),
+    ]),
+    gauge('gpus_simulated', '1 where the GPUs are simulated: nothing computes on them.', [
+      [],
+      ({ simulated }) => single(simulated ? 1 : 0),
     ]),
     gauge('port_pool_size', 'Host ports for pods.', [[], ({ ports }) => single(ports.size)]),
     gauge('port_pool_free', 'Those that could be leased now.', [

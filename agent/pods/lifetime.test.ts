@@ -9,20 +9,19 @@ import { createLifetimes } from './lifetime.job.ts';
 it('removes a pod when its time is over, asked by nobody, and no other', async () => {
   const clock = createManualClock();
   const agent = createTestAgent({ clock, engine: createFakeEngine(clock) });
-  const put = (change: object) =>
-    agent.server.inject({
-      method: 'PUT',
-      url: `/v1/pods/${systemRandom.uuid()}`,
-      payload: podSpec(change),
-    });
-  for (const change of [{ remove_after_seconds: 60 }, {}]) {
-    expect((await put(change)).statusCode).toBe(200);
-  }
+  const put = async (change: object): Promise<string> => {
+    const id = systemRandom.uuid();
+    const payload = podSpec(change);
+    const answer = await agent.server.inject({ method: 'PUT', url: `/v1/pods/${id}`, payload });
+    expect(answer.statusCode).toBe(200);
+    return id;
+  };
+  const ids = [await put({ remove_after_seconds: 60 }), await put({})];
   const lifetimes = createLifetimes({
     ...{ records: agent.core.records, service: agent.pods, clock },
     log: createLog({ name: 'test', level: 'silent' }),
   });
-  const wanted = () => agent.core.records.list().map(({ desired }) => desired);
+  const wanted = () => ids.map((id) => agent.core.records.get(id)?.desired);
   await clock.advance(59_999);
   await lifetimes.runOnce();
   expect(wanted()).toEqual(['running', 'running']);

@@ -5,6 +5,7 @@ import { ApiError, messageOf } from '../errors.ts';
 import { readSse } from '../http/sse.ts';
 import type { SignedFetch } from '../signing/signed-fetch.ts';
 import { type ChallengeRequest, Commitment, Opening, type OpenRequest } from './challenges.ts';
+import { type EgressCheckRequest, EgressCheckResult } from './egress-checks.ts';
 import { Inventory, VerifyResult } from './inventory.ts';
 import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
@@ -89,6 +90,8 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
     checkPorts: (request: PortCheckRequest) =>
       call(PortCheckOpened, 'POST', '/v1/port-checks', request),
+    checkEgress: (request: EgressCheckRequest) =>
+      call(EgressCheckResult, 'POST', '/v1/egress-checks', request),
     challenge: (request: ChallengeRequest) =>
       call(Commitment, 'POST', '/v1/challenges', request, request.deadline_ms + CALL_TIMEOUT_MS),
     openChallenge: (id: string, request: OpenRequest) =>

@@ -31,6 +31,8 @@ export const GpuDevice = z.object({
   ecc_errors: Amount.nullable().default(null),
   /** That had a context on it when they were last listed. */
   processes: Amount.nullable().default(null),
+  /** Of them those that are not of the pod that holds it; absent where no pod does, or it cannot be seen. */
+  outside_processes: Amount.nullish(),
   /** Of a MIG device: its profile (`3g.40gb`) and the card it is part of. Null for a whole card. */
   mig: z.object({ profile: Name, parent_uuid: Name }).nullable().default(null),
   /** The pod that holds it, if any. */
@@ -112,6 +114,8 @@ export const HostSources = z.object({
   disk_kib: Amount.nullable(),
   /** Whether the agent's folder takes a file. */
   disk_writable: z.boolean().nullable(),
+  /** Version of what backs up; null: there is none, absent: not told. */
+  restic: Name.nullish(),
 });
 export type HostSources = z.output<typeof HostSources>;
 

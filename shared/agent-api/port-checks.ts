@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { sha256Hex } from '../signing/canonical-request.ts';
 import { Name, Port } from './bounds.ts';
 
-export const MAX_CHECKED_PORTS = 32;
-const MAX_OPEN_MS = 15_000;
+export const MAX_CHECKED_PORTS = 300;
+const MAX_OPEN_MS = 40_000;
 
 export const PortCheckRequest = z.strictObject({
   nonce: z.string().regex(/^[A-Za-z0-9_-]{22}$/, '16 bytes in base64url'),

@@ -49,5 +49,13 @@ export const AGENT_ROUTES = [
   { method: 'POST', path: '/v1/challenges', roles: CONTROLLERS, relayed: false },
   { method: 'POST', path: '/v1/challenges/:id/open', roles: CONTROLLERS, relayed: false },
   { method: 'POST', path: '/v1/port-checks', roles: CONTROLLERS, relayed: false },
+  { method: 'POST', path: '/v1/egress-checks', roles: CONTROLLERS, relayed: false },
+  {
+    method: 'GET',
+    path: '/v1/speed-test',
+    roles: CONTROLLERS,
+    relayed: false,
+    websocket: true,
+  },
   { method: 'POST', path: '/v1/verify', roles: [...CONTROLLERS, 'provider-local'], relayed: false },
 ] as const satisfies readonly AgentRoute[];

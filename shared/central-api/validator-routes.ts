@@ -19,6 +19,8 @@ export const ExecutorToCheck = z.object({
   price_uusd: z.int().min(0).nullable().default(null),
   /** Null where the central API does not tell: counts as none. */
   collateral_deposited: z.boolean().nullable().default(null),
+  /** Absent where the central API does not tell. */
+  provider_banned: z.boolean().nullish(),
 });
 export type ExecutorToCheck = z.output<typeof ExecutorToCheck>;
 export const ExecutorsToCheck = z.array(ExecutorToCheck);
@@ -62,12 +64,16 @@ export function isBlocking({
 /** `withheld`: it could not be measured, so it is no verdict and changes nothing. */
 export const VERDICTS = ['verified', 'failed', 'withheld'] as const;
 
+const Mbps = z.int().min(0).max(1_000_000_000);
+
 export const HealthReport = z.object({
   verdict: z.enum(VERDICTS),
   checked_at_ms: z.int(),
   checks: z.array(CheckResult).max(100),
   /** What the agent said of itself, kept with the verdict; null when it did not answer. */
   inventory: Inventory.nullable(),
+  /** Means of the line, megabits a second as the executor sees them; null where it was not measured. */
+  line: z.object({ download_mbps: Mbps, upload_mbps: Mbps }).nullish(),
 });
 export type HealthReport = z.output<typeof HealthReport>;
 

@@ -13,3 +13,9 @@ export function keystream(seed: Uint8Array, offset: number, length: number): Buf
   counter.writeBigUInt64BE(BigInt(offset / KEYSTREAM_BLOCK), COUNTER_LOW_BYTES);
   return createCipheriv('aes-256-ctr', seed, counter).update(Buffer.alloc(length));
 }
+
+/** The same from the beginning on, piece after piece of any length. */
+export function keystreamFrom(seed: Uint8Array): (length: number) => Buffer {
+  const cipher = createCipheriv('aes-256-ctr', seed, Buffer.alloc(KEYSTREAM_BLOCK));
+  return (length) => cipher.update(Buffer.alloc(length));
+}

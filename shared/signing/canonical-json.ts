@@ -1,11 +1,11 @@
 /** Canonical JSON: sorted keys, no white space, safe integers only (validator reference 4.2, 7). Pure. */
-import { type JsonValue, writeJson } from './json-text.ts';
+import { type JsonStyle, type JsonValue, writeJson } from './json-text.ts';
 
-const STYLE = {
+const STYLE: JsonStyle = {
   comma: ',',
   colon: ':',
   string: (text: string) => JSON.stringify(text),
-  compare: (a: string, b: string) => (a < b ? -1 : 1),
+  isNative: true,
 };
 
 /** The one text of `value`; keys in the order of their UTF-16 units. Throws TypeError for fractions and undefined. */

@@ -78,3 +78,21 @@ it('does not exhaust the stack', () => {
   const deep: unknown = JSON.parse(`${'['.repeat(10_000)}${']'.repeat(10_000)}`);
   expect(() => canonicalJson(deep)).toThrow(/nested/);
 });
+
+it('is the same text whether a list was in order already or not', () => {
+  const ordered = {
+    a: 'é😀\ud800"\\\n',
+    b: [1, -0, null, true, { c: [], d: {} }],
+    '10': 0,
+    '9': 1,
+  };
+  const shuffled = Object.fromEntries(Object.entries(ordered).reverse());
+  const text = canonicalJson(ordered);
+  expect(canonicalJson([ordered, shuffled])).toBe(`[${text},${text}]`);
+  expect(canonicalJson([ordered, ordered])).toBe(`[${text},${text}]`);
+  expect(canonicalJson([JSON.parse(text)])).toBe(`[${text}]`);
+  for (const wrong of [undefined, 0.5, Number.NaN, 2 ** 53, () => 1, { toJSON: () => 1 }]) {
+    expect(() => canonicalJson([wrong])).toThrow(TypeError);
+  }
+  expect(() => canonicalJson(new Array(2))).toThrow(TypeError);
+});

@@ -1,6 +1,6 @@
 /** A market of many nodes in a database file, for measuring how fast it is listed. */
 import type { Database, GpuSlot, NewExecutor } from '../../validator/central/db/tables.ts';
-import { figuresOf } from '../../validator/central/executors/measured-figures.ts';
+import { figuresOf, UNMEASURED } from '../../validator/central/executors/measured-figures.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 
 const MACHINES = [
@@ -48,6 +48,7 @@ function nodeOf(index: number) {
   const isRented = index % RENTED_EVERY === 0;
   const inventory = testInventory(id, { gpus, name });
   const node: NewExecutor = {
+    ...UNMEASURED,
     ...figuresOf(inventory),
     id,
     provider_id: PROVIDER,

@@ -5,10 +5,13 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { WebSocket } from 'ws';
 import type { Commitment } from '#shared/agent-api/challenges.ts';
 import { ChallengeRequest } from '#shared/agent-api/challenges.ts';
+import type { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { PortCheckRequest, portAnswer } from '#shared/agent-api/port-checks.ts';
+import { ApiError } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -16,8 +19,11 @@ import { registerChallengeRoutes } from '../../agent/challenges/challenge.routes
 import { createChallengeService } from '../../agent/challenges/challenge.service.ts';
 import { work } from '../../agent/challenges/proof.tasks.ts';
 import type { RunProof } from '../../agent/challenges/proof-threads.ts';
+import { registerEgressCheckRoutes } from '../../agent/egress-check/egress-check.routes.ts';
 import { registerPortCheckRoutes } from '../../agent/ports/port-check.routes.ts';
 import { createPortCheckService } from '../../agent/ports/port-check.service.ts';
+import { registerSpeedTestRoutes } from '../../agent/speed-test/speed-test.routes.ts';
+import { createSpeedTests } from '../../agent/speed-test/speed-test.service.ts';
 import { createValidator, type Validator } from '../../validator/app.ts';
 import { type CheckPolicy, readCheckPolicy } from '../../validator/checks/check-policy.ts';
 import { CHECKS } from '../../validator/checks/check-table.ts';
@@ -25,7 +31,9 @@ import { EvidenceDocument } from '../../validator/evidence/evidence.document.ts'
 import { exportEvidence } from '../../validator/evidence/evidence-export.ts';
 import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
+import type { LineSize } from '../../validator/lines/measure-line.ts';
 import { SMALL_PROOF } from '../../validator/pow/proof-facts.ts';
+import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
 import { enrolAgent } from '../fakes/enrolled-agent.ts';
 import { freePorts } from '../fakes/free-ports.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
@@ -35,6 +43,12 @@ import { testInventory } from '../fixtures/host-inventory.ts';
 const CYCLE_MS = 60_000;
 /** What a proof takes such a processor, as others of it have shown. */
 const USUAL_MS = 1_000;
+/** One message each way. */
+const LINE_BYTES = 64 * 1024;
+const LINE: LineSize = {
+  ...{ firstBytes: LINE_BYTES, mostBytes: LINE_BYTES, enoughMs: 1_000, mostMs: 5_000 },
+};
+const FAST = { last_down_kbit: 1_000_000, last_up_kbit: 1_000_000 };
 const DIGEST = 'a'.repeat(64);
 const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
@@ -73,7 +87,15 @@ type Conduct = {
   /** Which agent does the work for a challenge. */
   nonce(nonce: string): string;
   answer(port: number, honest: string): string | null;
+  /** Whether it opens no ports, and takes part in no test of its line. */
+  refuses: boolean;
+  /** What it sends in a test of its line, after so many milliseconds. */
+  said(data: Said): Said;
+  lineMs: number;
+  egress: EgressCheckResult['registry'];
 };
+
+type Said = string | Uint8Array;
 
 const HONEST: Conduct = {
   inventory: (inventory) => inventory,
@@ -82,6 +104,10 @@ const HONEST: Conduct = {
   commitment: (commitment) => commitment,
   nonce: (nonce) => nonce,
   answer: (_, honest) => honest,
+  refuses: false,
+  said: (data) => data,
+  lineMs: 0,
+  egress: 'answers',
 };
 
 let market: TestMarket;
@@ -111,6 +137,11 @@ beforeEach(async () => {
   ledger = await openLedger(':memory:');
   const times = { processor: 'Test CPU x32', mean_ms: USUAL_MS, samples: 10 };
   await ledger.insertInto('proof_times').values(times).execute();
+  // The other one was measured: the validator's own line is known to be fast.
+  await ledger
+    .insertInto('lines')
+    .values(fastLineOf(nodes[1]?.id ?? ''))
+    .execute();
   validator = createValidator({
     ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, ledger },
     ...{ centralUrl, centralHotkey: testSigner(5).hotkey, proof: SMALL_PROOF },
@@ -119,7 +150,7 @@ beforeEach(async () => {
       ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
       ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, keptDays: 14 },
     },
-    ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS },
+    ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS, line: LINE },
   });
 });
 afterEach(async () => {
@@ -146,6 +177,7 @@ async function addAgent(conductOf: () => Conduct) {
     steps: [],
     simulated: false,
   }));
+  server.get('/v1/pods', async () => ({ pods: [...market.agents.host(id).pods.values()] }));
   const challenges = createChallengeService({
     ...{ clock, executorId: id, workers: 1, folder: join(folder, id), proof: inline },
     isRented: () => false,
@@ -171,18 +203,50 @@ async function addAgent(conductOf: () => Conduct) {
   });
   registerPortCheckRoutes(server, {
     portChecks: {
-      open: (request) =>
-        conductOf().answer === HONEST.answer
+      async open(request) {
+        if (conductOf().refuses) throw new ApiError('conflict', 'busy');
+        return conductOf().answer === HONEST.answer
           ? portChecks.open(request, signal)
-          : openOtherwise(PortCheckRequest.parse(request), conductOf()),
+          : openOtherwise(PortCheckRequest.parse(request), conductOf());
+      },
     },
     stopping: signal,
   });
+  registerEgressCheckRoutes(server, {
+    egressChecks: { check: async () => ({ registry: conductOf().egress, problem: '' }) },
+  });
+  registerSpeedTestRoutes(server, { speedTests: speedTestsOf(id, conductOf), stopping: signal });
   server.addHook('onClose', async () => stopping.abort());
   const port = Number(new URL(await server.listen(LISTEN)).port);
-  await market.ports.db.updateTable('executors').set({ port }).where('id', '=', id).execute();
+  const listed = { port, collateral_deposited: 1 } as const;
+  await market.ports.db.updateTable('executors').set(listed).where('id', '=', id).execute();
   return { id, server };
 }
+
+/** An agent's, but for what it says. */
+function speedTestsOf(executorId: string, conductOf: () => Conduct) {
+  const { clock } = market;
+  const isRented = () => conductOf().refuses;
+  const tests = createSpeedTests({ clock, executorId, isRented });
+  return {
+    reserve: tests.reserve,
+    serve(socket: WebSocket, stopping: AbortSignal) {
+      const send = socket.send.bind(socket);
+      const sendLater = (data: Said, options: { binary: boolean }, done: () => void) => {
+        const { said, lineMs } = conductOf();
+        clock.advance(lineMs).then(() => send(said(data), options, done));
+      };
+      Object.assign(socket, { send: sendLater });
+      return tests.serve(socket, stopping);
+    },
+  };
+}
+
+const fastLineOf = (executorId: string) => ({
+  executor_id: executorId,
+  ...{ tried_ms: market.clock.now(), measured_ms: market.clock.now(), samples: 5 },
+  ...{ down_kbit: 1_000_000, up_kbit: 1_000_000, ...FAST, false_stream: null, refusals: 0 },
+});
 
 /** Says that all ports are open, and answers as it likes; null: not at all. */
 async function openOtherwise(request: PortCheckRequest, { answer }: Conduct) {
@@ -214,6 +278,7 @@ function honestInventory(id: string, range: { first: number; last: number }): In
       memory_kib: inventory.memory.total_kib,
       disk_kib: inventory.disk.total_kib,
       disk_writable: true,
+      restic: '0.14.0',
     },
   };
 }
@@ -244,6 +309,9 @@ const everyCard = (change: Partial<Gpu['devices'][number]>) =>
   withGpu(({ devices }) => ({ devices: devices.map((device) => ({ ...device, ...change })) }));
 
 let recorded: Commitment | null = null;
+/** Of a test before. */
+const OLD_STREAM = new Uint8Array(LINE_BYTES).fill(7);
+const AGAIN_MS = 6 * 60_000;
 
 describe('a cheat', () => {
   it.each<[string, string, Partial<Conduct>, number]>([
@@ -303,6 +371,9 @@ describe('a cheat', () => {
     ],
     ['of closed ports', 'ports PORTS_CLOSED', { answer: () => null }, 2],
     ['of ports that answer for others', 'ports PORTS_CLOSED', { answer: (port) => `${port}` }, 2],
+    ['of ports that stay shut', 'ports PORTS_REFUSED', { refuses: true }, 3],
+    ['of a host behind a wall', 'egress EGRESS_BLOCKED', { egress: 'blocked' }, 2],
+    ['of a throttled line', 'bandwidth BANDWIDTH_LOW', { lineMs: 50 }, 2],
     ['of a precomputed proof', 'pow_cpu POW_MISMATCH', { nonce: () => 'A'.repeat(22) }, 1],
     [
       'of a replayed proof',
@@ -327,6 +398,23 @@ describe('a cheat', () => {
     conduct = { ...HONEST, ...change };
     const document = await look(looks);
     expect([reasonsOf(document), document.verdict]).toEqual([[reason], 'failed']);
+  });
+
+  it.each<[string, Conduct['said']]>([
+    [
+      'of a hash of what it never got',
+      (data) => (typeof data === 'string' ? data.replace(/\w{64}/, DIGEST) : data),
+    ],
+    ['of an old stream', (data) => (typeof data === 'string' ? data : OLD_STREAM)],
+    ['of a stream that ends early', (data) => (typeof data === 'string' ? data : 'done')],
+  ])('%s is caught when it is seen twice: bandwidth BANDWIDTH_FALSE', async (_, said) => {
+    conduct = { ...HONEST, said };
+    await look(1);
+    await market.clock.advance(AGAIN_MS);
+    const once = await look(1);
+    const twice = await look(1);
+    expect([reasonsOf(once), reasonsOf(twice)]).toEqual([[], ['bandwidth BANDWIDTH_FALSE']]);
+    expect([once.verdict, twice.verdict]).toEqual(['ok', 'failed']);
   });
 
   it('of one card that answers for two is caught, and whoever had it first keeps it', async () => {
@@ -354,7 +442,7 @@ describe('an honest executor', () => {
       document.checks
         .filter(({ message }) => message === 'unknown')
         .map(({ check_id }) => check_id),
-    ).toEqual(['ssh_reach', 'rental_probe', 'pod_alive']);
+    ).toEqual(['ssh_reach', 'rental_probe', 'gpu_drop', 'gpu_side_use', 'pod_alive']);
     expect(document.pow).toMatchObject({
       roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
       ms: USUAL_MS,
@@ -372,5 +460,55 @@ describe('an honest executor', () => {
   it('with a slow link is not punished', async () => {
     conduct = { ...HONEST, delayMs: 1_500 };
     expect([reasonsOf(await look(3)), (await look(1)).verdict]).toEqual([[], 'ok']);
+  });
+
+  it('is not judged by a line that may be the validator’s own', async () => {
+    await ledger.updateTable('lines').set({ last_down_kbit: 5_000, last_up_kbit: 5_000 }).execute();
+    conduct = { ...HONEST, lineMs: 50 };
+    const document = await look(2);
+    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    expect(cycleEntryOf(document, DIGEST, { failurePpm: 0, uptimeMinutes: 0 })).toMatchObject({
+      bandwidth_mbit: null,
+    });
+  });
+
+  it('has the mean of its line in what its weight is made of', async () => {
+    conduct = { ...HONEST, lineMs: 2 };
+    const past = { failurePpm: 0, uptimeMinutes: 0 };
+    expect(cycleEntryOf(await look(2), DIGEST, past)).toMatchObject({ bandwidth_mbit: 131 });
+  });
+});
+
+describe('on a rented host', () => {
+  beforeAll(async () => {
+    await market.report({ id: nodes[0]?.id ?? '', port: 1 });
+    const { status, body } = await market.rent(await market.renter(), nodes[0]?.id ?? '');
+    expect([status, body]).toEqual([200, expect.anything()]);
+    await market.sync();
+  });
+
+  it('an honest executor passes, and is not disturbed', async () => {
+    const document = await look(2);
+    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    const asked = document.checks.filter(({ message }) => message !== 'unknown');
+    expect(asked.map(({ check_id }) => check_id)).toEqual(
+      expect.arrayContaining(['gpu_drop', 'pod_alive']),
+    );
+    const lines = ledger.selectFrom('lines').where('executor_id', '=', nodes[0]?.id ?? '');
+    expect(await lines.selectAll().execute()).toEqual([]);
+  });
+
+  it('a card that is gone is missed', async () => {
+    conduct = { ...HONEST, ...withGpu(({ devices }) => ({ devices: devices.slice(1) })) };
+    const document = await look(2);
+    expect(reasonsOf(document)).toContain('gpu_drop RENTED_GPU_LOST');
+    expect(document.verdict).toBe('failed');
+  });
+
+  it('a hidden process on a leased card is seen', async () => {
+    conduct = { ...HONEST, ...everyCard({ processes: 2, outside_processes: 1 }) };
+    const [once, twice] = [await look(1), await look(1)];
+    expect([reasonsOf(once), once.verdict]).toEqual([[], 'ok']);
+    expect(reasonsOf(twice)).toEqual(['gpu_side_use GPU_PROCESS_OUTSIDE_POD']);
   });
 });

@@ -1,11 +1,13 @@
 /** The thresholds and modes that checks go by: a versioned file, hashed, so that anybody can judge again (validator reference 5). */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { EgressCheckRequest } from '#shared/agent-api/egress-checks.ts';
 import { ImageReference } from '#shared/agent-api/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/central-api/validator-routes.ts';
 import { parseIsoTime } from '#shared/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
 import { readPolicyFile } from '../policy-file.ts';
 
 const MAX_POLICY_BYTES = 1_000_000;
@@ -44,7 +46,17 @@ export const CheckPolicy = z.strictObject({
   /** How far two sources of one figure may lie apart. */
   memory_margin_permille: Permille,
   cpu_margin: z.int().min(0).max(1_024),
+  /** What a host may use of its processors while no pod is on it. */
+  max_side_load_cores: z.int().min(0).max(1_024),
+  /** Providers, and cards by UUID, beside those that the central API says are banned. */
+  banned_hotkeys: z.array(Hotkey).max(10_000),
+  banned_gpus: z.array(z.string().max(200)).max(10_000),
   min_free_disk_gib: z.int().min(0).max(1_000_000),
+  /** Of the slower way of a line, in the mean; below `bandwidth_floor_mbit` the first look counts. */
+  min_bandwidth_mbit: z.int().min(0).max(1_000_000),
+  bandwidth_floor_mbit: z.int().min(0).max(1_000_000),
+  /** Whose digest the host's engine has to learn from its registry; null: nothing is asked. */
+  egress_image: EgressCheckRequest.shape.image.nullable(),
   min_ports_reached: z.int().min(1).max(100),
   /** Of what a proof takes others of the same processor. */
   pow_fastest_permille: Permille,

@@ -1,11 +1,13 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { isBlocking } from '#shared/central-api/validator-routes.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import type { Facts } from './check.ts';
 import { CheckPolicy, modeOf, readCheckPolicy } from './check-policy.ts';
 import { CHECKS } from './check-table.ts';
-import type { Measured } from './measured.ts';
+import type { LineFacts, Measured } from './measured.ts';
 import { judgeAll } from './pipeline.ts';
 
 const NOW_MS = 1_800_000_000_000;
@@ -16,18 +18,28 @@ type Change = {
   device?: Partial<Inventory['gpu']['devices'][number]>;
   measured?: Partial<Measured>;
   rented?: boolean;
+  banned?: boolean;
+  collateral?: boolean;
+  probe?: Facts['probe'];
   checks?: Partial<CheckPolicy>;
 };
 
 /** An honest host with what is changed. */
-function factsOf({ inventory, device, measured, rented, checks }: Change = {}): Facts {
+function factsOf(change: Change = {}): Facts {
+  const { inventory, device, measured, rented, checks, probe } = change;
   const { facts } = checkRun({ atMs: NOW_MS });
   if (facts.inventory === null) throw new Error('no inventory');
   const { gpu } = facts.inventory;
   const devices = gpu.devices.map((each) => ({ ...each, ...device }));
   return {
     ...facts,
-    executor: { ...facts.executor, rented: rented ?? false },
+    executor: {
+      ...facts.executor,
+      rented: rented ?? false,
+      provider_banned: change.banned ?? false,
+      collateral_deposited: change.collateral ?? true,
+    },
+    probe: probe ?? facts.probe,
     inventory: { ...facts.inventory, gpu: { ...gpu, devices }, ...inventory },
     measured: { ...facts.measured, ...measured },
     policy: { ...facts.policy, checks: { ...POLICY, ...checks } },
@@ -53,6 +65,18 @@ it('names each check once, with a remedy for each of its reasons', () => {
     [],
     [],
   ]);
+});
+
+it('stands in the README as it is', () => {
+  const readme = readFileSync('README.md', 'utf8');
+  const rows = CHECKS.map(({ id, mode, whileRented, detects, remedies }) => {
+    const reasons = Object.keys(remedies).map((reason) => `\`${reason}\``);
+    const when = whileRented ? `${mode}, rented` : mode;
+    return `| \`${id}\` | ${when} | ${detects} | ${reasons.join(' ')} |`;
+  });
+  expect(rows.filter((row) => !readme.includes(row))).toEqual([]);
+  const fields = Object.keys(CheckPolicy.shape);
+  expect(fields.filter((field) => !readme.includes(`\`${field}\``))).toEqual([]);
 });
 
 it('finds no fault with an honest host, whatever its agent does not tell', () => {
@@ -122,6 +146,42 @@ const sources = {
   ...{ memory_kib: null, disk_kib: null, disk_writable: null },
 };
 
+const OPEN = { firewall: 'unavailable', disk_quota: 'none', seccomp: true } as const;
+const SHUT = { opened: 0, reached: 0, problem: 'busy', refused: true, repeated: false };
+const UNREACHED = { registry: 'unreachable', problem: 'no answer', repeated: false } as const;
+const LINE: LineFacts = {
+  ...{ samples: 3, down_kbit: 200_000, up_kbit: 200_000 },
+  ...{ last_down_kbit: 200_000, last_up_kbit: 200_000, false_stream: null, refusals: 0 },
+  ...{ others_down_kbit: 900_000, others_up_kbit: 900_000, measured_ms: 1, repeated: false },
+};
+const deadPod = (reason: string | null) => ({
+  ...{ id: 'pod', phase: 'failed', reason, gpu_uuids: ['GPU-gone'] },
+});
+const failedProbe = (reason_code: string | null) => ({
+  ...{ ok: false, reason_code, steps: [], simulated: false },
+});
+
+it('excuses a pod that its own program ended, and a line that is slow for a moment', () => {
+  const ended = factsOf({ rented: true, measured: { pods: [deadPod('ExitedNonZero')] } });
+  expect(resultOf('pod_alive', ended)).toMatchObject({ passed: true, severity: 'warning' });
+  const slow = (line: LineFacts) => resultOf('bandwidth', factsOf({ measured: { line } }));
+  expect(slow({ ...LINE, down_kbit: 60_000 })).toMatchObject({ passed: true, streak: 1 });
+  expect(slow({ ...LINE, down_kbit: 60_000, others_down_kbit: 60_000 }).message).toBe('unknown');
+  expect(slow({ ...LINE, samples: 0 }).message).toBe('unknown');
+});
+
+it('bans by the lists of the policy, too', () => {
+  const { miner_hotkey: hotkey } = factsOf().executor;
+  const uuid = factsOf().inventory?.gpu.devices[0]?.uuid ?? '';
+  const banned_hotkeys = [Hotkey.parse(hotkey)];
+  expect(resultOf('banned', factsOf({ checks: { banned_hotkeys } })).reason_code).toBe(
+    'PROVIDER_BANNED',
+  );
+  expect(resultOf('banned', factsOf({ checks: { banned_gpus: [uuid] } })).reason_code).toBe(
+    'GPU_BANNED',
+  );
+});
+
 it.each<[string, string, Change]>([
   ['agent_version', 'AGENT_OUTDATED', { checks: { min_agent_version: '0.2.0' } }],
   ['gpu_count', 'GPU_COUNT_IMPLAUSIBLE', { checks: { max_gpus: 0 } }],
@@ -162,6 +222,59 @@ it.each<[string, string, Change]>([
     'POD_NOT_RUNNING',
     { rented: true, measured: { pods: [], streaks: { pod_alive: 1 } } },
   ],
+  [
+    'pod_alive',
+    'POD_NOT_RUNNING',
+    { rented: true, measured: { pods: [deadPod('HostReboot')], streaks: { pod_alive: 1 } } },
+  ],
+  [
+    'gpu_drop',
+    'RENTED_GPU_LOST',
+    { rented: true, measured: { pods: [deadPod(null)], streaks: { gpu_drop: 1 } } },
+  ],
+  [
+    'gpu_side_use',
+    'GPU_PROCESS_OUTSIDE_POD',
+    { device: { outside_processes: 1 }, measured: { streaks: { gpu_side_use: 1 } } },
+  ],
+  ['banned', 'PROVIDER_BANNED', { banned: true }],
+  ['collateral', 'COLLATERAL_MISSING', { collateral: false }],
+  [
+    'host_side_load',
+    'HOST_SIDE_LOAD',
+    {
+      inventory: { cpu: { model: 'x', cores: 64, utilization_percent: 50 } },
+      measured: { streaks: { host_side_load: 2 } },
+    },
+  ],
+  ['cpu_quota', 'CPU_QUOTA_EXCEEDS_HOST', { probe: failedProbe('CPU_QUOTA_EXCEEDS_HOST') }],
+  ['container_start', 'CONTAINER_START_FAILED', { probe: failedProbe(null) }],
+  ['disk_quota', 'QUOTA_NOT_ENFORCED', { inventory: { isolation: OPEN } }],
+  ['firewall', 'NETWORK_POLICY_DRIFT', { inventory: { isolation: OPEN } }],
+  [
+    'backup_engine',
+    'BACKUP_ENGINE_MISSING',
+    { inventory: { sources: { ...sources, restic: null } } },
+  ],
+  ['ports', 'PORTS_REFUSED', { measured: { ports: SHUT, streaks: { ports: 2 } } }],
+  [
+    'ports',
+    'PORTS_PARTIAL',
+    {
+      measured: {
+        ports: { ...SHUT, opened: 300, reached: 2, refused: false },
+        streaks: { ports: 1 },
+      },
+    },
+  ],
+  ['egress', 'REGISTRY_UNREACHABLE', { measured: { egress: UNREACHED, streaks: { egress: 1 } } }],
+  ['bandwidth', 'BANDWIDTH_LOW', { measured: { line: { ...LINE, up_kbit: 49_000 } } }],
+  [
+    'bandwidth',
+    'BANDWIDTH_LOW',
+    { measured: { line: { ...LINE, up_kbit: 99_000 }, streaks: { bandwidth: 1 } } },
+  ],
+  ['bandwidth', 'BANDWIDTH_REFUSED', { measured: { line: { ...LINE, refusals: 3 } } }],
 ])('%s fails with %s', (id, reason, change) => {
   const result = resultOf(id, factsOf(change));
   expect([result.passed, result.reason_code]).toEqual([false, reason]);

@@ -1,6 +1,7 @@
 /** Every check in its order, as one table: what it detects, what it takes, what to do about it (validator reference 5). */
 import { judgeAgentVersion } from './agent.check.ts';
 import { type Check, passed } from './check.ts';
+import { row, SAY_AGAIN } from './check-row.ts';
 import { judgeClock } from './clock.check.ts';
 import { judgeContainerStart } from './container-start.check.ts';
 import { judgeIdentity, judgeIdentityUnseen } from './executor-identity.check.ts';
@@ -8,22 +9,15 @@ import * as claim from './gpu-claim.check.ts';
 import { judgeGpuInventory } from './gpu-inventory.check.ts';
 import * as state from './gpu-state.check.ts';
 import * as host from './host-truth.check.ts';
-import { judgePorts } from './ports.check.ts';
+import { NETWORK_CHECKS } from './network.rows.ts';
+import { OFFER_CHECKS } from './offer.rows.ts';
 import { judgePowCpu, judgePowDisk, judgePowMemory } from './proof.check.ts';
 import { judgeUnreached } from './reachability.check.ts';
 import { judgeRentalProbe, judgeSshReach } from './rental.check.ts';
+import { RENTED_CHECKS } from './rented.rows.ts';
 import * as standing from './standing.check.ts';
 
-type Row = Pick<Check, 'id' | 'detects' | 'required' | 'category' | 'judge' | 'remedies'> &
-  Partial<Check>;
-
-/** What most checks are: an error that counts, once it does, and by which others are judged all the same. */
-function row(check: Row): Check {
-  return { severity: 'error', fatal: false, mode: 'enforce', whileRented: false, ...check };
-}
-
 const ENROL = 'Enrol the agent anew: npm run agent -- enrol --help.';
-const SAY_AGAIN = 'Look at the log of the agent, then start it again.';
 const POW_REMEDIES = {
   POW_MISMATCH: 'Update the agent; if it stays, test memory and disk of the host.',
   POW_TIMEOUT: 'Free the host of other work.',
@@ -241,6 +235,7 @@ export const CHECKS: readonly Check[] = [
       DISK_OVERSTATED: 'Correct the disk that the host offers.',
     },
   }),
+  ...OFFER_CHECKS,
   row({
     id: 'container_start',
     detects: 'a runtime that does not give what is offered',
@@ -253,21 +248,9 @@ export const CHECKS: readonly Check[] = [
         'Reboot: the driver was upgraded while its old module stayed loaded.',
       GPU_RUNTIME_DEVICE_FAULT:
         'Install or repair the NVIDIA container toolkit, then restart Docker.',
-      CPU_QUOTA_EXCEEDS_HOST: 'Correct the number of CPU cores that the host offers.',
     },
   }),
-  row({
-    id: 'ports',
-    detects: 'ports of pods that nobody reaches',
-    required: 'sampled ports of the range answer from outside',
-    category: 'env',
-    mode: 'shadow',
-    judge: judgePorts,
-    remedies: {
-      PORTS_CLOSED: 'Forward the range of pod ports (AGENT_PORT_RANGE) to the host.',
-      PORTS_PARTIAL: 'Forward the whole range of pod ports, each to the same number.',
-    },
-  }),
+  ...NETWORK_CHECKS,
   row({
     id: 'ssh_reach',
     detects: 'pods whose SSH port nobody answers',
@@ -318,14 +301,5 @@ export const CHECKS: readonly Check[] = [
     judge: judgePowDisk,
     remedies: POW_REMEDIES,
   }),
-  row({
-    id: 'pod_alive',
-    detects: 'a rented host without its pod',
-    required: 'the pod of a rented host runs',
-    category: 'runtime',
-    mode: 'shadow',
-    whileRented: true,
-    judge: standing.judgePodAlive,
-    remedies: { POD_NOT_RUNNING: 'Look at why the pod ended: its events say so.' },
-  }),
+  ...RENTED_CHECKS,
 ];

@@ -1,9 +1,20 @@
 /** Docker on the host starts a container with exactly the offered GPUs and cores. */
 import { failed, type Judge, passed, unknown } from './check.ts';
 
+const QUOTA = 'CPU_QUOTA_EXCEEDS_HOST';
+
+/** The probe asks for as many cores as are offered. */
+export const judgeCpuQuota: Judge = ({ probe, inventory: { cpu } }) => {
+  if (probe === null) return unknown('not run');
+  if (probe.ok) return passed(`${cpu.cores} cores`);
+  if (probe.reason_code !== QUOTA) return unknown('the container failed otherwise');
+  return failed(QUOTA, `${cpu.cores} cores`, 'The engine does not give as many cores as offered');
+};
+
 export const judgeContainerStart: Judge = ({ probe }) => {
   if (probe === null) return unknown('not run');
   if (probe.ok) return passed(`${probe.steps.reduce((sum, step) => sum + step.ms, 0)} ms`);
+  if (probe.reason_code === QUOTA) return unknown('another check tells of its cores');
   const step = probe.steps.find((candidate) => candidate.status === 'failed');
   const measured = step === undefined ? 'failed' : `${step.name}: ${step.message}`;
   const reasonCode = probe.reason_code ?? 'CONTAINER_START_FAILED';

@@ -1,6 +1,7 @@
 /** What an inspection learnt beside inventory and probe, and what was known before: kept with the evidence as it is here. */
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/agent-api/bounds.ts';
+import { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
 
 const Ms = z.number().nonnegative();
 const Part = z.enum(['product', 'memory', 'disk']);
@@ -25,6 +26,27 @@ export const ProofFacts = z.object({
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
 
+/** How fast the line has been, in kilobits a second as the executor sees it. */
+export const LineFacts = z.object({
+  samples: Amount,
+  /** Moving means. */
+  down_kbit: Amount,
+  up_kbit: Amount,
+  last_down_kbit: Amount,
+  last_up_kbit: Amount,
+  /** The way on which something else arrived than was sent. */
+  false_stream: z.enum(['down', 'up']).nullable(),
+  /** How often in a row the agent would not be measured. */
+  refusals: Amount,
+  /** The fastest that another executor was of late: what the validator's own line can do at least. */
+  others_down_kbit: Amount,
+  others_up_kbit: Amount,
+  measured_ms: z.number().nullable(),
+  /** Whether the inspection before went by the same measurement. */
+  repeated: z.boolean(),
+});
+export type LineFacts = z.output<typeof LineFacts>;
+
 const Step = z.enum(['launch', 'ready', 'login', 'command', 'inside', 'remove']);
 export type RentalStep = z.output<typeof Step>;
 
@@ -46,12 +68,32 @@ export const Measured = z.object({
   /** Validator's wall clock when the inventory was asked for, milliseconds. */
   asked_ms: z.number(),
   /** Null where it was not asked for. */
-  pods: z.array(z.object({ id: Name, phase: Name })).nullable(),
+  pods: z
+    .array(
+      z.object({
+        id: Name,
+        phase: Name,
+        reason: Name.nullable().default(null),
+        gpu_uuids: z.array(Name).default([]),
+      }),
+    )
+    .nullable(),
   proof: ProofFacts.nullable(),
   /** Ports that the agent listened on for us; null where that was not asked for or not understood. */
   ports: z
-    .object({ opened: Amount, reached: Amount, problem: Text.nullable(), repeated: z.boolean() })
+    .object({
+      opened: Amount,
+      reached: Amount,
+      problem: Text.nullable(),
+      /** Whether the agent would not, as `problem` says. */
+      refused: z.boolean().default(false),
+      repeated: z.boolean(),
+    })
     .nullable(),
+  /** Whether its engine reaches a registry; null where that was not asked for or not told. */
+  egress: EgressCheckResult.extend({ repeated: z.boolean() }).nullable().default(null),
+  /** Null where it was never tried. */
+  line: LineFacts.nullable().default(null),
   /** Null where none was due, or possible. */
   rental: RentalFacts.nullable().default(null),
   /** Of pods that have run for a while: whether their SSH ports are answered. Null where that was not tried. */
@@ -71,7 +113,8 @@ export type Measured = z.output<typeof Measured>;
 /** Of an inspection that measured nothing beside. */
 export function nothingMeasured(askedMs: number): Measured {
   return {
-    ...{ asked_ms: askedMs, pods: null, proof: null, ports: null, rental: null, ssh: null },
+    ...{ asked_ms: askedMs, pods: null, proof: null, rental: null, ssh: null },
+    ...{ ports: null, egress: null, line: null },
     ...{ accepted: null, taken: [], streaks: {} },
   };
 }

@@ -7,6 +7,7 @@ import {
 import { type Check, type Facts, type Outcome, unknown } from './check.ts';
 import { modeOf } from './check-policy.ts';
 import { CHECKS } from './check-table.ts';
+import { lineSpeeds } from './line.check.ts';
 
 /** An agent that cannot be reached costs nothing until it was unreachable this often in a row. */
 export const TRANSPORT_FAILURES_ALLOWED = 2;
@@ -41,7 +42,8 @@ export function judgeAll(facts: Facts, transportFailures: number): Judgement {
   const verdict = verdictOf(checks, facts, transportFailures);
   // Nothing was seen of one that did not answer: what was seen before stays.
   const kept = inventory === null ? facts.measured.streaks : streaks;
-  return { report: { verdict, checked_at_ms: receivedMs, checks, inventory }, streaks: kept };
+  const line = lineSpeeds(facts.measured.line);
+  return { report: { verdict, checked_at_ms: receivedMs, checks, inventory, line }, streaks: kept };
 }
 
 /** What was not measured neither ends a row nor makes it longer. */

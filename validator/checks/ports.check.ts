@@ -3,11 +3,17 @@ import { failed, type Judge, passed, unknown } from './check.ts';
 
 /** What is on the way may be down for a moment. */
 const IN_A_ROW = 2;
+/** An agent may be busy when it is asked; one that always is has something to hide. */
+const REFUSED_IN_A_ROW = 3;
 
 export const judgePorts: Judge = ({ measured: { ports }, policy }) => {
   if (ports === null) return unknown('not asked');
-  const { opened, reached, problem, repeated } = ports;
+  const { opened, reached, problem, refused, repeated } = ports;
   const again = { inARow: IN_A_ROW, isRepeated: repeated };
+  if (refused) {
+    const failure = failed('PORTS_REFUSED', problem ?? '', 'The agent would not open its ports');
+    return { ...failure, inARow: REFUSED_IN_A_ROW, isRepeated: repeated };
+  }
   const needed = policy.checks.min_ports_reached;
   if (opened < needed) return unknown(`only ${opened} ports could be opened`);
   const words = problem === null ? '' : `; ${problem}`;

@@ -35,14 +35,3 @@ export const judgeUuidsUnique: Judge = ({ inventory: { gpu }, measured: { taken 
   const measured = `${first.uuid} is of executor ${first.executor_id}`;
   return failed('GPU_DUPLICATE', measured, 'Another executor has this card');
 };
-
-const DEAD: ReadonlySet<string> = new Set(['failed', 'quarantined', 'removed']);
-
-export const judgePodAlive: Judge = ({ executor, measured: { pods } }) => {
-  if (!executor.rented || pods === null)
-    return unknown(executor.rented ? 'not told' : 'not rented');
-  const present = pods.filter(({ phase }) => phase !== 'removed');
-  const measured = present.map(({ id, phase }) => `${id} ${phase}`).join(', ') || 'no pod';
-  if (present.some(({ phase }) => !DEAD.has(phase))) return passed(measured);
-  return { ...failed('POD_NOT_RUNNING', measured, 'No pod of a rented host runs'), inARow: 2 };
-};

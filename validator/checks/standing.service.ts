@@ -13,7 +13,7 @@ import {
   claimsOfOthers,
   findAccepted,
   findProofTime,
-  forgetClaims,
+  forgetOthers,
   keepProofTime,
 } from './standing.store.ts';
 
@@ -79,7 +79,8 @@ export function createStandings({ ledger, clock }: { ledger: Ledger; clock: Cloc
       });
     },
 
-    forget: () => forgetClaims(ledger, sinceMs()),
+    /** Of who has left nothing is kept: its cards may come back under another executor. */
+    forgetOthers: (executorIds: ReadonlySet<string>) => forgetOthers(ledger, executorIds),
   };
 }
 

@@ -28,7 +28,10 @@ export async function accept(db: LedgerDb, accepted: Accepted): Promise<void> {
     .insertInto('accepted_specs')
     .values({ executor_id: executorId, ...values })
     .onConflict((conflict) =>
-      conflict.column('executor_id').doUpdateSet(values).where('listed', '!=', listed),
+      conflict
+        .column('executor_id')
+        .doUpdateSet(values)
+        .where('accepted_specs.listed', '!=', listed),
     )
     .execute();
 }
@@ -76,9 +79,21 @@ export async function claim(
   }
 }
 
-/** Forgets cards that nobody was seen with since `sinceMs`. */
-export async function forgetClaims(db: LedgerDb, sinceMs: number): Promise<void> {
-  await db.deleteFrom('gpu_claims').where('seen_ms', '<', sinceMs).execute();
+/** What is remembered of single executors. */
+const TABLES = ['gpu_claims', 'accepted_specs', 'lines'] as const;
+/** Ids in one statement. */
+const TOGETHER = 500;
+
+/** Forgets every executor but these. */
+export async function forgetOthers(db: LedgerDb, kept: ReadonlySet<string>): Promise<void> {
+  for (const table of TABLES) {
+    const rows = await db.selectFrom(table).select('executor_id').distinct().execute();
+    const gone = rows.map((row) => row.executor_id).filter((id) => !kept.has(id));
+    for (let from = 0; from < gone.length; from += TOGETHER) {
+      const some = gone.slice(from, from + TOGETHER);
+      await db.deleteFrom(table).where('executor_id', 'in', some).execute();
+    }
+  }
 }
 
 export function findProofTime(

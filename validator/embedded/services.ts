@@ -17,9 +17,14 @@ import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
+import { SMALL_LINE } from '../lines/measure-line.ts';
 import { SMALL_PROOF } from '../pow/proof-facts.ts';
 import { localMetagraph } from '../weights/metagraph.ts';
-import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
+import {
+  DEFAULT_POLICY_FILE,
+  readWeightPolicy,
+  type WeightPolicy,
+} from '../weights/weight-policy.ts';
 import { centralOptionsFrom } from './central-options.ts';
 import { type Home, readOrCreateFile } from './home.ts';
 import type { StartOptions } from './options.ts';
@@ -50,8 +55,13 @@ const CHECK_INTERVAL_MS = 60_000;
 const LIST_INTERVAL_MS = 1_000;
 /** Weights are to be seen soon after a start. */
 const EPOCH_MS = 120_000;
-/** On a machine that serves other ends, too. */
-const LOCAL_CHECKS: Partial<CheckPolicy> = { min_free_disk_gib: 0 };
+/** On a machine that serves other ends, too, and may have no way to the internet. */
+const LOCAL_CHECKS: Partial<CheckPolicy> = {
+  ...{ min_free_disk_gib: 0, egress_image: null },
+  // Its own memory is the line: how fast that is depends on what else it does.
+  ...{ min_bandwidth_mbit: 0, bandwidth_floor_mbit: 0 },
+};
+const LOCAL_WEIGHTS: Partial<WeightPolicy> = { min_bandwidth_mbit: 0 };
 const EVIDENCE_KEPT_DAYS = 2;
 
 /** Of gateway and agents, which serve TLS where others can reach them. */
@@ -114,9 +124,10 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     centralHotkey: signers.central.hotkey,
     policy: { acceptSimulated: true, checks: { ...readCheckPolicy(), ...LOCAL_CHECKS } },
     proof: SMALL_PROOF,
+    line: SMALL_LINE,
     ledger: storage.ledger,
     weighing: {
-      policy: readWeightPolicy(DEFAULT_POLICY_FILE),
+      policy: { ...readWeightPolicy(DEFAULT_POLICY_FILE), ...LOCAL_WEIGHTS },
       metagraph: localMetagraph(storage.ledger, signers.validator.hotkey),
       embedded: true,
       cycleMs: CHECK_INTERVAL_MS,

@@ -48,6 +48,8 @@ export function createExecutorDirectory({
       }
       return new Set(known.keys());
     },
+    /** The last list. */
+    known: (): ExecutorToCheck[] => [...known.values()],
     /** Throws ApiError `node_not_found` for an executor that the central API does not list. */
     async find(id: string): Promise<ExecutorToCheck> {
       if (!known.has(id) && clock.monotonicMs() - refreshedAtMs >= MISS_REFRESH_MS) await refresh();

@@ -15,6 +15,7 @@ import { judgeAll } from '../checks/pipeline.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
+import type { Lines } from '../lines/line.service.ts';
 import type { Outbox } from '../outbox/outbox.service.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
 import type { RentalProbes } from '../rental-probe/rental-probe.service.ts';
@@ -24,6 +25,7 @@ import { healthLetter } from './health-delivery.ts';
 import { inspect } from './inspect.ts';
 import { HOLD_MS, type Inspections, type Memory } from './inspections.ts';
 import type { ProofRound, ProofRounds } from './proof-round.ts';
+import type { WayChecks } from './way-checks.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
 
@@ -32,7 +34,7 @@ const PARALLEL_INSPECTIONS = 32;
 const GROUP = 64;
 
 export type HealthOptions = {
-  directory: ExecutorDirectory;
+  directory: Pick<ExecutorDirectory, 'ids' | 'find'>;
   clientOf(executor: ExecutorToCheck): AgentClient;
   /** Of an agent that has just answered. */
   identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
@@ -42,6 +44,8 @@ export type HealthOptions = {
   inspections: Inspections;
   standings: Standings;
   proofs: ProofRounds;
+  ways: WayChecks;
+  lines: Pick<Lines, 'facts'>;
   rentals: Pick<RentalProbes, 'look'>;
   readBanner: ReadBanner;
   evidence: Pick<EvidenceService, 'record'>;
@@ -58,6 +62,8 @@ export function createHealthService(options: HealthOptions) {
   // What one executor has is settled before another one’s is looked at.
   const settling = createSemaphore(1);
   const places = createSemaphore(PARALLEL_INSPECTIONS);
+  /** Those of whom standings may know something. */
+  let remembered: ReadonlySet<string> = new Set();
 
   async function check(executor: ExecutorToCheck, how: Look): Promise<HealthReport> {
     const startedMs = clock.now();
@@ -78,9 +84,9 @@ export function createHealthService(options: HealthOptions) {
       throw error;
     });
     const proof = await round.prove(facts, client);
-    const ports = await proofs.ports(facts, client);
+    const ways = await options.ways.look(facts, client);
     const rental = await options.rentals.look(facts, client, wish !== null);
-    return { ...facts, measured: { ...facts.measured, proof, ports, rental } };
+    return { ...facts, measured: { ...facts.measured, ...ways, proof, rental } };
   }
 
   async function settle(
@@ -89,7 +95,8 @@ export function createHealthService(options: HealthOptions) {
   ): Promise<HealthReport> {
     const { transportFailures, streaks } = await inspections.recall(seen.executor.id);
     const before = await standings.before(seen.executor, seen.inventory);
-    const facts = { ...seen, measured: { ...seen.measured, ...before, streaks } };
+    const line = await options.lines.facts(seen.executor.id);
+    const facts = { ...seen, measured: { ...seen.measured, ...before, line, streaks } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
     const memory = {
@@ -166,6 +173,9 @@ export function createHealthService(options: HealthOptions) {
       const ids = await directory.ids();
       await inspections.follow(ids);
       proofs.keep(ids);
+      options.ways.keep(ids);
+      if (ids.symmetricDifference(remembered).size > 0) await standings.forgetOthers(ids);
+      remembered = ids;
       const due = (await inspections.due()).filter((id) => ids.has(id));
       if (due.length > 0) await checkAll(due);
       await outbox.runOnce();

@@ -45,7 +45,7 @@ export async function inspect(
   return { ...seen, probe: null, measured };
 }
 
-const shown = ({ id, phase }: PodView) => ({ id, phase });
+const shown = ({ id, phase, reason, gpu_uuids }: PodView) => ({ id, phase, reason, gpu_uuids });
 
 type Read = { askedMs: number } & (
   | { inventory: Inventory; identity: AgentIdentity }

@@ -167,3 +167,14 @@ function inParts(ids: readonly string[]): string[][] {
     parts.push(ids.slice(at, at + ROWS_AT_ONCE));
   return parts;
 }
+
+/** Executors that were reached when they were last looked at. */
+export async function answeringExecutors(db: LedgerDb): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('inspections')
+    .select('executor_id')
+    .where('checked_ms', '>', 0)
+    .where('transport_failures', '=', 0)
+    .execute();
+  return new Set(rows.map((row) => row.executor_id));
+}

@@ -4,6 +4,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
 import { isShared } from '../ledger/ledger.ts';
 import {
+  answeringExecutors,
   claimInspections,
   type Due,
   dueInspections,
@@ -72,6 +73,9 @@ export function createInspections(options: InspectionsOptions) {
         ...{ due: dueNow(), holder },
         untilMs: clock.now() + HOLD_MS,
       }),
+
+    /** Executors that were reached when they were last looked at. */
+    answering: (): Promise<Set<string>> => answeringExecutors(ledger),
 
     hold: () => holdInspections(ledger, holder, clock.now() + HOLD_MS),
 

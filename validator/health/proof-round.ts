@@ -1,13 +1,12 @@
-/** What is measured of hosts now and then: their ports, and proofs of work, which begin together: no hardware can answer for two executors one after the other. */
+/** Proofs of work, which begin together: no hardware can answer for two executors one after the other. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
-import type { Measured, ProofFacts } from '../checks/measured.ts';
+import type { ProofFacts } from '../checks/measured.ts';
 import { createBarrier } from '../pow/barrier.ts';
 import { type ProofSize, proofFacts } from '../pow/proof-facts.ts';
-import { askPort, checkPorts } from './port-check.ts';
 
 /** Who takes longer to be looked at than this proves after the others. */
 const MAX_WAIT_MS = 60_000;
@@ -31,7 +30,6 @@ export function createProofRounds(options: ProofRoundOptions) {
   const { clock, random, size, intervalMs } = options;
   const places = createSemaphore(TOGETHER);
   let proven = new Map<string, { atMs: number; proof: ProofFacts }>();
-  let ported = new Map<string, { atMs: number; ports: Measured['ports'] }>();
 
   function latest(executorId: string): ProofFacts | null {
     const last = proven.get(executorId);
@@ -73,23 +71,9 @@ export function createProofRounds(options: ProofRoundOptions) {
         },
       };
     },
-    /** The last look at its ports while that counts, else one now; null where they cannot be tried. */
-    async ports(facts: Facts, client: AgentClient): Promise<Measured['ports']> {
-      const { executor, inventory } = facts;
-      if (size === null || inventory === null || executor.rented) return null;
-      const last = ported.get(executor.id);
-      if (last !== undefined && clock.monotonicMs() - last.atMs < intervalMs) {
-        return last.ports === null ? null : { ...last.ports, repeated: true };
-      }
-      const deps = { client, clock, random, askPort };
-      const ports = await checkPorts(deps, { ...facts, inventory });
-      ported.set(executor.id, { atMs: clock.monotonicMs(), ports });
-      return ports;
-    },
     /** Forgets all others. */
     keep(executorIds: ReadonlySet<string>): void {
       proven = new Map([...proven].filter(([id]) => executorIds.has(id)));
-      ported = new Map([...ported].filter(([id]) => executorIds.has(id)));
     },
   };
 }

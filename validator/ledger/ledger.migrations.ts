@@ -147,5 +147,23 @@ const sharedWork: Migration = ({ int, serial, tableEnd }) => [
   ) ${tableEnd}`,
 ];
 
+const lines: Migration = ({ int, tableEnd }) => [
+  `create table lines (
+    executor_id text primary key,
+    tried_ms ${int} not null,
+    measured_ms ${int},
+    told_ms ${int},
+    samples ${int} not null,
+    down_kbit ${int} not null,
+    up_kbit ${int} not null,
+    last_down_kbit ${int} not null,
+    last_up_kbit ${int} not null,
+    false_stream text check (false_stream in ('down', 'up')),
+    refusals ${int} not null
+  ) ${tableEnd}`,
+];
+
 /** In order; the position counts as the schema's number. Forward only. */
-export const MIGRATIONS: readonly Migration[] = [foundation, agentIdentities, checks, sharedWork];
+export const MIGRATIONS: readonly Migration[] = [
+  ...[foundation, agentIdentities, checks, sharedWork, lines],
+];

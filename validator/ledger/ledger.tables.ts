@@ -49,8 +49,7 @@ export type EpochsTable = {
   payload_json: string;
 };
 
-export const LETTER_KINDS = ['set-weights', 'health-report'] as const;
-export type LetterKind = (typeof LETTER_KINDS)[number];
+export type LetterKind = 'set-weights' | 'health-report';
 
 /** What is to be told to others: the letters of one lane in this order, lanes beside each other. */
 export type OutboxTable = {
@@ -129,7 +128,27 @@ export type GpuClaimsTable = { uuid: string; executor_id: string; seen_ms: numbe
 /** How long proofs of work take a kind of processor, as a moving mean. */
 export type ProofTimesTable = { processor: string; mean_ms: number; samples: number };
 
+/** How fast the line of an executor is: moving means of what was measured, in kilobits a second as it sees them. */
+export type LinesTable = {
+  executor_id: string;
+  /** When it was last asked; 0 before. */
+  tried_ms: number;
+  /** When something was last streamed to the end, and what of that checks were last told; null before. */
+  measured_ms: number | null;
+  told_ms: number | null;
+  samples: number;
+  down_kbit: number;
+  up_kbit: number;
+  last_down_kbit: number;
+  last_up_kbit: number;
+  /** The way on which something else arrived than was sent when it was last measured. */
+  false_stream: 'down' | 'up' | null;
+  /** How often in a row it would not be measured. */
+  refusals: number;
+};
+
 type Tables = {
+  lines: LinesTable;
   inspections: InspectionsTable;
   leases: LeasesTable;
   rental_probes: RentalProbesTable;
@@ -153,6 +172,7 @@ export type LedgerDb = Ledger | Transaction<Tables>;
 export type EvidenceRow = Selectable<EvidenceTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;
+export type LineRow = Selectable<LinesTable>;
 export type OutboxRow = Selectable<OutboxTable>;
 export type InspectionRow = Selectable<InspectionsTable>;
 export type RentalProbeRow = Selectable<RentalProbesTable>;

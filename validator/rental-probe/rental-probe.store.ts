@@ -43,8 +43,3 @@ export async function endRentalProbe(
     .where('pod_id', '=', podId)
     .execute();
 }
-
-/** Forgets those that ended before. */
-export async function forgetRentalProbes(db: LedgerDb, beforeMs: number): Promise<void> {
-  await db.deleteFrom('rental_probes').where('ended_ms', '<', beforeMs).execute();
-}

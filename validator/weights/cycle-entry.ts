@@ -1,6 +1,8 @@
 /** What a document says of its executor's cycle. Pure: whoever has the documents gets the same entries. */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { lineSpeeds } from '../checks/line.check.ts';
+import { Measured } from '../checks/measured.ts';
 import type { EvidenceDocument } from '../evidence/evidence.document.ts';
 import type { CycleEntry } from './cycle-set.ts';
 import { ONE_PPM, type WeightPolicy } from './weight-policy.ts';
@@ -13,6 +15,9 @@ const Devices = z.object({ gpu: z.object({ devices: z.array(z.object({ name: z.s
 
 /** What the cycles before say of an executor. */
 export type Past = { failurePpm: number; uptimeMinutes: number };
+
+/** The check that says whether what was measured of a line is the line's own. */
+const LINE_CHECK = 'bandwidth';
 
 /** Null for an executor whose hotkey is none: nobody could be given its weight. */
 export function cycleEntryOf(
@@ -40,7 +45,7 @@ export function cycleEntryOf(
     collateral: executor.collateral_deposited === true,
     failure_ppm: past.failurePpm,
     price_uusd: executor.price_uusd,
-    bandwidth_mbit: null,
+    bandwidth_mbit: bandwidthOf(document),
   };
 }
 
@@ -53,6 +58,14 @@ export function nextFailurePpm(
   if (verdict === 'withheld') return before;
   const kept = Math.floor((before * keep) / ONE_PPM);
   return verdict === 'failed' ? kept + ONE_PPM - keep : kept;
+}
+
+/** Null where the line was not measured, or could not be told from the validator's own. */
+function bandwidthOf({ checks, inputs }: EvidenceDocument): number | null {
+  const check = checks.find(({ check_id: id }) => id === LINE_CHECK);
+  if (check === undefined || check.message === 'unknown' || inputs.measured === null) return null;
+  const speeds = lineSpeeds(Measured.parse(JSON.parse(inputs.measured)).line);
+  return speeds === null ? null : Math.min(speeds.download_mbps, speeds.upload_mbps);
 }
 
 /** As measured; where the agent did not answer, as the central API lists it. */

@@ -25,7 +25,9 @@ export function standingsOf(set: CycleSet, policy: WeightPolicy): Standing[] {
   for (const [index, cycle] of cycles.entries()) {
     for (const score of scoresOf(cycle, policy, set.embedded)) {
       const { executor_id: id } = score.entry;
-      scores.set(id, [...(scores.get(id) ?? []), { age: cycles.length - 1 - index, score }]);
+      const history = scores.get(id) ?? [];
+      scores.set(id, history);
+      history.push({ age: cycles.length - 1 - index, score });
     }
   }
   return [...scores]

@@ -22,6 +22,7 @@ import { feedIndexes } from './migrations/0017-feed-indexes.ts';
 import { backupDrills } from './migrations/0018-backup-drills.ts';
 import { setWeights } from './migrations/0019-set-weights.ts';
 import { volumes } from './migrations/0020-volumes.ts';
+import { lines } from './migrations/0021-lines.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -47,6 +48,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   backupDrills,
   setWeights,
   volumes,
+  lines,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

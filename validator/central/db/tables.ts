@@ -184,7 +184,8 @@ export type ProvidersTable = Stamped & {
 export type LoginNoncesTable = { hotkey: string; message: string; expires_at: number };
 
 export type ExecutorsTable = Stamped &
-  MeasuredFigures & {
+  MeasuredFigures &
+  LineFigures & {
     id: string;
     provider_id: string;
     ip_address: string;
@@ -220,6 +221,9 @@ export type ExecutorsTable = Stamped &
     /** Higher with every change that the market shows; written by the database (0009-market-revisions.ts). */
     revision: Generated<number>;
   };
+
+/** Out of the latest report that had them; null before. In megabits a second. */
+export type LineFigures = { download_mbps: number | null; upload_mbps: number | null };
 
 /** Out of `inventory_json`, for searches; null where nothing was measured (executors/measured-figures.ts). */
 export type MeasuredFigures = {

@@ -94,9 +94,12 @@ export function funnelText(funnel: Funnel): string {
 /** Every filter of a search for free nodes, in order: some only a free node has. */
 export function marketPredicates(query: ExecutorListQuery, notes: NodeNotes): Predicate<Listed>[] {
   const predicates: Predicate<Listed>[] = namedPredicates(query, notes);
-  // No node reports its speed yet, and a figure that is not reported fails its floor.
   const { min_download_mbps: floor } = query;
-  if (floor !== undefined) predicates.push({ name: 'min_download_mbps', keep: () => floor === 0 });
+  if (floor !== undefined) {
+    // A figure that was not measured fails every floor but none.
+    const keep = ({ node }: Listed) => (node.download_mbps ?? 0) >= floor;
+    predicates.push({ name: 'min_download_mbps', keep });
+  }
   const { nvlink } = query;
   if (nvlink !== undefined) {
     predicates.push({ name: 'nvlink', keep: ({ node }) => (node.nvlink === 1) === nvlink });

@@ -40,6 +40,14 @@ describe('the list of free nodes', () => {
     expect(await idsOf('collateral_deposited=false&available=true')).toHaveLength(2);
     expect(await idsOf('min_download_mbps=100')).toEqual([]);
     expect(await idsOf('nvlink=true')).toEqual([]);
+    await market.report(h100, { line: { download_mbps: 940, upload_mbps: 210 } }, { gpus: 4 });
+    expect(await idsOf('min_download_mbps=900')).toEqual([h100.id]);
+    expect(await idsOf('min_download_mbps=0')).toHaveLength(2);
+    const [, fast] = (await market.call('GET', '/executors')).body;
+    expect(fast).toMatchObject({
+      ...{ effective_download_speed_mbps: 940, effective_upload_speed_mbps: 210 },
+      specs: { network: { download_speed: 940, upload_speed: 210 } },
+    });
 
     const { headers } = await market.call('GET', '/executors?price_lte=1&gpu_count_gte=2');
     expect(headers['x-filter-funnel']).toBe('offered=2; price_lte=1; gpu_count_gte=0');

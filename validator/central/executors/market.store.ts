@@ -1,10 +1,11 @@
 /** The nodes on offer, with what they are looked for by: no inventory is read for it. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../database/engine.ts';
-import type { Db, Executor, MeasuredFigures } from '../db/tables.ts';
+import type { Db, Executor, LineFigures, MeasuredFigures } from '../db/tables.ts';
 
 /** What a node is looked for by, sorted by and shown with, but for what its inventory says. */
 export type MarketNode = MeasuredFigures &
+  LineFigures &
   Pick<
     Executor,
     | 'id'
@@ -37,7 +38,7 @@ function market(db: Db) {
       ...(['lat', 'lon', 'location_json', 'first_verified_at', 'revision'] as const),
       ...(['gpu_memory_mib', 'cpu_cores', 'memory_kib', 'disk_free_kib', 'ports_free'] as const),
       ...(['sysbox_runtime', 'can_split', 'nvlink'] as const),
-      ...(['slots_total', 'slots_free'] as const),
+      ...(['slots_total', 'slots_free', 'download_mbps', 'upload_mbps'] as const),
       ...(['state', 'paused', 'opted_in', 'banned_at'] as const),
     ]);
 }

@@ -1,10 +1,10 @@
 /** The figures of an inventory that nodes are looked for by. Pure. */
 import type { Inventory } from '#shared/agent-api/inventory.ts';
-import type { MeasuredFigures } from '../db/tables.ts';
+import type { LineFigures, MeasuredFigures } from '../db/tables.ts';
 import { interconnectOf } from './interconnect.ts';
 
 /** Of a node that was never measured. */
-export const UNMEASURED: MeasuredFigures = {
+export const UNMEASURED: MeasuredFigures & LineFigures = {
   gpu_memory_mib: null,
   cpu_cores: null,
   memory_kib: null,
@@ -13,6 +13,8 @@ export const UNMEASURED: MeasuredFigures = {
   sysbox_runtime: null,
   can_split: null,
   nvlink: null,
+  download_mbps: null,
+  upload_mbps: null,
 };
 
 export function figuresOf(inventory: Inventory): MeasuredFigures {

@@ -1,6 +1,7 @@
 /** The `specs` object of a node row, from the inventory that its agent measured (contract 3.1). Pure. */
 import { z } from 'zod';
 import type { GpuDevice, Inventory } from '#shared/agent-api/inventory.ts';
+import type { LineFigures } from '../db/tables.ts';
 import { Interconnect, interconnectOf } from './interconnect.ts';
 import { percent, storageOf } from './storage.ts';
 
@@ -57,8 +58,8 @@ export const ExecutorSpecs = z.object({
 });
 export type ExecutorSpecs = z.output<typeof ExecutorSpecs>;
 
-/** The wire form of `inventory`. */
-export function specsOf(inventory: Inventory): ExecutorSpecs {
+/** The wire form of `inventory` and what was measured of the line. */
+export function specsOf(inventory: Inventory, line: LineFigures): ExecutorSpecs {
   const { gpu, cpu, os, docker, ports } = inventory;
   return {
     gpu: {
@@ -69,7 +70,7 @@ export function specsOf(inventory: Inventory): ExecutorSpecs {
     },
     cpu: { count: cpu.cores, model: cpu.model, utilization: cpu.utilization_percent },
     ...storageOf(inventory),
-    network: { upload_speed: null, download_speed: null },
+    network: { upload_speed: line.upload_mbps, download_speed: line.download_mbps },
     os: os.name,
     docker: { version: docker.version, container_id: null, containers: [] },
     md5_checksums: null,

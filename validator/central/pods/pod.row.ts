@@ -134,7 +134,7 @@ function executorOf(
     executor_ip_address: executor.ip_address,
     validator_hotkey: executor.validator_hotkey,
     gpu_count: gpuTotalOf(executor),
-    specs: inventory === null ? null : specsOf(inventory),
+    specs: inventory === null ? null : specsOf(inventory, executor),
     active: executor.state === 'verified',
     location: locationOf(executor),
     uptime_in_minutes: uptimeMinutesOf(executor, nowMs),

@@ -20,7 +20,7 @@ import type {
 import type { RentExecutorResponse } from './rental.schemas.ts';
 import { type RentDeps, type RentRequest, rentIn, requireOneImage } from './rental.service.ts';
 import { restoreWish } from './rental-restore.ts';
-import { constraintsOf, downloadMbpsOf, gpusFor } from './spec-constraints.ts';
+import { constraintsOf, gpusFor } from './spec-constraints.ts';
 import { matchSpec, type NoMatch } from './spec-match.ts';
 import { refuseUnavailable } from './unavailable-fields.ts';
 
@@ -142,7 +142,7 @@ function alternative(node: MarketNode, spec: NodeSpec): SpecAlternative {
     available_gpu_count: node.slots_free,
     price_per_gpu: microToUsd(node.price_uusd_per_gpu_hour),
     price_per_hour: hourlyPrice(node, spec),
-    download_mbps: downloadMbpsOf(node),
+    download_mbps: node.download_mbps,
     country_code: locationOf(node).country_code,
   };
 }

@@ -43,7 +43,9 @@ export function constraintsOf(spec: NodeSpec): Constraint[] {
     ...given(spec.min_disk_gb, (least) =>
       floor('min_disk_gb', least, (node) => storageGbOf(node.disk_free_kib)),
     ),
-    ...given(spec.min_download_mbps, (least) => floor('min_download_mbps', least, downloadMbpsOf)),
+    ...given(spec.min_download_mbps, (least) =>
+      floor('min_download_mbps', least, (node) => node.download_mbps),
+    ),
     ...given(spec.min_ports, (least) => floor('min_ports', least, (node) => node.ports_free)),
     ...given(spec.max_price_per_gpu_hour, priceCeiling),
   ];
@@ -52,11 +54,6 @@ export function constraintsOf(spec: NodeSpec): Constraint[] {
 /** How many GPUs a rental of the node takes. */
 export function gpusFor(node: MarketNode, requested: number | null): number {
   return requested ?? gpuTotalOf(node);
-}
-
-/** Nobody measures it yet. */
-export function downloadMbpsOf(_node: MarketNode): number | null {
-  return null;
 }
 
 function given<T>(value: T | null | undefined, make: (value: T) => Constraint): Constraint[] {

@@ -1,6 +1,6 @@
 /** Which nodes a specification leaves, in the order of choice, or which constraint left none (marketplace reference 1.9). Pure. */
 import type { MarketNode } from '../executors/executor.service.ts';
-import { type Constraint, dollars, downloadMbpsOf, type SpecValue } from './spec-constraints.ts';
+import { type Constraint, dollars, type SpecValue } from './spec-constraints.ts';
 
 /** Survivors after each constraint, in order. */
 export type SpecFunnel = { constraint: string; remaining: number }[];
@@ -45,7 +45,7 @@ export function matchSpec(
 export function byChoice(a: MarketNode, b: MarketNode): number {
   return (
     a.price_uusd_per_gpu_hour - b.price_uusd_per_gpu_hour ||
-    (downloadMbpsOf(b) ?? 0) - (downloadMbpsOf(a) ?? 0) ||
+    (b.download_mbps ?? 0) - (a.download_mbps ?? 0) ||
     (a.id < b.id ? -1 : 1)
   );
 }

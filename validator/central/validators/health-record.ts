@@ -38,6 +38,7 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
     verdict_at: checkedAtMs,
     checks_json: JSON.stringify(report.checks),
     updated_at: nowMs,
+    ...(report.line ?? {}),
     ...(inventory === null
       ? {}
       : { inventory_json: JSON.stringify(inventory), ...figuresOf(inventory) }),

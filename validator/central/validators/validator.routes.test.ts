@@ -63,6 +63,7 @@ it('tells validators what to check', async () => {
     rented: false,
     price_uusd: 2_200_000,
     collateral_deposited: false,
+    provider_banned: false,
   });
   await market.report(node);
   await market.rent(await market.renter(), node.id);

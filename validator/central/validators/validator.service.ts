@@ -74,6 +74,7 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
           rented,
           price_uusd: executor.price_uusd_per_gpu_hour,
           collateral_deposited: executor.collateral_deposited === 1,
+          provider_banned: executor.banned_at !== null,
         });
       }
       return rows;

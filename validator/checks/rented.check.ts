@@ -1,0 +1,54 @@
+/** What renters pay for is there, runs, and is theirs alone. */
+import { failed, type Judge, passed, unknown } from './check.ts';
+import type { Measured } from './measured.ts';
+
+/** A driver may miss a card, or list a process that has just ended, for a moment. */
+const IN_A_ROW = 2;
+
+export const judgeGpuDrop: Judge = ({ inventory: { gpu }, executor, measured: { pods } }) => {
+  if (!executor.rented || pods === null || gpu.error !== null) return unknown('not told');
+  const there = new Set(gpu.devices.map(({ uuid }) => uuid));
+  const held = presentOf(pods).flatMap(({ gpu_uuids: uuids }) => uuids);
+  const lost = held.filter((uuid) => !there.has(uuid));
+  if (lost.length === 0) return passed(`${held.length} cards`);
+  const failure = failed('RENTED_GPU_LOST', lost.slice(0, 5).join(', '), 'A rented card is gone');
+  return { ...failure, inARow: IN_A_ROW };
+};
+
+export const judgeSideUse: Judge = ({ inventory: { gpu } }) => {
+  const seen = gpu.devices.filter(({ outside_processes: count }) => (count ?? null) !== null);
+  if (seen.length === 0) return unknown('not told');
+  const used = seen.find(({ outside_processes: count }) => (count ?? 0) > 0);
+  if (used === undefined) return passed(`${seen.length} cards`);
+  const measured = `${used.uuid}: ${used.outside_processes} processes`;
+  const message = 'Somebody else is at work on the card of a pod';
+  return { ...failed('GPU_PROCESS_OUTSIDE_POD', measured, message), inARow: IN_A_ROW };
+};
+
+const DEAD: ReadonlySet<string> = new Set(['failed', 'quarantined', 'removed']);
+/** What a renter's own image and program bring about, not the host. */
+const BY_RENTER: ReadonlySet<string> = new Set([
+  ...['ImageAuth', 'ImageNotFound', 'ImageDigestMismatch', 'BuildFailed', 'SpecRefused'],
+  ...['OOMKilled', 'ExitedNonZero', 'ExitedZero', 'CrashLoopBackOff', 'DiskQuotaExceeded'],
+]);
+
+export const judgePodAlive: Judge = ({ executor, measured: { pods } }) => {
+  if (!executor.rented || pods === null)
+    return unknown(executor.rented ? 'not told' : 'not rented');
+  const present = presentOf(pods);
+  const words = present.map(({ id, phase, reason }) => `${id} ${phase} ${reason ?? ''}`.trim());
+  const measured = words.join(', ') || 'no pod';
+  if (present.some(({ phase }) => !DEAD.has(phase))) return passed(measured);
+  const isByRenter = present.every(({ reason }) => reason !== null && BY_RENTER.has(reason));
+  if (present.length > 0 && isByRenter) {
+    return { status: 'passed', measured, warning: 'The pod was ended by what runs in it' };
+  }
+  const causes = present.flatMap(({ reason }) => reason ?? []);
+  const cause = causes.length === 0 ? '' : `: ${causes.join(', ')}`;
+  const failure = failed('POD_NOT_RUNNING', measured, `No pod of a rented host runs${cause}`);
+  return { ...failure, inARow: IN_A_ROW };
+};
+
+type Pods = NonNullable<Measured['pods']>;
+
+const presentOf = (pods: Pods): Pods => pods.filter(({ phase }) => phase !== 'removed');

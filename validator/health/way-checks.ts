@@ -1,0 +1,81 @@
+/** The ways between an executor and the world, looked at now and then: ports from outside, registries from inside. */
+import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import { createSemaphore } from '#shared/semaphore.ts';
+import type { Facts } from '../checks/check.ts';
+import type { Measured } from '../checks/measured.ts';
+import { askPort, checkPorts } from './port-check.ts';
+
+export type WayChecks = ReturnType<typeof createWayChecks>;
+
+/** Hosts looked at at once: each takes hundreds of connections. */
+const TOGETHER = 8;
+
+type Ways = Pick<Measured, 'ports' | 'egress'>;
+const NOT_LOOKED_AT: Ways = { ports: null, egress: null };
+
+export type WayCheckOptions = {
+  clock: Clock;
+  random: Random;
+  /** Whether ways are looked at. */
+  isOn: boolean;
+  /** A look counts for as long. */
+  intervalMs: number;
+  /** Whose digest agents have to learn; null: nothing is asked. */
+  egressImage: string | null;
+};
+
+export function createWayChecks(options: WayCheckOptions) {
+  const { clock, random, isOn, intervalMs, egressImage } = options;
+  const places = createSemaphore(TOGETHER);
+  let known = new Map<string, { atMs: number; ways: Ways }>();
+
+  return {
+    /** The last look while it counts, else one now. Nothing of hosts that are rented or away. */
+    async look(facts: Facts, client: AgentClient): Promise<Ways> {
+      const { executor, inventory } = facts;
+      if (!isOn || inventory === null || executor.rented) return NOT_LOOKED_AT;
+      const last = known.get(executor.id);
+      if (last !== undefined && clock.monotonicMs() - last.atMs < intervalMs) {
+        return repeated(last.ways);
+      }
+      const deps = { client, clock, random, askPort };
+      const [ports, egress] = await places.run(() =>
+        Promise.all([
+          checkPorts(deps, { ...facts, inventory }),
+          egressImage === null ? null : askEgress(client, executor.id, egressImage),
+        ]),
+      );
+      known.set(executor.id, { atMs: clock.monotonicMs(), ways: { ports, egress } });
+      return { ports, egress };
+    },
+    /** Forgets all others. */
+    keep(executorIds: ReadonlySet<string>): void {
+      known = new Map([...known].filter(([id]) => executorIds.has(id)));
+    },
+  };
+}
+
+function repeated({ ports, egress }: Ways): Ways {
+  return {
+    ports: ports === null ? null : { ...ports, repeated: true },
+    egress: egress === null ? null : { ...egress, repeated: true },
+  };
+}
+
+/** Null where the agent does not tell. */
+async function askEgress(
+  client: Pick<AgentClient, 'checkEgress'>,
+  executorId: string,
+  image: string,
+): Promise<Measured['egress']> {
+  try {
+    const result = await client.checkEgress({ executor_id: executorId, image });
+    return { ...result, repeated: false };
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,98 @@
+/** Measures the lines of executors in turns, and tells checks how fast they have been. */
+import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
+import type { Clock } from '#shared/clock.ts';
+import { messageOf } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
+import type { Random } from '#shared/random.ts';
+import { createSemaphore } from '#shared/semaphore.ts';
+import type { SignedConnect } from '#shared/websocket/connect.ts';
+import type { LineFacts } from '../checks/measured.ts';
+import type { Ledger } from '../ledger/ledger.tables.ts';
+import { betterOf, isDue, isWorthRepeating, nextLine, unmeasuredLine } from './line.state.ts';
+import { fastestOfOthers, findLine, keepLine, listLines, noteTold } from './line.store.ts';
+import { type LineSample, type LineSize, measureLine } from './measure-line.ts';
+
+/** They share the validator's own line: more would measure that instead. */
+const TOGETHER = 2;
+/** How long what others came to says what the validator's own line can do. */
+const PROVEN_MS = 24 * 3_600_000;
+
+export type Lines = ReturnType<typeof createLines>;
+
+export type LineOptions = {
+  ledger: Ledger;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  connectTo(executor: ExecutorToCheck): SignedConnect;
+  /** Whether lines are for this process to measure, of those that share the ledger. */
+  isOurs(): Promise<boolean>;
+  /** Null: nothing is measured. */
+  size: LineSize | null;
+  /** From one measurement of an executor to the next. */
+  intervalMs: number;
+  /** What is low, for a first sample to be taken twice. */
+  lowKbit: number;
+};
+
+export function createLines(options: LineOptions) {
+  const { ledger, clock, random, log, size, lowKbit } = options;
+  const places = createSemaphore(TOGETHER);
+
+  async function measure(
+    executor: ExecutorToCheck,
+    asked: LineSize,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const before = (await findLine(ledger, executor.id)) ?? unmeasuredLine(executor.id);
+    // Another process may have been faster.
+    if (!isDue(before, clock.now(), options.intervalMs) || !(await options.isOurs())) return;
+    const deps = { connect: options.connectTo(executor), clock, random, size: asked, signal };
+    let sample: LineSample = await measureLine(deps, executor.id);
+    if (isWorthRepeating(before, sample, lowKbit)) {
+      sample = betterOf(sample, await measureLine(deps, executor.id));
+    }
+    signal.throwIfAborted();
+    await keepLine(ledger, nextLine(before, sample, clock.now()));
+    log.info({ executor: executor.id, ...sample }, 'line measured');
+  }
+
+  return {
+    /** Measures those that are due and not rented, some at a time, who waits longest first. */
+    async runOnce(executors: readonly ExecutorToCheck[], stopping: AbortSignal): Promise<void> {
+      if (size === null) return;
+      const known = await listLines(ledger);
+      const triedMs = ({ id }: ExecutorToCheck) => known.get(id)?.tried_ms ?? 0;
+      const due = executors
+        .filter(({ id, rented }) => {
+          const line = known.get(id) ?? unmeasuredLine(id);
+          return !rented && isDue(line, clock.now(), options.intervalMs);
+        })
+        .toSorted((a, b) => triedMs(a) - triedMs(b));
+      const passes = due.map((executor) =>
+        places
+          .run(() => measure(executor, size, stopping), stopping)
+          .catch((error: unknown) => {
+            if (stopping.aborted) return;
+            log.warn({ executor: executor.id, error: messageOf(error) }, 'line not measured');
+          }),
+      );
+      await Promise.all(passes);
+    },
+
+    /** What a look at the executor goes by; null where it was never tried. */
+    async facts(executorId: string): Promise<LineFacts | null> {
+      const line = await findLine(ledger, executorId);
+      if (line === undefined) return null;
+      const others = await fastestOfOthers(ledger, executorId, clock.now() - PROVEN_MS);
+      const { executor_id: _, tried_ms: __, told_ms: toldMs, ...figures } = line;
+      const isRepeated = toldMs !== null && toldMs === line.measured_ms;
+      if (line.measured_ms !== null) await noteTold(ledger, executorId, line.measured_ms);
+      return {
+        ...figures,
+        ...{ others_down_kbit: others.down_kbit, others_up_kbit: others.up_kbit },
+        repeated: isRepeated,
+      };
+    },
+  };
+}
