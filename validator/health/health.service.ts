@@ -11,6 +11,7 @@ import type { Log } from '#shared/log.ts';
 import { startLoop } from '#shared/loop.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
+import type { Measured } from '../checks/measured.ts';
 import { judgeAll } from '../checks/pipeline.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
@@ -43,6 +44,8 @@ export type HealthOptions = {
   policy: Policy;
   inspections: Inspections;
   standings: Standings;
+  /** What is known of the image that an agent says it runs. */
+  releases(running: string | null): Promise<Measured['releases']>;
   proofs: ProofRounds;
   ways: WayChecks;
   lines: Pick<Lines, 'facts'>;
@@ -96,7 +99,9 @@ export function createHealthService(options: HealthOptions) {
     const { transportFailures, streaks } = await inspections.recall(seen.executor.id);
     const before = await standings.before(seen.executor, seen.inventory);
     const line = await options.lines.facts(seen.executor.id);
-    const facts = { ...seen, measured: { ...seen.measured, ...before, line, streaks } };
+    const releases = await options.releases(seen.inventory?.update?.current_digest ?? null);
+    const known = { ...before, line, releases, streaks };
+    const facts = { ...seen, measured: { ...seen.measured, ...known } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
     const memory = {
