@@ -8,6 +8,8 @@ import type { Enrolment } from '#shared/identity/enrolment.ts';
 import type { Identity } from '#shared/identity/identity-key.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { createTurns } from '#shared/service-manager/turns.ts';
+import type { Vitals } from '#shared/service-manager/vitals.ts';
 import {
   CERTIFICATE_INTERVAL_MS,
   type CertificateJob,
@@ -66,6 +68,7 @@ import { registerSpeedTestRoutes } from './speed-test/speed-test.routes.ts';
 import { createSpeedTests } from './speed-test/speed-test.service.ts';
 import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
 import { POD_USER } from './ssh/ssh.service.ts';
+import { problemOfStore } from './store/store-probe.ts';
 import { createUpdateStore } from './store/update.store.ts';
 import { createReadiness } from './system/readiness.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
@@ -256,6 +259,7 @@ export function createAgent(given: AgentPorts) {
   });
 
   let loops: Loop[] = [];
+  const turns = createTurns(clock);
   let events = Promise.resolve();
   let gateway: { stop(): Promise<void> } | null = null;
 
@@ -274,6 +278,15 @@ export function createAgent(given: AgentPorts) {
     samples,
     metricsJob,
     operations,
+    /** How the reconcile loop, the store and the engine are, once started. */
+    vitals: async (): Promise<Vitals> => ({
+      engine: await ports.engine.ping().then(
+        () => 'answers',
+        () => 'away',
+      ),
+      storeProblem: problemOfStore(ports.database, clock.now()),
+      sinceTurnMs: turns.sinceMs(),
+    }),
     /** Starts the loops; never waits for the engine. Listening is the caller's. */
     start(): void {
       const probesLeft = (error: unknown) =>
@@ -286,7 +299,7 @@ export function createAgent(given: AgentPorts) {
       const shellsLeft = (error: unknown) =>
         log.warn({ detail: messageOf(error) }, 'shells of an earlier run may be left');
       terminals.endLeftovers(running).catch(shellsLeft);
-      const relist = loop('reconcile', RECONCILE_INTERVAL_MS, () => reconcile.runOnce());
+      const relist = loop('reconcile', RECONCILE_INTERVAL_MS, () => turns.noted(reconcile.runOnce));
       loops = [
         loop('firewall', FIREWALL_INTERVAL_MS, () => core.firewall.runOnce()),
         relist,

@@ -9,6 +9,7 @@ import { ImageName } from '#shared/updates/update-manifest.ts';
 import { GPU_PROOF_REFERENCE } from './challenges/gpu-proof.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-share.ts';
+import { KERNEL_LOG_PATH } from './gpu/kernel-log.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
 import { GPU_METRICS } from './metrics/gpu-metrics.ts';
 import { formatCidr, parseCidr, parsePool } from './network/subnets.ts';
@@ -112,6 +113,7 @@ const Schema = z.object({
   AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
   AGENT_IMAGE_GC: PercentRange.default({ start: 85, stop: 80 }),
   AGENT_POLICY: AbsolutePath.optional(),
+  AGENT_KERNEL_LOG: AbsolutePath.default(KERNEL_LOG_PATH),
   AGENT_UPDATE_URL: z.url({ protocol: /^https?$/ }).optional(),
   AGENT_UPDATE_IMAGE: ImageName.optional(),
   AGENT_UPDATE_CONTAINER: z
@@ -204,6 +206,7 @@ AGENT_MEMORY_RESERVE_MIB  memory kept from pods (1024)
 AGENT_ALLOW_LOCAL_REGISTRIES  let pods use images of registries at private addresses (false)
 AGENT_IMAGE_GC            percent of the disk at which unused images go, and at which that ends (85-80)
 AGENT_POLICY              the provider's policy, a JSON file (none)
+AGENT_KERNEL_LOG          where the driver's Xid messages are read, a device, pipe or file (/dev/kmsg)
 AGENT_UPDATE_URL          where signed digests of new versions are told: https://…/api/updater/digest (no updates)
 AGENT_UPDATE_IMAGE        the repository that they have to be of: ghcr.io/example/agent
 AGENT_UPDATE_CONTAINER    the name of the container that the agent runs in, which is replaced

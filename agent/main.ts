@@ -11,6 +11,7 @@ import { openIdentity } from '#shared/identity/identity-key.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { createServiceManager } from '#shared/service-manager/service-manager.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
 import { VERSION } from '#shared/version.ts';
@@ -65,6 +66,8 @@ const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
 /** Requests and steps under way may take this long to end; a pod's step cut off later resumes at the next start. */
 const SHUTDOWN_MS = 10_000;
+/** Reconciling never waits for a pod, only for lists of the engine's, which have deadlines. */
+const RECONCILED_WITHIN_MS = 60_000;
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
@@ -125,6 +128,9 @@ async function run(config: AgentConfig): Promise<void> {
   const keys = trustedKeysOrExit(config);
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
+  const serviceManager = createServiceManager({
+    ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
+  });
   const firewall = firewallOf(config);
   if (config.AGENT_REQUIRE_FIREWALL) await firewallOrExit(firewall);
   warnAboutEphemeralPorts(config, log);
@@ -158,7 +164,7 @@ async function run(config: AgentConfig): Promise<void> {
     gpuDriver,
     gpus: createGpuSource(gpuDriver),
     gpuShare: { split: config.AGENT_GPU_SPLIT, minimum: config.AGENT_MIN_GPU_COUNT },
-    kernelLog: createKernelLog(),
+    kernelLog: createKernelLog(config.AGENT_KERNEL_LOG),
     numaNodes: readNumaNodes,
     folderBytes: createFolderBytes(runCommand),
     folderEntries: createFolderEntries(runCommand),
@@ -202,7 +208,10 @@ async function run(config: AgentConfig): Promise<void> {
     },
   });
 
-  const shutDown = once(() => endProcess(agent, home.close, log));
+  const shutDown = once(async () => {
+    await serviceManager.stopping();
+    await endProcess(agent, home.close, log);
+  });
   process.on('SIGTERM', shutDown);
   process.on('SIGINT', shutDown);
   if (config.AGENT_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
@@ -216,6 +225,8 @@ async function run(config: AgentConfig): Promise<void> {
   const port = typeof address === 'object' ? address?.port : undefined;
   log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');
   process.send?.({ ready: true, port });
+  const bounds = { turnWithinMs: RECONCILED_WITHIN_MS };
+  await serviceManager.ready({ look: agent.vitals, bounds });
 }
 
 /** Null: it is left to the provider. */

@@ -6,6 +6,8 @@ import { DatabaseSync } from 'node:sqlite';
 export type { DatabaseSync, StatementSync } from 'node:sqlite';
 
 const BUSY_TIMEOUT_MS = 5_000;
+/** SQLITE_FULL. */
+const FULL = 13;
 
 /**
  * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a commit that returned survives kill -9
@@ -43,6 +45,11 @@ export function lockExclusively(path: string): DatabaseSync {
   lock.exec('PRAGMA locking_mode = EXCLUSIVE');
   lock.exec('BEGIN EXCLUSIVE');
   return lock;
+}
+
+/** Whether a write failed because the disk, or the file by its bound, is full. */
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === FULL;
 }
 
 /** SQLite gives its journals the mode of the database, and leaves an empty file as it was made. */

@@ -25,7 +25,8 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
-  --tests    the tests' needs too: g++, the servers of PostgreSQL, Prometheus and docker-registry (none is started)
+  --tests    the tests' needs too: g++, shellcheck, the servers of PostgreSQL, Prometheus, docker-registry and
+             systemd (none is started)
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
   --dry-run  changes nothing; prints what would be done
   --help     prints this text
@@ -104,6 +105,8 @@ missing_packages() {
   have scp || list="$list openssh-client"
   if [ "$for_tests" = yes ]; then
     postgres_server || list="$list postgresql"
+    have shellcheck || list="$list shellcheck"
+    { have systemd-analyze && [ -x /lib/systemd/systemd ]; } || list="$list systemd"
     { have prometheus && have promtool; } || list="$list prometheus"
     have docker-registry || list="$list docker-registry"
     # The proof of cards, compiled for a host.

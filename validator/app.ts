@@ -6,6 +6,8 @@ import { createHttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
+import { createTurns } from '#shared/service-manager/turns.ts';
+import type { Vitals } from '#shared/service-manager/vitals.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/certificate.job.ts';
@@ -28,6 +30,7 @@ import { createWayChecks } from './health/way-checks.ts';
 import { takeLease } from './ledger/lease.store.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { isShared } from './ledger/ledger.ts';
+import { problemOfLedger } from './ledger/ledger-probe.ts';
 import { createLines } from './lines/line.service.ts';
 import type { LineSize } from './lines/measure-line.ts';
 import type { AgentTls } from './links/agent-link.ts';
@@ -133,6 +136,7 @@ export function createValidator(options: ValidatorOptions) {
     graceMs: GRACE_CYCLES * options.checkIntervalMs,
   });
   const { sendTo, connectTo } = links;
+  const turns = createTurns(clock);
   const rentals = createRentalProbes({
     ...{ ledger, clock, random, log },
     logIn: createSshLogin(clock),
@@ -173,7 +177,9 @@ export function createValidator(options: ValidatorOptions) {
     }),
     lines,
     inspections,
-    ...{ evidence, outbox, atOnce: options.checksAtOnce ?? CHECKS_AT_ONCE },
+    // A pass over many executors is long: each that is judged shows that it goes on.
+    evidence: { record: (...run) => turns.noted(() => evidence.record(...run)) },
+    ...{ outbox, atOnce: options.checksAtOnce ?? CHECKS_AT_ONCE },
   });
 
   const auth = createGatewayAuth({
@@ -233,7 +239,7 @@ export function createValidator(options: ValidatorOptions) {
     start(): void {
       if (loops.length > 0) return;
       loops = [
-        startPasses('check', health.runOnce),
+        startPasses('check', () => turns.noted(health.runOnce)),
         startPasses('weights', weights.runOnce),
         startPasses('line', measureLines),
       ];
@@ -242,6 +248,12 @@ export function createValidator(options: ValidatorOptions) {
     },
     /** Looks at due executors now instead of at the next pass. */
     wake: () => loops[0]?.wake(),
+    /** How the check loop and the ledger are, once started. */
+    vitals: async (): Promise<Vitals> => ({
+      sinceTurnMs: turns.sinceMs(),
+      storeProblem: await problemOfLedger(ledger),
+      engine: 'unused',
+    }),
     /** One pass of each kind, for tests that have no periodic work running. */
     async runOnce(): Promise<void> {
       await health.runOnce();

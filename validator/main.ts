@@ -6,6 +6,8 @@ import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createServiceManager } from '#shared/service-manager/service-manager.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
@@ -54,6 +56,9 @@ explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATA
 running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start. They
 exit with 1 when something is not as it should be.
 `;
+
+/** Executors that do not answer, many of them, are what a pass waits for longest. */
+const TURN_WITHIN_MS = 3_600_000;
 
 async function run(argv: readonly string[]): Promise<void> {
   const { values, positionals } = readArguments(argv);
@@ -126,6 +131,9 @@ async function serve(
   checks: CheckPolicy,
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
+  const serviceManager = createServiceManager({
+    ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
+  });
   const keys = createKeyThread();
   const signer = await keys.open(ownKeyPlace(config));
   const ledger = await openLedger(config.VALIDATOR_DATABASE ?? ledgerIn(config.VALIDATOR_HOME));
@@ -151,6 +159,7 @@ async function serve(
     signaturesWaiting: keys.waiting,
   });
   const close = async () => {
+    await serviceManager.stopping();
     await validator.close();
     await ledger.destroy();
     await keys.close();
@@ -163,6 +172,8 @@ async function serve(
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
   if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void close());
+  const bounds = { turnWithinMs: TURN_WITHIN_MS };
+  await serviceManager.ready({ look: validator.vitals, bounds });
 }
 
 const ledgerIn = (home: string): string => join(home, 'ledger.db');

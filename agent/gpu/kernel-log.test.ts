@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +19,19 @@ it('reads on where it stopped, whole records only', () => {
   expect(log.read()).toEqual([]);
   appendFileSync(path, `${kernelLine(3, XID_79).slice(20)}\n`);
   expect(log.read()).toMatchObject([{ sequence: 3, text: XID_79 }]);
+  log.close();
+});
+
+it('reads a pipe without waiting, whoever writes to it or does not', () => {
+  const path = join(folder, 'pipe');
+  execFileSync('mkfifo', [path]);
+  const log = createKernelLog(path);
+  expect(log.read()).toEqual([]);
+  appendFileSync(path, `${kernelLine(4, XID_79)}\n`);
+  expect(log.read()).toMatchObject([{ sequence: 4, text: XID_79 }]);
+  appendFileSync(path, `${kernelLine(5, XID_79)}\n`);
+  expect(log.read()).toMatchObject([{ sequence: 5 }]);
+  expect(log.read()).toEqual([]);
   log.close();
 });
 

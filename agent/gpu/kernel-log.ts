@@ -16,8 +16,8 @@ const MAX_READS = 5_000;
 /** A line that does not end is no record. */
 const MAX_LINE_CHARS = 16_384;
 
-/** Opened at the first read. A plain file is read to its end, and on from there as it grows. */
-export function createKernelLog(path: string = KERNEL_LOG_PATH): KernelLog {
+/** Opened at the first read. A pipe is read as far as it is filled, whether or not anybody writes. A plain file is read to its end, and on from there as it grows. */
+export function createKernelLog(path: string): KernelLog {
   const buffer = Buffer.alloc(CHUNK_BYTES);
   let descriptor: number | null = null;
   let begun = '';

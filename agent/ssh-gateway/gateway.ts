@@ -3,6 +3,8 @@ import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
+import { createTurns } from '#shared/service-manager/turns.ts';
+import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { createFailureLimit } from '../auth/failure-limit.ts';
 import type { ExecEngine } from '../docker/exec.ts';
 import { type Mark, SESSION_MARK } from '../exec/leftovers.ts';
@@ -63,6 +65,7 @@ export function startGateway(ports: GatewayPorts) {
     probeKey: probeKey.authorized,
   };
   const served = new Map<string, Served>();
+  const looks = createTurns(clock);
   const running = new Set<Promise<unknown>>();
 
   function report(): void {
@@ -174,11 +177,15 @@ export function startGateway(ports: GatewayPorts) {
   const watching = watchFile({
     path: snapshotPath,
     clock,
-    look,
+    look: () => looks.noted(async () => look()),
     onError: (error) => log.error({ err: error }, 'the snapshot could not be followed'),
   });
 
   return {
+    /** How following the snapshot goes. */
+    vitals: (): Vitals => ({
+      ...{ sinceTurnMs: looks.sinceMs(), storeProblem: null, engine: 'unused' },
+    }),
     /** Ends every session, and hangs up on what ran in them. */
     async stop(): Promise<void> {
       await watching.stop();

@@ -3,6 +3,8 @@ import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createServiceManager } from '#shared/service-manager/service-manager.ts';
 import { VERSION } from '#shared/version.ts';
 import { createExecEngine } from '../docker/exec.ts';
 import { hangUpLeftovers } from '../exec/leftovers.ts';
@@ -17,9 +19,15 @@ environment variables:
 ${CONFIG_HELP}
 `;
 
-function run(config: GatewayConfig): void {
+/** It looks at the snapshot every second. */
+const LOOK_WITHIN_MS = 60_000;
+
+async function run(config: GatewayConfig): Promise<void> {
   const log = createLog({ name: 'podwright-ssh', level: config.SSH_LOG_LEVEL });
   const clock = systemClock;
+  const serviceManager = createServiceManager({
+    ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
+  });
   const gateway = startGateway({
     snapshotPath: config.SSH_SNAPSHOT,
     host: config.SSH_HOST,
@@ -30,15 +38,23 @@ function run(config: GatewayConfig): void {
     random: systemRandom,
     log,
   });
+  const endProcess = async () => {
+    await serviceManager.stopping();
+    await gateway.stop();
+  };
   const shutDown = () => {
     log.info('shutting down');
-    void gateway.stop().finally(() => process.exit(0));
+    void endProcess().finally(() => process.exit(0));
   };
   process.on('SIGTERM', shutDown);
   process.on('SIGINT', shutDown);
   if (config.SSH_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
   log.info({ version: VERSION, snapshot: config.SSH_SNAPSHOT }, 'serving');
   process.send?.({ ready: true });
+  await serviceManager.ready({
+    look: async () => gateway.vitals(),
+    bounds: { turnWithinMs: LOOK_WITHIN_MS },
+  });
 }
 
 if (process.features.typescript === false)
@@ -47,7 +63,7 @@ if (process.features.typescript === false)
 switch (process.argv[2]) {
   case undefined:
     try {
-      run(readConfig(process.env));
+      await run(readConfig(process.env));
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       process.stderr.write(`podwright-ssh: ${error.message}\n`);

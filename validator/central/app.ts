@@ -1,5 +1,6 @@
 /** The central API's composition root: ports in, one HTTP server with every route out. */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
@@ -57,6 +58,8 @@ export type Central = {
   pods: PodClearance;
   /** Starts the periodic work. */
   start(): void;
+  /** How the periodic work and the database are, once started. */
+  vitals(): Vitals;
   /** Ends streams and jobs, finishes requests, closes the listener and the way to the mail server. The database stays the caller's. */
   close(): Promise<void>;
 };
@@ -164,6 +167,7 @@ export async function createCentral(
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, given));
     },
+    vitals: market.vitals,
     async close() {
       stopping.abort();
       // Together: from here on nothing new is taken, while what is in flight and the jobs come to their end.

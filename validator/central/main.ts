@@ -8,6 +8,8 @@ import { createLog, type Log } from '#shared/log.ts';
 import { registerScrape } from '#shared/metrics/scrape.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createServiceManager } from '#shared/service-manager/service-manager.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Trust } from '#shared/tls/secure-agent.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
@@ -35,6 +37,8 @@ Serves renters and providers, and commands agents through the gateway of a valid
 `;
 
 const SECRET_BYTES = 32;
+/** The pod sync looks several times a second, as long as its database answers. */
+const LOOK_WITHIN_MS = 60_000;
 /** Nothing there takes a body. */
 const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
@@ -49,6 +53,9 @@ async function run(argument: string | undefined): Promise<void> {
 
 async function serve(config: CentralConfig): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
+  const serviceManager = createServiceManager({
+    ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
+  });
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
   const seedFile = config.CENTRAL_SEED_FILE ?? inHome('central.seed');
   const signer = await createKeyThread().open({ kind: 'seed', path: seedFile });
@@ -82,11 +89,16 @@ async function serve(config: CentralConfig): Promise<void> {
     const monitoring = await listenForScrapes(config, metrics, log);
     central.start();
     stopOnSignal(async () => {
+      await serviceManager.stopping();
       await Promise.all([central.close(), monitoring?.close()]);
       await closeStorage();
     });
     const { CENTRAL_HOST: host, CENTRAL_PORT: port } = config;
     log.info({ host, port, hotkey: signer.hotkey }, 'central API ready');
+    await serviceManager.ready({
+      look: async () => central.vitals(),
+      bounds: { turnWithinMs: LOOK_WITHIN_MS },
+    });
   } catch (error) {
     await closeStorage();
     throw error;

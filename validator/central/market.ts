@@ -1,6 +1,7 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { runEach, startLoop } from '#shared/loop.ts';
+import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { isPostgres } from '../database/engine.ts';
 import { activeConfigOf } from './backups/backup-config.service.ts';
 import { createBackupWork } from './backups.ts';
@@ -151,6 +152,13 @@ export function createMarket(deps: CentralDeps) {
       await forgetForeignRevisions(db);
       await processes.register();
     },
+
+    /** For who looks whether this process works. */
+    vitals: (): Vitals => ({
+      sinceTurnMs: sync.sinceLookMs(),
+      storeProblem: processes.problemOfStore(),
+      engine: 'unused',
+    }),
 
     /** To be called when no request is under way any more. */
     leave: () => processes.leave(),

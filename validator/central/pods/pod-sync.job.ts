@@ -1,6 +1,7 @@
 /** Takes executors that are due, and keeps slow ones from holding up the rest. */
 import { messageOf } from '#shared/errors.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import { createTurns } from '#shared/service-manager/turns.ts';
 import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
 import { endOldFailures, removeDuePods, warnOfRemovals } from './pod-upkeep.ts';
 import type { SyncTurns, Turn } from './sync-turns.ts';
@@ -31,6 +32,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   const syncExecutor = createPodSync(deps);
   const running = new Map<string, { turn: Turn; pass: Promise<void> }>();
   const woken = new Set<string>();
+  const looks = createTurns(clock);
   let loop: Loop | null = null;
 
   async function pass({ executorId, failures }: Turn): Promise<void> {
@@ -104,6 +106,9 @@ export function createPodSyncJob(deps: SyncJobDeps) {
       loop?.wake();
     },
 
+    /** Milliseconds since the last look of the periodic work ended. */
+    sinceLookMs: looks.sinceMs,
+
     /** Forgets executors without pods. */
     sweep: () => turns.sweep(),
 
@@ -111,7 +116,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
       loop ??= startLoop({
         clock,
         intervalMs: TICK_MS,
-        run: tick,
+        run: () => looks.noted(tick),
         onError: (error) => log.error({ err: error }, `pod sync: ${messageOf(error)}`),
       });
     },

@@ -4,8 +4,10 @@
  * done twice: a claim that was lost undoes the transaction that rested on it.
  */
 import type { Clock } from '#shared/clock.ts';
+import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import { isDiskFull } from '#shared/sqlite.ts';
 import type { Database, Db } from '../db/tables.ts';
 import {
   dropAllProcesses,
@@ -33,6 +35,7 @@ export type Processes = ReturnType<typeof createProcesses>;
 /** This process among the others. */
 export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDeps) {
   let loop: Loop | null = null;
+  let problem: string | null = null;
 
   /** Those that live, without this one. */
   async function others(handle: Db): Promise<string[]> {
@@ -40,7 +43,21 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
     return living.filter((id) => id !== bootId);
   }
 
+  /** A server that is away, or a full disk, comes back without a restart of ours. */
+  async function beat(): Promise<void> {
+    try {
+      await noteBeat(db, bootId, clock.now());
+      problem = null;
+    } catch (error) {
+      problem = shared || isDiskFull(error) ? null : messageOf(error);
+      throw error;
+    }
+  }
+
   return {
+    /** Why the database took no word of this process last, where a restart may help; null otherwise. */
+    problemOfStore: () => problem,
+
     /** Names this process and its claims; new at each start. */
     bootId,
     others,
@@ -60,7 +77,7 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
         clock,
         intervalMs: BEAT_INTERVAL_MS,
         run: async () => {
-          await noteBeat(db, bootId, clock.now());
+          await beat();
           await dropSilent(db, clock.now() - LEASE_MS);
         },
         onError: (error) => log.error({ err: error }, 'this process could not say that it lives'),

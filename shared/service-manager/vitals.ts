@@ -1,0 +1,40 @@
+/** Whether a process that runs also works: what is looked at, and what counts as ill. Pure. */
+
+export type Vitals = {
+  /** Since the main loop last ended a turn, whatever came of it. */
+  sinceTurnMs: number;
+  /** Why the store could not be written or read; null while it can. */
+  storeProblem: string | null;
+  /** `away` is known: a restart of ours brings no engine back. */
+  engine: 'answers' | 'away' | 'unused';
+};
+
+export type VitalBounds = {
+  /** The main loop ends a turn at least this often, also on a bad day. */
+  turnWithinMs: number;
+};
+
+/** Timers that fire later than this mean that requests wait as long. */
+export const MAX_LAG_MS = 2_000;
+
+/**
+ * Why a restart would help, in words; null while there is no reason for one. `lagMs`: how late our own timer
+ * fired. A loop that waits for an engine that is away is not stuck.
+ */
+export function ailmentOf(
+  { sinceTurnMs, storeProblem, engine }: Vitals,
+  lagMs: number,
+  { turnWithinMs }: VitalBounds,
+): string | null {
+  if (lagMs >= MAX_LAG_MS) return `the event loop lags by ${Math.round(lagMs)} ms`;
+  if (storeProblem !== null) return `the store does not work: ${storeProblem}`;
+  if (sinceTurnMs > turnWithinMs && engine !== 'away') {
+    return `the main loop has not ended a turn for ${Math.round(sinceTurnMs / 1000)} s`;
+  }
+  return null;
+}
+
+/** What a service manager shows of a process that is not ill. */
+export function standingOf({ engine }: Vitals): string {
+  return engine === 'away' ? 'serving; the Docker engine does not answer' : 'serving';
+}

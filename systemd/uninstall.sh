@@ -1,0 +1,109 @@
+#!/bin/sh
+# Takes Podwright's services off a host. Docker objects are touched only by --pods remove, and then only those of this
+# executor. May be killed at any point and repeated.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=installation.sh
+. "$here/installation.sh"
+
+components=
+data=
+pods=refuse
+
+usage() {
+  cat <<'TEXT'
+Usage: sh /opt/podwright/current/systemd/uninstall.sh --keep-data | --purge [options]
+
+Stops the services and removes their units and, with the last component, the programs.
+
+  --keep-data        variables, keys, stores and what was enrolled stay, for a later installation
+  --purge            these go, too: the keys of this host are then lost for good
+  --component NAME   agent, validator or central; without it: all that are installed
+  --pods leave       go ahead while pods are here; they run on, and a later agent finds them
+  --pods remove      remove the pods of this executor first, with their data
+  --dry-run          changes nothing; prints every step
+  --help             prints this text
+
+Without --pods it refuses while the engine has pods of this executor, or cannot be asked.
+TEXT
+}
+
+main() {
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --keep-data) data=keep ;;
+      --purge) data=purge ;;
+      --component) is_component "${2:-}" || { usage >&2 && exit 2; }
+        components="$components$2 " && shift ;;
+      --pods) case ${2:-} in leave | remove) pods=$2 && shift ;; *) usage >&2 && exit 2 ;; esac ;;
+      --dry-run) dry_run=yes ;;
+      --help | -h) usage && exit 0 ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+    shift
+  done
+  [ -n "$data" ] || { usage >&2 && exit 2; }
+  [ "$(id -u)" = 0 ] || fail 'Run this as root.'
+  [ "$dry_run" = yes ] || hold_lock
+  [ -n "$components" ] || components=$(installed)
+  # With --purge also what an uninstallation before has kept.
+  [ "$data" = keep ] || [ -n "$components" ] || components=$ALL_COMPONENTS
+  case " $components" in *' agent '*) settle_pods ;; esac
+  for component in $components; do remove "$component"; done
+  step 'have systemd forget them' systemctl daemon-reload
+  [ "$data" = keep ] || for component in $components; do step "remove the data of the $component" purge "$component"; done
+  if [ "$dry_run" = yes ] || [ -z "$(installed)" ]; then step "remove $OPT" rm -rf "$OPT"; fi
+  [ "$data" = keep ] || [ -n "$(installed)" ] || step "remove $ETC" rm -rf "$ETC"
+}
+
+# Before anything is stopped, but that a running agent would start its pods again.
+settle_pods() {
+  [ -e "$CURRENT_LINK/node_modules/.bin/node" ] || return 0
+  case $pods in
+    leave) return 0 ;;
+    remove)
+      step 'stop the agent' systemctl stop podwright-agent.service
+      step 'remove the pods of this executor' remove_pods
+      ;;
+    refuse)
+      count=$(count_pods) || fail 'The Docker engine does not answer, so that pods cannot be told: start it, or say --pods leave.'
+      [ "$count" = 0 ] || fail "There are $count pods here: remove them at the marketplace, or say --pods leave or --pods remove."
+      ;;
+  esac
+}
+
+remove_pods() {
+  systemd-run --quiet --collect --wait --pipe --property=EnvironmentFile="$ETC/agent.env" \
+    "$CURRENT_LINK/node_modules/.bin/node" "$CURRENT_LINK/agent/main.ts" remove-all
+}
+
+remove() {
+  for unit in $(services_of "$1"); do
+    [ -e "$UNITS/$unit" ] || continue
+    step "stop and remove $unit" remove_unit "$unit"
+  done
+  case $(installed) in '' | "$1 ") [ ! -e "$UNITS/$SLICE" ] || step "remove $SLICE" remove_unit "$SLICE" ;; esac
+}
+
+# Disabled before it is removed: a kill in between leaves no link to nothing.
+remove_unit() {
+  systemctl stop "$1"
+  systemctl --quiet disable "$1" 2>/dev/null || true
+  systemctl --quiet reset-failed "$1" 2>/dev/null || true
+  rm -f "$UNITS/$1.d/10-docker-root.conf" "$UNITS/$1"
+}
+
+# Beside the folders the places of services with a user of their own.
+purge() {
+  names=podwright-$1
+  [ "$1" != agent ] || names='podwright podwright-agent podwright-ssh-gateway'
+  for name in $names; do
+    rm -rf "/var/lib/$name" "/var/lib/private/$name" "/var/cache/$name" "/var/cache/private/$name"
+  done
+  for unit in $(services_of "$1"); do rm -rf "${UNITS:?}/$unit.d"; done
+  rm -f "$ETC/$1.env" "$CREDENTIALS/$1".*
+  [ "$1" != agent ] || rm -f "$ETC/ssh-gateway.env"
+}
+
+main "$@"

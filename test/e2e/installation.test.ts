@@ -1,0 +1,219 @@
+/** Installs, upgrades, rolls back and takes off services under a real systemd. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCommand } from '#shared/run-command.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
+
+const INSTALL = 'sh /src/systemd/install.sh --probation 0';
+const UNINSTALL = 'sh /opt/podwright/current/systemd/uninstall.sh';
+const BOTH = '--component validator --component agent';
+const VALIDATOR_ENV = `VALIDATOR_CENTRAL_URL=http://127.0.0.1:8000/api
+VALIDATOR_CENTRAL_HOTKEY=5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY`;
+const EXECUTOR = '8c4fd1f0-7b0e-4c57-9f3a-1d3f0e8b7a11';
+const AGENT_ENV = `AGENT_EXECUTOR_ID=${EXECUTOR}
+AGENT_GPU=none`;
+/** The real programs are started several times, on a machine that may be busy. */
+const LONG_MS = 180_000;
+const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator';
+
+/** What runs in the agent's sandbox as the agent's work does, and what must not. `$1`: a process of another user. */
+const PROBE = `
+cd /var/lib/podwright
+try() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "may $name"; else echo "may not $name"; fi; }
+{
+  try jail unshare --mount --propagation private -- sh -c 'mount --bind . . && mount -o remount,bind,ro,nosymfollow .'
+  try fence sh -c 'iptables -w -N PODWRIGHT-PROBE && iptables -w -X PODWRIGHT-PROBE'
+  try be-meek setpriv --pdeathsig KILL nice -n 10 ionice -t -c 3 prlimit --data=1073741824 --core=0 true
+  try restore sh -c 'echo >f && chown 1234:1234 f && chmod 4755 f && echo >>f && rm f'
+  try signal kill -0 $1
+  try look-into cat /proc/$1/environ
+  try write-etc sh -c 'echo >/etc/f'
+  try write-releases sh -c 'echo >/opt/podwright/f'
+  try read-kernel-log dd if=/dev/kmsg of=/dev/null count=1 iflag=nonblock
+  try other-network unshare --net true
+  try make-devices mknod f b 8 0
+  try set-clock date --set=2020-01-01
+} >probe.txt`;
+
+let host: SystemdHost;
+beforeAll(async () => {
+  host = await startSystemdHost();
+});
+afterAll(() => host.remove());
+
+const line = async (script: string) => (await host.mustRun(script)).trim();
+const current = () => line('readlink /opt/podwright/current');
+const mainPid = (unit: string) => line(`systemctl show --property=MainPID --value ${unit}`);
+/** A small tree that is installed like the real one; `program` is what its services run. */
+const smallTree = (path: string, version: string, program: string) =>
+  host.mustRun(`umask 077 && mkdir -p ${path}/agent/ssh-gateway ${path}/validator ${path}/shared && cd ${path} &&
+    cp -r /src/systemd /src/package-lock.json /src/README.md /src/LICENSE . && ln -s /src/node_modules . &&
+    sed 's/"version": .*/"version": "${version}",/' /src/package.json >package.json &&
+    for main in agent agent/ssh-gateway shared validator; do echo "${program}" >$main/main.ts; done`);
+const SERVES = `import { execFileSync } from 'node:child_process';
+if (process.argv.length === 2) setInterval(() => execFileSync('systemd-notify', ['READY=1', 'WATCHDOG=1']), 500);`;
+const BREAKS = 'if (process.argv.length === 2) process.exit(1);';
+
+it('says what it would do, what is missing, and changes nothing then', async () => {
+  const state = () => line('find /etc /opt /var/lib -newer /etc/machine-id | sort; ls -A /opt');
+  const before = await state();
+  const dry = await host.mustRun(`${INSTALL} --component validator --dry-run`);
+  expect(dry).toMatch(/would put release .*would make .*seed.*would switch.*would enable/s);
+  await host.mustRun('systemd-run --quiet --unit=taken systemd-socket-activate -l 8090 true');
+  const isTaken = async () => (await host.run('grep -q :1F9A /proc/net/tcp6')).exitCode === 0;
+  await eventually('a taken port', isTaken);
+  const refused = await host.run(`${INSTALL} --component validator`);
+  expect(refused).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringMatching(/not ready:\n.*Port 8090.*taken/),
+  });
+  await host.mustRun('systemctl stop taken');
+  expect(await state()).toBe(before);
+});
+
+it(
+  'installs, waits for variables, then serves under systemd, and does nothing when repeated',
+  async () => {
+    const first = await host.mustRun(`${INSTALL} ${BOTH}`);
+    expect(first).toMatch(/agent is installed and not started.*validator is installed and not/s);
+    const modes = 'stat -c %a /etc/podwright/validator.env /etc/podwright/credentials';
+    expect(await line(modes)).toBe('600\n700');
+    await host.mustRun(
+      `echo '${VALIDATOR_ENV}' >/etc/podwright/validator.env; echo '${AGENT_ENV}' >/etc/podwright/agent.env`,
+    );
+    expect(await host.mustRun(INSTALL)).toMatch(/serves: agent validator/);
+    const shown = await line(`systemctl show --property=StatusText --value ${SERVING} | grep .`);
+    expect(shown).toBe('serving\nserving\nserving');
+    const pid = await mainPid('podwright-validator');
+    expect(await line(`stat -c %u /proc/${pid}`)).not.toBe('0');
+    expect(await host.mustRun(INSTALL)).toMatch(/Nothing to do/);
+    expect(await mainPid('podwright-validator')).toBe(pid);
+  },
+  LONG_MS,
+);
+
+it('has units that systemd finds nothing wrong with, none more exposed than 4.0', async () => {
+  const seen =
+    await host.mustRun(`cd /tmp && cp /src/systemd/podwright* . && for unit in *.service; do
+    systemd-analyze security --offline=true --threshold=40 ./$unit >/dev/null && echo $unit
+    systemd-analyze verify ./$unit 2>&1 | grep podwright || true; done`);
+  const names = ['agent', 'central', 'kernel-log', 'ssh-gateway', 'validator'];
+  expect(seen.trim().split('\n')).toEqual(names.map((name) => `podwright-${name}.service`));
+});
+
+it('lets the agent do its work in its sandbox, and no more', async () => {
+  const pid = await mainPid('podwright-validator');
+  await host.mustRun(`cat >/etc/probe.sh <<'TEXT'${PROBE}
+TEXT
+    sed -e '/^Exec/d; /^Notify/d; /^Watchdog/d; /^Restart/d; s/^Type=.*/Type=oneshot/' \\
+      -e 's|^WorkingDir.*|&\\nExecStart=/bin/sh /etc/probe.sh ${pid}|' \\
+      /src/systemd/podwright-agent.service >/run/systemd/system/probe.service
+    systemctl daemon-reload && systemctl start probe`);
+  const seen = await line('cat /var/lib/podwright/probe.txt');
+  expect(seen.split('\n')).toEqual([
+    ...['may jail', 'may fence', 'may be-meek', 'may restore', 'may signal', 'may look-into'],
+    ...['may not write-etc', 'may not write-releases', 'may not read-kernel-log'],
+    ...['may not other-network', 'may not make-devices', 'may not set-clock'],
+  ]);
+});
+
+it(
+  'has a validator that stands still restarted by the watchdog',
+  async () => {
+    const drop = '/run/systemd/system/podwright-validator.service.d';
+    await host.mustRun(
+      `mkdir -p ${drop} && printf '[Service]\\nWatchdogSec=4\\nRestartSec=0\\n' >${drop}/watchdog.conf &&
+     systemctl daemon-reload && systemctl restart podwright-validator`,
+    );
+    const pid = await mainPid('podwright-validator');
+    await host.mustRun(`kill -STOP ${pid}`);
+    await eventually('a restart', async () => {
+      const active = await host.run('systemctl is-active podwright-validator');
+      return active.exitCode === 0 && (await mainPid('podwright-validator')) !== pid;
+    });
+    expect(await host.mustRun('journalctl --unit podwright-validator')).toMatch(/Watchdog timeout/);
+    await host.mustRun(`rm -r ${drop} && systemctl daemon-reload`);
+  },
+  LONG_MS,
+);
+
+it(
+  'upgrades, and takes a release back that does not serve',
+  async () => {
+    await smallTree('/root/second', '0.2.0', SERVES);
+    await host.mustRun('sh /root/second/systemd/install.sh --probation 0');
+    const second = await current();
+    expect(second).toMatch(/^releases\/0\.2\.0-/);
+    await smallTree('/root/broken', '0.3.0', BREAKS);
+    const refused = await host.run('sh /root/broken/systemd/install.sh --probation 0');
+    expect(refused).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/0\.3\.0-.* was taken back/),
+    });
+    expect(await current()).toBe(second);
+    expect(await line(`systemctl is-active ${SERVING}`)).toBe('active\nactive\nactive');
+  },
+  LONG_MS,
+);
+
+it(
+  'is repeated after a kill at any step, with a whole release running all the time, and goes back when told',
+  async () => {
+    const before = await current();
+    const pid = await mainPid('podwright-validator');
+    const killAt = (sign: string) =>
+      host.mustRun(
+        `setsid sh /root/third/systemd/install.sh --probation 60 >/dev/null 2>&1 & shell=$!
+       for try in $(seq 2000); do if ${sign}; then kill -KILL -$shell; exit; fi; sleep 0.02; done; exit 1`,
+      );
+    await smallTree('/root/third', '0.4.0', SERVES);
+    await killAt('[ -d /opt/podwright/releases/.new ]');
+    expect(await current()).toBe(before);
+    expect(await mainPid('podwright-validator')).toBe(pid);
+    await killAt('[ -e /opt/podwright/trial ]');
+    const again = await host.mustRun('sh /root/third/systemd/install.sh --probation 0');
+    expect(again).toMatch(/serves/);
+    expect(await current()).toMatch(/0\.4\.0-/);
+    expect(await line('readlink /opt/podwright/previous')).toBe(before);
+    const left = await host.run('ls -d /opt/podwright/trial /opt/podwright/releases/.new');
+    expect(left.stdout).toBe('');
+    const back = 'sh /opt/podwright/current/systemd/install.sh --rollback --probation 0';
+    expect(await host.mustRun(back)).toMatch(/serves/);
+    expect(await current()).toBe(before);
+  },
+  LONG_MS,
+);
+
+it(
+  'keeps data or removes it, and refuses while there are pods',
+  async () => {
+    const labels = [
+      '--label',
+      'io.podwright.pod=x',
+      '--label',
+      `io.podwright.executor=${EXECUTOR}`,
+    ];
+    const pod = `podwright-test-pod-${EXECUTOR}`;
+    const docker = (...args: string[]) =>
+      runCommand('docker', args, { timeoutMs: 20_000, maxOutputBytes: 100_000 });
+    await docker('create', '--name', pod, ...labels, 'podwright.local/base:1', 'true');
+    try {
+      const refused = await host.run(`${UNINSTALL} --keep-data`);
+      expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/1 pods here/) });
+      await host.mustRun(`${UNINSTALL} --keep-data --component agent --pods leave`);
+      expect((await docker('inspect', pod)).exitCode).toBe(0);
+    } finally {
+      await docker('rm', '--force', pod);
+    }
+    const units = 'ls /etc/systemd/system | grep podwright';
+    expect(await line(units)).toBe('podwright-validator.service\npodwright.slice');
+    await host.mustRun(`${UNINSTALL} --keep-data`);
+    expect(await line('ls /etc/podwright; ls /var/lib | grep podwright; ls /opt')).toBe(
+      'agent.env\ncredentials\nvalidator.env\npodwright\npodwright-validator',
+    );
+    await host.mustRun('sh /src/systemd/uninstall.sh --purge');
+    const all = 'ls /etc /opt /var/lib /var/cache /etc/systemd/system | grep podwright || true';
+    expect(await line(all)).toBe('');
+  },
+  LONG_MS,
+);
