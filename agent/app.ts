@@ -1,5 +1,6 @@
 /** Composition root of the agent: ports in, one listening-ready server and its loops out. */
 import { SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
+import type { UpdateStatus } from '#shared/agent-api/update-status.ts';
 import { messageOf } from '#shared/errors.ts';
 import { refuseSecretsInClear } from '#shared/http/plain-refusal.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
@@ -65,10 +66,23 @@ import { registerSpeedTestRoutes } from './speed-test/speed-test.routes.ts';
 import { createSpeedTests } from './speed-test/speed-test.service.ts';
 import { OWN_SSHD_INTERVAL_MS } from './ssh/own-sshd.job.ts';
 import { POD_USER } from './ssh/ssh.service.ts';
+import { createUpdateStore } from './store/update.store.ts';
 import { createReadiness } from './system/readiness.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
+import { probeProblem, workUnderWay } from './updates/host-work.ts';
+import {
+  createUpdateService,
+  UPDATE_PASS_MS,
+  type UpdatePorts,
+  type UpdateService,
+} from './updates/update.service.ts';
+import { noUpdates } from './updates/update.status.ts';
 import { registerVerifyRoutes } from './verify/verify.routes.ts';
-import { createVerifyService, GPU_RUNTIME_INTERVAL_MS } from './verify/verify.service.ts';
+import {
+  createVerifyService,
+  GPU_RUNTIME_INTERVAL_MS,
+  type VerifyService,
+} from './verify/verify.service.ts';
 import { registerVolumeRoutes } from './volumes/volume.routes.ts';
 import { VOLUME_WATCH_INTERVAL_MS } from './volumes/volume-watch.job.ts';
 
@@ -102,6 +116,8 @@ export type AgentPorts = Omit<
   scratchFolder: string;
   /** Name of the image that cards prove their work with, where it was built. */
   gpuProofImage: string;
+  /** Null: this agent is not to update itself. */
+  updates: UpdatePorts | null;
 };
 
 export type Agent = ReturnType<typeof createAgent>;
@@ -152,6 +168,8 @@ export function createAgent(given: AgentPorts) {
     ensureBuiltinImage: core.ensureBuiltinImage,
   });
 
+  const updates = updateServiceOf(ports, core, verify);
+  const updateStatus = () => updates?.status() ?? noUpdates();
   const samples = createSamples({ ...ports, records });
 
   const operations = createOperationService({
@@ -190,6 +208,7 @@ export function createAgent(given: AgentPorts) {
       diskQuota: core.diskQuota.found(),
       simulated: gpuDriver.kind === 'simulated',
       firewallEnforced: core.firewall.enforced(),
+      updateState: updateStatus().state,
     }),
   });
 
@@ -231,7 +250,10 @@ export function createAgent(given: AgentPorts) {
   const monitoring = ports.separateMonitoring
     ? createHttpServer({ log, clock, random, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES })
     : null;
-  registerHostRoutes({ server, monitoring }, ports, core, verify.gpuRuntimeTried);
+  registerHostRoutes({ server, monitoring }, ports, core, {
+    gpuRuntimeTried: verify.gpuRuntimeTried,
+    updateStatus,
+  });
 
   let loops: Loop[] = [];
   let events = Promise.resolve();
@@ -278,6 +300,7 @@ export function createAgent(given: AgentPorts) {
         ...core.gpuWork.map(({ name, intervalMs, run }) => loop(name, intervalMs, run)),
         loop('gpu runtime', GPU_RUNTIME_INTERVAL_MS, () => verify.tryGpuRuntime()),
         loop('metrics', SAMPLE_INTERVAL_MS, () => metricsJob.runOnce()),
+        ...(updates === null ? [] : [loop('update', UPDATE_PASS_MS, () => updates.runOnce())]),
         ...(certificate === null
           ? []
           : [loop('certificate', CERTIFICATE_INTERVAL_MS, () => certificate.runOnce(server))]),
@@ -307,6 +330,25 @@ export function createAgent(given: AgentPorts) {
       ports.kernelLog.close();
     },
   };
+}
+
+/** Null where this agent is not to update itself. */
+function updateServiceOf(
+  { updates, clock, random, log, executorId, database, gpuDriver }: AgentPorts,
+  { records, operations }: PodCore,
+  verify: Pick<VerifyService, 'verify'>,
+): UpdateService | null {
+  if (updates === null) return null;
+  return createUpdateService({
+    ...{ ...updates, clock, random, log, executorId },
+    store: createUpdateStore(database),
+    busyWith: () => workUnderWay(records.list(), operations.unfinished(1)),
+    async tryContainer() {
+      const { devices } = await gpuDriver.read();
+      const found = await verify.verify({ gpu_uuids: devices.map(({ uuid }) => uuid) });
+      return probeProblem(found);
+    },
+  });
 }
 
 /** What backups and restores are about: a pod, or a volume's copy, in which nothing runs. */
@@ -341,12 +383,15 @@ function createServer(ports: AgentPorts, certificate: CertificateJob | null): Ht
   return server;
 }
 
+/** What is found out elsewhere of the host. */
+type HostKnowledge = { gpuRuntimeTried(): boolean | null; updateStatus(): UpdateStatus };
+
 /** What the host has and how it is. */
 function registerHostRoutes(
   { server, monitoring }: { server: HttpServer; monitoring: HttpServer | null },
   ports: AgentPorts,
   { gpuLeases, gpuCordons, portLeases, records, firewall, diskQuota, orphans }: PodCore,
-  gpuRuntimeTried: () => boolean | null,
+  { gpuRuntimeTried, updateStatus }: HostKnowledge,
 ): void {
   const { clock, executorId, engine, gpuDriver, metrics } = ports;
   const inventory = createInventoryService({
@@ -375,6 +420,7 @@ function registerHostRoutes(
     }),
     orphans: orphans.list,
     gpuRuntimeTried,
+    updateStatus,
     onCollected: metrics.collected,
   });
   registerInventoryRoutes(server, { inventory });
@@ -383,6 +429,7 @@ function registerHostRoutes(
     executorId,
     startedMs: clock.now(),
     simulated: gpuDriver.kind === 'simulated',
+    updateStatus,
     readiness: createReadiness(clock, {
       docker: { required: true, check: () => engine.ping().then(() => 'answers') },
       database: { required: true, check: async () => `${records.list().length} pods` },

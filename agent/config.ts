@@ -5,6 +5,7 @@ import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { servesTls, TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
+import { ImageName } from '#shared/updates/update-manifest.ts';
 import { GPU_PROOF_REFERENCE } from './challenges/gpu-proof.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-share.ts';
@@ -111,6 +112,14 @@ const Schema = z.object({
   AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
   AGENT_IMAGE_GC: PercentRange.default({ start: 85, stop: 80 }),
   AGENT_POLICY: AbsolutePath.optional(),
+  AGENT_UPDATE_URL: z.url({ protocol: /^https?$/ }).optional(),
+  AGENT_UPDATE_IMAGE: ImageName.optional(),
+  AGENT_UPDATE_CONTAINER: z
+    .string()
+    .regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}$/)
+    .optional(),
+  AGENT_UPDATE_INTERVAL_S: z.coerce.number('Not a number').int().min(1).max(86_400).default(300),
+  AGENT_UPDATE_PROBATION_S: z.coerce.number('Not a number').int().min(1).max(3_600).default(60),
   AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   AGENT_EXIT_WITH_PARENT: z.stringbool().default(false),
 });
@@ -128,8 +137,26 @@ export function readConfig(environment: Record<string, string | undefined>): Age
     certFile: config.AGENT_TLS_CERT,
     keyFile: config.AGENT_TLS_KEY,
   });
-  if (problem === null) return config;
-  throw new ConfigError(`configuration refused:\n  ${problem.message}`, { problems: [problem] });
+  if (problem === null && updateOf(config) !== undefined) return config;
+  const { name, message } = problem ?? UPDATE_PROBLEM;
+  throw new ConfigError(`configuration refused:\n  ${message}`, { problems: [{ name, message }] });
+}
+
+/** How this agent updates itself. */
+export type UpdateConfig = { url: string; image: string; container: string };
+
+const UPDATE_PROBLEM = {
+  name: 'AGENT_UPDATE_URL',
+  message: 'AGENT_UPDATE_URL, AGENT_UPDATE_IMAGE and AGENT_UPDATE_CONTAINER come together',
+};
+
+/** Null: it does not. Undefined where half of it was set. */
+export function updateOf(config: AgentConfig): UpdateConfig | null | undefined {
+  const { AGENT_UPDATE_URL: url, AGENT_UPDATE_IMAGE: image } = config;
+  const { AGENT_UPDATE_CONTAINER: container } = config;
+  if (url === undefined && image === undefined && container === undefined) return null;
+  if (url === undefined || image === undefined || container === undefined) return undefined;
+  return { url, image, container };
 }
 
 /** Whether the agent's listener serves TLS. */
@@ -177,5 +204,10 @@ AGENT_MEMORY_RESERVE_MIB  memory kept from pods (1024)
 AGENT_ALLOW_LOCAL_REGISTRIES  let pods use images of registries at private addresses (false)
 AGENT_IMAGE_GC            percent of the disk at which unused images go, and at which that ends (85-80)
 AGENT_POLICY              the provider's policy, a JSON file (none)
+AGENT_UPDATE_URL          where signed digests of new versions are told: https://…/api/updater/digest (no updates)
+AGENT_UPDATE_IMAGE        the repository that they have to be of: ghcr.io/example/agent
+AGENT_UPDATE_CONTAINER    the name of the container that the agent runs in, which is replaced
+AGENT_UPDATE_INTERVAL_S   seconds between two looks (300)
+AGENT_UPDATE_PROBATION_S  seconds that a new version has to work before the old one is given up (60)
 AGENT_LOG_LEVEL           fatal, error, warn, info, debug, trace or silent (info)
 AGENT_EXIT_WITH_PARENT    end when the parent process ends (false)`;

@@ -18,9 +18,17 @@ import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
 import { trustedKeysFrom } from './auth/key-set-file.ts';
 import { createResticVersion } from './backups/restic-version.ts';
-import { type AgentConfig, CONFIG_HELP, dockerSocketOf, isSecure, readConfig } from './config.ts';
+import {
+  type AgentConfig,
+  CONFIG_HELP,
+  dockerSocketOf,
+  isSecure,
+  readConfig,
+  updateOf,
+} from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { endLeftoverTask } from './docker/leftover-task.ts';
+import { createOwnContainers } from './docker/own-containers.ts';
 import { createRunInContainer } from './docker/run-in-container.ts';
 import { chooseGpuDriver } from './gpu/choose-gpu-driver.ts';
 import { createGpuSource } from './gpu/gpu-source.ts';
@@ -48,6 +56,10 @@ import { createKeyFolders } from './ssh/key-folders.ts';
 import { prepareSftpFolder } from './ssh/sftp-folder.ts';
 import { openHome } from './store/database.ts';
 import { openSecretKey } from './store/secret-key.ts';
+import { createContainerInstallation } from './updates/container-installation.ts';
+import { createManifestReader } from './updates/manifest-reader.ts';
+import type { UpdatePorts } from './updates/update.service.ts';
+import { createUpdateHold } from './updates/update-hold.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
@@ -175,6 +187,7 @@ async function run(config: AgentConfig): Promise<void> {
     buildsFolder: join(config.AGENT_HOME, 'builds'),
     scratchFolder: join(config.AGENT_HOME, 'scratch'),
     gpuProofImage: config.AGENT_GPU_PROOF_IMAGE,
+    updates: updatesOf(config, keys, socketPath),
     gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
     keyFolders: createKeyFolders(gatewayPaths(config.AGENT_HOME).keys),
     sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),
@@ -203,6 +216,33 @@ async function run(config: AgentConfig): Promise<void> {
   const port = typeof address === 'object' ? address?.port : undefined;
   log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');
   process.send?.({ ready: true, port });
+}
+
+/** Null: it is left to the provider. */
+function updatesOf(
+  config: AgentConfig,
+  keys: readonly TrustedKey[],
+  socketPath: string,
+): UpdatePorts | null {
+  const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = config;
+  const update = updateOf(config);
+  if (update === null || update === undefined) return null;
+  const docker = { socketPath, clock: systemClock };
+  return {
+    ...{
+      image: update.image,
+      platform: `linux/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+    },
+    keys,
+    installation: createContainerInstallation({
+      ...{ name: update.container, image: update.image, executorId },
+      engine: createDockerodeEngine(docker),
+      containers: createOwnContainers(docker),
+    }),
+    readManifest: createManifestReader(update.url, systemClock),
+    intervalMs: config.AGENT_UPDATE_INTERVAL_S * MS_PER_SECOND,
+    heldBy: createUpdateHold(join(home, 'update-hold')),
+  };
 }
 
 function certificatesOf(config: AgentConfig, privateKey: KeyObject): CertificateSource | null {

@@ -18,10 +18,16 @@ export function agentArguments(...args: readonly string[]): string[] {
   return ['--max-semi-space-size=2', '--optimize-for-size', AGENT_MAIN, ...args];
 }
 
+/** Arguments of Node for what replaces an agent by a newer one; with the agent's flags it shares its compiled sources. */
+export function switcherArguments(): string[] {
+  return ['--max-semi-space-size=2', '--optimize-for-size', SWITCHER_MAIN];
+}
+
 /** Arguments of Node for the SSH gateway. No smaller heaps: it moves bytes, and small ones would slow it. */
 export function gatewayArguments(...args: readonly string[]): string[] {
   return [GATEWAY_MAIN, ...args];
 }
 
 const AGENT_MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url));
+const SWITCHER_MAIN = fileURLToPath(new URL('../agent/updates/main.ts', import.meta.url));
 const GATEWAY_MAIN = fileURLToPath(new URL('../agent/ssh-gateway/main.ts', import.meta.url));

@@ -25,7 +25,8 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
-  --tests    the tests' needs too: g++, the servers of PostgreSQL and Prometheus (none is started)
+  --tests    the tests' needs too: g++, the servers of PostgreSQL, Prometheus and docker-registry (none is
+             started)
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
   --dry-run  changes nothing; prints what would be done
   --help     prints this text
@@ -107,6 +108,7 @@ missing_packages() {
     { have prometheus && have promtool; } || list="$list prometheus"
     # The proof of cards, compiled for a host.
     have g++ || list="$list g++"
+    have docker-registry || list="$list docker-registry"
   fi
   # Copied into pods: an SSH server of the pod's own, and what copies folders over SSH.
   have dropbear || list="$list dropbear-bin"
@@ -275,13 +277,15 @@ apt_install() {
   refuse_removals "$@"
   without_own_server "$@"
   apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
-  without_own_prometheus "$@"
+  without_new_services "$@"
 }
 
-# The package starts one, which was not here before.
-without_own_prometheus() {
-  case " $* " in *' prometheus '*) ;; *) return 0 ;; esac
-  ! systemd_runs || systemctl disable --now prometheus >"$apt_log" 2>&1 || apt_failed
+# The packages start one each, which were not here before.
+without_new_services() {
+  for name in prometheus docker-registry; do
+    case " $* " in *" $name "*) ;; *) continue ;; esac
+    ! systemd_runs || systemctl disable --now "$name" >"$apt_log" 2>&1 || apt_failed
+  done
 }
 
 # Debian's package makes and starts a server of its own, unless told not to before it comes.

@@ -39,6 +39,9 @@ import type { ProofSize } from './pow/proof-facts.ts';
 import { createVerifier } from './pow/verifier.ts';
 import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
 import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
+import { createReadTag } from './updates/image-registry.ts';
+import { registerReleaseRoutes } from './updates/release.routes.ts';
+import { createReleases, type ReleaseSource } from './updates/release.service.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
@@ -60,6 +63,8 @@ export type ValidatorOptions = {
   line?: LineSize | null;
   checkIntervalMs: number;
   listIntervalMs: number;
+  /** Which image of the agent is signed for; none when absent. */
+  releaseSource?: ReleaseSource | null;
   /** Executors that are looked at at once; 512 when absent. */
   checksAtOnce?: number;
   /** Of the gateway; plain HTTP when absent. */
@@ -77,6 +82,8 @@ export type Validator = ReturnType<typeof createValidator>;
 const BODY_LIMIT_BYTES = 1024 * 1024;
 /** Nothing there takes a body. */
 const MONITORING_BODY_LIMIT_BYTES = 1_024;
+/** Of checks, that a host may take to follow a new release of the agent. */
+const GRACE_CYCLES = 2;
 const CHECKS_AT_ONCE = 512;
 /** Beyond the pause between two passes: another process takes over cycles and weights after it. */
 const WEIGHTS_LEASE_MS = 60_000;
@@ -120,6 +127,11 @@ export function createValidator(options: ValidatorOptions) {
     ...{ ledger, signer, clock, random },
     tls: options.agentTls ?? 'auto',
   });
+  const releases = createReleases({
+    ...{ ledger, clock, log, signer, readTag: createReadTag(clock) },
+    source: options.releaseSource ?? null,
+    graceMs: GRACE_CYCLES * options.checkIntervalMs,
+  });
   const { sendTo, connectTo } = links;
   const rentals = createRentalProbes({
     ...{ ledger, clock, random, log },
@@ -149,6 +161,7 @@ export function createValidator(options: ValidatorOptions) {
     policy: options.policy,
     standings,
     paces,
+    releases: releases.expected,
     proofs: createProofRounds({
       ...{ clock, random, paces, verifier, onProven: metrics.proven },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
@@ -197,6 +210,7 @@ export function createValidator(options: ValidatorOptions) {
   }
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, rentals, sendTo, relaySocket, clock });
+  registerReleaseRoutes(server, releases);
 
   const startPasses = (what: string, run: () => Promise<void>): Loop =>
     startLoop({

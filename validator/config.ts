@@ -4,6 +4,13 @@ import { ConfigError, parseConfig } from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
+import {
+  ImageName,
+  ImageTag,
+  KeyId,
+  Permille,
+  ROLLOUT_PARTS,
+} from '#shared/updates/update-manifest.ts';
 
 /** Where the validator's files lie unless VALIDATOR_HOME says otherwise. */
 export const DEFAULT_HOME = '/var/lib/podwright-validator';
@@ -53,6 +60,15 @@ const Schema = z.object({
   VALIDATOR_EVIDENCE_DAYS: z.coerce.number().int().min(1).max(365).default(14),
   /** Whether simulated GPUs pass: for local use only, and they earn no weight even then. */
   VALIDATOR_ACCEPT_SIMULATED: z.stringbool().default(false),
+  /** Repository of the agent's image, whose tag's digest is signed; none when absent. */
+  VALIDATOR_AGENT_IMAGE: ImageName.optional(),
+  VALIDATOR_AGENT_TAG: ImageTag.default('latest'),
+  /** Of a thousand agents, how many get a new digest before anybody says more. */
+  VALIDATOR_AGENT_ROLLOUT: z.coerce.number().pipe(Permille).default(ROLLOUT_PARTS),
+  /** Seconds that a signed digest counts. */
+  VALIDATOR_AGENT_EXPIRY_S: z.coerce.number().int().min(600).max(604_800).default(3_600),
+  /** What key sets call the hotkey; its ss58 serves too. */
+  VALIDATOR_KEY_ID: KeyId.optional(),
   VALIDATOR_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
 });
 

@@ -23,14 +23,21 @@ export type Output = { print(text: string): void; complain(text: string): void }
 
 /** Whether all is well. Rejects with ConfigError for words that are no command. */
 export async function runLedgerCommand(ask: LedgerAsk, output: Output): Promise<boolean> {
-  const { ledgerFile } = ask;
   const work = commandOf(ask);
+  return withLedger(ask.ledgerFile, (ledger) => work(ledger, output));
+}
+
+/** Rejects with ConfigError where there is none. */
+export async function withLedger<T>(
+  ledgerFile: string,
+  work: (ledger: Ledger) => Promise<T>,
+): Promise<T> {
   if (!isPostgresAddress(ledgerFile) && !existsSync(ledgerFile)) {
     throw new ConfigError(`there is no ledger at ${ledgerFile}: name it with --ledger FILE`);
   }
   const ledger = await openLedger(ledgerFile);
   try {
-    return await work(ledger, output);
+    return await work(ledger);
   } finally {
     await ledger.destroy();
   }

@@ -17,6 +17,8 @@ import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
 import { FULL_LINE } from './lines/measure-line.ts';
 import { FULL_PROOF } from './pow/proof-facts.ts';
+import type { ReleaseSource } from './updates/release.service.ts';
+import { runReleaseCommand } from './updates/release-command.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
 import type { Weighing } from './weights/weights.ts';
@@ -37,10 +39,20 @@ commands to agents.
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
+  npm run validator -- release show            what agents are to run, and what they were before
+  npm run validator -- release rollout PERMILLE
+                                               how many of a thousand agents get it
+  npm run validator -- release rollback REASON
+                                               have everybody go back to what was before, at once
+  npm run validator -- release min-sequence N  who has taken none as high gets it whatever its share
+  npm run validator -- release min-agent VERSION
+                                               who is older gets it not
+  npm run validator -- release notes TEXT      what to tell people of it
   npm run validator -- --version
 
-explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, also beside a running validator; --ledger FILE names another, as
-var/validator.db of npm start. They exit with 1 when something is not as it should be.
+explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, release writes it, also beside a
+running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start. They
+exit with 1 when something is not as it should be.
 `;
 
 async function run(argv: readonly string[]): Promise<void> {
@@ -80,7 +92,8 @@ async function lookUp(
   const ledgerFile = ledger ?? (database || ledgerIn(home || DEFAULT_HOME));
   const complain = (text: string) => void process.stderr.write(text);
   const ask = { words, ledgerFile, policyFile: policy ?? null };
-  const isWell = await runLedgerCommand(ask, { print, complain });
+  const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
+  const isWell = await run(ask, { print, complain });
   if (!isWell) process.exitCode = 1;
 }
 
@@ -93,6 +106,17 @@ function weighingOf(config: ValidatorConfig): Weighing {
     cycleMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     epochMs: config.VALIDATOR_WEIGHTS_INTERVAL_S * 1000,
     keptDays: config.VALIDATOR_EVIDENCE_DAYS,
+  };
+}
+
+function releaseSourceOf(config: ValidatorConfig, hotkey: string): ReleaseSource | null {
+  if (config.VALIDATOR_AGENT_IMAGE === undefined) return null;
+  return {
+    image: config.VALIDATOR_AGENT_IMAGE,
+    tag: config.VALIDATOR_AGENT_TAG,
+    keyId: config.VALIDATOR_KEY_ID ?? hotkey,
+    firstPermille: config.VALIDATOR_AGENT_ROLLOUT,
+    expiryMs: config.VALIDATOR_AGENT_EXPIRY_S * 1000,
   };
 }
 
@@ -124,6 +148,7 @@ async function serve(
     agentTls: config.VALIDATOR_AGENT_TLS,
     separateMonitoring: config.VALIDATOR_METRICS_LISTEN !== undefined,
     signaturesWaiting: keys.waiting,
+    releaseSource: releaseSourceOf(config, signer.hotkey),
   });
   const close = async () => {
     await validator.close();

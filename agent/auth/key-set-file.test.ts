@@ -32,7 +32,13 @@ function fileOf(content: unknown): string {
 
 it('gives the keys of the set, and without a file those that were trusted before', () => {
   expect(trustedKeysFrom(ROOTS, fileOf(signKeySet(SET, root)))).toEqual([
-    { hotkey: next.hotkey, roles: ['validator-control'], notBeforeMs: 5, notAfterMs: 9 },
+    {
+      hotkey: next.hotkey,
+      keyId: 'n',
+      roles: ['validator-control'],
+      notBeforeMs: 5,
+      notAfterMs: 9,
+    },
   ]);
   expect(trustedKeysFrom(ROOTS, undefined)).toBe(ROOTS);
 });

@@ -22,6 +22,12 @@ export const LABELS = {
   volumeLimit: 'io.podwright.volume-limit',
   /** Of everything that a build makes: which one it was. */
   build: 'io.podwright.build',
+  /** Of the agent's own container, put there by whoever made it: which executor's. Only such a one is ever replaced. */
+  agent: 'io.podwright.agent',
+  /** Of one that an update made: which manifest's. */
+  release: 'io.podwright.release',
+  /** Of the container that replaces it. */
+  switcher: 'io.podwright.switcher',
 } as const;
 
 /**

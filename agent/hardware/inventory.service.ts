@@ -1,5 +1,6 @@
 /** What this host has, collected at most every two seconds however many ask. */
 import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { UpdateStatus } from '#shared/agent-api/update-status.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { VERSION } from '#shared/version.ts';
@@ -29,6 +30,8 @@ export type InventoryServiceOptions = {
   orphans(): readonly Inventory['orphans'][number][];
   /** Whether GPUs reached a container when that was last tried; null when it never was. */
   gpuRuntimeTried(): boolean | null;
+  /** How its own update stands. */
+  updateStatus(): UpdateStatus;
   /** Called with the source's name after each success: the age of what we know is a metric. */
   onCollected?(collector: string): void;
 };
@@ -78,6 +81,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
       ports: options.ports(),
       orphans: [...options.orphans()],
       sources,
+      update: options.updateStatus(),
     };
   }
 

@@ -6,6 +6,7 @@ import { systemRandom } from '#shared/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { EngineError } from '../docker/engine.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
+import { noUpdates } from '../updates/update.status.ts';
 import { registerInventoryRoutes } from './inventory.routes.ts';
 import { createInventoryService } from './inventory.service.ts';
 
@@ -47,6 +48,7 @@ function setUp() {
     isolation: () => ({ firewall: 'enforced', disk_quota: 'poll' }),
     orphans: () => [],
     gpuRuntimeTried: () => state.gpuTried,
+    updateStatus: noUpdates,
     onCollected: (collector) => collected.push(collector),
   });
   const log = createLog({ name: 'test', level: 'silent' });

@@ -1,5 +1,6 @@
 /** How the agent and what it lends out stand (agent reference 15, set E): what is set anew by each collection. */
 import { POD_PHASES, type PodPhase } from '#shared/agent-api/pod.ts';
+import type { UpdateState } from '#shared/agent-api/update-status.ts';
 import { type Family, single } from '#shared/metrics/family.ts';
 import { AGENT_PREFIX } from './instruments.ts';
 
@@ -24,6 +25,8 @@ export type AgentState = {
   unfinishedOperations: number;
   /** Whether the GPUs are simulated. */
   simulated: boolean;
+  /** Of the agent's own update. */
+  updateState: UpdateState;
 };
 
 /** `state` is null before the first collection. */
@@ -79,6 +82,10 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
       "1 where the pods' firewall rules were last found or put in place.",
       [[], (now) => single(now.firewallEnforced ? 1 : 0)],
     ),
+    gauge('update_state', "1 for the state of the agent's own update.", [
+      ['state'],
+      ({ updateState: state }) => [{ labels: { state }, value: 1 }],
+    ]),
     gauge('operations_unfinished', 'Backups, restores and drills that wait or run.', [
       [],
       (now) => single(now.unfinishedOperations),

@@ -14,7 +14,19 @@ const MIGRATIONS = [
   './schema-7-boot.sql',
   './schema-8-operations.sql',
   './schema-9-volumes.sql',
+  './schema-10-update.sql',
 ].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
+
+/** The newest that this version knows. */
+export const SCHEMA: number = MIGRATIONS.length;
+/** The store's file in the agent's home. */
+export const STORE_FILE = 'agent.sqlite';
+
+/** Of a store that was opened before. */
+export function schemaOf(database: DatabaseSync): number {
+  const found = database.prepare(`SELECT value FROM meta WHERE name = 'schema'`).get();
+  return Number(found?.['value'] ?? 0);
+}
 
 /** Opens (or creates) the store at `path`, or in memory with `:memory:`, and brings it to the newest schema. */
 export function openDatabase(path: string): DatabaseSync {
@@ -26,7 +38,7 @@ export function openDatabase(path: string): DatabaseSync {
 /** Opens the store of a home folder for this process alone; throws when another agent has it. */
 export function openHome(home: string): { database: DatabaseSync; close(): void } {
   const lock = lockHome(home);
-  const database = openDatabase(join(home, 'agent.sqlite'));
+  const database = openDatabase(join(home, STORE_FILE));
   return {
     database,
     close() {
@@ -49,12 +61,9 @@ function migrate(database: DatabaseSync): void {
     database.exec(
       'CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT',
     );
-    const found = database.prepare(`SELECT value FROM meta WHERE name = 'schema'`).get();
-    const schema = Number(found?.['value'] ?? 0);
-    if (schema > MIGRATIONS.length) {
-      throw new Error(
-        `the store has schema ${schema}, newer than this agent's ${MIGRATIONS.length}`,
-      );
+    const schema = schemaOf(database);
+    if (schema > SCHEMA) {
+      throw new Error(`the store has schema ${schema}, newer than this agent's ${SCHEMA}`);
     }
     for (const step of MIGRATIONS.slice(schema)) database.exec(step);
     database
@@ -62,6 +71,6 @@ function migrate(database: DatabaseSync): void {
         `INSERT INTO meta (name, value) VALUES ('schema', :schema)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
       )
-      .run({ schema: String(MIGRATIONS.length) });
+      .run({ schema: String(SCHEMA) });
   });
 }

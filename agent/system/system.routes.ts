@@ -1,9 +1,10 @@
 /** The public routes by which operators and supervisors watch the agent. */
 import { Readiness, VersionInfo } from '#shared/agent-api/inventory.ts';
+import { UpdateStatus } from '#shared/agent-api/update-status.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { VERSION } from '#shared/version.ts';
 import type { ReadinessCheck } from './readiness.ts';
-import { Health, UpdateStatus } from './system.schemas.ts';
+import { Health } from './system.schemas.ts';
 
 export type SystemRoutesOptions = {
   executorId: string;
@@ -11,6 +12,7 @@ export type SystemRoutesOptions = {
   /** Whether the GPUs are simulated. */
   simulated: boolean;
   readiness: ReadinessCheck;
+  updateStatus(): UpdateStatus;
 };
 
 export function registerSystemRoutes(server: HttpServer, options: SystemRoutesOptions): void {
@@ -31,10 +33,7 @@ export function registerSystemRoutes(server: HttpServer, options: SystemRoutesOp
     simulated: options.simulated,
   }));
 
-  // No updater is part of this version, so there is no pending update to tell of.
-  server.get('/update-status', { schema: { response: { 200: UpdateStatus } } }, async () => ({
-    update_pending: false,
-    running_version: VERSION,
-    expected_version: null,
-  }));
+  server.get('/update-status', { schema: { response: { 200: UpdateStatus } } }, async () =>
+    options.updateStatus(),
+  );
 }

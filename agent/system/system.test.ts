@@ -5,6 +5,7 @@ import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { VERSION } from '#shared/version.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { noUpdates } from '../updates/update.status.ts';
 import { createReadiness, type ReadinessProbe } from './readiness.ts';
 import { registerSystemRoutes } from './system.routes.ts';
 
@@ -30,6 +31,7 @@ function setUp(
     executorId: EXECUTOR_ID,
     startedMs: 1,
     simulated: true,
+    updateStatus: noUpdates,
     readiness,
   });
   return { server, clock };
@@ -86,10 +88,11 @@ it('tells its health, version and update status', async () => {
     started_ms: 1,
     simulated: true,
   });
-  expect(await answer('/update-status')).toEqual({
-    update_pending: false,
+  expect(await answer('/update-status')).toMatchObject({
+    kind: null,
+    state: 'IDLE',
+    update_pending: null,
     running_version: VERSION,
-    expected_version: null,
   });
 });
 

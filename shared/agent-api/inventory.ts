@@ -1,6 +1,7 @@
 /** What a host has, as the agent measured it (GET /v1/inventory). Absent figures are null, never 0. */
 import { z } from 'zod';
 import { Amount, Figure, HostTime, MAX_DEVICES, Name, Text } from './bounds.ts';
+import { UpdateStatus } from './update-status.ts';
 
 export const GPU_DRIVERS = ['nvidia', 'simulated', 'none'] as const;
 
@@ -149,6 +150,8 @@ export const Inventory = z.object({
   orphans: z.array(Orphan).default([]),
   /** Null of agents that do not look. */
   sources: HostSources.nullable().default(null),
+  /** Null of agents that do not tell. */
+  update: UpdateStatus.nullable().default(null),
 });
 export type Inventory = z.output<typeof Inventory>;
 

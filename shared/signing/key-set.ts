@@ -73,6 +73,7 @@ export function trustedBy(roots: readonly TrustedKey[], signed: SignedKeySet): T
   const { keys, revoked } = signed.key_set;
   const listed = keys.map((key) => ({
     hotkey: key.ss58,
+    keyId: key.key_id,
     roles: key.roles,
     notBeforeMs: key.not_before,
     notAfterMs: key.not_after,

@@ -14,6 +14,8 @@ export type Role = (typeof ROLES)[number];
 /** Without a window it counts at any time; both ends are milliseconds since the epoch, and in it. */
 export type TrustedKey = {
   hotkey: Hotkey;
+  /** What its key set calls it. */
+  keyId?: string;
   roles: readonly Role[];
   notBeforeMs?: number;
   notAfterMs?: number;

@@ -39,6 +39,7 @@ const noAgents: Agents = {
   clientOf: () => unreachable(),
   terminalOf: () => unreachable(),
   checkNow: () => unreachable(),
+  signedDigest: () => unreachable(),
 };
 
 export async function executorList(): Promise<BenchRow[]> {

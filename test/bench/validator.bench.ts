@@ -127,7 +127,7 @@ function sendFromElsewhere(load: RequestLoad): Promise<void> {
 async function weighing(): Promise<BenchRow> {
   const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey((at % 250) + 2));
   const entries = Array.from({ length: FLEET }, (_, at) =>
-    entryOf(at, { hotkey: hotkeys[at % HOTKEYS] ?? hotkey(1), rented: at % 3 === 0 }),
+    entryOf(at, { hotkey: hotkeys[at % HOTKEYS] ?? hotkey(2), rented: at % 3 === 0 }),
   );
   // As it comes from the ledger.
   const input = JSON.parse(canonicalJson(setOf([entries]))) as CycleSet;
@@ -207,6 +207,7 @@ function healthOf(ledger: Ledger, onLook: () => void) {
     lines: { facts: async () => null },
     rentals: { look: async () => null },
     readBanner: async () => null,
+    releases: async () => null,
     evidence: createEvidence({ ledger, signer, clock, policy: goldenPolicy() }),
     outbox: { runOnce: async () => undefined },
   });

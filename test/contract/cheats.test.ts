@@ -37,6 +37,8 @@ import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
 import type { LineSize } from '../../validator/lines/measure-line.ts';
 import { SMALL_PROOF } from '../../validator/pow/proof-facts.ts';
+import { releaseOf } from '../../validator/updates/release.state.ts';
+import { addRelease } from '../../validator/updates/release.store.ts';
 import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
 import { enrolAgent } from '../fakes/enrolled-agent.ts';
 import { freePorts } from '../fakes/free-ports.ts';
@@ -44,6 +46,7 @@ import { hostCards } from '../fakes/host-cards.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
+import { updateStatus } from '../fixtures/update-status.ts';
 
 const CYCLE_MS = 60_000;
 /** What a proof takes such a processor, as others of it have shown. */
@@ -55,6 +58,7 @@ const LINE: LineSize = {
 };
 const FAST = { last_down_kbit: 1_000_000, last_up_kbit: 1_000_000 };
 const DIGEST = 'a'.repeat(64);
+const AGENT_DIGEST = `sha256:${DIGEST}`;
 const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
 
@@ -156,6 +160,9 @@ beforeEach(async () => {
     .insertInto('lines')
     .values(fastLineOf(nodes[1]?.id ?? ''))
     .execute();
+  const known = { digest: AGENT_DIGEST, platforms: {} };
+  const release = { version: 'stable', permille: 1_000, nowMs: market.clock.now() };
+  await addRelease(ledger, releaseOf(known, undefined, release));
   validator = createValidator({
     ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, ledger },
     ...{ centralUrl, centralHotkey: testSigner(5).hotkey, proof: SMALL_PROOF },
@@ -165,6 +172,10 @@ beforeEach(async () => {
       ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, keptDays: 14 },
     },
     ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS, line: LINE },
+    releaseSource: {
+      ...{ image: 'registry.example/agent', tag: 'stable', keyId: market.validator.hotkey },
+      ...{ firstPermille: 1_000, expiryMs: CYCLE_MS },
+    },
   });
 });
 afterEach(async () => {
@@ -285,6 +296,7 @@ function honestInventory(id: string, range: { first: number; last: number }): In
     simulated: false,
     gpu: { ...gpu, driver: 'nvidia' },
     ports: { ...range, free: 4 },
+    update: updateStatus(AGENT_DIGEST, market.clock.now()),
     sources: {
       pci_gpus: gpu.devices.length,
       driver_gpus: gpu.devices.map(({ uuid, name }) => ({ uuid, model: name })),
@@ -377,6 +389,28 @@ describe('a cheat', () => {
         inventory: ({ sources, ...inventory }) => ({
           ...inventory,
           sources: sources && { ...sources, driver_library_sha256: 'b'.repeat(64) },
+        }),
+      },
+      1,
+    ],
+    [
+      'of a foreign image of the agent',
+      'image_digest AGENT_IMAGE_FOREIGN',
+      {
+        inventory: ({ update, ...inventory }) => ({
+          ...inventory,
+          update: update && { ...update, current_digest: `sha256:${'e'.repeat(64)}` },
+        }),
+      },
+      1,
+    ],
+    [
+      'of an update that never ends',
+      'agent_update AGENT_UPDATE_STUCK',
+      {
+        inventory: ({ update, ...inventory }) => ({
+          ...inventory,
+          update: update && { ...update, state: 'STAGED', since_ms: 0 },
         }),
       },
       1,

@@ -1,5 +1,6 @@
 /** A central API on an empty database and a manual clock, for tests that inject requests. */
 import type { InjectOptions } from 'fastify';
+import { ApiError } from '#shared/errors.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createCentral } from '../../validator/central/app.ts';
@@ -54,6 +55,9 @@ const noAgents: Agents = {
   },
   checkNow: (executorId) => {
     throw new Error(`no agent ${executorId} in this test`);
+  },
+  signedDigest: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
   },
 };
 

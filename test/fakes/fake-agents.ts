@@ -113,6 +113,9 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
       if (report === null) throw new ApiError('upstream_unavailable', 'the validator is silent');
       return report;
     },
+    async signedDigest() {
+      throw new ApiError('upstream_unavailable', 'the fake validator signs nothing');
+    },
   };
 }
 

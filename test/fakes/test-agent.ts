@@ -66,6 +66,7 @@ export function createTestAgent(
     gpuMetrics: 'nvidia',
     hostname: 'test-host',
     auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
+    updates: null,
     gatewayLink: NO_GATEWAY,
     sftpFolder: null,
     portRange: { first: 20_000, last: 20_019 },

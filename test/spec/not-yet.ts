@@ -17,10 +17,7 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
     'PUT /users/me/notification: missing',
     'PUT /users/me/referral-payout-method: missing',
   ],
-  validator: [
-    'GET /updater/digest: missing',
-    'POST /validator/{validator_hotkey}/executor-health-check: security',
-  ],
+  validator: ['POST /validator/{validator_hotkey}/executor-health-check: security'],
 };
 
 /** Codes of the error table that no request can reach yet. */
@@ -55,6 +52,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /templates/{id}',
   'GET /users/me/events/stream',
   'GET /volumes/{id}',
+  'GET /watchtower/digest',
   'PATCH /keys/{id}',
   'POST /auth/resend-verify-email',
   'POST /auth/signup',

@@ -46,6 +46,8 @@ import { createLocalChannels } from './support-channels/local-channels.ts';
 import { registerSupportChannelRoutes } from './support-channels/support-channel.routes.ts';
 import { createPodChannels } from './support-channels/support-channel.service.ts';
 import { createTemplates } from './templates/template.service.ts';
+import { registerUpdaterRoutes } from './updater/updater.routes.ts';
+import { createSignedDigests } from './updater/updater.service.ts';
 import { createSetWeights } from './validators/set-weights.service.ts';
 import {
   registerSetWeightsRoutes,
@@ -128,6 +130,7 @@ export function createMarket(deps: CentralDeps) {
       registerStreams(api, deps);
       registerValidatorRoutes(api, createValidators({ db, clock, agents }));
       registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
+      registerUpdaterRoutes(api, createSignedDigests({ clock, agents }));
       registerSharedConfig(api);
     },
 

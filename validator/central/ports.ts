@@ -9,6 +9,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
 import type { CredentialWatch } from './auth/credential-watch.ts';
 import type { Sessions } from './auth/session.ts';
@@ -33,6 +34,8 @@ export type Agents = {
   terminalOf(executorId: string, podId: string, wish: TerminalWish): Promise<WebSocket>;
   /** Has the validator check the executor now; rejects with `upstream_unavailable`. */
   checkNow(executorId: string, wish: CheckWish): Promise<HealthReport>;
+  /** What agents are to run, as the validator signs it; rejects with `upstream_unavailable`. */
+  signedDigest(): Promise<SignedDigest>;
 };
 
 /** A mail to one address; `id` stays the same over attempts. */

@@ -16,6 +16,7 @@ import { judgeUnreached } from './reachability.check.ts';
 import { judgeRentalProbe, judgeSshReach } from './rental.check.ts';
 import { RENTED_CHECKS } from './rented.rows.ts';
 import * as standing from './standing.check.ts';
+import * as update from './update.check.ts';
 
 const ENROL = 'Enrol the agent anew: npm run agent -- enrol --help.';
 const POW_REMEDIES = {
@@ -63,6 +64,32 @@ export const CHECKS: readonly Check[] = [
     whileRented: true,
     judge: judgeAgentVersion,
     remedies: { AGENT_OUTDATED: 'Update the agent.' },
+  }),
+  row({
+    id: 'image_digest',
+    detects: 'an agent of another image than those that were signed',
+    required: 'the image of the newest release that is given out to everybody',
+    category: 'policy',
+    whileRented: true,
+    judge: update.judgeImageDigest,
+    remedies: {
+      AGENT_IMAGE_FOREIGN: 'Run the agent from AGENT_UPDATE_IMAGE, by its published tag.',
+      AGENT_IMAGE_OUTDATED: 'See GET /update-status on the host for why it does not update.',
+    },
+  }),
+  row({
+    id: 'agent_update',
+    detects: 'an agent whose update does not go on',
+    required: 'an update that goes on, or none',
+    category: 'env',
+    mode: 'shadow',
+    whileRented: true,
+    judge: update.judgeUpdate,
+    remedies: {
+      AGENT_UPDATE_ROLLED_BACK: 'Look at the message; it is tried again by itself within a day.',
+      AGENT_UPDATE_HELD: 'Remove the file update-hold from the agent’s home.',
+      AGENT_UPDATE_STUCK: 'Mend what GET /update-status on the host names as the reason.',
+    },
   }),
   row({
     id: 'clock',

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/agent-api/bounds.ts';
 import { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
+import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 
 const Ms = z.number().nonnegative();
 const Part = z.enum(['product', 'memory', 'disk']);
@@ -74,6 +75,18 @@ export const LineFacts = z.object({
 });
 export type LineFacts = z.output<typeof LineFacts>;
 
+/** Which digest everybody is to run, and what is known of the one that the agent runs. */
+export const ReleaseFacts = z.object({
+  target: Digest,
+  sequence: Amount,
+  /** Whether it was ever signed. */
+  is_known: z.boolean(),
+  rollout_permille: Permille,
+  /** Until then nobody has to have followed. */
+  grace_until_ms: Ms,
+});
+export type ReleaseFacts = z.output<typeof ReleaseFacts>;
+
 const Step = z.enum(['launch', 'ready', 'login', 'command', 'inside', 'remove']);
 export type RentalStep = z.output<typeof Step>;
 
@@ -136,6 +149,8 @@ export const Measured = z.object({
   taken: z.array(z.object({ uuid: Name, executor_id: z.string() })),
   /** How often in a row, just before, a reason was given that counts only when it is seen again. */
   streaks: z.record(z.string(), z.int().min(0)),
+  /** Null where no image of the agent is signed for; documents of older programs have none. */
+  releases: ReleaseFacts.nullable().default(null),
 });
 export type Measured = z.output<typeof Measured>;
 
@@ -143,7 +158,7 @@ export type Measured = z.output<typeof Measured>;
 export function nothingMeasured(askedMs: number): Measured {
   return {
     ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
-    ...{ ports: null, egress: null, line: null },
+    ...{ ports: null, egress: null, line: null, releases: null },
     ...{ accepted: null, taken: [], streaks: {} },
   };
 }

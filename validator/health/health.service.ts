@@ -11,6 +11,7 @@ import type { Log } from '#shared/log.ts';
 import { startLoop } from '#shared/loop.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
+import type { Measured } from '../checks/measured.ts';
 import { judgeAll } from '../checks/pipeline.ts';
 import type { ProofPaces } from '../checks/proof-pace.ts';
 import type { Standings } from '../checks/standing.service.ts';
@@ -46,6 +47,8 @@ export type HealthOptions = {
   inspections: Inspections;
   standings: Standings;
   paces: ProofPaces;
+  /** What is known of the image that an agent says it runs. */
+  releases(running: string | null): Promise<Measured['releases']>;
   proofs: ProofRounds;
   ways: WayChecks;
   lines: Pick<Lines, 'facts'>;
@@ -100,7 +103,9 @@ export function createHealthService(options: HealthOptions) {
     const { transportFailures, streaks } = await inspections.recall(seen.executor.id);
     const before = await standings.before(seen.executor, seen.inventory);
     const line = await options.lines.facts(seen.executor.id);
-    const facts = { ...seen, measured: { ...seen.measured, ...before, line, streaks } };
+    const releases = await options.releases(seen.inventory?.update?.current_digest ?? null);
+    const known = { ...before, line, releases, streaks };
+    const facts = { ...seen, measured: { ...seen.measured, ...known } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
     const memory = {

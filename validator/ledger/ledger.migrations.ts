@@ -161,6 +161,26 @@ const lines: Migration = ({ int, tableEnd }) => [
     false_stream text check (false_stream in ('down', 'up')),
     refusals ${int} not null
   ) ${tableEnd}`,
+  'create index lines_down on lines (last_down_kbit)',
+  'create index lines_up on lines (last_up_kbit)',
+];
+
+/** What agents are to run. */
+const agentReleases: Migration = ({ int, tableEnd }) => [
+  `create table agent_releases (
+    sequence ${int} primary key,
+    digest text not null,
+    previous_digest text,
+    platforms_json text not null,
+    version text not null,
+    min_sequence ${int} not null,
+    min_agent text not null,
+    rollout_permille ${int} not null,
+    rollback_digest text,
+    rollback_reason text not null,
+    notes text not null,
+    since_ms ${int} not null
+  ) ${tableEnd}`,
 ];
 
 /**
@@ -186,5 +206,5 @@ const proofPaces: Migration = ({ int, tableEnd }) => [
 
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
-  ...[foundation, agentIdentities, checks, sharedWork, lines, proofPaces],
+  ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
 ];

@@ -157,8 +157,29 @@ export type LinesTable = {
   refusals: number;
 };
 
+/** What agents are to run, the newest last; each row has a higher sequence than all before it. */
+export type AgentReleasesTable = {
+  sequence: number;
+  /** What the tag named. */
+  digest: string;
+  /** What agents were to run before; null for the first. */
+  previous_digest: string | null;
+  platforms_json: string;
+  version: string;
+  min_sequence: number;
+  min_agent: string;
+  rollout_permille: number;
+  /** What to run instead of `digest`; null when nothing. */
+  rollback_digest: string | null;
+  rollback_reason: string;
+  notes: string;
+  /** Since when it is given out to so many. */
+  since_ms: number;
+};
+
 type Tables = {
   lines: LinesTable;
+  agent_releases: AgentReleasesTable;
   inspections: InspectionsTable;
   leases: LeasesTable;
   rental_probes: RentalProbesTable;
@@ -183,6 +204,7 @@ export type EvidenceRow = Selectable<EvidenceTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;
 export type LineRow = Selectable<LinesTable>;
+export type AgentReleaseRow = Selectable<AgentReleasesTable>;
 export type OutboxRow = Selectable<OutboxTable>;
 export type InspectionRow = Selectable<InspectionsTable>;
 export type RentalProbeRow = Selectable<RentalProbesTable>;

@@ -87,7 +87,8 @@ export function createLines(options: LineOptions) {
       const others = await fastestOfOthers(ledger, executorId, clock.now() - PROVEN_MS);
       const { executor_id: _, tried_ms: __, told_ms: toldMs, ...figures } = line;
       const isRepeated = toldMs !== null && toldMs === line.measured_ms;
-      if (line.measured_ms !== null) await noteTold(ledger, executorId, line.measured_ms);
+      if (line.measured_ms !== null && !isRepeated)
+        await noteTold(ledger, executorId, line.measured_ms);
       return {
         ...figures,
         ...{ others_down_kbit: others.down_kbit, others_up_kbit: others.up_kbit },

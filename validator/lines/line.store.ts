@@ -39,14 +39,17 @@ export async function fastestOfOthers(
   executorId: string,
   sinceMs: number,
 ): Promise<{ down_kbit: number; up_kbit: number }> {
-  const row = await db
-    .selectFrom('lines')
-    .select(({ fn }) => [
-      fn.max('last_down_kbit').as('down_kbit'),
-      fn.max('last_up_kbit').as('up_kbit'),
-    ])
-    .where('executor_id', '!=', executorId)
-    .where('measured_ms', '>=', sinceMs)
-    .executeTakeFirst();
-  return { down_kbit: row?.down_kbit ?? 0, up_kbit: row?.up_kbit ?? 0 };
+  // By an index each: with every look at every executor a scan would be asked for.
+  const fastest = async (way: 'last_down_kbit' | 'last_up_kbit') => {
+    const row = await db
+      .selectFrom('lines')
+      .select(way)
+      .where('executor_id', '!=', executorId)
+      .where('measured_ms', '>=', sinceMs)
+      .orderBy(way, 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    return row?.[way] ?? 0;
+  };
+  return { down_kbit: await fastest('last_down_kbit'), up_kbit: await fastest('last_up_kbit') };
 }

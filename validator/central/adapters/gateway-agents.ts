@@ -4,13 +4,22 @@ import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/agent-api/terminal.ts';
 import { CHECK_TIMEOUT_MS, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
+import { boundedText } from '#shared/http/bounded-text.ts';
 import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Transport } from '#shared/tls/transport.ts';
+import {
+  MAX_DIGEST_BYTES,
+  SignedDigest,
+  UPDATE_DIGEST_PATH,
+} from '#shared/updates/update-manifest.ts';
 import { createSignedConnect } from '#shared/websocket/connect.ts';
 import type { Agents } from '../ports.ts';
+
+/** The validator gives the registry five seconds. */
+const DIGEST_TIMEOUT_MS = 8_000;
 
 export type GatewayAgentsOptions = {
   /** The gateway's base address, no slash at the end. */
@@ -26,14 +35,15 @@ export type GatewayAgentsOptions = {
 
 export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   const { gatewayUrl, gatewayHotkey, signer, clock, random, transport } = options;
-  const callerOf = (executorId: string) => ({
-    baseUrl: `${gatewayUrl}/v1/executors/${executorId}`,
+  const callerTo = (baseUrl: string) => ({
+    baseUrl,
     audience: gatewayHotkey,
     signer,
     clock,
     random,
     ...(transport === undefined ? {} : { transport }),
   });
+  const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
   return {
     clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
@@ -56,6 +66,18 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
         return HealthReport.parse(await response.json());
       } catch (error) {
         const message = `The node could not be checked (${messageOf(error)})`;
+        throw new ApiError('upstream_unavailable', message, { cause: error });
+      }
+    },
+    async signedDigest() {
+      const signal = clock.deadline(DIGEST_TIMEOUT_MS);
+      const ask = createSignedFetch(callerTo(gatewayUrl));
+      try {
+        const response = await ask({ method: 'GET', path: UPDATE_DIGEST_PATH, signal });
+        if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
+        return SignedDigest.parse(JSON.parse(await boundedText(response, MAX_DIGEST_BYTES)));
+      } catch (error) {
+        const message = `The digest could not be had (${messageOf(error)})`;
         throw new ApiError('upstream_unavailable', message, { cause: error });
       }
     },

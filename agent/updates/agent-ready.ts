@@ -1,0 +1,38 @@
+/** Whether the agent at an address is this executor's and ready to work, as its own public routes say. */
+import { VersionInfo } from '#shared/agent-api/inventory.ts';
+import type { Clock } from '#shared/clock.ts';
+import { boundedText } from '#shared/http/bounded-text.ts';
+import type { Transport } from '#shared/tls/transport.ts';
+
+const TIMEOUT_MS = 5_000;
+const MAX_BYTES = 64 * 1024;
+
+export type AgentReadyOptions = {
+  executorId: string;
+  scheme: 'http' | 'https';
+  port: number;
+  /** Accepts the agent's own key alone. */
+  transport: Transport;
+  clock: Clock;
+};
+
+export function createAgentReady(options: AgentReadyOptions) {
+  const { executorId, scheme, port, transport, clock } = options;
+  return async (host: string): Promise<boolean> => {
+    const signal = clock.deadline(TIMEOUT_MS);
+    const read = (path: string) =>
+      transport.fetch(new URL(`${scheme}://${host}:${port}${path}`), {
+        ...{ method: 'GET', headers: {}, signal },
+      });
+    try {
+      const version = await boundedText(await read('/version'), MAX_BYTES);
+      if (VersionInfo.parse(JSON.parse(version)).executor_id !== executorId) return false;
+      const readiness = await read('/readyz');
+      await readiness.body?.cancel();
+      return readiness.status === 200;
+    } catch {
+      // Whatever the reason, it is not ready now.
+      return false;
+    }
+  };
+}

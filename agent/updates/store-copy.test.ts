@@ -1,0 +1,74 @@
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
+import { digestOf } from '../../test/fixtures/update-manifest.ts';
+import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../store/database.ts';
+import { createUpdateStore } from '../store/update.store.ts';
+import { createStoreCopy } from './store-copy.ts';
+import { NO_UPDATE } from './update.state.ts';
+
+const TARGET = { sequence: 7, digest: digestOf('b') };
+const ROW = { ...NO_UPDATE, sequence: 7 };
+
+let folder: string;
+let path: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-store-'));
+  path = join(folder, STORE_FILE);
+  withStore(() => undefined);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function withStore<T>(work: (database: DatabaseSync) => T): T {
+  const database = openDatabase(path);
+  const found = work(database);
+  database.close();
+  return found;
+}
+
+/** What a version with another schema does to the store. */
+function migrateTo(schema: number): void {
+  const database = openSqlite(path);
+  database.exec(`UPDATE meta SET value = '${schema}' WHERE name = 'schema'`);
+  createUpdateStore(database).put(ROW);
+  database.close();
+}
+
+it('puts a store back that the old version could not read, but for the row of the update', () => {
+  const copy = createStoreCopy(path, SCHEMA);
+  copy.make(TARGET);
+  const [name = ''] = readdirSync(folder).filter((each) => each !== STORE_FILE);
+  expect(statSync(join(folder, name)).mode & 0o077).toBe(0);
+  migrateTo(SCHEMA + 1);
+  expect(() => withStore(schemaOf)).toThrow(/newer than this agent/);
+  // Begun again after a kill: the store is the new version's by now.
+  copy.make(TARGET);
+  copy.restoreIfNewer(TARGET);
+  copy.restoreIfNewer(TARGET);
+  expect(withStore((database) => [schemaOf(database), createUpdateStore(database).get()])).toEqual([
+    SCHEMA,
+    ROW,
+  ]);
+  expect(readdirSync(folder)).toEqual([STORE_FILE]);
+});
+
+it('leaves a store as it is that the old version can read', () => {
+  const copy = createStoreCopy(path, SCHEMA);
+  copy.make(TARGET);
+  migrateTo(SCHEMA);
+  copy.restoreIfNewer(TARGET);
+  expect(withStore((database) => createUpdateStore(database).get())).toEqual(ROW);
+  expect(readdirSync(folder)).toEqual([STORE_FILE]);
+});
+
+it('makes a copy of its own for each switch', () => {
+  const copy = createStoreCopy(path, SCHEMA);
+  copy.make({ ...TARGET, sequence: 6 });
+  migrateTo(SCHEMA);
+  copy.make(TARGET);
+  migrateTo(SCHEMA + 1);
+  copy.restoreIfNewer(TARGET);
+  expect(withStore((database) => createUpdateStore(database).get())).toEqual(ROW);
+});

@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { systemRandom } from '#shared/random.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import type { UpdateManifest } from '#shared/updates/update-manifest.ts';
+import {
+  AGENT_IMAGE,
+  digestOf,
+  NOW_MS,
+  signedDigest,
+  validatorKey,
+} from '../../test/fixtures/update-manifest.ts';
+import { judgeManifest, placeOf, type RuleFacts } from './update.rules.ts';
+
+const CONTROL = { hotkey: validatorKey.hotkey, roles: ['validator-control'] as const };
+const other = createSigner(new Uint8Array(32).fill(8));
+
+/** An agent that took sequence 6, digest `a…`, and runs it. */
+const FACTS: RuleFacts = {
+  keys: [CONTROL],
+  nowMs: NOW_MS + 1_000,
+  image: AGENT_IMAGE,
+  executorId: '3f9f41a6-0001-4000-8000-000000000001',
+  agentVersion: '0.1.0',
+  platform: 'linux/amd64',
+  running: [digestOf('a')],
+  row: { sequence: 6, digest: digestOf('a'), target: null, denied_until_ms: 0 },
+};
+
+const rule = (change: Partial<UpdateManifest>, facts: Partial<RuleFacts> = {}) =>
+  judgeManifest(signedDigest(change), { ...FACTS, ...facts });
+const refused = (reason: string) => ({ outcome: 'refused', reason });
+const taken = (sequence: number, digit: string) => ({
+  outcome: 'take',
+  target: { sequence, digest: digestOf(digit) },
+});
+const having = (sequence: number, digit: string): Partial<RuleFacts> => ({
+  running: [digestOf(digit)],
+  row: { ...FACTS.row, sequence, digest: digestOf(digit) },
+});
+
+describe('a manifest', () => {
+  it.each<[string, Partial<UpdateManifest>, Partial<RuleFacts>, object]>([
+    ['that is newer is taken', {}, {}, taken(7, 'b')],
+    ['of what runs is nothing new', {}, having(6, 'b'), { ...taken(7, 'b'), outcome: 'same' }],
+    ['of another image is refused', { image: 'evil.example/agent' }, {}, refused('IMAGE_OTHER')],
+    ['that has expired is refused', { expiresAt: NOW_MS }, {}, refused('EXPIRED')],
+    ['from the future is refused', { issuedAt: NOW_MS + 700_000 }, {}, refused('EXPIRED')],
+    ['of a lower sequence is refused', {}, having(8, 'e'), refused('SEQUENCE_OLD')],
+    [
+      'of a lower sequence is refused though it goes back',
+      { rollbackTo: { digest: digestOf('a'), reason: 'x' } },
+      having(8, 'e'),
+      refused('SEQUENCE_OLD'),
+    ],
+    [
+      'of the same sequence with another digest is refused',
+      {},
+      having(7, 'e'),
+      refused('SEQUENCE_OLD'),
+    ],
+    [
+      'of the same sequence and digest is taken again',
+      {},
+      { row: { ...FACTS.row, sequence: 7, digest: digestOf('b') } },
+      taken(7, 'b'),
+    ],
+    [
+      'that goes back is taken under the same sequence',
+      { rollbackTo: { digest: digestOf('a'), reason: 'broken' } },
+      having(7, 'b'),
+      taken(7, 'a'),
+    ],
+    ['that was taken back is no more taken', {}, having(7, 'a'), refused('SEQUENCE_OLD')],
+    ['for newer agents is refused', { minAgent: '0.2.0' }, {}, refused('AGENT_TOO_OLD')],
+    [
+      'for other platforms is refused',
+      {},
+      { platform: 'linux/riscv64' },
+      refused('PLATFORM_MISSING'),
+    ],
+    ['for a variant of the platform is taken', {}, { platform: 'linux/arm64' }, taken(7, 'b')],
+    ['without platforms is taken', { platforms: {} }, { platform: 'linux/riscv64' }, taken(7, 'b')],
+    ['for nobody yet waits', { rolloutPermille: 0 }, {}, refused('NOT_YET')],
+    [
+      'for nobody yet is taken by who is below its least sequence',
+      { rolloutPermille: 0, minSequence: 7 },
+      {},
+      taken(7, 'b'),
+    ],
+    [
+      'that goes back waits for no share',
+      { rolloutPermille: 0, rollbackTo: { digest: digestOf('e'), reason: 'x' } },
+      {},
+      taken(7, 'e'),
+    ],
+    [
+      'that was rolled back here waits',
+      {},
+      {
+        row: {
+          ...FACTS.row,
+          target: { sequence: 7, digest: digestOf('b') },
+          denied_until_ms: NOW_MS + 2_000,
+        },
+      },
+      refused('BACKING_OFF'),
+    ],
+    ['of an unknown key is refused', {}, { keys: [] }, refused('KEY_UNKNOWN')],
+    [
+      'of a key that may not command is refused',
+      {},
+      { keys: [{ ...CONTROL, roles: ['validator-read'] }] },
+      refused('KEY_UNKNOWN'),
+    ],
+    [
+      'of a key before its time is refused',
+      {},
+      { keys: [{ ...CONTROL, notBeforeMs: NOW_MS + 2_000 }] },
+      refused('KEY_NOT_VALID'),
+    ],
+    [
+      'of a key after its time is refused',
+      {},
+      { keys: [{ ...CONTROL, notAfterMs: NOW_MS }] },
+      refused('KEY_NOT_VALID'),
+    ],
+  ])('%s', (_, change, facts, ruling) => {
+    expect(rule(change, facts)).toEqual(ruling);
+  });
+
+  it('that was altered is refused', () => {
+    const signed = signedDigest();
+    const altered = { ...signed, manifest: { ...signed.manifest, rolloutPermille: 999 } };
+    expect(judgeManifest(altered, FACTS)).toEqual(refused('SIGNATURE_BAD'));
+  });
+
+  it('that another key signed in the name of a trusted one is refused', () => {
+    const [signature] = signedDigest({}, other).signatures;
+    const forged = {
+      ...signedDigest(),
+      signatures: [{ ...signature, ss58: CONTROL.hotkey, keyId: CONTROL.hotkey }],
+    };
+    expect(judgeManifest(forged, FACTS)).toEqual(refused('SIGNATURE_BAD'));
+  });
+
+  it('needs one good signature among others', () => {
+    const signed = signedDigest();
+    const both = {
+      ...signed,
+      signatures: [...signedDigest({}, other).signatures, ...signed.signatures],
+    };
+    expect(judgeManifest(both, FACTS)).toEqual(taken(7, 'b'));
+  });
+
+  it('may name its key as its key set does, and not otherwise', () => {
+    const keys = [{ ...CONTROL, keyId: '2027' }];
+    const named = (keyId: string) =>
+      judgeManifest(signedDigest({}, validatorKey, keyId), { ...FACTS, keys });
+    expect([named('2027'), named('2026')]).toEqual([taken(7, 'b'), refused('KEY_UNKNOWN')]);
+  });
+
+  it.each([
+    ['nothing', null],
+    ['no manifest', { digest: digestOf('b'), timestamp: 1, signature: '0x' }],
+    ['a fraction', { ...signedDigest(), manifest: { ...signedDigest().manifest, sequence: 7.5 } }],
+    ['another member', { ...signedDigest(), manifest: { ...signedDigest().manifest, more: 1 } }],
+    ['no ASCII', { ...signedDigest(), manifest: { ...signedDigest().manifest, notes: 'ü' } }],
+  ])('that holds %s is refused', (_, answer) => {
+    expect(judgeManifest(answer, FACTS)).toEqual(refused('MANIFEST_MALFORMED'));
+  });
+});
+
+it('gives a tenth of the agents their turn at 100 of 1000, and another tenth the next time', () => {
+  const agents = Array.from({ length: 4_000 }, () => systemRandom.uuid());
+  const early = (sequence: number) => agents.filter((id) => placeOf(id, sequence) < 100);
+  const [first, second] = [early(1), early(2)];
+  // Four deviations of the binomial distribution: 19.
+  expect(Math.abs(first.length - 400)).toBeLessThan(76);
+  const both = first.filter((id) => second.includes(id));
+  expect(both.length).toBeLessThan(100);
+});

@@ -1,0 +1,335 @@
+import { expect, it } from 'vitest';
+import { createLog } from '#shared/log.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
+import {
+  AGENT_IMAGE,
+  digestOf,
+  NOW_MS,
+  signedDigest,
+  validatorKey,
+} from '../../test/fixtures/update-manifest.ts';
+import { openDatabase } from '../store/database.ts';
+import { createUpdateStore } from '../store/update.store.ts';
+import type { Replacement } from './installation.ts';
+import { runSwitch } from './switch.run.ts';
+import { createUpdateService, type Hold } from './update.service.ts';
+import { backOffMs, type Passage, type Target, type UpdateRow } from './update.state.ts';
+
+const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
+const INTERVAL_MS = 300_000;
+const log = createLog({ name: 'test', level: 'silent' });
+
+class Killed extends Error {}
+
+/**
+ * An agent and its switcher over one store, on a host in memory. `killAt` ends whoever writes the row for that time,
+ * before it is written or just after.
+ */
+function createHost() {
+  const clock = createManualClock(NOW_MS);
+  const store = createUpdateStore(openDatabase(':memory:'));
+  const host = {
+    /** The digest that runs; null while none does. */
+    runs: digestOf('a') as string | null,
+    staged: null as string | null,
+    switchers: 0,
+    pods: ['pod'],
+    /** How the new version fares. */
+    isSound: true,
+    isReady: true,
+    /** Those that run once it is there; null: the same. */
+    podsAfter: null as string[] | null,
+    answer: signedDigest() as unknown,
+    isForeign: false,
+    held: null as string | null,
+    busy: null as string | null,
+    probe: null as Hold | null,
+    hasRoom: true,
+    writes: 0,
+    killAt: null as { write: number; isBefore: boolean } | null,
+    did: [] as string[],
+  };
+  const watched = {
+    get: store.get,
+    put(row: UpdateRow) {
+      host.writes += 1;
+      const kill = host.killAt?.write === host.writes ? host.killAt : null;
+      if (kill?.isBefore === true) throw new Killed();
+      store.put(row);
+      if (kill !== null) throw new Killed();
+    },
+  };
+  const old = digestOf('a');
+  const replacement: Replacement = {
+    async stopOld() {
+      if (host.runs === old) host.runs = null;
+    },
+    async startNew({ digest }: Target) {
+      if (host.staged !== digest) throw new Error('not staged');
+      host.runs = digest;
+    },
+    look: async () => ({
+      isAlive: host.isSound,
+      host: '127.0.0.1',
+      pods: host.podsAfter ?? host.pods,
+    }),
+    lastWords: async () => 'it said so',
+    async dropNew() {
+      host.staged = null;
+      if (host.runs !== old) host.runs = null;
+    },
+    async startOld() {
+      host.runs = old;
+    },
+    tidy: async () => undefined,
+    leave: async () => undefined,
+  };
+  const boot = () =>
+    createUpdateService({
+      ...{ clock, log, executorId: EXECUTOR_ID, store: watched, image: AGENT_IMAGE },
+      random: createSeededRandom(1),
+      platform: 'linux/amd64',
+      keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
+      installation: {
+        kind: 'image-digest',
+        async running() {
+          if (host.isForeign) throw new Error('it lacks the label');
+          return host.runs === null ? [] : [host.runs];
+        },
+        hasRoom: async () => host.hasRoom,
+        async fetch({ digest }) {
+          host.did.push(`fetch ${digest.slice(7, 9)}`);
+        },
+        async stage({ digest }) {
+          host.staged = digest;
+        },
+        async unstage() {
+          host.staged = null;
+        },
+        passage: async (): Promise<Passage> => ({
+          ...{ old_id: 'old', restart_policy: {}, pods: [...host.pods], back: null },
+        }),
+        async startSwitcher() {
+          host.switchers += 1;
+        },
+      },
+      async readManifest() {
+        if (host.answer instanceof Error) throw host.answer;
+        return host.answer;
+      },
+      intervalMs: INTERVAL_MS,
+      heldBy: () => host.held,
+      busyWith: () => host.busy,
+      tryContainer: async () => host.probe,
+    });
+  async function switchOver(): Promise<void> {
+    const ended = runSwitch({
+      ...{ clock, log, replacement, probationMs: 5_000, readyWithinMs: 3_000 },
+      withStore: (work) => work(watched),
+      storeCopy: { make: () => undefined, restoreIfNewer: () => undefined, drop: () => undefined },
+      isReady: async () => host.isReady,
+    }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    await clock.advance(30_000);
+    const error = await ended;
+    if (error !== null) throw error;
+  }
+  return { host, clock, store, boot, switchOver };
+}
+
+type Host = ReturnType<typeof createHost>;
+
+/** Agent, then switcher, each started again when it was killed, until nothing is under way. */
+async function carryOn({ boot, switchOver, host }: Host): Promise<void> {
+  for (const run of [() => boot().runOnce(), switchOver, () => boot().runOnce()]) {
+    await run().catch(async (error: unknown) => {
+      if (!(error instanceof Killed)) throw error;
+      host.killAt = null;
+      await run();
+    });
+  }
+}
+
+it('takes a new version through every state, and keeps it', async () => {
+  const scene = createHost();
+  const agent = scene.boot();
+  await agent.runOnce();
+  expect([scene.store.get().state, scene.host.switchers, scene.host.did]).toEqual([
+    'SWITCHING',
+    1,
+    ['fetch bb'],
+  ]);
+  await scene.switchOver();
+  expect(scene.boot().status()).toMatchObject({ state: 'COMMITTED', sequence: 7, reason: null });
+  const after = scene.boot();
+  await after.runOnce();
+  expect(after.status()).toMatchObject({ update_pending: false, current_digest: digestOf('b') });
+});
+
+/** Each time that the row is written: before it, and after it. */
+const kills = (writes: number) =>
+  Array.from({ length: 2 * writes }, (_, at) => ({ write: 1 + (at >> 1), isBefore: at % 2 === 0 }));
+
+it.each(kills(7))(
+  'comes to the same end when it is killed at write $write, before: $isBefore',
+  async (killAt) => {
+    const scene = createHost();
+    scene.host.killAt = killAt;
+    await carryOn(scene);
+    expect([scene.host.runs, scene.store.get().state]).toEqual([digestOf('b'), 'COMMITTED']);
+    expect(scene.host.killAt).toBeNull();
+  },
+);
+
+it.each(kills(8))(
+  'goes back all the same when it is killed at write $write, before: $isBefore',
+  async (killAt) => {
+    const scene = createHost();
+    Object.assign(scene.host, { killAt, isSound: false });
+    await carryOn(scene);
+    expect([scene.host.runs, scene.host.killAt]).toEqual([digestOf('a'), null]);
+    expect(scene.store.get()).toMatchObject({
+      ...{ state: 'ROLLED_BACK', reason: 'NEW_VERSION_ENDED', message: 'it said so', attempts: 1 },
+      denied_until_ms: expect.any(Number),
+    });
+  },
+);
+
+it.each([
+  ['is never ready', { isReady: false }, 'NEW_VERSION_NOT_READY'],
+  ['ends', { isSound: false }, 'NEW_VERSION_ENDED'],
+  ['lost a pod', { podsAfter: [] }, 'PODS_CHANGED'],
+])(
+  'gives up a version that %s, and comes back to it after an hour, then two',
+  async (_, fault, reason) => {
+    const scene = createHost();
+    Object.assign(scene.host, fault);
+    for (const [attempts, hours] of [
+      [1, 1],
+      [2, 2],
+    ] as const) {
+      await scene.boot().runOnce();
+      await scene.switchOver();
+      expect(scene.store.get()).toMatchObject({ state: 'ROLLED_BACK', reason, attempts });
+      scene.host.answer = signedDigest({ expiresAt: NOW_MS + 1e9 });
+      await scene.clock.advance(hours * 3_600_000 - 60_000);
+      await scene.boot().runOnce();
+      expect(scene.store.get().state).toBe('ROLLED_BACK');
+      await scene.clock.advance(INTERVAL_MS * 2);
+    }
+    expect(backOffMs(20)).toBe(24 * 3_600_000);
+  },
+);
+
+it.each([
+  ['the provider holds it', { held: 'moving racks' }, 'VERIFIED', 'MAINTENANCE_HOLD', 0],
+  ['a backup runs', { busy: 'a backup runs' }, 'VERIFIED', 'BUSY', 0],
+  ['the disk is full', { hasRoom: false }, 'PREFLIGHT', 'NO_SPACE', 60_000],
+  [
+    'GPUs do not reach containers',
+    { probe: { reason: 'NVIDIA_RUNTIME_MISMATCH', message: '' } },
+    'PREFLIGHT',
+    'NVIDIA_RUNTIME_MISMATCH',
+    60_000,
+  ],
+])('waits while %s, says so, and goes on', async (_, change, state, reason, againMs) => {
+  const scene = createHost();
+  const agent = scene.boot();
+  Object.assign(scene.host, change);
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({ state, reason, update_pending: true });
+  Object.assign(scene.host, { held: null, busy: null, hasRoom: true, probe: null });
+  await scene.clock.advance(againMs);
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({ state: 'SWITCHING', reason: null });
+});
+
+it.each([
+  [
+    'a bad signature',
+    { ...signedDigest(), manifest: signedDigest({ notes: 'x' }).manifest },
+    'SIGNATURE_BAD',
+  ],
+  ['another image', signedDigest({ image: 'evil.example/agent' }), 'IMAGE_OTHER'],
+  ['an expired manifest', signedDigest({ expiresAt: NOW_MS - 1 }), 'EXPIRED'],
+])('stays what it is for %s, and says why', async (_, answer, reason) => {
+  const scene = createHost();
+  scene.host.answer = answer;
+  const agent = scene.boot();
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({ state: 'IDLE', reason, sequence: 0 });
+  expect([scene.host.runs, scene.host.staged, scene.host.did]).toEqual([digestOf('a'), null, []]);
+});
+
+it('stays at the sequence it has taken when an older manifest is sent again', async () => {
+  const scene = createHost();
+  await carryOn(scene);
+  scene.host.answer = signedDigest({ sequence: 6, digest: digestOf('a') });
+  await scene.clock.advance(2 * INTERVAL_MS);
+  const agent = scene.boot();
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({ state: 'COMMITTED', reason: 'SEQUENCE_OLD', sequence: 7 });
+});
+
+it('drops what it was on the way to when the validator goes back', async () => {
+  const scene = createHost();
+  scene.host.held = 'not now';
+  const agent = scene.boot();
+  await agent.runOnce();
+  const rollbackTo = { digest: digestOf('a'), reason: 'broken' };
+  scene.host.answer = signedDigest({ sequence: 8, rollbackTo });
+  await scene.clock.advance(2 * INTERVAL_MS);
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({
+    ...{ state: 'IDLE', sequence: 8, target_digest: null, update_pending: false },
+  });
+});
+
+it('keeps what it was on the way to when the same digest comes again under another number', async () => {
+  const scene = createHost();
+  scene.host.held = 'not now';
+  const agent = scene.boot();
+  await agent.runOnce();
+  scene.host.answer = signedDigest({ sequence: 8, expiresAt: NOW_MS + 1e9 });
+  await scene.clock.advance(2 * INTERVAL_MS);
+  scene.host.held = null;
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({ state: 'SWITCHING', sequence: 8, target_sequence: 7 });
+});
+
+it('says so once a minute at most where its container is not what it was told', async () => {
+  const scene = createHost();
+  scene.host.isForeign = true;
+  const agent = scene.boot();
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({
+    ...{ state: 'IDLE', reason: 'INSTALLATION_UNSUITABLE', message: 'it lacks the label' },
+  });
+  scene.host.isForeign = false;
+  await agent.runOnce();
+  expect(agent.status().state).toBe('IDLE');
+  await scene.clock.advance(60_000);
+  await agent.runOnce();
+  expect(agent.status()).toMatchObject({ state: 'SWITCHING', reason: null });
+});
+
+it('looks in time after its clock was set back', async () => {
+  const scene = createHost();
+  scene.store.put({ ...scene.store.get(), next_check_ms: NOW_MS + 1e9 });
+  const agent = scene.boot();
+  await agent.runOnce();
+  expect(agent.status().state).toBe('SWITCHING');
+});
+
+it('looks every five minutes or some seconds later, and goes on when nobody answers', async () => {
+  const scene = createHost();
+  scene.host.answer = new Error('away');
+  const agent = scene.boot();
+  await agent.runOnce();
+  const { last_check_ms: lastMs, next_check_ms: nextMs } = agent.status();
+  const pauseMs = (nextMs ?? 0) - (lastMs ?? 0);
+  expect([pauseMs >= INTERVAL_MS, pauseMs <= 1.1 * INTERVAL_MS]).toEqual([true, true]);
+});

@@ -1,0 +1,10 @@
+/** The gateway's route to the signed digest: the central API shows it to everybody (GET /updater/digest). */
+import type { HttpServer } from '#shared/http/server.ts';
+import { SignedDigest, UPDATE_DIGEST_PATH } from '#shared/updates/update-manifest.ts';
+import type { Releases } from './release.service.ts';
+
+export function registerReleaseRoutes(server: HttpServer, releases: Releases): void {
+  server.get(UPDATE_DIGEST_PATH, { schema: { response: { 200: SignedDigest } } }, () =>
+    releases.current(),
+  );
+}
