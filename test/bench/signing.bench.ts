@@ -25,7 +25,7 @@ export async function signing(): Promise<BenchRow[]> {
     const here = await keyringSigner(systemRandom.bytes(32));
     const reference = await longestDelay(async (message) => here.sign(message));
     const name = `event loop while ${SIGNATURES} signatures are made`;
-    return [ratioRow(name, 'ms', 'signing in its own thread', { ours, reference }, MAX_SHARE)];
+    return [ratioRow(name, 'ms', 'signing in the same thread', { ours, reference }, MAX_SHARE)];
   } finally {
     await keys.close();
     rmSync(folder, { recursive: true });

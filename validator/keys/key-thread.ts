@@ -21,7 +21,8 @@ export function createKeyThread() {
       return {
         hotkey,
         async sign(message) {
-          const signed = await call({ kind: 'sign', key, message });
+          // A copy: of a piece of a pool the whole pool would be sent.
+          const signed = await call({ kind: 'sign', key, message: new Uint8Array(message) });
           return 'signature' in signed ? signed.signature : misunderstood();
         },
       };

@@ -26,6 +26,8 @@ const PROOF_BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 const VERDICTS = ['verified', 'failed', 'withheld'] as const satisfies HealthReport['verdict'][];
 /** An agent's words are no label: only reasons of the table are. */
 const OTHER_REASON = 'other';
+/** Of agents that are too old, or do not run the release that they should. */
+const OUTDATED: ReadonlySet<string> = new Set(['AGENT_OUTDATED', 'AGENT_IMAGE_OUTDATED']);
 const REASONS = new Map(CHECKS.map(({ id, remedies }) => [id, new Set(Object.keys(remedies))]));
 
 /** One registry per validator, so that several fit into one process. */
@@ -144,8 +146,8 @@ export function createValidatorMetrics({ clock, ledger, hotkey, ...options }: Me
       for (const result of results) count(result);
       judged.inc({ verdict });
       verdicts.set(executorId, verdict);
-      const version = results.find((result) => result.check_id === 'agent_version');
-      if (version?.reason_code !== 'AGENT_OUTDATED') outdatedMs.delete(executorId);
+      const isOutdated = results.some(({ reason_code }) => OUTDATED.has(reason_code ?? ''));
+      if (!isOutdated) outdatedMs.delete(executorId);
       else if (!outdatedMs.has(executorId)) outdatedMs.set(executorId, clock.now());
     },
     /** A pass over the list took so many milliseconds; executors that are not in it are forgotten. */
