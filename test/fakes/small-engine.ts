@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { systemRandom } from '#shared/random.ts';
 import { eventually } from './eventually.ts';
 import { mustRun } from './real-host.ts';
 
@@ -10,12 +11,21 @@ const WITHIN_MS = 30_000;
 
 export type SmallEngine = { socketPath: string; remove(): Promise<void> };
 
-/** In the host's network, so that it reaches registries of tests; it has neither bridge nor rules of its own. */
+/** Of no network: for benchmarks of devices (RFC 2544). */
+const BRIDGE_ADDRESS = '198.18.254.1/29';
+
+/**
+ * In the host's network, so that it reaches registries of tests; without rules, and with a bridge of its own: an engine
+ * that is to have none removes the one of the host's engine.
+ */
 export async function startSmallEngine(diskMib: number): Promise<SmallEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-small-'));
   const socketPath = join(folder, 'docker.sock');
   const data = join(folder, 'data');
   mkdirSync(data);
+  const bridge = `small-${systemRandom.uuid().slice(0, 8)}`;
+  await mustRun('ip', 'link', 'add', bridge, 'type', 'bridge');
+  await mustRun('ip', 'address', 'add', BRIDGE_ADDRESS, 'dev', bridge);
   await mustRun('mount', '-t', 'tmpfs', '-o', `size=${diskMib}m`, 'podwright-small', data);
   const daemon = spawn(
     'sh',
@@ -23,7 +33,7 @@ export async function startSmallEngine(diskMib: number): Promise<SmallEngine> {
       '-c',
       `exec dockerd "$@" >>${join(folder, 'log')} 2>&1`,
       'sh',
-      ...daemonArguments(folder, data),
+      ...daemonArguments(folder, data, bridge),
     ],
     {
       stdio: 'ignore',
@@ -36,6 +46,7 @@ export async function startSmallEngine(diskMib: number): Promise<SmallEngine> {
     daemon.kill('SIGTERM');
     await eventually('the end of the small engine', isGone, WITHIN_MS);
     await mustRun('umount', data);
+    await mustRun('ip', 'link', 'delete', bridge);
     rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }
 
@@ -55,13 +66,13 @@ export async function startSmallEngine(diskMib: number): Promise<SmallEngine> {
   return { socketPath, remove };
 }
 
-function daemonArguments(folder: string, data: string): string[] {
+function daemonArguments(folder: string, data: string, bridge: string): string[] {
   return [
     `--data-root=${data}`,
     `--exec-root=${join(folder, 'exec')}`,
     `--pidfile=${join(folder, 'pid')}`,
     `--host=unix://${join(folder, 'docker.sock')}`,
-    ...['--bridge=none', '--iptables=false', '--ip-forward=false', '--ip-masq=false'],
+    ...[`--bridge=${bridge}`, '--iptables=false', '--ip-forward=false', '--ip-masq=false'],
     // Else it tries again and again, for half a minute.
     '--max-download-attempts=1',
   ];
