@@ -2,7 +2,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
 /** Tests that have a database of the central API or a ledger from there: they run a second time, on PostgreSQL. */
-const databaseTests = globSync('{validator,test}/**/*.test.ts').filter((path) =>
+const databaseTests = globSync('{validator,test}/**/*.test.ts', {
+  // They have a central API, and are about something else.
+  exclude: ['test/contract/{cheats,line}.test.ts', 'test/e2e/prometheus.test.ts'],
+}).filter((path) =>
   /(?:central-fixture|market-fixture|pod-scene|central-backup-scene|volume-scene|central-database|test-ledger)\.ts'/.test(
     readFileSync(path, 'utf8'),
   ),
