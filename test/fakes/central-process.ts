@@ -1,12 +1,9 @@
 /** `npm run central`'s program as a real process on a free port. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { systemClock } from '#shared/clock.ts';
-import { COMPILE_CACHE } from '#shared/node-launch.ts';
-import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
+import { startProgram } from './program-process.ts';
 
-const MAIN = new URL('../../validator/central/main.ts', import.meta.url).pathname;
-const READY_WITHIN_MS = 30_000;
 const ANSWER_WITHIN_MS = 30_000;
 
 /** Tests ask again and again until something has become true. */
@@ -38,33 +35,12 @@ export async function startCentralProcess(
   environment: Record<string, string>,
 ): Promise<CentralProcess> {
   const { first: port } = await freePorts(1);
-  const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [MAIN], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: {
-      PATH,
-      NODE_COMPILE_CACHE: COMPILE_CACHE,
-      CENTRAL_PORT: String(port),
-      CENTRAL_VERIFY_EMAIL: 'false',
-      ...NO_LIMITS,
-      ...environment,
-    },
+  const { child, end } = await startProgram('validator/central/main.ts', 'central API ready', {
+    CENTRAL_PORT: String(port),
+    CENTRAL_VERIFY_EMAIL: 'false',
+    ...NO_LIMITS,
+    ...environment,
   });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
-      output += chunk.toString('utf8');
-    });
-  }
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  await eventually(
-    'central API ready',
-    () => {
-      if (child.exitCode !== null) throw new Error(`ended early:\n${output}`);
-      return output.includes('central API ready');
-    },
-    READY_WITHIN_MS,
-  );
   const origin = `http://127.0.0.1:${port}`;
   return {
     child,
@@ -82,9 +58,6 @@ export async function startCentralProcess(
       const answer = (await response.json()) as Record<string, unknown>;
       return { status: response.status, headers: response.headers, body: answer };
     },
-    async end(signal = 'SIGTERM') {
-      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-      return exited;
-    },
+    end,
   };
 }
