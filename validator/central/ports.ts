@@ -11,6 +11,7 @@ import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
+import type { AlphaSubnet } from './alpha/alpha.schemas.ts';
 import type { CredentialWatch } from './auth/credential-watch.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
@@ -20,6 +21,7 @@ import type { Signals } from './db/signals.ts';
 import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
+import type { Mails } from './mail/mail.service.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
 
@@ -146,6 +148,12 @@ export type PruneRepository = (
   keepSnapshots: readonly string[],
 ) => Promise<boolean>;
 
+/** What alpha tokens are worth. */
+export type AlphaRates = {
+  /** One of them is the default. Rejects with 503 `upstream_unavailable`. */
+  subnets(): Promise<AlphaSubnet[]>;
+};
+
 export type CentralPorts = {
   db: Database;
   clock: Clock;
@@ -167,6 +175,8 @@ export type CentralPorts = {
   channels?: SupportChannels | null;
   /** Frees the space of single backups; null or absent: only whole repositories go. */
   pruneBackups?: PruneRepository | null;
+  /** Rates of alpha tokens; null or absent: nobody knows any. */
+  alphaRates?: AlphaRates | null;
   /** What counts requests and shows the backlog; absent: nobody asks for it. */
   metrics?: CentralMetrics | null;
   /** Words to other processes on the same database; absent where there are none. */
@@ -214,6 +224,8 @@ export type CentralDeps = {
   /** Tells streams of new events. */
   news: EventNews;
   balanceOf: BalanceOf;
+  /** Writes mails in the transaction of what they tell of. */
+  mails: Mails;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;
 };

@@ -14,6 +14,7 @@ import type {
   TemplatesTable,
   UploadsTable,
 } from './accounts.tables.ts';
+import type { AroundBalanceTables } from './around-balance.tables.ts';
 import type {
   BackupConfigsTable,
   BackupDrillsTable,
@@ -39,7 +40,12 @@ import type {
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
 
-export type Tables = AccountTables & ExecutorTables & PodTables & BackupTables & ProcessTables;
+export type Tables = AccountTables &
+  ExecutorTables &
+  PodTables &
+  BackupTables &
+  ProcessTables &
+  AroundBalanceTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;

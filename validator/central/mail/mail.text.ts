@@ -3,7 +3,13 @@
 /** A mail's words. */
 export type MailContent = { subject: string; text: string; html: string };
 
-export type MailKind = 'verify-email' | 'password-reset' | 'password-changed' | 'email-changed';
+export type MailKind =
+  | 'verify-email'
+  | 'password-reset'
+  | 'password-changed'
+  | 'email-changed'
+  | 'low-balance'
+  | 'top-up-suspended';
 
 /** Where recipients act; nothing of a request ever gets in here. */
 export type MailPlaces = {
@@ -11,11 +17,12 @@ export type MailPlaces = {
   consoleUrl: string | null;
 };
 
-type Part = { text: string; html: string };
+/** A piece of a mail in both forms. */
+export type MailPart = { text: string; html: string };
 
 /** With the token that proves the address. */
 export function verificationMail(places: MailPlaces, token: string): MailContent {
-  return mail('Confirm your e-mail address', [
+  return composed('Confirm your e-mail address', [
     paragraph('Somebody, hopefully you, gave this address for an account at Podwright.'),
     ...step(places, 'verify-email', 'POST /auth/verify-email', token),
     paragraph('This works once and for 24 hours. If it was not you, do nothing.'),
@@ -24,7 +31,7 @@ export function verificationMail(places: MailPlaces, token: string): MailContent
 
 /** With the token that lets its holder set a password. */
 export function passwordResetMail(places: MailPlaces, token: string): MailContent {
-  return mail('Reset your password', [
+  return composed('Reset your password', [
     paragraph('Somebody, hopefully you, asked for a new password of your account at Podwright.'),
     ...step(places, 'reset-password', 'POST /users/reset-password', token),
     paragraph('This works once and for one hour. If it was not you, do nothing.'),
@@ -33,7 +40,7 @@ export function passwordResetMail(places: MailPlaces, token: string): MailConten
 
 /** To whom the password was changed for. */
 export function passwordChangedMail(): MailContent {
-  return mail('Your password was changed', [
+  return composed('Your password was changed', [
     paragraph('The password of your account at Podwright was changed. Other sessions have ended.'),
     paragraph('If it was not you, reset your password now and look at your API keys.'),
   ]);
@@ -41,13 +48,14 @@ export function passwordChangedMail(): MailContent {
 
 /** To the address that was the account's until now. */
 export function emailChangedMail(newAddress: string): MailContent {
-  return mail('Your e-mail address was changed', [
+  return composed('Your e-mail address was changed', [
     paragraph(`Your account at Podwright now has the address ${newAddress}.`),
     paragraph('If it was not you, contact support: this address no longer opens the account.'),
   ]);
 }
 
-function mail(subject: string, parts: readonly Part[]): MailContent {
+/** One content in both forms. */
+export function composed(subject: string, parts: readonly MailPart[]): MailContent {
   const body = parts.map(({ html }) => html).join('\n');
   return {
     subject,
@@ -59,7 +67,7 @@ function mail(subject: string, parts: readonly Part[]): MailContent {
 }
 
 /** A link into the console, or without one the token and the route that takes it. */
-function step({ consoleUrl }: MailPlaces, page: string, route: string, token: string): Part[] {
+function step({ consoleUrl }: MailPlaces, page: string, route: string, token: string): MailPart[] {
   if (consoleUrl === null) {
     return [paragraph(`Send this token with ${route}:`), block(token)];
   }
@@ -71,11 +79,12 @@ function step({ consoleUrl }: MailPlaces, page: string, route: string, token: st
   ];
 }
 
-function paragraph(text: string): Part {
+/** One paragraph, escaped. */
+export function paragraph(text: string): MailPart {
   return { text, html: `<p>${escapeHtml(text)}</p>` };
 }
 
-function block(text: string): Part {
+function block(text: string): MailPart {
   return { text, html: `<pre>${escapeHtml(text)}</pre>` };
 }
 
