@@ -11,6 +11,7 @@ import {
   forgetNotificationSetting,
 } from './notification-settings/notification-setting.service.ts';
 import type { CentralDeps } from './ports.ts';
+import type { DueHandlers } from './schedule/schedule.ts';
 
 export type AroundBalance = ReturnType<typeof createAroundBalance>;
 
@@ -19,6 +20,7 @@ export function createAroundBalance(deps: CentralDeps) {
   const { db, clock, random, alphaRates = null } = deps.ports;
   const { balanceOf, mails } = deps;
   const lowBalance = createLowBalance({ db, clock, random, mails });
+  const dueHandlers: DueHandlers = {};
 
   return {
     /** Routes below /api. */
@@ -27,6 +29,9 @@ export function createAroundBalance(deps: CentralDeps) {
       registerLowBalanceRoutes(api, lowBalance);
       registerAlphaRoutes(api, createAlpha(alphaRates));
     },
+
+    /** What it does when its time has come. */
+    dueHandlers,
 
     /** What follows from a spend, in its transaction. */
     async afterSpend(tx: Db, accountId: string): Promise<void> {

@@ -39,12 +39,14 @@ import type {
   SupportChannelsTable,
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
+import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
 
 export type Tables = AccountTables &
   ExecutorTables &
   PodTables &
   BackupTables &
   ProcessTables &
+  ScheduleTables &
   AroundBalanceTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
@@ -75,4 +77,5 @@ export type RestoreLog = Selectable<RestoreLogsTable>;
 export type BackupDrill = Selectable<BackupDrillsTable>;
 export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
+export type DueWork = Selectable<DueWorkTable>;
 export type NewEvent = Insertable<EventsTable>;
