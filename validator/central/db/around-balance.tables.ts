@@ -58,8 +58,9 @@ export type TopUpsTable = Stamped & {
   external_id: string | null;
   payment_method_id: string;
   amount_uusd: number;
-  /** Of it, what went back to the payer. */
-  reversed_uusd: number;
+  /** Of it, what went back to the payer: by refunds, and by a dispute. */
+  refunded_uusd: Generated<number>;
+  disputed_uusd: Generated<number>;
   state: TopUpState;
   attempts: number;
   /** When the processor is asked next. */

@@ -54,13 +54,15 @@ export const aroundBalance = ({ int, serial, tableEnd }: SqlWords): string[] => 
     external_id text unique,
     payment_method_id text not null,
     amount_uusd ${int} not null check (amount_uusd > 0),
-    reversed_uusd ${int} not null default 0 check (reversed_uusd between 0 and amount_uusd),
+    refunded_uusd ${int} not null default 0 check (refunded_uusd >= 0),
+    disputed_uusd ${int} not null default 0 check (disputed_uusd >= 0),
     state text not null,
     attempts ${int} not null,
     due_at ${int} not null,
     last_error text,
     created_at ${int} not null,
-    updated_at ${int} not null
+    updated_at ${int} not null,
+    check (refunded_uusd + disputed_uusd <= amount_uusd)
   ) ${tableEnd}`,
   // One charge in flight per account.
   `create unique index topups_in_flight on topups (account_id) where state in ('charging', 'pending')`,
