@@ -38,8 +38,14 @@ import type {
   SupportChannelsTable,
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
+import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
-export type Tables = AccountTables & ExecutorTables & PodTables & BackupTables & ProcessTables;
+export type Tables = AccountTables &
+  ExecutorTables &
+  PodTables &
+  BackupTables &
+  ProcessTables &
+  WebhookTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -70,3 +76,5 @@ export type BackupDrill = Selectable<BackupDrillsTable>;
 export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
 export type NewEvent = Insertable<EventsTable>;
+export type Webhook = Selectable<WebhooksTable>;
+export type WebhookDelivery = Selectable<WebhookDeliveriesTable>;
