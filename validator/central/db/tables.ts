@@ -31,6 +31,7 @@ import type {
   GpuSlotsTable,
   ProvidersTable,
 } from './executors.tables.ts';
+import type { LedgerTables } from './ledger.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -40,14 +41,17 @@ import type {
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
 import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
+import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
 export type Tables = AccountTables &
   ExecutorTables &
   PodTables &
   BackupTables &
   ProcessTables &
+  LedgerTables &
   ScheduleTables &
-  AroundBalanceTables;
+  AroundBalanceTables &
+  WebhookTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -79,3 +83,5 @@ export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
 export type DueWork = Selectable<DueWorkTable>;
 export type NewEvent = Insertable<EventsTable>;
+export type Webhook = Selectable<WebhooksTable>;
+export type WebhookDelivery = Selectable<WebhookDeliveriesTable>;

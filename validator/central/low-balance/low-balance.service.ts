@@ -8,8 +8,8 @@ import type { Flag } from '../db/columns.ts';
 import type { Database, Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
+import { lowBalanceMail } from '../mail/mail.text.ts';
 import { wants } from '../notification-settings/notification-setting.service.ts';
-import { lowBalanceMail } from './low-balance.mail.ts';
 import {
   DEFAULT_THRESHOLDS,
   type Funds,
@@ -63,7 +63,7 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
       accountId,
       to: email,
       kind: 'low-balance',
-      content: lowBalanceMail({ left, runway }),
+      content: lowBalanceMail(left, runway),
       dedupeKey: `low-balance:${random.uuid()}`,
       usefulForMs: MAIL_USEFUL_MS,
     });

@@ -9,7 +9,8 @@ export type MailKind =
   | 'password-changed'
   | 'email-changed'
   | 'low-balance'
-  | 'top-up-suspended';
+  | 'top-up-suspended'
+  | 'webhook-disabled';
 
 /** Where recipients act; nothing of a request ever gets in here. */
 export type MailPlaces = {
@@ -17,12 +18,11 @@ export type MailPlaces = {
   consoleUrl: string | null;
 };
 
-/** A piece of a mail in both forms. */
-export type MailPart = { text: string; html: string };
+type Part = { text: string; html: string };
 
 /** With the token that proves the address. */
 export function verificationMail(places: MailPlaces, token: string): MailContent {
-  return composed('Confirm your e-mail address', [
+  return mail('Confirm your e-mail address', [
     paragraph('Somebody, hopefully you, gave this address for an account at Podwright.'),
     ...step(places, 'verify-email', 'POST /auth/verify-email', token),
     paragraph('This works once and for 24 hours. If it was not you, do nothing.'),
@@ -31,7 +31,7 @@ export function verificationMail(places: MailPlaces, token: string): MailContent
 
 /** With the token that lets its holder set a password. */
 export function passwordResetMail(places: MailPlaces, token: string): MailContent {
-  return composed('Reset your password', [
+  return mail('Reset your password', [
     paragraph('Somebody, hopefully you, asked for a new password of your account at Podwright.'),
     ...step(places, 'reset-password', 'POST /users/reset-password', token),
     paragraph('This works once and for one hour. If it was not you, do nothing.'),
@@ -40,7 +40,7 @@ export function passwordResetMail(places: MailPlaces, token: string): MailConten
 
 /** To whom the password was changed for. */
 export function passwordChangedMail(): MailContent {
-  return composed('Your password was changed', [
+  return mail('Your password was changed', [
     paragraph('The password of your account at Podwright was changed. Other sessions have ended.'),
     paragraph('If it was not you, reset your password now and look at your API keys.'),
   ]);
@@ -48,14 +48,50 @@ export function passwordChangedMail(): MailContent {
 
 /** To the address that was the account's until now. */
 export function emailChangedMail(newAddress: string): MailContent {
-  return composed('Your e-mail address was changed', [
+  return mail('Your e-mail address was changed', [
     paragraph(`Your account at Podwright now has the address ${newAddress}.`),
     paragraph('If it was not you, contact support: this address no longer opens the account.'),
   ]);
 }
 
-/** One content in both forms. */
-export function composed(subject: string, parts: readonly MailPart[]): MailContent {
+/** `left` in dollars, `runway` as `3 h 12 min left` or null while nothing runs. */
+export function lowBalanceMail(left: string, runway: string | null): MailContent {
+  return mail(`Your balance is low: ${runway ?? left}`, [
+    paragraph(`Your account at Podwright has ${left} left.`),
+    ...(runway === null ? [] : [paragraph(`At what your pods cost now: ${runway}.`)]),
+    paragraph('When nothing is left, pods are stopped. Top up, or delete what you do not need.'),
+    paragraph(
+      'You get this once, and again only after the balance was topped up or well above the threshold. ' +
+        'Set the threshold with PUT /users/me/low-balance-threshold, switch these mails off with PUT /users/me/notification.',
+    ),
+  ]);
+}
+
+/** Auto top-ups that charge nothing any more, and why. */
+export function topUpsSuspendedMail(reason: string): MailContent {
+  return mail('Your auto top-up is suspended', [
+    paragraph(`The auto top-up of your account at Podwright is suspended: ${reason}.`),
+    paragraph(
+      'Pods run on as long as your balance lasts. Look at the payment method, then switch the auto top-up on again with PUT /users/me/auto-top-up.',
+    ),
+  ]);
+}
+
+/** A webhook that nothing is sent to any more; `host` is its receiver's. */
+export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): MailContent {
+  const why =
+    reason === 'gone'
+      ? 'it answered that it is gone for good (410)'
+      : 'it has taken nothing for five days';
+  return mail('A webhook was disabled', [
+    paragraph(`Your webhook at ${host} was disabled, because ${why}.`),
+    paragraph(
+      'Nothing is lost: enable it with PATCH /webhooks/{id}, and it goes on where it stopped.',
+    ),
+  ]);
+}
+
+function mail(subject: string, parts: readonly Part[]): MailContent {
   const body = parts.map(({ html }) => html).join('\n');
   return {
     subject,
@@ -67,7 +103,7 @@ export function composed(subject: string, parts: readonly MailPart[]): MailConte
 }
 
 /** A link into the console, or without one the token and the route that takes it. */
-function step({ consoleUrl }: MailPlaces, page: string, route: string, token: string): MailPart[] {
+function step({ consoleUrl }: MailPlaces, page: string, route: string, token: string): Part[] {
   if (consoleUrl === null) {
     return [paragraph(`Send this token with ${route}:`), block(token)];
   }
@@ -79,12 +115,11 @@ function step({ consoleUrl }: MailPlaces, page: string, route: string, token: st
   ];
 }
 
-/** One paragraph, escaped. */
-export function paragraph(text: string): MailPart {
+function paragraph(text: string): Part {
   return { text, html: `<p>${escapeHtml(text)}</p>` };
 }
 
-function block(text: string): MailPart {
+function block(text: string): Part {
   return { text, html: `<pre>${escapeHtml(text)}</pre>` };
 }
 
