@@ -23,6 +23,7 @@ type Outside = Partial<
     | 'pruneBackups'
     | 'metrics'
     | 'alphaRates'
+    | 'payments'
   >
 >;
 
@@ -72,6 +73,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     pruneBackups = null,
     metrics = null,
     alphaRates = null,
+    payments = null,
     ...others
   } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
@@ -84,7 +86,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups, metrics, alphaRates },
+    ...{ backupStorage, pruneBackups, metrics, alphaRates, payments },
   };
   const central = await createCentral(ports, {
     validators: [],
