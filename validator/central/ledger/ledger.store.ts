@@ -201,6 +201,25 @@ export async function balancesOfTwo(
   return (await two(db, { one, other })).rows;
 }
 
+const many = prepared((db, { rows }: Rows) =>
+  db
+    .selectFrom('ledger_accounts')
+    .selectAll()
+    .where('id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+    ),
+);
+
+/** The same of any number, of which nobody else changes one until the commit. */
+export async function lockedBalances(
+  db: Db,
+  ids: readonly LedgerAccount[],
+): Promise<Map<string, Balances>> {
+  await lockAccounts(db, ids);
+  const { rows } = await many(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) });
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
 export type PendingTransfer = { seq: number; debit: LedgerAccount; amountUusd: number };
 
 const pendings = prepared((db, { groupId }: Slots<{ groupId: number }>) =>
