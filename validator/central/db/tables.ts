@@ -38,8 +38,14 @@ import type {
   SupportChannelsTable,
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
+import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
 
-export type Tables = AccountTables & ExecutorTables & PodTables & BackupTables & ProcessTables;
+export type Tables = AccountTables &
+  ExecutorTables &
+  PodTables &
+  BackupTables &
+  ProcessTables &
+  ScheduleTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -69,4 +75,5 @@ export type RestoreLog = Selectable<RestoreLogsTable>;
 export type BackupDrill = Selectable<BackupDrillsTable>;
 export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
+export type DueWork = Selectable<DueWorkTable>;
 export type NewEvent = Insertable<EventsTable>;

@@ -17,7 +17,7 @@ export type EventFilter = {
 /** Appends an event, and rings with its account's id (event-news.ts). */
 export async function insertEvent(db: Db, row: NewEvent): Promise<void> {
   await insertOne(db, 'events', row);
-  ringBell(db, row.account_id);
+  ringBell(db, 'events', row.account_id);
 }
 
 /** An account's events, newest first. */
