@@ -51,8 +51,9 @@ export type Central = {
   syncPods(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
-  /** One pass over the mails that are due, and one removal of what ran out, for the same. */
+  /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
+  sendWebhooks(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -168,6 +169,7 @@ export async function createCentral(
     },
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
+    sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
     pods: market.clearance,
