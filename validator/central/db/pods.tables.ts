@@ -56,6 +56,8 @@ export type PodsTable = Stamped & {
   eta_basis: string | null;
   /** When the agent last reported this pod. */
   seen_at: number | null;
+  /** When its agent last said that it runs. */
+  healthy_at: number | null;
   delete_requested_at: number | null;
   /** Set once nothing of it is left on the node. */
   ended_at: number | null;

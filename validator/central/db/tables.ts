@@ -31,6 +31,7 @@ import type {
   ProvidersTable,
 } from './executors.tables.ts';
 import type { LedgerTables } from './ledger.tables.ts';
+import type { MeteringTables } from './metering.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -48,6 +49,7 @@ export type Tables = AccountTables &
   BackupTables &
   ProcessTables &
   LedgerTables &
+  MeteringTables &
   ScheduleTables &
   WebhookTables;
 

@@ -201,6 +201,20 @@ export async function balancesOfTwo(
   return (await two(db, { one, other })).rows;
 }
 
+const many = prepared((db, { rows }: Rows) =>
+  db
+    .selectFrom('ledger_accounts')
+    .selectAll()
+    .where('id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+    ),
+);
+
+/** What many accounts come to; those without a row are absent. */
+export async function balancesOfMany(db: Db, ids: readonly LedgerAccount[]): Promise<Balances[]> {
+  return (await many(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) })).rows;
+}
+
 export type PendingTransfer = { seq: number; debit: LedgerAccount; amountUusd: number };
 
 const pendings = prepared((db, { groupId }: Slots<{ groupId: number }>) =>

@@ -2,7 +2,7 @@
 import { ApiError } from '#shared/errors.ts';
 import type { Db } from '../db/tables.ts';
 import { requireAmount } from './ledger.entries.ts';
-import { type Balances, balancesOfTwo } from './ledger.store.ts';
+import { type Balances, balancesOfMany, balancesOfTwo } from './ledger.store.ts';
 import type { LedgerAccount, Leg } from './ledger-account.ts';
 
 /** All in micro-dollars; `available` is paid + granted - held. */
@@ -24,6 +24,24 @@ export const grantedAccount = (accountId: string): LedgerAccount => `granted:${a
 /** An account that was never posted to has nothing. Rejects with `account_balance_invalid` when the figures are no usable numbers. */
 export async function walletOf(db: Db, accountId: string): Promise<Wallet> {
   const rows = await readable(balancesOfTwo(db, paidAccount(accountId), grantedAccount(accountId)));
+  return walletIn(rows, accountId);
+}
+
+/** The same of many accounts, in few statements. */
+export async function walletsOf(
+  db: Db,
+  accountIds: readonly string[],
+): Promise<Map<string, Wallet>> {
+  const names = accountIds.flatMap((id) => [paidAccount(id), grantedAccount(id)]);
+  const rows = Map.groupBy(await readable(balancesOfMany(db, names)), ({ id }) => accountIdOf(id));
+  return new Map(accountIds.map((id) => [id, walletIn(rows.get(id) ?? [], id)]));
+}
+
+function accountIdOf(name: string): string {
+  return name.slice(name.indexOf(':') + 1);
+}
+
+function walletIn(rows: readonly Balances[], accountId: string): Wallet {
   const paid = balanceIn(rows, paidAccount(accountId));
   const granted = balanceIn(rows, grantedAccount(accountId));
   const wallet = {

@@ -49,6 +49,15 @@ export async function meteredPod(db: Db, podId: string) {
   return row;
 }
 
+const cap = prepared((db, { podId }: OfPod) =>
+  db.selectFrom('pods').select('max_spend_uusd').where('id', '=', podId),
+);
+
+/** What the pod may cost at most; null: as much as it takes. */
+export async function capOf(db: Db, podId: string): Promise<number | null> {
+  return (await cap(db, { podId })).rows[0]?.max_spend_uusd ?? null;
+}
+
 /** Stores a new meter. */
 export function insertMeter(db: Db, meter: Meter): Promise<void> {
   return insertOne(db, 'usage_meters', meter);
@@ -81,13 +90,14 @@ export function insertSegment(db: Db, segment: SegmentRow): Promise<void> {
   return insertOne(db, 'usage_segments', segment);
 }
 
-const close = prepared((db, { podId, seq, toMs }: Slots<{ podId: string; seq: number; toMs: number }>) =>
-  db
-    .updateTable('usage_segments')
-    .set({ to_ms: toMs })
-    .where('pod_id', '=', podId)
-    .where('seq', '=', seq)
-    .where('to_ms', 'is', null),
+const close = prepared(
+  (db, { podId, seq, toMs }: Slots<{ podId: string; seq: number; toMs: number }>) =>
+    db
+      .updateTable('usage_segments')
+      .set({ to_ms: toMs })
+      .where('pod_id', '=', podId)
+      .where('seq', '=', seq)
+      .where('to_ms', 'is', null),
 );
 
 /** Ends the open segment. */

@@ -210,6 +210,7 @@ function newPod(
     is_favorite: 0 as const,
     first_running_at: null,
     seen_at: null,
+    healthy_at: null,
     delete_requested_at: null,
     ended_at: null,
     created_at: nowMs,
