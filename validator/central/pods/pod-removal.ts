@@ -8,7 +8,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';
-import { removalChange } from './removal-warnings.ts';
+import { setRemovalDue } from './pod-dues.ts';
 
 type Deps = { clock: Clock; random: Random };
 
@@ -32,6 +32,7 @@ export async function beginRemoval(
   if (!(await movePod(tx, pod.id, 'deleting', change))) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
+  if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,
@@ -61,7 +62,7 @@ export async function scheduleRemoval(
   { actor, removalAt }: { actor: Actor; removalAt: number | null },
 ): Promise<Pod> {
   const change = {
-    ...removalChange(pod, removalAt),
+    removal_at: removalAt,
     ...(removalAt === null ? { termination_hours: null } : {}),
     updated_at: deps.clock.now(),
   };
@@ -70,7 +71,7 @@ export async function scheduleRemoval(
   return { ...pod, ...change };
 }
 
-/** Tells who set the time at which the pod is to end; nothing where that is what it was. */
+/** Puts the time at which the pod is to end on the schedule and tells who set it; nothing where that is what it was, so that no warning is repeated. */
 export async function recordSchedule(
   tx: Db,
   deps: Deps,
@@ -78,6 +79,7 @@ export async function recordSchedule(
   { actor, removalAt }: { actor: Actor; removalAt: number | null },
 ): Promise<void> {
   if (removalAt === pod.removal_at) return;
+  await setRemovalDue(tx, pod.id, removalAt);
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,
