@@ -53,8 +53,9 @@ export type Central = {
   runDue(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
-  /** One pass over the mails that are due, and one removal of what ran out, for the same. */
+  /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
+  sendWebhooks(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -171,6 +172,7 @@ export async function createCentral(
     },
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
+    sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
     pods: market.clearance,

@@ -39,13 +39,15 @@ import type {
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
 import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
+import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
 export type Tables = AccountTables &
   ExecutorTables &
   PodTables &
   BackupTables &
   ProcessTables &
-  ScheduleTables;
+  ScheduleTables &
+  WebhookTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -77,3 +79,5 @@ export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
 export type DueWork = Selectable<DueWorkTable>;
 export type NewEvent = Insertable<EventsTable>;
+export type Webhook = Selectable<WebhooksTable>;
+export type WebhookDelivery = Selectable<WebhookDeliveriesTable>;

@@ -43,6 +43,14 @@ export async function listEventsOfPod(
   return newestFirst.reverse();
 }
 
+/** Undefined for another account's. */
+export function findEvent(db: Db, accountId: string, id: string): Promise<StoredEvent | undefined> {
+  return withKeyName(db)
+    .where('events.id', '=', id)
+    .where('events.account_id', '=', accountId)
+    .executeTakeFirst();
+}
+
 /** Events with the names of their keys. */
 export function withKeyName(db: Db) {
   return db
