@@ -49,6 +49,8 @@ export type Central = {
   server: HttpServer;
   /** Everything that is due, and one pass over every pod, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
+  /** Everything that is due, without the pass. */
+  runDue(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
@@ -114,7 +116,7 @@ export async function createCentral(
   const membership = createMembership({ ...deps, apiKeys });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
-    handlers: {},
+    handlers: market.dueHandlers,
   });
 
   await market.register();
@@ -163,6 +165,7 @@ export async function createCentral(
   let jobs: { stop(): Promise<void> }[] = [];
   return {
     server,
+    runDue: schedule.runDue,
     async syncPods() {
       await schedule.runDue();
       await market.syncOnce();

@@ -41,8 +41,6 @@ export type PodsTable = Stamped & {
   docker_credential_id: string | null;
   is_favorite: Flag;
   removal_at: number | null;
-  /** When the next warning of that removal is due; null: none is left (pods/removal-warnings.ts). */
-  removal_warning_at: number | null;
   termination_hours: number | null;
   /** Kept for the renter; nothing is metered yet. */
   max_spend_uusd: number | null;

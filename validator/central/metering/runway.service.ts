@@ -2,8 +2,8 @@
 import { lockRow } from '../db/row-lock.ts';
 import type { Db } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
+import { nextWarningAt } from '../pods/removal-warnings.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
-import { nextBalanceWarningAt } from './balance-warnings.ts';
 import { runsOutAt } from './runway.ts';
 import { fundsOf } from './settle.service.ts';
 import { burningOf } from './settlement.ts';
@@ -30,7 +30,7 @@ export async function runwayChanged(tx: Db, accountId: string, nowMs: number): P
     return;
   }
   await setDue(tx, 'cut-off', accountId, atMs);
-  const warnAtMs = nextBalanceWarningAt(atMs, nowMs);
+  const warnAtMs = nextWarningAt(atMs, nowMs);
   if (warnAtMs === null) await clearDue(tx, 'balance-warning', accountId);
   else await setDue(tx, 'balance-warning', accountId, warnAtMs);
 }

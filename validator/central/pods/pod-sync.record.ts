@@ -23,6 +23,7 @@ import {
   refusalPatch,
   settleTemplates,
 } from './pod-change.ts';
+import { setFailureEnd } from './pod-dues.ts';
 import { releaseHold } from './pod-hold.ts';
 import { notebookFailure, notebookNews } from './pod-notebook.ts';
 import { causeOf, eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
@@ -267,6 +268,9 @@ export function createPodRecorder(deps: {
           await tell(tx, pod, 'deleted', { reason: removalReasonOf(pod.reason_code), message: '' });
         }
         await deps.detachVolume(tx, pod.id);
+        if (pod.state === 'creation_failed') {
+          await setFailureEnd(tx, pod.id, pod.delete_requested_at ?? nowMs);
+        }
       });
     },
 
