@@ -2,6 +2,7 @@
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
+import { createAroundBalance } from './around-balance.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
@@ -20,6 +21,7 @@ import { errorProfileOf } from './edge/error-profiles.ts';
 import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
+import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
@@ -108,15 +110,18 @@ export async function createCentral(
     ...{ db, clock, log, sessions, apiKeys },
     stopping: stopping.signal,
   });
+  const isSent = (given.mailer ?? null) !== null;
+  const mails = createMails({ db, clock, random, secret, isSent });
   const deps = {
-    ...{ ports, options, sessions, credentials, balanceOf, tickets, news },
+    ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
     stopping: stopping.signal,
   };
+  const around = createAroundBalance(deps);
   const market = createMarket(deps);
-  const membership = createMembership({ ...deps, apiKeys });
+  const membership = createMembership({ ...deps, apiKeys, forgetAround: around.forget });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
-    handlers: market.dueHandlers,
+    handlers: { ...market.dueHandlers, ...around.dueHandlers },
   });
 
   await market.register();
@@ -153,6 +158,7 @@ export async function createCentral(
     registerOthers,
     membership.registerApi,
     market.registerApi,
+    around.registerApi,
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
   await registerBelow(server, '/', [

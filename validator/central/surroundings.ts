@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { ConfigError, parseConfig } from '#shared/config.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { createFileAlphaRates, createHttpAlphaRates } from './adapters/alpha-rates.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
 import { createResticLocation } from './adapters/restic-location.ts';
 import { createResticPrune } from './adapters/restic-prune.ts';
@@ -71,6 +72,8 @@ export const SURROUNDINGS = {
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
   /** Below which support shows the channels of pods, each by its name. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
+  /** What alpha tokens are worth: a JSON file, or where it is had by HTTP. */
+  CENTRAL_ALPHA_RATES: z.string().min(1).max(2_048).optional(),
 };
 
 const Schema = z.object(SURROUNDINGS);
@@ -79,7 +82,7 @@ export type SurroundingsConfig = z.output<typeof Schema>;
 export type Surroundings = {
   ports: Pick<
     CentralPorts,
-    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups'
+    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups' | 'alphaRates'
   >;
   options: Pick<
     CentralOptions,
@@ -117,6 +120,7 @@ export function openSurroundings(
       chat: chatOf(config, clock),
       ...backupsOf(config, backupFolder),
       pruneBackups: createResticPrune(runCommand),
+      alphaRates: alphaRatesOf(config, clock),
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
@@ -160,6 +164,13 @@ function objectsOf(config: SurroundingsConfig) {
           },
     publicUrl: config.CENTRAL_S3_PUBLIC_URL ?? null,
   });
+}
+
+function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: SurroundingsConfig, clock: Clock) {
+  if (place === undefined) return null;
+  if (!/^https?:/.test(place)) return createFileAlphaRates(place);
+  if (HttpUrl.safeParse(place).success) return createHttpAlphaRates({ url: place, clock });
+  throw new ConfigError('configuration refused:\n  CENTRAL_ALPHA_RATES: a file or an http(s) URL');
 }
 
 function backupsOf(config: SurroundingsConfig, folder: string) {

@@ -26,6 +26,7 @@ import { lines } from './migrations/0021-lines.ts';
 import { ledger } from './migrations/0022-ledger.ts';
 import { metering } from './migrations/0023-metering.ts';
 import { schedule } from './migrations/0024-schedule.ts';
+import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -56,6 +57,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   ledger,
   metering,
   schedule,
+  aroundBalance,
   webhooks,
 ];
 

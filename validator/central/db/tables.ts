@@ -14,6 +14,7 @@ import type {
   TemplatesTable,
   UploadsTable,
 } from './accounts.tables.ts';
+import type { AroundBalanceTables } from './around-balance.tables.ts';
 import type {
   BackupConfigsTable,
   BackupDrillsTable,
@@ -51,6 +52,7 @@ export type Tables = AccountTables &
   LedgerTables &
   MeteringTables &
   ScheduleTables &
+  AroundBalanceTables &
   WebhookTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */

@@ -3,10 +3,10 @@ import { expect, it } from 'vitest';
 import { createPodScene } from '../../../test/fakes/pod-scene.ts';
 import { openHolds, setAvailable } from '../../../test/fakes/wallet.ts';
 import { isPostgres } from '../../database/engine.ts';
-import { ledger } from '../db/migrations/0022-ledger.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from '../db/sql-words.ts';
-import type { Database } from '../db/tables.ts';
-import { walletOf } from './wallet.service.ts';
+import { walletOf } from '../ledger/wallet.service.ts';
+import { ledger } from './migrations/0022-ledger.ts';
+import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-words.ts';
+import type { Database } from './tables.ts';
 
 const HELD_UUSD = 550_000;
 
