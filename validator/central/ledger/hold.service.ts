@@ -4,7 +4,7 @@ import type { Entry } from './ledger.entries.ts';
 import { postOne } from './ledger.service.ts';
 import { isResolved, lockAccounts, type PendingTransfer, pendingOf } from './ledger.store.ts';
 import type { Cause } from './ledger-account.ts';
-import { grantedAccount, paidAccount, spendLegs, walletOf } from './wallet.service.ts';
+import { lockedWalletOf, spendLegs } from './wallet.service.ts';
 
 /** Where held money goes once it is spent. */
 const USAGE = 'clearing:usage';
@@ -16,8 +16,7 @@ export async function placeHold(
   amountUusd: number,
   cause: Cause,
 ): Promise<string> {
-  await lockAccounts(tx, [grantedAccount(accountId), paidAccount(accountId)]);
-  const wallet = await walletOf(tx, accountId);
+  const wallet = await lockedWalletOf(tx, accountId);
   const entries = spendLegs(wallet, amountUusd, USAGE).map(
     (leg): Entry => ({ ...leg, kind: 'pending', pending: null }),
   );

@@ -210,9 +210,14 @@ const many = prepared((db, { rows }: Rows) =>
     ),
 );
 
-/** What many accounts come to; those without a row are absent. */
-export async function balancesOfMany(db: Db, ids: readonly LedgerAccount[]): Promise<Balances[]> {
-  return (await many(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) })).rows;
+/** The same of any number, of which nobody else changes one until the commit. */
+export async function lockedBalances(
+  db: Db,
+  ids: readonly LedgerAccount[],
+): Promise<Map<string, Balances>> {
+  await lockAccounts(db, ids);
+  const { rows } = await many(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) });
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 export type PendingTransfer = { seq: number; debit: LedgerAccount; amountUusd: number };

@@ -2,7 +2,7 @@
 import { ApiError } from '#shared/errors.ts';
 import type { Db } from '../db/tables.ts';
 import { requireAmount } from './ledger.entries.ts';
-import { type Balances, balancesOfMany, balancesOfTwo } from './ledger.store.ts';
+import { type Balances, balancesOfTwo, lockedBalances } from './ledger.store.ts';
 import type { LedgerAccount, Leg } from './ledger-account.ts';
 
 /** All in micro-dollars; `available` is paid + granted - held. */
@@ -24,26 +24,29 @@ export const grantedAccount = (accountId: string): LedgerAccount => `granted:${a
 /** An account that was never posted to has nothing. Rejects with `account_balance_invalid` when the figures are no usable numbers. */
 export async function walletOf(db: Db, accountId: string): Promise<Wallet> {
   const rows = await readable(balancesOfTwo(db, paidAccount(accountId), grantedAccount(accountId)));
-  return walletIn(rows, accountId);
+  return walletIn(new Map(rows.map((row) => [row.id, row])), accountId);
 }
 
-/** The same of many accounts, in few statements. */
-export async function walletsOf(
-  db: Db,
-  accountIds: readonly string[],
-): Promise<Map<string, Wallet>> {
-  const names = accountIds.flatMap((id) => [paidAccount(id), grantedAccount(id)]);
-  const rows = Map.groupBy(await readable(balancesOfMany(db, names)), ({ id }) => accountIdOf(id));
-  return new Map(accountIds.map((id) => [id, walletIn(rows.get(id) ?? [], id)]));
+/**
+ * The same of any number of accounts, in their order, which nobody else changes until the commit: for who judges what
+ * they have and then spends it. Whoever settles holds of several accounts in one transaction calls it first.
+ */
+export async function lockedWallets(tx: Db, accountIds: readonly string[]): Promise<Wallet[]> {
+  const ids = accountIds.flatMap((id) => [grantedAccount(id), paidAccount(id)]);
+  const balances = await readable(lockedBalances(tx, ids));
+  return accountIds.map((id) => walletIn(balances, id));
 }
 
-function accountIdOf(name: string): string {
-  return name.slice(name.indexOf(':') + 1);
+/** The same of one account. */
+export async function lockedWalletOf(tx: Db, accountId: string): Promise<Wallet> {
+  const [wallet] = await lockedWallets(tx, [accountId]);
+  if (wallet === undefined) throw new Error('no wallet for an account');
+  return wallet;
 }
 
-function walletIn(rows: readonly Balances[], accountId: string): Wallet {
-  const paid = balanceIn(rows, paidAccount(accountId));
-  const granted = balanceIn(rows, grantedAccount(accountId));
+function walletIn(balances: ReadonlyMap<string, Balances>, accountId: string): Wallet {
+  const paid = balanceIn(balances, paidAccount(accountId));
+  const granted = balanceIn(balances, grantedAccount(accountId));
   const wallet = {
     accountId,
     paid: paid.posted,
@@ -75,8 +78,8 @@ export function spendLegs(wallet: Wallet, amountUusd: number, to: LedgerAccount)
   return legs.filter((leg) => leg.amountUusd > 0);
 }
 
-function balanceIn(rows: readonly Balances[], id: LedgerAccount) {
-  const row = rows.find((candidate) => candidate.id === id);
+function balanceIn(balances: ReadonlyMap<string, Balances>, id: LedgerAccount) {
+  const row = balances.get(id);
   if (row === undefined) return { posted: 0, held: 0 };
   return { posted: row.credits_posted - row.debits_posted, held: row.debits_pending };
 }

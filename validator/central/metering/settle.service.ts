@@ -4,7 +4,7 @@ import type { Db } from '../db/tables.ts';
 import { heldBy, settleHold } from '../ledger/hold.service.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
 import { type Cause, causedBy, type Leg } from '../ledger/ledger-account.ts';
-import { type Wallet, walletOf, walletsOf } from '../ledger/wallet.service.ts';
+import { lockedWallets, type Wallet, walletOf } from '../ledger/wallet.service.ts';
 import { type Settled, writeSettled } from './billing.store.ts';
 import { dueCharge, NOTHING_HELD, type PaidByHold, planSettlement } from './settlement.ts';
 import type { Meter } from './usage.store.ts';
@@ -18,9 +18,13 @@ export type ToSettle = { meter: Meter; untilMs: number };
  */
 export async function settleMeters(tx: Db, due: readonly ToSettle[], nowMs: number): Promise<void> {
   const charged = due.filter(({ meter, untilMs }) => dueCharge(meter, untilMs) !== null);
+  if (charged.length === 0) return;
+  const wallets = await walletsOf(
+    tx,
+    charged.map(({ meter }) => meter.account_id),
+  );
   const byHold = await settleHolds(tx, charged, nowMs);
-  const accountIds = [...new Set(charged.map(({ meter }) => meter.account_id))];
-  const wallets = await walletsOf(tx, accountIds);
+  for (const { wallet } of byHold.values()) wallets.set(wallet.accountId, wallet);
   const groups: { legs: Leg[]; cause: Cause }[] = [];
   const settled: Omit<Settled, 'group_id'>[] = [];
   for (const { meter, untilMs } of charged) {
@@ -50,18 +54,27 @@ async function settleHolds(
   tx: Db,
   due: readonly ToSettle[],
   nowMs: number,
-): Promise<Map<string, PaidByHold>> {
-  const paid = new Map<string, PaidByHold>();
+): Promise<Map<string, PaidByHold & { wallet: Wallet }>> {
+  const paid = new Map<string, PaidByHold & { wallet: Wallet }>();
   for (const { meter, untilMs } of due) {
     if (meter.hold_id === null) continue;
     const uusd = Math.min(dueCharge(meter, untilMs) ?? 0, await heldBy(tx, meter.hold_id));
     const before = await walletOf(tx, meter.account_id);
     const cause = { type: 'pod-hold-settled', id: meter.pod_id, atMs: nowMs, once: true };
     await settleHold(tx, meter.hold_id, uusd, causedBy(SYSTEM_ACTOR, cause));
-    const after = await walletOf(tx, meter.account_id);
-    paid.set(meter.pod_id, { uusd, granted: before.granted - after.granted });
+    const wallet = await walletOf(tx, meter.account_id);
+    paid.set(meter.pod_id, { uusd, granted: before.granted - wallet.granted, wallet });
   }
   return paid;
+}
+
+/** By account; nobody else spends from them until the commit. */
+export async function walletsOf(
+  tx: Db,
+  accountIds: readonly string[],
+): Promise<Map<string, Wallet>> {
+  const wallets = await lockedWallets(tx, [...new Set(accountIds)]);
+  return new Map(wallets.map((wallet) => [wallet.accountId, wallet]));
 }
 
 /** What the account can spend on pods that are metered: what is available, and what is held for these very pods. */

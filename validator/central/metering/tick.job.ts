@@ -4,10 +4,9 @@ import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import { createTurns } from '#shared/service-manager/turns.ts';
 import type { Database, Db } from '../db/tables.ts';
-import { walletsOf } from '../ledger/wallet.service.ts';
 import { ensureDue } from '../schedule/due.ts';
 import { runsOutAt, spendsOutAt } from './runway.ts';
-import { fundsOf, settleMeters, type ToSettle } from './settle.service.ts';
+import { fundsOf, settleMeters, type ToSettle, walletsOf } from './settle.service.ts';
 import { burningOf } from './settlement.ts';
 import { listBurningOf, type Meter, type MeterBounds, takeAccounts } from './usage.store.ts';
 
