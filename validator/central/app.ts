@@ -51,6 +51,8 @@ export type Central = {
   server: HttpServer;
   /** Everything that is due, and one pass over every pod, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
+  /** Everything that is due, without the pass. */
+  runDue(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
@@ -121,7 +123,7 @@ export async function createCentral(
   const membership = createMembership({ ...deps, apiKeys, forgetAround: around.forget });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
-    handlers: around.dueHandlers,
+    handlers: { ...market.dueHandlers, ...around.dueHandlers },
   });
 
   await market.register();
@@ -172,6 +174,7 @@ export async function createCentral(
   let jobs: { stop(): Promise<void> }[] = [];
   return {
     server,
+    runDue: schedule.runDue,
     async syncPods() {
       await schedule.runDue();
       await market.syncOnce();

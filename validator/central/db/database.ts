@@ -24,6 +24,7 @@ import { setWeights } from './migrations/0019-set-weights.ts';
 import { volumes } from './migrations/0020-volumes.ts';
 import { lines } from './migrations/0021-lines.ts';
 import { ledger } from './migrations/0022-ledger.ts';
+import { metering } from './migrations/0023-metering.ts';
 import { schedule } from './migrations/0024-schedule.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
@@ -54,6 +55,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   volumes,
   lines,
   ledger,
+  metering,
   schedule,
   aroundBalance,
   webhooks,

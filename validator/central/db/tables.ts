@@ -32,6 +32,7 @@ import type {
   ProvidersTable,
 } from './executors.tables.ts';
 import type { LedgerTables } from './ledger.tables.ts';
+import type { MeteringTables } from './metering.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -49,6 +50,7 @@ export type Tables = AccountTables &
   BackupTables &
   ProcessTables &
   LedgerTables &
+  MeteringTables &
   ScheduleTables &
   AroundBalanceTables &
   WebhookTables;
