@@ -109,7 +109,7 @@ export const HostSources = z.object({
     .nullable(),
   /** In sysfs, those that are switched off too. */
   cpus_present: Amount.nullable(),
-  /** Of all NUMA nodes together. */
+  /** In sysfs, plugged in while it ran included. */
   memory_kib: Amount.nullable(),
   /** Of the device that `disk.path` lies on. */
   disk_kib: Amount.nullable(),
