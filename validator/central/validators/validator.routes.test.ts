@@ -7,7 +7,9 @@ import {
   type TestMarket,
   testSigner,
 } from '../../../test/fakes/market-fixture.ts';
+import { watchDatabase } from '../../../test/fakes/watched-database.ts';
 import { testInventory } from '../../../test/fixtures/host-inventory.ts';
+import { createValidators } from './validator.service.ts';
 
 const FAILED: CheckResult = {
   check_id: 'gpu.runtime',
@@ -69,6 +71,20 @@ it('tells validators what to check', async () => {
   await market.rent(await market.renter(), node.id);
   const [rented] = (await market.asValidator('/executors', {})).body;
   expect(rented).toMatchObject({ rented: true, gpu_uuids: [{}, {}].map(() => expect.any(String)) });
+});
+
+it('tells it in as many queries for one node as for many', async () => {
+  const watched = watchDatabase(market.ports.db);
+  const { executorsToCheck } = createValidators({ ...market.ports, db: watched.db });
+  const asked = async () => {
+    const before = watched.queries();
+    const { length } = await executorsToCheck();
+    return { length, queries: watched.queries() - before };
+  };
+  expect(await asked()).toEqual({ length: 1, queries: 2 });
+  await market.verifiedNode();
+  await market.verifiedNode();
+  expect(await asked()).toEqual({ length: 3, queries: 2 });
 });
 
 it('is for the validators of this market only', async () => {

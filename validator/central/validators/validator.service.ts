@@ -17,7 +17,8 @@ import {
   findExecutorAt,
   listPresent,
   requireExecutor,
-  slotsOf,
+  type SlotsInUse,
+  slotsByExecutor,
 } from '../executors/executor.service.ts';
 import type { Agents } from '../ports.ts';
 import { firstFailure, recordVerdict } from './health-record.ts';
@@ -32,6 +33,9 @@ const NOT_CHECKED: HealthCheckResponse = {
   details: null,
   reason_code: 'VALIDATOR_UNREACHABLE',
 };
+
+/** Before a node was measured. */
+const NO_SLOTS: SlotsInUse = { uuids: [], rented: false };
 
 export type ValidatorsDeps = { db: Database; clock: Clock; agents: Agents };
 
@@ -59,10 +63,11 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
 
   return {
     async executorsToCheck(): Promise<ExecutorToCheck[]> {
-      const rows: ExecutorToCheck[] = [];
-      for (const executor of await listPresent(db)) {
-        const { uuids, rented } = await slotsOf(db, executor.id);
-        rows.push({
+      const present = await listPresent(db);
+      const slots = await slotsByExecutor(db);
+      return present.map((executor) => {
+        const { uuids, rented } = slots.get(executor.id) ?? NO_SLOTS;
+        return {
           id: executor.id,
           executor_ip_address: executor.ip_address,
           executor_ip_port: String(executor.port),
@@ -75,9 +80,8 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
           price_uusd: executor.price_uusd_per_gpu_hour,
           collateral_deposited: executor.collateral_deposited === 1,
           provider_banned: executor.banned_at !== null,
-        });
-      }
-      return rows;
+        };
+      });
     },
 
     /** Records the report sent, or has the check run now. */
