@@ -36,6 +36,7 @@ import { registerSystemRoutes } from './system/system.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
+import { createValidatorAccounts } from './validators/validator-account.service.ts';
 
 const API_PREFIX = '/api';
 const PORTAL_PREFIX = '/portal';
@@ -107,7 +108,8 @@ export async function createCentral(
     stopping: stopping.signal,
   };
   const market = createMarket(deps);
-  const membership = createMembership({ ...deps, apiKeys });
+  const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
+  const membership = createMembership({ ...deps, apiKeys, validatorAccounts });
 
   await market.register();
   await ensureOfficialTemplates(db, clock);
@@ -125,7 +127,10 @@ export async function createCentral(
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  installAuthentication(server, {
+    ...{ db, sessions, users, validators, tickets },
+    validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
+  });
   refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);

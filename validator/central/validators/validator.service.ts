@@ -9,6 +9,7 @@ import {
 } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import type { ValidatorIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database } from '../db/tables.ts';
 import { gpuTotalOf, uptimeMinutesOf } from '../executors/executor.row.ts';
@@ -84,8 +85,16 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
       });
     },
 
-    /** Records the report sent, or has the check run now. */
-    async healthCheck(hotkey: string, request: HealthCheckRequest): Promise<HealthCheckResponse> {
+    /** Records the report sent, or has the check run now. Throws `forbidden` for a report that nobody signed. */
+    async healthCheck(
+      { hotkey, accountId }: ValidatorIdentity,
+      request: HealthCheckRequest,
+    ): Promise<HealthCheckResponse> {
+      if (accountId !== null && request.report != null) {
+        throw new ApiError('forbidden', 'A report has to be signed by the validator itself', {
+          hint: 'Without a report the check is made now.',
+        });
+      }
       const { id } = await executorOf(request);
       const report = request.report ?? (await checkNow(id, request));
       if (report === null) return NOT_CHECKED;
