@@ -181,6 +181,7 @@ export const VerifyStep = z.object({
   ms: Amount,
   message: z.string(),
 });
+export type VerifyStep = z.output<typeof VerifyStep>;
 export const VerifyResult = z.object({
   ok: z.boolean(),
   /** GPU_RUNTIME_NVML_MISMATCH, GPU_RUNTIME_DEVICE_FAULT, CPU_QUOTA_EXCEEDS_HOST, CONTAINER_START_FAILED or null. */

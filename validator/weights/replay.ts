@@ -122,6 +122,7 @@ type PastUnder = { past: Past; policyHash: string | null };
 const pastIn = (entry: CycleEntry): Past => ({
   failurePpm: entry.failure_ppm,
   uptimeMinutes: entry.uptime_minutes,
+  runtimeProven: entry.runtime_proven,
 });
 
 async function problemOf(

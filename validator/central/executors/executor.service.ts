@@ -104,15 +104,15 @@ export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise
   await dropFreeSlots(tx, id);
 }
 
-export type SlotsInUse = { uuids: string[]; rented: boolean };
+export type SlotsInUse = { uuids: string[]; podIds: string[] };
 
-/** By executor the UUIDs of its slots, and whether a pod holds any; nothing of who has none. */
+/** By executor the UUIDs of its slots, and the pods that hold any; nothing of who has none. */
 export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, SlotsInUse>> {
   const known = new Map<string, SlotsInUse>();
   for (const { executor_id: id, gpu_uuid: uuid, pod_id: podId } of await listAllSlots(db)) {
-    const slots = known.get(id) ?? { uuids: [], rented: false };
+    const slots = known.get(id) ?? { uuids: [], podIds: [] };
     slots.uuids.push(uuid);
-    slots.rented ||= podId !== null;
+    if (podId !== null && !slots.podIds.includes(podId)) slots.podIds.push(podId);
     known.set(id, slots);
   }
   return known;

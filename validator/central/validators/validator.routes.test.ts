@@ -65,14 +65,19 @@ it('tells validators what to check', async () => {
     gpu_count: 2,
     gpu_uuids: [],
     rented: false,
+    pod_ids: [],
     price_uusd: 2_200_000,
     collateral_deposited: false,
     provider_banned: false,
   });
   await market.report(node);
-  await market.rent(await market.renter(), node.id);
+  const pod = (await market.rent(await market.renter(), node.id)).body;
   const [rented] = (await market.asValidator('/executors', {})).body;
-  expect(rented).toMatchObject({ rented: true, gpu_uuids: [{}, {}].map(() => expect.any(String)) });
+  expect(rented).toMatchObject({
+    pod_ids: [pod.id],
+    rented: true,
+    gpu_uuids: [{}, {}].map(() => expect.any(String)),
+  });
 });
 
 it('tells it in as many queries for one node as for many', async () => {

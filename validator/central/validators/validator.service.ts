@@ -36,7 +36,7 @@ const NOT_CHECKED: HealthCheckResponse = {
 };
 
 /** Before a node was measured. */
-const NO_SLOTS: SlotsInUse = { uuids: [], rented: false };
+const NO_SLOTS: SlotsInUse = { uuids: [], podIds: [] };
 
 export type ValidatorsDeps = { db: Database; clock: Clock; agents: Agents };
 
@@ -67,7 +67,7 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
       const present = await listPresent(db);
       const slots = await slotsByExecutor(db);
       return present.map((executor) => {
-        const { uuids, rented } = slots.get(executor.id) ?? NO_SLOTS;
+        const { uuids, podIds } = slots.get(executor.id) ?? NO_SLOTS;
         return {
           id: executor.id,
           executor_ip_address: executor.ip_address,
@@ -77,7 +77,8 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
           gpu_type: executor.gpu_type,
           gpu_count: gpuTotalOf(executor),
           gpu_uuids: uuids,
-          rented,
+          rented: podIds.length > 0,
+          pod_ids: podIds,
           price_uusd: executor.price_uusd_per_gpu_hour,
           collateral_deposited: executor.collateral_deposited === 1,
           provider_banned: executor.banned_at !== null,
