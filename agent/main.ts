@@ -55,12 +55,13 @@ const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 const NOT_ROOT =
   'not root: the data volumes of pods are neither counted against their disk limits nor backed up';
 
-const HELP = `Usage: agent/main.ts [doctor | enrol | remove-all | --help | --version | --check-config | --print-config]
+const HELP = `Usage: agent/main.ts [doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
 
 The Podwright agent. Without an argument it runs; doctor looks over this host and says what to mend
-(doctor --help); enrol has the provider vouch for this agent's key (enrol --help); remove-all removes
-every pod of this executor from the Docker engine, while the agent is stopped (remove-all --help). It
-is configured by environment variables:
+(doctor --help); diag writes that and more into one archive, for whoever is to help (diag --help); enrol
+has the provider vouch for this agent's key (enrol --help); remove-all removes every pod of this executor
+from the Docker engine, while the agent is stopped (remove-all --help). It is configured by environment
+variables:
 
 ${CONFIG_HELP}
 
@@ -224,6 +225,9 @@ switch (command) {
     break;
   case 'doctor':
     await (await import('./commands/doctor.ts')).examineHost(words, process.env);
+    break;
+  case 'diag':
+    await (await import('./commands/diag.ts')).writeDiagnosis(words, process.env);
     break;
   case 'enrol':
     await (await import('./commands/enrol.ts')).enrol(words, process.env);

@@ -102,6 +102,19 @@ export function lookAtConfig<Shape extends ConfigShape>(
   };
 }
 
+/** Secrets as they are given, right or wrong, to be looked for in what leaves the machine. */
+export function secretTexts<Shape extends ConfigShape>(
+  { schema }: ConfigSpec<Shape>,
+  environment: Environment,
+): string[] {
+  return Object.entries<z.ZodType>(schema.shape).flatMap(([name, field]) => {
+    const { text } = givenOf(name, field, environment);
+    if (text === undefined || !secrets.has(field)) return [];
+    const { password = '' } = URL.parse(text) ?? {};
+    return [text, password, decodeURIComponent(password)];
+  });
+}
+
 /** Throws ConfigError listing all problems at once. */
 export function parseConfig<Shape extends ConfigShape>(
   spec: ConfigSpec<Shape>,

@@ -1,6 +1,7 @@
 /** Judges the agent's configuration: variables, identity, who may command, the provider's policy. Pure. */
+
+import { type Finding, fail, ok, warn } from '#shared/doctor/finding.ts';
 import type { ConfigurationFacts } from './configuration.facts.ts';
-import { type Finding, fail, ok, warn } from './finding.ts';
 
 export function configurationFindings(facts: ConfigurationFacts): Finding[] {
   return [variables(facts), executorId(facts), trustedKeys(facts), policy(facts)];
