@@ -43,6 +43,8 @@ Checks the executors that a central API lists, reports verdicts, computes and po
 commands to agents.
 
   npm run validator                            run (configured by VALIDATOR_* variables, see README)
+  npm run validator -- doctor                  what is wrong with key, ledger, central API, gateway, clock …, and the remedy
+  npm run validator -- diag                    write that and more into one archive, for whoever is to help
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
   npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
   npm run validator -- replay EPOCH --policy FILE
@@ -74,6 +76,9 @@ exit with 1 when something is not as it should be.
 const TURN_WITHIN_MS = 3_600_000;
 
 async function run(argv: readonly string[]): Promise<void> {
+  const [first, ...rest] = argv;
+  if (first === 'doctor') return examineSurroundings(rest);
+  if (first === 'diag') return writeDiagnosis(rest);
   const { values, positionals } = readArguments(argv);
   if (values.help === true) return print(HELP);
   if (values.version === true) return print(`${VERSION}\n`);
@@ -85,6 +90,30 @@ async function run(argv: readonly string[]): Promise<void> {
   const config = readValidatorConfig(process.env);
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
   await serve(config, weighingOf(config), readCheckPolicy(config.VALIDATOR_CHECK_POLICY));
+}
+
+/** Loaded only here, as below: a running validator has no use for it. */
+async function examineSurroundings(args: readonly string[]): Promise<never> {
+  const { runDoctor } = await import('./doctor/doctor-command.ts');
+  const colours = process.stdout.isTTY === true && !process.env['NO_COLOR'];
+  // A question that nobody answers would keep the process.
+  process.exit(await runDoctor(args, lookPorts(), { out: print, error: complain, colours }));
+}
+
+async function writeDiagnosis(args: readonly string[]): Promise<never> {
+  const { diagnoseValidator } = await import('./diagnosis/validator-diagnosis.ts');
+  const { runDiag } = await import('#shared/diagnosis/diag-command.ts');
+  const ports = lookPorts();
+  const status = await runDiag({
+    ...{ ...ports, program: 'validator', args, print },
+    complain: (text) => complain(`podwright validator: ${text}`),
+    collect: (logs) => diagnoseValidator(ports, logs),
+  });
+  process.exit(status);
+}
+
+function lookPorts() {
+  return { clock: systemClock, random: systemRandom, runCommand, environment: process.env };
 }
 
 function checkConfig(command: ConfigCommand): void {

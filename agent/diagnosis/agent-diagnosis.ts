@@ -15,6 +15,7 @@ import {
 import { createRedact, type Redact } from '#shared/diagnosis/redact.ts';
 import { textReport } from '#shared/doctor/report.ts';
 import { known, tell } from '#shared/doctor/told.ts';
+import { localPlaceOf } from '#shared/listen-address.ts';
 import { openSqliteToRead } from '#shared/sqlite.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf, isSecure } from '../config.ts';
 import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
@@ -130,12 +131,6 @@ function engineParts({ clock, environment }: DoctorPorts, config: AgentConfig): 
 
 function metricsUrl(config: AgentConfig): string {
   const { AGENT_METRICS_LISTEN: own, AGENT_HOST: host, AGENT_PORT: port } = config;
-  if (own !== undefined) return `http://${placeOf(own.host, own.port)}/metrics`;
-  return `${isSecure(config) ? 'https' : 'http'}://${placeOf(host, port)}/metrics`;
-}
-
-/** Listeners of every address are asked by the loopback's. */
-function placeOf(host: string, port: number): string {
-  const named = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return named.includes(':') ? `[${named}]:${port}` : `${named}:${port}`;
+  if (own !== undefined) return `http://${localPlaceOf(own.host, own.port)}/metrics`;
+  return `${isSecure(config) ? 'https' : 'http'}://${localPlaceOf(host, port)}/metrics`;
 }
