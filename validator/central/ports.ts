@@ -22,6 +22,8 @@ import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
+import type { Targets } from './webhooks/target-address.ts';
+import type { Attempt } from './webhooks/webhook.state.ts';
 
 /** What a terminal is asked for with; `requestId` names it in the records of every hop. */
 export type TerminalWish = { query: TerminalQuery; requestId: string; signal: AbortSignal };
@@ -52,6 +54,15 @@ export type Mailer = {
 export class MailRefused extends Error {
   override name = 'MailRefused';
 }
+
+/** One message to a webhook. */
+export type WebhookRequest = { url: string; headers: Record<string, string>; body: string };
+
+/**
+ * Sends it once, to an allowed address, following no redirect. Whatever comes of it is an answer; rejects only when
+ * `signal` aborts.
+ */
+export type PostWebhook = (request: WebhookRequest, signal: AbortSignal) => Promise<Attempt>;
 
 /** What may be uploaded once: exactly this many bytes of this type. */
 export type UploadWish = { key: string; contentType: string; sizeBytes: number; lifetimeS: number };
@@ -198,6 +209,8 @@ export type CentralOptions = {
   backupDrillHours?: number;
   /** What the data of each volume may come to; 20 GiB when absent. */
   volumeLimitBytes?: number;
+  /** Where webhooks may lead; `public` when absent. */
+  webhookTargets?: Targets;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
   publicOrigin?: string | null;
 };

@@ -1,6 +1,7 @@
 /** Queries of the account_tokens table. */
 import type { Insertable, Selectable } from 'kysely';
-import type { AccountTokensTable, Db } from '../db/tables.ts';
+import type { AccountTokensTable } from '../db/accounts.tables.ts';
+import type { Db } from '../db/tables.ts';
 
 export type AccountToken = Selectable<AccountTokensTable>;
 export type TokenPurpose = AccountToken['purpose'];

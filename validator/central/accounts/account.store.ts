@@ -1,8 +1,9 @@
 /** Queries of the accounts table. Deleted accounts stay as rows, for events and money, and are never found. */
 import type { Insertable, Updateable } from 'kysely';
 import { isUniqueViolation } from '../../database/engine.ts';
+import type { AccountsTable } from '../db/accounts.tables.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
-import type { Account, AccountsTable, Db } from '../db/tables.ts';
+import type { Account, Db } from '../db/tables.ts';
 
 /** Stores a new account; false if the address is taken. */
 export async function insertAccount(db: Db, row: Insertable<AccountsTable>): Promise<boolean> {

@@ -1,7 +1,8 @@
 /** Queries of the api_keys table. Deleted keys stay as rows, for events that name them, and are never found. */
 import type { Insertable, Updateable } from 'kysely';
+import type { ApiKeysTable } from '../db/accounts.tables.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
-import type { ApiKey, ApiKeysTable, Db } from '../db/tables.ts';
+import type { ApiKey, Db } from '../db/tables.ts';
 
 /** Stores a new key. */
 export async function insertApiKey(db: Db, row: Insertable<ApiKeysTable>): Promise<void> {

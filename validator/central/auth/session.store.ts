@@ -1,7 +1,8 @@
 /** Queries of the sessions table. */
 import type { Selectable } from 'kysely';
+import type { SessionsTable } from '../db/accounts.tables.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
-import type { Db, SessionsTable } from '../db/tables.ts';
+import type { Db } from '../db/tables.ts';
 
 export type Session = Selectable<SessionsTable>;
 export type SessionSubject = Pick<Session, 'kind' | 'subject_id'>;

@@ -1,6 +1,7 @@
 /** Queries of the stream_tickets table. */
 import type { Insertable, Selectable } from 'kysely';
-import type { Db, StreamTicketsTable } from '../db/tables.ts';
+import type { StreamTicketsTable } from '../db/pods.tables.ts';
+import type { Db } from '../db/tables.ts';
 
 export type StoredTicket = Selectable<StreamTicketsTable>;
 

@@ -3,14 +3,8 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { type Actor, SYSTEM_ACTOR } from '../auth/identity.ts';
-import type {
-  BackupConfig,
-  BackupLog,
-  BackupRepository,
-  Db,
-  OperationColumns,
-  Pod,
-} from '../db/tables.ts';
+import type { OperationColumns } from '../db/backups.tables.ts';
+import type { BackupConfig, BackupLog, BackupRepository, Db, Pod } from '../db/tables.ts';
 import { insertBackup } from './backup.store.ts';
 import { type Busy, busyWith, requireState } from './backup-gate.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';

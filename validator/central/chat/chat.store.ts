@@ -1,6 +1,7 @@
 /** Queries behind links to the chat platform. */
 import type { Insertable, Selectable } from 'kysely';
-import type { ChatLinkStatesTable, Db } from '../db/tables.ts';
+import type { ChatLinkStatesTable } from '../db/accounts.tables.ts';
+import type { Db } from '../db/tables.ts';
 
 type LinkState = Selectable<ChatLinkStatesTable>;
 

@@ -1,6 +1,7 @@
 /** Queries of the docker_credentials table. */
 import type { Updateable } from 'kysely';
-import type { Db, DockerCredential, DockerCredentialsTable } from '../db/tables.ts';
+import type { DockerCredentialsTable } from '../db/accounts.tables.ts';
+import type { Db, DockerCredential } from '../db/tables.ts';
 
 /** Stores a new one. */
 export async function insertDockerCredential(db: Db, row: DockerCredential): Promise<void> {

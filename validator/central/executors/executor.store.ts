@@ -1,7 +1,8 @@
 /** All queries on executors. A listing joins the provider. */
 import type { Updateable } from 'kysely';
+import type { ExecutorsTable } from '../db/executors.tables.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
-import type { Db, Executor, ExecutorsTable, NewExecutor } from '../db/tables.ts';
+import type { Db, Executor, NewExecutor } from '../db/tables.ts';
 
 /** An executor with what decides whether it is on the market. */
 export type ExecutorEntry = Executor & {

@@ -1,7 +1,8 @@
 /** The nodes on offer, with what they are looked for by: no inventory is read for it. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../database/engine.ts';
-import type { Db, Executor, LineFigures, MeasuredFigures } from '../db/tables.ts';
+import type { LineFigures, MeasuredFigures } from '../db/executors.tables.ts';
+import type { Db, Executor } from '../db/tables.ts';
 
 /** What a node is looked for by, sorted by and shown with, but for what its inventory says. */
 export type MarketNode = MeasuredFigures &

@@ -1,6 +1,6 @@
 /** The figures of an inventory that nodes are looked for by. Pure. */
 import type { Inventory } from '#shared/agent-api/inventory.ts';
-import type { LineFigures, MeasuredFigures } from '../db/tables.ts';
+import type { LineFigures, MeasuredFigures } from '../db/executors.tables.ts';
 import { interconnectOf } from './interconnect.ts';
 
 /** Of a node that was never measured. */

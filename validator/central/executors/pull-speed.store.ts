@@ -1,7 +1,8 @@
 /** All queries on measured pulls: speeds of nodes, sizes of images. */
 import { sql } from 'kysely';
+import type { PullSpeedsTable } from '../db/executors.tables.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
-import type { Db, PullSpeedsTable } from '../db/tables.ts';
+import type { Db } from '../db/tables.ts';
 
 export type PullSpeed = PullSpeedsTable;
 

@@ -1,7 +1,7 @@
 /** The `specs` object of a node row, from the inventory that its agent measured (contract 3.1). Pure. */
 import { z } from 'zod';
 import type { GpuDevice, Inventory } from '#shared/agent-api/inventory.ts';
-import type { LineFigures } from '../db/tables.ts';
+import type { LineFigures } from '../db/executors.tables.ts';
 import { Interconnect, interconnectOf } from './interconnect.ts';
 import { percent, storageOf } from './storage.ts';
 

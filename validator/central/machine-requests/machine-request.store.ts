@@ -1,6 +1,7 @@
 /** Queries of the machine_requests table. */
 import type { Updateable } from 'kysely';
-import type { Db, MachineRequest, MachineRequestsTable } from '../db/tables.ts';
+import type { MachineRequestsTable } from '../db/accounts.tables.ts';
+import type { Db, MachineRequest } from '../db/tables.ts';
 import { type MachineRequestState, sourcesOf } from './machine-request.state.ts';
 
 /** Stores a new one. */

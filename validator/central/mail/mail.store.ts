@@ -1,6 +1,7 @@
 /** Queries of the mails table. */
 import type { Insertable, Updateable } from 'kysely';
-import type { Db, MailRow, MailsTable } from '../db/tables.ts';
+import type { MailsTable } from '../db/processes.tables.ts';
+import type { Db, MailRow } from '../db/tables.ts';
 
 /** Stores a mail, unless one with its key is there already. */
 export async function insertMail(db: Db, row: Insertable<MailsTable>): Promise<void> {

@@ -1,7 +1,8 @@
 /** All queries on pods. A state is changed only where the row still is in a state that allows it. */
 import type { Updateable } from 'kysely';
+import type { PodsTable } from '../db/pods.tables.ts';
 import { insertOne, prepared, type Slots } from '../db/prepared.ts';
-import type { Db, Pod, PodsTable } from '../db/tables.ts';
+import type { Db, Pod } from '../db/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
 
 /** Columns of a pod but its state, which `movePod` alone writes. */
@@ -128,7 +129,7 @@ export async function endPod(
   id: string,
   change: Pick<Pod, 'ended_at' | 'updated_at'>,
 ): Promise<boolean> {
-  return movePod(db, id, 'deleted', { ...change, phase: '', hold_uusd: 0 });
+  return movePod(db, id, 'deleted', { ...change, phase: '' });
 }
 
 type Launches = Slots<{ executorId: string; limit: number }>;

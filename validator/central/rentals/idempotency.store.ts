@@ -1,6 +1,7 @@
 /** All queries on idempotency claims. */
 import type { ExpressionBuilder, Selectable } from 'kysely';
-import type { Db, IdempotencyTable, Tables } from '../db/tables.ts';
+import type { IdempotencyTable } from '../db/processes.tables.ts';
+import type { Db, Tables } from '../db/tables.ts';
 
 export type Claim = Selectable<IdempotencyTable>;
 export type ClaimScope = Pick<Claim, 'account_id' | 'route' | 'key'>;

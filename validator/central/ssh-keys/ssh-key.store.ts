@@ -1,7 +1,8 @@
 /** Queries of the ssh_keys table. */
 import type { Insertable, Updateable } from 'kysely';
+import type { SshKeysTable } from '../db/accounts.tables.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
-import type { Db, SshKey, SshKeysTable } from '../db/tables.ts';
+import type { Db, SshKey } from '../db/tables.ts';
 
 /** Stores a new key; false if the account has it already. */
 export async function insertSshKey(db: Db, row: Insertable<SshKeysTable>): Promise<boolean> {

@@ -1,7 +1,8 @@
 /** Queries of the templates table. Deleted templates stay as rows and are never found. */
 import type { Insertable, Updateable } from 'kysely';
+import type { TemplatesTable } from '../db/accounts.tables.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
-import type { Db, Template, TemplatesTable } from '../db/tables.ts';
+import type { Db, Template } from '../db/tables.ts';
 
 /** Stores a new template. */
 export async function insertTemplate(db: Db, row: Insertable<TemplatesTable>): Promise<void> {

@@ -1,5 +1,7 @@
 /** Queries of the set_weights table: one row for each validator. */
-import type { Db, SetWeightsTable } from '../db/tables.ts';
+
+import type { SetWeightsTable } from '../db/executors.tables.ts';
+import type { Db } from '../db/tables.ts';
 
 /** Stores the row unless one as new or newer is there; tells whether it did. */
 export async function putSetWeights(db: Db, row: SetWeightsTable): Promise<boolean> {

@@ -1,8 +1,9 @@
 /** Queries of volumes and of their copies. A copy's state is changed only where the row is in one that allows it. */
 import type { Updateable } from 'kysely';
+import type { VolumeCopiesTable, VolumesTable } from '../db/backups.tables.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Db, Volume, VolumeCopiesTable, VolumeCopy, VolumesTable } from '../db/tables.ts';
+import type { Db, Volume, VolumeCopy } from '../db/tables.ts';
 import { type CopyState, sourcesOf } from './volume.state.ts';
 
 type CopyChange = Omit<Updateable<VolumeCopiesTable>, 'state'> & { state?: never };
