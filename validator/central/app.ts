@@ -40,6 +40,7 @@ import { registerSystemRoutes } from './system/system.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
+import { createValidatorAccounts } from './validators/validator-account.service.ts';
 
 const API_PREFIX = '/api';
 const PORTAL_PREFIX = '/portal';
@@ -120,10 +121,14 @@ export async function createCentral(
   };
   const around = createAroundBalance(deps);
   const market = createMarket(deps);
-  const membership = createMembership({ ...deps, apiKeys, forgetAround: around.forget });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
     handlers: { ...market.dueHandlers, ...around.dueHandlers },
+  });
+  const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
+  const membership = createMembership({
+    ...{ ...deps, apiKeys, validatorAccounts },
+    forgetAround: around.forget,
   });
 
   await market.register();
@@ -142,7 +147,10 @@ export async function createCentral(
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  installAuthentication(server, {
+    ...{ db, sessions, users, validators, tickets },
+    validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
+  });
   refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);

@@ -15,6 +15,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       ...{ mailer: null, objects: { folder: '/objects' }, chat: null, backupStorage: null },
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
       pruneBackups: expect.any(Function),
+      ...{ alphaRates: null, payments: null },
     },
     options: {
       trustedProxies: [],
@@ -40,7 +41,14 @@ it('reads what is set', () => {
     CENTRAL_CHAT_CHANNEL_URL: 'https://chat.example/c',
     CENTRAL_BACKUP_DRILL_HOURS: '24',
     CENTRAL_VOLUME_GIB: '1.5',
+    CENTRAL_ALPHA_RATES: 'https://rates.example/alpha',
+    CENTRAL_PAYMENTS: 'stripe',
+    CENTRAL_STRIPE_SECRET_KEY: 'sk_live_hush',
+    CENTRAL_STRIPE_CALLBACK_SECRET: 'whsec_hush',
   });
+  expect(ports.alphaRates).toMatchObject({ subnets: expect.any(Function) });
+  expect(ports.payments).toMatchObject({ name: 'stripe' });
+  expect(open({ CENTRAL_PAYMENTS: 'simulated' }).ports.payments).toBe('simulated');
   expect(ports.mailer).not.toBeNull();
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
   expect(options).toEqual({
@@ -61,8 +69,22 @@ it.each([
   [{ CENTRAL_SMTP_URL: 'http://user:hush@mail.example' }, /CENTRAL_SMTP_URL/],
   [{ CENTRAL_CHAT_CLIENT_ID: 'x' }, /CENTRAL_CHAT_TOKEN_URL.*: set them too, or none/],
   [{ CENTRAL_S3_BUCKET: 'b', CENTRAL_S3_ACCESS_KEY_ID: 'x' }, /CENTRAL_S3_SECRET_ACCESS_KEY/],
-  [{ CENTRAL_BACKUP_REPOSITORY: 'backups' }, /CENTRAL_BACKUP_REPOSITORY: an absolute path/],
-  [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY: give/],
+  [{ CENTRAL_BACKUP_REPOSITORY: 'backups' }, /CENTRAL_BACKUP_REPOSITORY .*: an absolute path/],
+  [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY .*: give/],
+  [{ CENTRAL_ALPHA_RATES: 'rates.json' }, /CENTRAL_ALPHA_RATES/],
+  [{ CENTRAL_ALPHA_RATES: '/no/such/file' }, /CENTRAL_ALPHA_RATES/],
+  [{ CENTRAL_PAYMENTS: 'stripe' }, /CENTRAL_PAYMENTS: stripe needs CENTRAL_STRIPE_SECRET_KEY/],
+  [
+    { CENTRAL_PAYMENTS: 'stripe', CENTRAL_STRIPE_SECRET_KEY: 'hush' },
+    /CENTRAL_STRIPE_CALLBACK_SECRET: set them too/,
+  ],
+  [
+    {
+      ...{ CENTRAL_PAYMENTS: 'simulated', CENTRAL_STRIPE_SECRET_KEY: 'hush' },
+      CENTRAL_STRIPE_CALLBACK_SECRET: 'hush',
+    },
+    /CENTRAL_PAYMENTS: set it to stripe/,
+  ],
   [{ CENTRAL_BACKUP_GIB: '0' }, /CENTRAL_BACKUP_GIB/],
   [{ CENTRAL_BACKUP_DRILL_HOURS: '-1' }, /CENTRAL_BACKUP_DRILL_HOURS/],
   [{ CENTRAL_VOLUME_GIB: '-1' }, /CENTRAL_VOLUME_GIB/],

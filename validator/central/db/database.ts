@@ -28,6 +28,7 @@ import { metering } from './migrations/0023-metering.ts';
 import { schedule } from './migrations/0024-schedule.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
+import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -59,6 +60,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   schedule,
   aroundBalance,
   webhooks,
+  validatorAccounts,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

@@ -15,6 +15,7 @@ import { paidAccount, walletOf } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { topUpsSuspendedMail } from '../mail/mail.text.ts';
+import { runwayChanged } from '../metering/runway.service.ts';
 import type { ChargeAnswer, PaymentNews } from '../ports.ts';
 import { afterCharge, type ChargeOutcome } from './auto-top-up.state.ts';
 import { findAutoTopUp, updateAutoTopUp } from './auto-top-up.store.ts';
@@ -58,6 +59,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(accountId), amountUusd };
     const cause = { type: 'top-up', id, atMs: clock.now(), once: true };
     await postGroup(tx, [leg], causedBy(SYSTEM_ACTOR, cause));
+    await runwayChanged(tx, accountId, clock.now());
     await rearmLowBalance(tx, accountId);
     await record(tx, accountId, true, `topped up by ${formatUsdFloor(amountUusd)}`);
   }
@@ -109,6 +111,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     const cause = { type: `top-up-${back.by}`, id, atMs: clock.now(), once: true };
     const group = legs.filter((leg) => leg.amountUusd > 0);
     await postGroup(tx, group, causedBy(SYSTEM_ACTOR, cause));
+    await runwayChanged(tx, accountId, clock.now());
     const dollars = formatUsdFloor(amountUusd);
     await record(tx, accountId, false, `${dollars} of a top-up went back to the payer: ${back.by}`);
     if (back.by === 'dispute') await suspend(tx, accountId);

@@ -11,6 +11,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { runwayChanged } from '../metering/runway.service.ts';
 import type {
   TransferCreditsDto,
   TransferHistoryDto,
@@ -87,6 +88,7 @@ export function createTransfers({ db, clock, random, afterSpend }: TransfersDeps
       const amount = `$${body.amount}`;
       await record(tx, sender.id, actor, `${amount} transferred to another account`);
       await record(tx, recipient.id, { ...actor, apiKeyId: null }, `${amount} received`);
+      for (const account of [sender, recipient]) await runwayChanged(tx, account.id, atMs);
       await afterSpend(tx, sender.id);
       return {
         ...toHistory(sender.id, {
