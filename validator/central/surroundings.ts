@@ -10,6 +10,7 @@ import {
   secret,
 } from '#shared/config.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { createFileAlphaRates, createHttpAlphaRates } from './adapters/alpha-rates.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
 import { createResticLocation } from './adapters/restic-location.ts';
 import { createResticPrune } from './adapters/restic-prune.ts';
@@ -28,6 +29,15 @@ const Proxies = z
   .transform((text) => text.split(',').map((entry) => entry.trim()))
   .transform((entries) => entries.filter((entry) => entry !== ''))
   .refine((entries) => entries.every(isAddressRange), 'IP addresses or CIDR ranges, by commas');
+
+const AlphaRates = z
+  .string()
+  .min(1)
+  .max(2_048)
+  .refine(
+    (text) => !/^https?:/.test(text) || HttpUrl.safeParse(text).success,
+    'a file or an http(s) URL',
+  );
 
 const BackupRepository = z
   .string()
@@ -94,6 +104,8 @@ export const SURROUNDINGS = {
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
   /** Below which support shows the channels of pods, each by its name. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
+  /** What alpha tokens are worth: a JSON file, or where it is had by HTTP. */
+  CENTRAL_ALPHA_RATES: AlphaRates.optional(),
 };
 
 const S3_KEYS = ['CENTRAL_S3_ACCESS_KEY_ID', 'CENTRAL_S3_SECRET_ACCESS_KEY'] as const;
@@ -120,7 +132,7 @@ export type SurroundingsConfig = z.output<typeof Schema>;
 export type Surroundings = {
   ports: Pick<
     CentralPorts,
-    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups'
+    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups' | 'alphaRates'
   >;
   options: Pick<
     CentralOptions,
@@ -155,6 +167,7 @@ export function openSurroundings(
       chat: chatOf(config, clock),
       ...backupsOf(config, backupFolder),
       pruneBackups: createResticPrune(runCommand),
+      alphaRates: alphaRatesOf(config, clock),
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
@@ -192,6 +205,12 @@ function objectsOf(config: SurroundingsConfig) {
           },
     publicUrl: config.CENTRAL_S3_PUBLIC_URL ?? null,
   });
+}
+
+function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: SurroundingsConfig, clock: Clock) {
+  if (place === undefined) return null;
+  if (!/^https?:/.test(place)) return createFileAlphaRates(place);
+  return createHttpAlphaRates({ url: place, clock });
 }
 
 function backupsOf(config: SurroundingsConfig, folder: string) {
