@@ -71,7 +71,6 @@ it.each([
   [{ CENTRAL_S3_BUCKET: 'b', CENTRAL_S3_ACCESS_KEY_ID: 'x' }, /CENTRAL_S3_SECRET_ACCESS_KEY/],
   [{ CENTRAL_BACKUP_REPOSITORY: 'backups' }, /CENTRAL_BACKUP_REPOSITORY .*: an absolute path/],
   [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY .*: give/],
-  [{ CENTRAL_ALPHA_RATES: 'rates.json' }, /CENTRAL_ALPHA_RATES/],
   [{ CENTRAL_ALPHA_RATES: '/no/such/file' }, /CENTRAL_ALPHA_RATES/],
   [{ CENTRAL_PAYMENTS: 'stripe' }, /CENTRAL_PAYMENTS: stripe needs CENTRAL_STRIPE_SECRET_KEY/],
   [

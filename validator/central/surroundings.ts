@@ -34,6 +34,15 @@ const Proxies = z
   .transform((entries) => entries.filter((entry) => entry !== ''))
   .refine((entries) => entries.every(isAddressRange), 'IP addresses or CIDR ranges, by commas');
 
+const AlphaRates = z
+  .string()
+  .min(1)
+  .max(2_048)
+  .refine(
+    (text) => !/^https?:/.test(text) || HttpUrl.safeParse(text).success,
+    'a file or an http(s) URL',
+  );
+
 const BackupRepository = z
   .string()
   .min(1)
@@ -100,14 +109,7 @@ export const SURROUNDINGS = {
   /** Below which support shows the channels of pods, each by its name. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
   /** What alpha tokens are worth: a JSON file, or where it is had by HTTP. */
-  CENTRAL_ALPHA_RATES: z
-    .string()
-    .max(2_048)
-    .refine(
-      (place) => place.startsWith('/') || HttpUrl.safeParse(place).success,
-      'the absolute path of a file, or http(s)://…',
-    )
-    .optional(),
+  CENTRAL_ALPHA_RATES: AlphaRates.optional(),
   /** Who moves money: nobody, a processor that only acts as if, or Stripe. */
   CENTRAL_PAYMENTS: z.enum(PAYMENTS).default('none'),
   CENTRAL_STRIPE_SECRET_KEY: secret(z.string().optional()),
@@ -243,9 +245,8 @@ function objectsOf(config: SurroundingsConfig) {
 
 function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: SurroundingsConfig, clock: Clock) {
   if (place === undefined) return null;
-  return place.startsWith('/')
-    ? createFileAlphaRates(place)
-    : createHttpAlphaRates({ url: place, clock });
+  if (!/^https?:/.test(place)) return createFileAlphaRates(place);
+  return createHttpAlphaRates({ url: place, clock });
 }
 
 function paymentsOf(config: SurroundingsConfig, clock: Clock) {
