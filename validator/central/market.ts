@@ -19,6 +19,8 @@ import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
+import { cutOffHandlers } from './metering/cut-off.ts';
+import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
@@ -64,9 +66,11 @@ import { createVolumeWork } from './volumes.ts';
 const SWEEP_INTERVAL_MS = 600_000;
 /** Has other processes look for executors that are due. */
 const SYNC_WORD = 'sync';
+/** Between two settlements of a running pod (marketplace reference 2.3.4). */
+const TICK_MS = 60_000;
 
 /** Nothing runs and nothing is registered yet. */
-export function createMarket(deps: CentralDeps) {
+export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
   const baseUrl = deps.options.channelUrl ?? null;
@@ -88,7 +92,14 @@ export function createMarket(deps: CentralDeps) {
     turns,
     wakeOthers,
   });
-  const dueHandlers: DueHandlers = { ...podDueHandlers({ clock, random, wake }) };
+  const { lastBackup, isWorkingOn: isBackingUp } = backups;
+  const { mails, afterSpend } = deps;
+  const dueHandlers: DueHandlers = {
+    ...podDueHandlers({ clock, random, wake }),
+    ...cutOffHandlers({ clock, random, mails, wake, lastBackup, isBackingUp }),
+  };
+  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
+  const meter = createTickJob({ db, clock, log, intervalMs, afterSpend });
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({
     ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
@@ -169,6 +180,9 @@ export function createMarket(deps: CentralDeps) {
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
 
+    /** One tick of the meter, for the same. */
+    meterOnce: () => meter.runOnce(),
+
     /** One look at the schedules of backups, and one clean-up of them and of volumes: tests call it instead of `startJobs`. */
     tendBackups: () => runEach([backups.runOnce, volumes.runOnce]),
 
@@ -181,6 +195,7 @@ export function createMarket(deps: CentralDeps) {
     startJobs(): { stop(): Promise<void> } {
       processes.start();
       sync.start();
+      meter.start();
       backups.start();
       volumes.start();
       signals?.listen((word) => {
@@ -201,7 +216,13 @@ export function createMarket(deps: CentralDeps) {
       });
       return {
         async stop() {
-          await Promise.all([sync.stop(), backups.stop(), volumes.stop(), sweep.stop()]);
+          await Promise.all([
+            sync.stop(),
+            meter.stop(),
+            backups.stop(),
+            volumes.stop(),
+            sweep.stop(),
+          ]);
         },
       };
     },

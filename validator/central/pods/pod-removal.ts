@@ -21,15 +21,15 @@ export const REMOVAL_REASONS = [
 ] as const;
 export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 
-/** `endsAtMs`: what it is charged for ends then, where that is before now. */
-export type RemovalRequest = { actor: Actor; reason: RemovalReason; endsAtMs?: number };
+/** `atMs`: what it is used until, where that was said beforehand. */
+export type RemovalRequest = { actor: Actor; reason: RemovalReason; atMs?: number };
 
 /** The row as it is now. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
 export async function beginRemoval(
   tx: Db,
   deps: Deps,
   pod: Pod,
-  { actor, reason, endsAtMs }: RemovalRequest,
+  { actor, reason, atMs }: RemovalRequest,
 ): Promise<Pod> {
   const nowMs = deps.clock.now();
   const change = {
@@ -38,9 +38,7 @@ export async function beginRemoval(
     delete_requested_at: nowMs,
     updated_at: nowMs,
   };
-  if (
-    !(await movePod(tx, pod.id, 'deleting', change, { atMs: Math.min(nowMs, endsAtMs ?? nowMs) }))
-  ) {
+  if (!(await movePod(tx, pod.id, 'deleting', change, { atMs: Math.min(nowMs, atMs ?? nowMs) }))) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
   await releaseHold(tx, pod, { actor, nowMs });

@@ -13,6 +13,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
+import { fundsLowered } from '../metering/runway.service.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
@@ -128,6 +129,7 @@ export async function rentIn(
   await insertPod(tx, pod);
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await markTemplateRented(tx, template, nowMs);
+  await fundsLowered(tx, account.id, nowMs);
   await recordEvent(tx, deps, {
     accountId: account.id,
     podId,

@@ -15,10 +15,10 @@ export type DueKind =
   | 'low-balance'
   | 'balance-warning'
   | 'cut-off'
-  | 'grace-end'
   | 'top-up'
   /** A pod. */
   | 'spend-cap'
+  | 'grace-end'
   /** What is to be removed once it is old, by a word. */
   | 'retention';
 
