@@ -20,6 +20,7 @@ import { errorProfileOf } from './edge/error-profiles.ts';
 import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
+import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
@@ -108,8 +109,12 @@ export async function createCentral(
     ...{ db, clock, log, sessions, apiKeys },
     stopping: stopping.signal,
   });
+  const isSent = (given.mailer ?? null) !== null;
+  const mails = createMails({ db, clock, random, secret, isSent });
   const deps = {
-    ...{ ports, options, sessions, credentials, balanceOf, tickets, news },
+    ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
+    wakeMail: () => membership.wakeMail(),
+    wants: async () => true,
     stopping: stopping.signal,
   };
   const market = createMarket(deps);

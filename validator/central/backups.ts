@@ -53,6 +53,9 @@ export function createBackupWork(
       });
     },
 
+    /** For a pod that is about to go, in the transaction that holds it; whether a backup began. */
+    lastBackup: upkeep.beginLast,
+
     runOnce: () => job.runOnce(),
     start: () => job.start(),
     stop: () => job.stop(),

@@ -20,6 +20,9 @@ import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { notesOf } from './node-notes.ts';
+import { noticeDueHandlers } from './notices/notice.due.ts';
+import { registerNoticeRoutes } from './notices/notice.routes.ts';
+import { createNotices } from './notices/notice.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { templateKnowledge } from './pods/launch-eta.ts';
@@ -80,6 +83,18 @@ export function createMarket(deps: CentralDeps) {
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
   const volumes = createVolumeWork(deps, { processes, wake });
+  const noticeDeps = {
+    db,
+    clock,
+    random,
+    mails: deps.mails,
+    wants: deps.wants,
+    wakeMail: deps.wakeMail,
+  };
+  const dueHandlers: DueHandlers = {
+    ...podDueHandlers({ clock, random, wake }),
+    ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
+  };
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf },
     operations: backups.operations,
@@ -88,7 +103,6 @@ export function createMarket(deps: CentralDeps) {
     turns,
     wakeOthers,
   });
-  const dueHandlers: DueHandlers = { ...podDueHandlers({ clock, random, wake }) };
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({
     ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
@@ -144,6 +158,7 @@ export function createMarket(deps: CentralDeps) {
       const providers = createProviders({ db, clock, random, sessions });
       const nodes = createNodes({ db, clock, random });
       registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
+      registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
       registerSharedConfig(portal);
     },
 

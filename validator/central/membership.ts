@@ -22,7 +22,6 @@ import { forgetFeedback } from './feedback/feedback.service.ts';
 import { forgetMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
-import { createMails } from './mail/mail.service.ts';
 import { registerObjectRoutes, registerUploadRoute } from './objects/object.routes.ts';
 import { createObjects } from './objects/object.service.ts';
 import type { CentralDeps } from './ports.ts';
@@ -40,7 +39,7 @@ const SWEEP_INTERVAL_MS = 600_000;
 export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: ApiKeys }) {
   const { ports, options, sessions, balanceOf } = deps;
   const { db, clock, random, log, secret, mailer = null, objects: store = null } = ports;
-  const mails = createMails({ db, clock, random, secret, isSent: mailer !== null });
+  const { mails } = deps;
   const mailJob = mailer === null ? null : createMailJob({ db, clock, log, mails, mailer });
   const wakeMail = () => mailJob?.wake();
   const tokens = createAccountTokens({ clock, random });
@@ -102,6 +101,8 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
     async registerOrigin(origin: HttpServer): Promise<void> {
       if (objects.isEmbedded) await registerObjectRoutes(origin, objects);
     },
+
+    wakeMail,
 
     /** One pass over the mails that are due: tests call it instead of `startJobs`. */
     sendMails: async () => mailJob?.runOnce(),

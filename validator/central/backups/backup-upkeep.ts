@@ -2,13 +2,14 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Database } from '../db/tables.ts';
+import type { Database, Db, Pod } from '../db/tables.ts';
 import { podStateOf, REMOVAL_STATES } from '../pods/pod.state.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import { beginScheduled } from './backup.begin.ts';
 import {
   discardBackup,
   findConfig,
+  findConfigOf,
   listDueConfigs,
   listExpiring,
   setNextRun,
@@ -61,6 +62,13 @@ export function createBackupUpkeep(deps: {
         if (executorId !== null) executorIds.push(executorId);
       }
       return executorIds;
+    },
+
+    /** One by the pod's schedule though it is not its time yet, for a pod about to go; whether one began. The caller holds the pod. */
+    async beginLast(tx: Db, pod: Pod): Promise<boolean> {
+      const config = await findConfigOf(tx, pod.id);
+      if (config?.next_at == null || isGoing(pod)) return false;
+      return (await beginScheduled(tx, deps, pod, config))?.state === 'PENDING';
     },
 
     /** Lets go of backups that were kept for long enough. */

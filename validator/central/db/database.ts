@@ -24,6 +24,7 @@ import { setWeights } from './migrations/0019-set-weights.ts';
 import { volumes } from './migrations/0020-volumes.ts';
 import { lines } from './migrations/0021-lines.ts';
 import { schedule } from './migrations/0024-schedule.ts';
+import { notices } from './migrations/0025-notices.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
@@ -53,6 +54,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   lines,
   schedule,
   webhooks,
+  notices,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

@@ -14,6 +14,8 @@ export type SqlWords = ColumnWords & {
    * after some `horizon` was read have that revision or a higher one (executors/market.store.ts).
    */
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
+  /** The same for one more column of a table that has them. */
+  stampOneMore(table: string, column: string): string[];
 };
 
 type Parent = { table: string; columns: readonly string[]; reference: string };
@@ -26,9 +28,8 @@ export const SQLITE_WORDS: SqlWords = {
   jsonText: sqliteJson,
   // Booleans are 0 and 1 there already.
   jsonFlag: sqliteJson,
-  // One writer at a time: the highest number so far and one more.
   stampRevisions: (table, columns, parent) => {
-    const stamp = `update ${table} set revision = (select max(revision) from ${table}) + 1`;
+    const stamp = sqliteStamp(table);
     return [
       `create trigger ${table}_come after insert on ${table}
         begin ${stamp} where id = new.id; end`,
@@ -38,6 +39,10 @@ export const SQLITE_WORDS: SqlWords = {
         on ${parent.table} begin ${stamp} where ${parent.reference} = new.id; end`,
     ];
   },
+  stampOneMore: (table, column) => [
+    `create trigger ${table}_change_${column} after update of ${column} on ${table}
+      begin ${sqliteStamp(table)} where id = new.id; end`,
+  ],
 };
 
 export const POSTGRES_WORDS: SqlWords = {
@@ -60,7 +65,16 @@ export const POSTGRES_WORDS: SqlWords = {
     `create trigger ${parent.table}_change_${table} after update of ${parent.columns.join(', ')}
       on ${parent.table} for each row execute function ${parent.table}_stamp_${table}()`,
   ],
+  stampOneMore: (table, column) => [
+    `create trigger ${table}_change_${column} before update of ${column} on ${table}
+      for each row execute function ${table}_stamp()`,
+  ],
 };
+
+/** One writer at a time: the highest number so far and one more. */
+function sqliteStamp(table: string): string {
+  return `update ${table} set revision = (select max(revision) from ${table}) + 1`;
+}
 
 function sqliteJson(column: string, path: JsonPath): string {
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`));

@@ -30,6 +30,7 @@ import type {
   GpuSlotsTable,
   ProvidersTable,
 } from './executors.tables.ts';
+import type { NoticesTable, NoticeTables } from './notices.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -47,6 +48,7 @@ export type Tables = AccountTables &
   BackupTables &
   ProcessTables &
   ScheduleTables &
+  NoticeTables &
   WebhookTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
@@ -78,6 +80,7 @@ export type BackupDrill = Selectable<BackupDrillsTable>;
 export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
 export type DueWork = Selectable<DueWorkTable>;
+export type Notice = Selectable<NoticesTable>;
 export type NewEvent = Insertable<EventsTable>;
 export type Webhook = Selectable<WebhooksTable>;
 export type WebhookDelivery = Selectable<WebhookDeliveriesTable>;

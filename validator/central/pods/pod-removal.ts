@@ -12,14 +12,14 @@ import { setRemovalDue } from './pod-dues.ts';
 
 type Deps = { clock: Clock; random: Random };
 
-export type RemovalReason = 'user_initiated' | 'scheduled_termination';
+export type RemovalReason = 'user_initiated' | 'scheduled_termination' | 'provider_notice';
 
-/** The row as it is now. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
+/** The row as it is now. `atMs`: what it is used until, where that was said beforehand. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
 export async function beginRemoval(
   tx: Db,
   deps: Deps,
   pod: Pod,
-  { actor, reason }: { actor: Actor; reason: RemovalReason },
+  { actor, reason, atMs }: { actor: Actor; reason: RemovalReason; atMs?: number },
 ): Promise<Pod> {
   const nowMs = deps.clock.now();
   const change = {
@@ -27,6 +27,7 @@ export async function beginRemoval(
     reason_code: reason,
     hold_uusd: 0,
     delete_requested_at: nowMs,
+    ...(atMs === undefined ? {} : { removal_at: Math.min(atMs, pod.removal_at ?? atMs) }),
     updated_at: nowMs,
   };
   if (!(await movePod(tx, pod.id, 'deleting', change))) {
