@@ -25,6 +25,7 @@ import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
+import { wants } from './notification-settings/notification-setting.service.ts';
 import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
@@ -116,6 +117,8 @@ export async function createCentral(
   const mails = createMails({ db, clock, random, secret, isSent });
   const deps = {
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
+    wakeMail: () => membership.wakeMail(),
+    wants,
     stopping: stopping.signal,
   };
   const around = createAroundBalance(deps);

@@ -22,6 +22,9 @@ import { createMachineRequests } from './machine-requests/machine-request.servic
 import { cutOffHandlers } from './metering/cut-off.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
+import { noticeDueHandlers } from './notices/notice.due.ts';
+import { registerNoticeRoutes } from './notices/notice.routes.ts';
+import { createNotices } from './notices/notice.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { templateKnowledge } from './pods/launch-eta.ts';
@@ -84,6 +87,25 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
   const volumes = createVolumeWork(deps, { processes, wake });
+  const noticeDeps = {
+    db,
+    clock,
+    random,
+    mails: deps.mails,
+    wants: deps.wants,
+    wakeMail: deps.wakeMail,
+  };
+  const dueHandlers: DueHandlers = {
+    ...podDueHandlers({ clock, random, wake }),
+    ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
+    ...cutOffHandlers({
+      ...{ clock, random, wake, mails: deps.mails },
+      lastBackup: backups.lastBackup,
+      isBackingUp: backups.isWorkingOn,
+    }),
+  };
+  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
+  const meter = createTickJob({ db, clock, log, intervalMs, afterSpend: deps.afterSpend });
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf },
     operations: backups.operations,
@@ -92,14 +114,6 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     turns,
     wakeOthers,
   });
-  const { lastBackup, isWorkingOn: isBackingUp } = backups;
-  const { mails, afterSpend } = deps;
-  const dueHandlers: DueHandlers = {
-    ...podDueHandlers({ clock, random, wake }),
-    ...cutOffHandlers({ clock, random, mails, wake, lastBackup, isBackingUp }),
-  };
-  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
-  const meter = createTickJob({ db, clock, log, intervalMs, afterSpend });
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({
     ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
@@ -155,6 +169,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       const providers = createProviders({ db, clock, random, sessions });
       const nodes = createNodes({ db, clock, random });
       registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
+      registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
       registerSharedConfig(portal);
     },
 

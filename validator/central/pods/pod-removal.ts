@@ -18,13 +18,14 @@ export const REMOVAL_REASONS = [
   'scheduled_termination',
   'balance_exhausted',
   'max_spend_reached',
+  'provider_notice',
 ] as const;
 export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 
 /** `atMs`: what it is used until, where that was said beforehand. */
 export type RemovalRequest = { actor: Actor; reason: RemovalReason; atMs?: number };
 
-/** The row as it is now. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
+/** The row as it is now. `atMs`: what it is used until, where that was said beforehand. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
 export async function beginRemoval(
   tx: Db,
   deps: Deps,
@@ -36,6 +37,7 @@ export async function beginRemoval(
     phase: wirePhase('deleting') ?? '',
     reason_code: reason,
     delete_requested_at: nowMs,
+    ...(atMs === undefined ? {} : { removal_at: Math.min(atMs, pod.removal_at ?? atMs) }),
     updated_at: nowMs,
   };
   if (!(await movePod(tx, pod.id, 'deleting', change, { atMs: Math.min(nowMs, atMs ?? nowMs) }))) {

@@ -9,6 +9,7 @@ export type DueKind =
   | 'pod-removal-warning'
   | 'pod-failure-end'
   /** A notice. */
+  | 'notice-backup'
   | 'notice-start'
   | 'notice-end'
   /** An account. */
