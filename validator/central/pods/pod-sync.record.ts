@@ -13,6 +13,7 @@ import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { createPullMeasures } from '../executors/pull-measures.ts';
 import { refundFault } from '../metering/provider-fault.ts';
 import { followPod } from '../metering/usage.service.ts';
+import { maintenanceAt } from '../notices/maintenance.ts';
 import { retireTemplate } from '../templates/template.service.ts';
 import { expectationAfter } from './launch-eta.ts';
 import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
@@ -317,12 +318,17 @@ export function createPodRecorder(deps: {
       const nowMs = clock.now();
       for (const pod of pods) {
         const from = podStateOf(pod.state);
-        const lostMs = nowMs - (pod.seen_at ?? 0);
-        if (lostMs < CONTACT_LOST_MS) continue;
-        if (from === 'unknown' && lostMs >= BROKEN_AFTER_MS) await giveUp(pod, nowMs);
+        const lostAtMs = pod.seen_at ?? 0;
+        if (nowMs - lostAtMs < CONTACT_LOST_MS) continue;
+        const maintenance = await maintenanceAt(db, pod.executor_id, nowMs);
+        if (from === 'unknown') {
+          if (maintenance === null && nowMs - lostAtMs >= BROKEN_AFTER_MS) await giveUp(pod, nowMs);
+          continue;
+        }
         const phase = wirePhase('unknown') ?? '';
         // Nobody pays for what nobody has seen.
-        const metered = { atMs: pod.seen_at ?? nowMs };
+        const cause = maintenance === null ? 'contact_lost' : 'maintenance';
+        const metered = { atMs: lostAtMs, cause } as const;
         if (from === 'rebooting' && pod.phase !== phase) {
           await db.transaction().execute(async (tx) => {
             if (!(await changePod(tx, pod.id, [from], { phase }))) return;
