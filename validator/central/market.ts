@@ -19,7 +19,12 @@ import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
+import { cutOffHandlers } from './metering/cut-off.ts';
+import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
+import { noticeDueHandlers } from './notices/notice.due.ts';
+import { registerNoticeRoutes } from './notices/notice.routes.ts';
+import { createNotices } from './notices/notice.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { templateKnowledge } from './pods/launch-eta.ts';
@@ -64,9 +69,11 @@ import { createVolumeWork } from './volumes.ts';
 const SWEEP_INTERVAL_MS = 600_000;
 /** Has other processes look for executors that are due. */
 const SYNC_WORD = 'sync';
+/** Between two settlements of a running pod (marketplace reference 2.3.4). */
+const TICK_MS = 60_000;
 
 /** Nothing runs and nothing is registered yet. */
-export function createMarket(deps: CentralDeps) {
+export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
   const baseUrl = deps.options.channelUrl ?? null;
@@ -80,6 +87,25 @@ export function createMarket(deps: CentralDeps) {
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
   const volumes = createVolumeWork(deps, { processes, wake });
+  const noticeDeps = {
+    db,
+    clock,
+    random,
+    mails: deps.mails,
+    wants: deps.wants,
+    wakeMail: deps.wakeMail,
+  };
+  const dueHandlers: DueHandlers = {
+    ...podDueHandlers({ clock, random, wake }),
+    ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
+    ...cutOffHandlers({
+      ...{ clock, random, wake, mails: deps.mails },
+      lastBackup: backups.lastBackup,
+      isBackingUp: backups.isWorkingOn,
+    }),
+  };
+  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
+  const meter = createTickJob({ db, clock, log, intervalMs, afterSpend: deps.afterSpend });
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf },
     operations: backups.operations,
@@ -88,7 +114,6 @@ export function createMarket(deps: CentralDeps) {
     turns,
     wakeOthers,
   });
-  const dueHandlers: DueHandlers = { ...podDueHandlers({ clock, random, wake }) };
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({
     ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
@@ -147,6 +172,7 @@ export function createMarket(deps: CentralDeps) {
       const providers = createProviders({ db, clock, random, sessions });
       const nodes = createNodes({ db, clock, random });
       registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
+      registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
       registerSharedConfig(portal);
     },
 
@@ -172,6 +198,9 @@ export function createMarket(deps: CentralDeps) {
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
 
+    /** One tick of the meter, for the same. */
+    meterOnce: () => meter.runOnce(),
+
     /** One look at the schedules of backups, and one clean-up of them and of volumes: tests call it instead of `startJobs`. */
     tendBackups: () => runEach([backups.runOnce, volumes.runOnce]),
 
@@ -184,6 +213,7 @@ export function createMarket(deps: CentralDeps) {
     startJobs(): { stop(): Promise<void> } {
       processes.start();
       sync.start();
+      meter.start();
       backups.start();
       volumes.start();
       signals?.listen((word) => {
@@ -204,7 +234,13 @@ export function createMarket(deps: CentralDeps) {
       });
       return {
         async stop() {
-          await Promise.all([sync.stop(), backups.stop(), volumes.stop(), sweep.stop()]);
+          await Promise.all([
+            sync.stop(),
+            meter.stop(),
+            backups.stop(),
+            volumes.stop(),
+            sweep.stop(),
+          ]);
         },
       };
     },

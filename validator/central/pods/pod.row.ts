@@ -12,6 +12,7 @@ import {
 } from '../executors/executor.row.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
+import { noticeOf } from '../executors/notice-period.ts';
 import { specsOf } from '../executors/specs.ts';
 import type { VolumeResponse } from '../volumes/volume.schemas.ts';
 import type { PodListItemResponse, PodSshKey, PodTemplate } from './pod.schemas.ts';
@@ -75,7 +76,7 @@ export function podRow(
     user_id: pod.account_id,
     volume,
     ssh_keys: JSON.parse(pod.ssh_keys_json) as PodSshKey[],
-    notice_period: null,
+    notice_period: noticeOf(executor),
     source: pod.source,
     client_version: pod.client_version,
     created_by_api_key_id: pod.created_by_api_key_id,

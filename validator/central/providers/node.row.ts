@@ -5,6 +5,7 @@ import { microToUsd } from '#shared/money.ts';
 import { gpuTotalOf } from '../executors/executor.row.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
+import { noticeOf } from '../executors/notice-period.ts';
 import type { BlockingReason, PortalNode, Verification } from './provider.schemas.ts';
 
 /** The row; of another provider's node only what is public anyway. */
@@ -25,7 +26,7 @@ export function nodeRow(executor: ExecutorEntry, isOwn: boolean): PortalNode {
     status: statusOf(executor),
     min_gpu_count_for_rental: executor.min_gpu_count,
     available_gpu_count: free,
-    notice_period: null,
+    notice_period: noticeOf(executor),
     blocking_reasons: isOwn ? blockingReasons(checksOf(executor)) : [],
     created_at: naiveUtc(executor.created_at),
     updated_at: naiveUtc(executor.updated_at),

@@ -23,19 +23,19 @@ export type NodesDeps = { db: Database; clock: Clock; random: Random };
 
 export type Nodes = ReturnType<typeof createNodes>;
 
+/** 404 for none, 403 for another provider's. */
+export async function requireOwnNode(
+  handle: Db,
+  { providerId }: PortalIdentity,
+  id: string,
+): Promise<ExecutorEntry> {
+  const executor = await requireExecutor(handle, id);
+  if (executor.provider_id === providerId) return executor;
+  throw new ApiError('forbidden', 'This node belongs to another provider');
+}
+
 /** Rules of the portal's node routes. */
 export function createNodes({ db, clock, random }: NodesDeps) {
-  /** 404 for none, 403 for another provider's. */
-  async function requireOwn(
-    handle: Db,
-    caller: PortalIdentity,
-    id: string,
-  ): Promise<ExecutorEntry> {
-    const executor = await requireExecutor(handle, id);
-    if (executor.provider_id === caller.providerId) return executor;
-    throw new ApiError('forbidden', 'This node belongs to another provider');
-  }
-
   return {
     /** In the caller's transaction. */
     async addIn(tx: Db, caller: PortalIdentity, body: AddNode): Promise<PortalNode> {
@@ -73,15 +73,15 @@ export function createNodes({ db, clock, random }: NodesDeps) {
     },
 
     get: async (caller: PortalIdentity, id: string): Promise<PortalNode> =>
-      nodeRow(await requireOwn(db, caller, id), true),
+      nodeRow(await requireOwnNode(db, caller, id), true),
 
     verification: async (caller: PortalIdentity, id: string): Promise<Verification> =>
-      verificationOf(await requireOwn(db, caller, id)),
+      verificationOf(await requireOwnNode(db, caller, id)),
 
     remove(caller: PortalIdentity, id: string): Promise<PortalNode> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'executors', id);
-        const executor = await requireOwn(tx, caller, id);
+        const executor = await requireOwnNode(tx, caller, id);
         if (executor.slots_free < executor.slots_total) {
           throw new ApiError('bad_request', 'There are pods on this node', {
             hint: 'Announce a permanent notice period instead; it ends them in time.',

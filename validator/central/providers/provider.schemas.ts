@@ -1,6 +1,7 @@
 /** What the provider portal takes and answers (contract 10). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { NoticePeriod } from '../executors/notice-period.ts';
 import { queryNumber } from '../wire.ts';
 
 const MAX_LIMIT = 1_000;
@@ -134,7 +135,7 @@ export const PortalNode = z
     status: z.enum(['queued', 'available', 'paused', 'failed', 'removed']),
     min_gpu_count_for_rental: z.int().nullable(),
     available_gpu_count: z.int(),
-    notice_period: z.null(),
+    notice_period: NoticePeriod.nullable(),
     blocking_reasons: z.array(BlockingReason),
     created_at: z.string(),
     updated_at: z.string(),
