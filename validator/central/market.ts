@@ -20,6 +20,8 @@ import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { cutOffHandlers } from './metering/cut-off.ts';
+import { registerBilling, registerStatement } from './metering/statement.routes.ts';
+import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
@@ -150,6 +152,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
+      registerStatement(api, createStatements({ db }));
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
@@ -169,6 +172,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       const providers = createProviders({ db, clock, random, sessions });
       const nodes = createNodes({ db, clock, random });
       registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
+      registerBilling(portal, { statements: createStatements({ db }), clock });
       registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
       registerSharedConfig(portal);
     },

@@ -54,7 +54,7 @@ export function createAccounts(deps: AccountsDeps) {
   const { verification, wakeMail } = deps;
 
   async function present(account: Account): Promise<User> {
-    return toUser(account, await balanceOf(db, account.id), clock.now());
+    return toUser(account, await balanceOf(db, account.id));
   }
 
   function newAccount({ email, name }: CreateUserDto, passwordHash: string): Account {

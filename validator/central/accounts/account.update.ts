@@ -118,7 +118,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
       return after;
     });
     wakeMail();
-    return toUser(changed, await balanceOf(db, changed.id), clock.now());
+    return toUser(changed, await balanceOf(db, changed.id));
   };
 }
 

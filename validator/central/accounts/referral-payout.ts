@@ -33,7 +33,7 @@ export function createReferralPayout({ db, clock, random, balanceOf }: ReferralP
       await recordAccountEvent(tx, { clock, random }, before.id, actor, detail);
       return { ...before, ...changes };
     });
-    return toUser(account, await balanceOf(db, account.id), clock.now());
+    return toUser(account, await balanceOf(db, account.id));
   };
 }
 
