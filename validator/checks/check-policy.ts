@@ -48,6 +48,8 @@ export const CheckPolicy = z.strictObject({
   cpu_margin: z.int().min(0).max(1_024),
   /** What a host may use of its processors while no pod is on it. */
   max_side_load_cores: z.int().min(0).max(1_024),
+  /** What of the disk of pods others may use. */
+  max_side_disk_gib: z.int().min(0).max(1_000_000),
   /** Providers, and cards by UUID, beside those that the central API says are banned. */
   banned_hotkeys: z.array(Hotkey).max(10_000),
   banned_gpus: z.array(z.string().max(200)).max(10_000),

@@ -304,6 +304,17 @@ it.each<[string, string, Change]>([
       measured: { streaks: { host_side_load: 2 } },
     },
   ],
+  [
+    'host_side_load',
+    'HOST_SIDE_LOAD',
+    {
+      inventory: {
+        sources: { ...sources, side_disk_kib: 101 * 2 ** 20 },
+        docker: { ...SYSBOX, sysbox_runtime: false },
+      },
+      measured: { streaks: { host_side_load: 2 } },
+    },
+  ],
   ['cpu_quota', 'CPU_QUOTA_EXCEEDS_HOST', { probe: failedProbe('CPU_QUOTA_EXCEEDS_HOST') }],
   ['container_start', 'CONTAINER_START_FAILED', { probe: failedProbe(null) }],
   ['disk_quota', 'QUOTA_NOT_ENFORCED', { inventory: { isolation: OPEN } }],
