@@ -513,7 +513,14 @@ describe('an honest executor', () => {
       document.checks
         .filter(({ message }) => message === 'unknown')
         .map(({ check_id }) => check_id),
-    ).toEqual(['ssh_reach', 'rental_probe', 'gpu_drop', 'gpu_side_use', 'pod_alive']);
+    ).toEqual([
+      'dind_runtime',
+      'ssh_reach',
+      'rental_probe',
+      'gpu_drop',
+      'gpu_side_use',
+      'pod_alive',
+    ]);
     expect(document.pow).toMatchObject({
       roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
       ms: USUAL_MS,

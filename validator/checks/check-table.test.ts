@@ -207,6 +207,61 @@ it('takes containers in containers for proven only where they are offered and we
   expect(nested({ probe })).toBe('unknown');
 });
 
+describe('a host that is honest', () => {
+  const uuids = factsOf().inventory?.gpu.devices.map(({ uuid }) => uuid) ?? [];
+  const accepted = { spec: 'NVIDIA H100 80GB HBM3:1', gpu_uuids: [...uuids, 'GPU-2'] };
+  const verdictWhen = (change: Change) => judgeAll(factsOf(change), 0).report.verdict;
+  const gpu = (change: object) => {
+    const { inventory } = factsOf();
+    return { gpu: { ...(inventory?.gpu ?? ({} as Inventory['gpu'])), ...change } };
+  };
+  const pods = (phase: string, reason: string | null) => [
+    { id: POD, phase, reason, gpu_uuids: uuids },
+  ];
+
+  it.each<[string, Change]>([
+    ['with a driver that is being loaded', { measured: { accepted } }],
+    [
+      'with a driver that does not answer',
+      {
+        inventory: gpu({ devices: [], error: 'nvidia-smi does not answer' }),
+        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+        checks: { modes: { gpu_inventory: { mode: 'observe', from: null } } },
+      },
+    ],
+    [
+      'whose parts of a card were made anew',
+      {
+        device: { mig: { profile: '1g.10gb', parent_uuid: 'GPU-0' } },
+        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+      },
+    ],
+    ['that resets a card after an error', { device: { ecc_errors: 1 } }],
+    [
+      'that has not been told of its pod',
+      { rented: true, podIds: [POD], measured: { pods: [], streaks: { pod_alive: 5, ledger: 5 } } },
+    ],
+    ...['pending', 'pulling', 'starting', 'rebooting', 'backoff'].map((phase): [string, Change] => [
+      `whose agent was restarted, with a pod that is ${phase}`,
+      {
+        rented: true,
+        measured: { pods: pods(phase, 'HostReboot'), streaks: { pod_alive: 5 } },
+      },
+    ]),
+    ...['ExitedNonZero', 'OOMKilled', 'StartFailed', 'ImageUnreachable', 'ImageNoSpace'].map(
+      (reason): [string, Change] => [
+        `whose pod ended by ${reason}`,
+        {
+          rented: true,
+          measured: { pods: pods('failed', reason), streaks: { pod_alive: 5 } },
+        },
+      ],
+    ),
+  ])('%s is not punished', (_, change) => {
+    expect(verdictWhen(change)).toBe('verified');
+  });
+});
+
 it('bans by the lists of the policy, too', () => {
   const { miner_hotkey: hotkey } = factsOf().executor;
   const uuid = factsOf().inventory?.gpu.devices[0]?.uuid ?? '';
@@ -238,9 +293,18 @@ it.each<[string, string, Change]>([
   [
     'gpu_uuid_stable',
     'GPU_SET_CHANGED',
-    { measured: { accepted: { spec: '', gpu_uuids: ['GPU-1'] } } },
+    {
+      measured: {
+        accepted: { spec: 'NVIDIA H100 80GB HBM3:1', gpu_uuids: ['GPU-1'] },
+        streaks: { gpu_uuid_stable: 1 },
+      },
+    },
   ],
-  ['gpu_health', 'GPU_UNHEALTHY', { device: { ecc_errors: 1 } }],
+  [
+    'gpu_health',
+    'GPU_UNHEALTHY',
+    { device: { ecc_errors: 1 }, measured: { streaks: { gpu_health: 1 } } },
+  ],
   [
     'gpu_wedge',
     'GPU_WEDGED',
@@ -254,11 +318,6 @@ it.each<[string, string, Change]>([
     { inventory: { sources: { ...sources, disk_writable: false } } },
   ],
   ['disk_health', 'DISK_OVERSTATED', { inventory: { sources: { ...sources, disk_kib: 5 } } }],
-  [
-    'pod_alive',
-    'POD_NOT_RUNNING',
-    { rented: true, measured: { pods: [], streaks: { pod_alive: 1 } } },
-  ],
   [
     'pod_alive',
     'POD_NOT_RUNNING',
