@@ -33,8 +33,9 @@ commands to agents.
   npm run validator                            run (configured by VALIDATOR_* variables, see README)
   npm run validator -- --check-config          check the configuration and stop
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
-  npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
-  npm run validator -- replay EPOCH --policy FILE
+  npm run validator -- replay [EPOCH]          compute stored weights again, byte for byte, from the stored evidence;
+                                               the last ones unless EPOCH says otherwise
+  npm run validator -- replay [EPOCH] --policy FILE
                                                what another policy would have given
   npm run validator -- evidence export [EXECUTOR]
                                                signed documents of all check runs, checked, one JSON line each
