@@ -179,6 +179,7 @@ export function createValidator(options: ValidatorOptions) {
     ways: createWayChecks({
       ...{ clock, random, intervalMs: options.checkIntervalMs },
       ...{ isOn: options.proof !== null, egressImage: options.policy.checks.egress_image },
+      templateImages: options.policy.checks.template_images,
     }),
     lines,
     inspections,

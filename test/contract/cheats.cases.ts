@@ -105,6 +105,12 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
     ['of ports that answer for others', 'ports PORTS_CLOSED', { answer: (port) => `${port}` }, 2],
     ['of ports that stay shut', 'ports PORTS_REFUSED', { refuses: true }, 3],
     ['of a host behind a wall', 'egress EGRESS_BLOCKED', { egress: 'blocked' }, 2],
+    [
+      'of templates that cannot be had',
+      'template_cache TEMPLATE_NOT_CACHED',
+      { images: 'missing' },
+      2,
+    ],
     ['of a throttled line', 'bandwidth BANDWIDTH_LOW', { lineMs: 50 }, 2],
     [
       'of a precomputed proof',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { WebSocket } from 'ws';
 import { ChallengeRequest, type Commitment } from '#shared/agent-api/challenges.ts';
 import type { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
+import type { ImageStanding } from '#shared/agent-api/image-checks.ts';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { PortCheckRequest, portAnswer } from '#shared/agent-api/port-checks.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -17,6 +18,7 @@ import { createChallengeService } from '../../agent/challenges/challenge.service
 import { work } from '../../agent/challenges/proof.tasks.ts';
 import type { RunProof } from '../../agent/challenges/proof-threads.ts';
 import { registerEgressCheckRoutes } from '../../agent/egress-check/egress-check.routes.ts';
+import { registerImageCheckRoutes } from '../../agent/images/image-check.routes.ts';
 import { registerPortCheckRoutes } from '../../agent/ports/port-check.routes.ts';
 import { createPortCheckService } from '../../agent/ports/port-check.service.ts';
 import { registerSpeedTestRoutes } from '../../agent/speed-test/speed-test.routes.ts';
@@ -53,6 +55,7 @@ export type Conduct = {
   said(data: Said): Said;
   lineMs: number;
   egress: EgressCheckResult['registry'];
+  images: ImageStanding['state'];
 };
 
 type Said = string | Uint8Array;
@@ -69,6 +72,7 @@ export const HONEST: Conduct = {
   said: (data) => data,
   lineMs: 0,
   egress: 'answers',
+  images: 'pullable',
 };
 
 export type ConductedAgent = { id: string; server: HttpServer };
@@ -134,6 +138,14 @@ export async function addConductedAgent(
   });
   registerEgressCheckRoutes(server, {
     egressChecks: { check: async () => ({ registry: conductOf().egress, problem: '' }) },
+  });
+  registerImageCheckRoutes(server, {
+    imageChecks: {
+      async check({ images }) {
+        const { images: state } = conductOf();
+        return { images: images.map((image) => ({ image, state, problem: '' })) };
+      },
+    },
   });
   registerSpeedTestRoutes(server, {
     speedTests: speedTestsOf(clock, id, conductOf),

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { EgressCheckRequest } from '#shared/agent-api/egress-checks.ts';
+import { ImageCheckRequest } from '#shared/agent-api/image-checks.ts';
 import { ImageReference } from '#shared/agent-api/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/central-api/validator-routes.ts';
 import { parseIsoTime } from '#shared/clock.ts';
@@ -59,6 +60,8 @@ export const CheckPolicy = z.strictObject({
   bandwidth_floor_mbit: z.int().min(0).max(1_000_000),
   /** Whose digest the host's engine has to learn from its registry; null: nothing is asked. */
   egress_image: EgressCheckRequest.shape.image.nullable(),
+  /** Of templates that every host has to be able to start. */
+  template_images: ImageCheckRequest.shape.images.min(0),
   min_ports_reached: z.int().min(1).max(100),
   /** Of what a proof takes others of the same processor. */
   pow_fastest_permille: Permille,

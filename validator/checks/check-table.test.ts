@@ -156,6 +156,10 @@ const LINE: LineFacts = {
   ...{ last_down_kbit: 200_000, last_up_kbit: 200_000, false_stream: null, refusals: 0 },
   ...{ others_down_kbit: 900_000, others_up_kbit: 900_000, measured_ms: 1, repeated: false },
 };
+const templates = (state: 'present' | 'missing' | 'unknown') => ({
+  images: [{ image: 'ubuntu:24.04', state, problem: '' }],
+  repeated: false,
+});
 const deadPod = (reason: string | null) => ({
   ...{ id: 'pod', phase: 'failed', reason, gpu_uuids: ['GPU-gone'] },
 });
@@ -260,6 +264,13 @@ describe('a host that is honest', () => {
   ])('%s is not punished', (_, change) => {
     expect(verdictWhen(change)).toBe('verified');
   });
+});
+
+it('asks no host to have what its registry does not tell', () => {
+  const message = (state: 'present' | 'missing' | 'unknown') =>
+    resultOf('template_cache', factsOf({ measured: { templates: templates(state) } })).message;
+  expect([message('present'), message('unknown')]).toEqual(['passed', 'unknown']);
+  expect(message('missing')).toMatch(/seen 1 of 2/);
 });
 
 it('bans by the lists of the policy, too', () => {
@@ -395,6 +406,11 @@ it.each<[string, string, Change]>([
     },
   ],
   ['egress', 'REGISTRY_UNREACHABLE', { measured: { egress: UNREACHED, streaks: { egress: 1 } } }],
+  [
+    'template_cache',
+    'TEMPLATE_NOT_CACHED',
+    { measured: { templates: templates('missing'), streaks: { template_cache: 1 } } },
+  ],
   ['bandwidth', 'BANDWIDTH_LOW', { measured: { line: { ...LINE, up_kbit: 49_000 } } }],
   [
     'bandwidth',
