@@ -17,6 +17,7 @@ type Outside = Partial<
     | 'mailer'
     | 'objects'
     | 'chat'
+    | 'centralMiner'
     | 'channels'
     | 'db'
     | 'backupStorage'
@@ -59,13 +60,17 @@ const noAgents: Agents = {
   signedDigest: async () => {
     throw new ApiError('upstream_unavailable', 'no validator in this test');
   },
+  rewardShares: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
+  },
 };
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
 /** Close it with `close()`, which ends the database too. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
-  const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
+  const { agents = noAgents, log, mailer, objects, chat, channels, ...most } = overrides;
+  const { centralMiner = null, ...rest } = most;
   const { backupStorage = null, pruneBackups = null, metrics = null, ...others } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
   const ports: CentralPorts = {
@@ -76,7 +81,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     secret: new Uint8Array(32).fill(7),
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
-    channels: channels ?? null,
+    ...{ channels: channels ?? null, centralMiner },
     ...{ backupStorage, pruneBackups, metrics },
   };
   const central = await createCentral(ports, {

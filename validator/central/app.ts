@@ -5,6 +5,7 @@ import { createApiKeys } from './api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
+import { createPasswords } from './auth/password.ts';
 import { createSessions } from './auth/session.ts';
 import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
@@ -27,6 +28,7 @@ import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
+import { createProviderTokens } from './providers/provider-token.service.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 import { installKeyGate } from './rentals/once.ts';
@@ -102,7 +104,10 @@ export async function createCentral(
     ...{ db, clock, log, sessions, apiKeys },
     stopping: stopping.signal,
   });
+  const passwords = createPasswords({ random });
+  const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
+    ...{ passwords, providerTokens },
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news },
     stopping: stopping.signal,
   };
@@ -125,7 +130,7 @@ export async function createCentral(
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  installAuthentication(server, { db, sessions, users, validators, tickets, providerTokens });
   refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);

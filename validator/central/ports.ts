@@ -4,6 +4,7 @@ import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import type { TerminalQuery } from '#shared/agent-api/terminal.ts';
+import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-estimate.ts';
 import type { CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
@@ -12,6 +13,7 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
 import type { CredentialWatch } from './auth/credential-watch.ts';
+import type { Passwords } from './auth/password.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { Space } from './backup-storage/disk-room.ts';
@@ -21,6 +23,7 @@ import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
+import type { ProviderTokens } from './providers/provider-token.service.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
 
 /** What a terminal is asked for with; `requestId` names it in the records of every hop. */
@@ -36,6 +39,8 @@ export type Agents = {
   checkNow(executorId: string, wish: CheckWish): Promise<HealthReport>;
   /** What agents are to run, as the validator signs it; rejects with `upstream_unavailable`. */
   signedDigest(): Promise<SignedDigest>;
+  /** What the validator's weights would give a node of this kind; rejects with `upstream_unavailable`. */
+  rewardShares(question: RewardQuestion): Promise<RewardShares>;
 };
 
 /** A mail to one address; `id` stays the same over attempts. */
@@ -77,6 +82,30 @@ export type ChatPlatform = {
   authorizationUrl(ask: { state: string; codeChallenge: string }): string;
   /** Rejects with `bad_request` for a code that the platform refuses, `upstream_unavailable` when it does not answer. */
   identify(proof: { code: string; verifier: string }): Promise<ChatUser>;
+};
+
+/** A node as the central miner server has it. */
+export type MinerNode = {
+  ipAddress: string;
+  port: number;
+  gpuType: string;
+  gpuCount: number;
+  /** Null: what the type costs by itself. */
+  usdPerGpuHour: number | null;
+};
+
+/** What a synchronisation came to. */
+export type SyncCounts = { added: number; updated: number; removed: number };
+
+/** The server that answers validators on behalf of providers who opted in, and keeps a list of each one's nodes. */
+export type CentralMiner = {
+  /** Where it is, as providers are told. */
+  host: string;
+  port: number;
+  /** A provider's nodes there. Rejects with `upstream_unavailable`. */
+  list(hotkey: Hotkey): Promise<MinerNode[]>;
+  /** Makes these a provider's nodes there, in place of those before. Rejects with `upstream_unavailable`. */
+  replace(hotkey: Hotkey, nodes: readonly MinerNode[]): Promise<SyncCounts>;
 };
 
 /** A pod's support channel; `name` is the same whenever it is asked for. */
@@ -163,6 +192,8 @@ export type CentralPorts = {
   backupFolder?: BackupFolder | null;
   /** The chat platform that accounts can be linked to; null or absent: none. */
   chat?: ChatPlatform | null;
+  /** The central miner server; null or absent: none. */
+  centralMiner?: CentralMiner | null;
   /** Support channels; null or absent: they are kept in the database alone. */
   channels?: SupportChannels | null;
   /** Frees the space of single backups; null or absent: only whole repositories go. */
@@ -198,6 +229,8 @@ export type CentralOptions = {
   backupDrillHours?: number;
   /** What the data of each volume may come to; 20 GiB when absent. */
   volumeLimitBytes?: number;
+  /** Where people read what checks are about; null or absent: nowhere. */
+  docsUrl?: string | null;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
   publicOrigin?: string | null;
 };
@@ -214,6 +247,10 @@ export type CentralDeps = {
   /** Tells streams of new events. */
   news: EventNews;
   balanceOf: BalanceOf;
+  /** Hashes passwords, in turns that everybody shares. */
+  passwords: Passwords;
+  /** Credentials of providers. */
+  providerTokens: ProviderTokens;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;
 };

@@ -4,6 +4,8 @@ import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { ConfigError, parseConfig } from '#shared/config.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { isLoopback } from '#shared/tls/loopback.ts';
+import { createHttpCentralMiner } from './adapters/http-central-miner.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
 import { createResticLocation } from './adapters/restic-location.ts';
 import { createResticPrune } from './adapters/restic-prune.ts';
@@ -66,6 +68,12 @@ export const SURROUNDINGS = {
   /** The console's page that people come back to. */
   CENTRAL_CHAT_REDIRECT_URL: HttpUrl.optional(),
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
+  /** Base address of the central miner server; without it nothing is synchronised. */
+  CENTRAL_MINER_URL: HttpUrl.optional(),
+  /** Sent to it as a bearer token. */
+  CENTRAL_MINER_TOKEN: z.string().min(1).max(1_000).optional(),
+  /** Where people read what checks are about, as this project's README. */
+  CENTRAL_DOCS_URL: HttpUrl.optional(),
   /** Below which support shows the channels of pods, each by its name. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
 };
@@ -76,7 +84,13 @@ export type SurroundingsConfig = z.output<typeof Schema>;
 export type Surroundings = {
   ports: Pick<
     CentralPorts,
-    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups'
+    | 'mailer'
+    | 'objects'
+    | 'chat'
+    | 'centralMiner'
+    | 'backupStorage'
+    | 'backupFolder'
+    | 'pruneBackups'
   >;
   options: Pick<
     CentralOptions,
@@ -85,6 +99,7 @@ export type Surroundings = {
     | 'consoleUrl'
     | 'publicOrigin'
     | 'channelUrl'
+    | 'docsUrl'
     | 'backupDrillHours'
     | 'volumeLimitBytes'
   >;
@@ -111,6 +126,7 @@ export function openSurroundings(
       mailer: mailerOf(config),
       objects: objectsOf(config) ?? { folder: objectFolder },
       chat: chatOf(config, clock),
+      centralMiner: centralMinerOf(config, clock),
       ...backupsOf(config, backupFolder),
       pruneBackups: createResticPrune(runCommand),
     },
@@ -119,6 +135,7 @@ export function openSurroundings(
       apiKeysRetrievable: config.CENTRAL_API_KEYS_RETRIEVABLE,
       consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
       channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
+      docsUrl: config.CENTRAL_DOCS_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
       publicOrigin:
@@ -127,6 +144,18 @@ export function openSurroundings(
           : new URL(config.CENTRAL_PUBLIC_ORIGIN).origin,
     },
   };
+}
+
+function centralMinerOf(config: SurroundingsConfig, clock: Clock) {
+  const { CENTRAL_MINER_URL: baseUrl, CENTRAL_MINER_TOKEN: token } = config;
+  if (baseUrl === undefined) return null;
+  const { protocol, hostname } = new URL(baseUrl);
+  if (token !== undefined && protocol !== 'https:' && !isLoopback(hostname)) {
+    throw new ConfigError(
+      'configuration refused:\n  CENTRAL_MINER_URL: https:// away from this machine, for the token goes there',
+    );
+  }
+  return createHttpCentralMiner({ baseUrl, token: token ?? null }, clock);
 }
 
 function mailerOf({ CENTRAL_SMTP_URL: url, CENTRAL_MAIL_FROM: from }: SurroundingsConfig) {

@@ -19,7 +19,7 @@ export type PortalIdentity = {
   kind: 'portal';
   providerId: string;
   hotkey: Hotkey;
-  sessionId: string;
+  credential: { type: 'session'; sessionId: string } | { type: 'token'; tokenId: string };
 };
 export type ValidatorIdentity = { kind: 'validator'; hotkey: Hotkey };
 export type Identity = UserIdentity | PortalIdentity | ValidatorIdentity;

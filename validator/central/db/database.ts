@@ -23,6 +23,7 @@ import { backupDrills } from './migrations/0018-backup-drills.ts';
 import { setWeights } from './migrations/0019-set-weights.ts';
 import { volumes } from './migrations/0020-volumes.ts';
 import { lines } from './migrations/0021-lines.ts';
+import { portal } from './migrations/0026-portal.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -49,6 +50,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   setWeights,
   volumes,
   lines,
+  portal,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

@@ -11,7 +11,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database } from '../db/tables.ts';
-import { gpuTotalOf, uptimeMinutesOf } from '../executors/executor.row.ts';
+import { uptimeMinutesOf } from '../executors/executor.row.ts';
 import {
   type ExecutorEntry,
   findExecutorAt,
@@ -69,7 +69,7 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
           uptime_in_minutes: uptimeMinutesOf(executor, clock.now()),
           miner_hotkey: executor.miner_hotkey,
           gpu_type: executor.gpu_type,
-          gpu_count: gpuTotalOf(executor),
+          gpu_count: executor.gpu_count,
           gpu_uuids: uuids,
           rented,
           price_uusd: executor.price_uusd_per_gpu_hour,
