@@ -30,17 +30,9 @@ export type WeightResult = {
 /** Null: the burn recipient is not registered, so nothing may be posted. */
 export function computeWeights(input: CycleSet, policy: WeightPolicy): WeightResult | null {
   const uidOf = new Map(input.neurons.map(({ uid, hotkey }) => [hotkey, uid]));
-  const burn = policy.burn_hotkey ?? input.validator;
-  if (!uidOf.has(burn)) return null;
-  const standings = standingsOf(input, policy);
-  const registered = standings.filter(({ latest }) => uidOf.has(latest.entry.hotkey));
-  const { shares, denominator } = sharesOf(registered, policy, burn);
-  const live = policy.live_floor ? liveHotkeys(input) : new Set<Hotkey>();
-  const weights = toU16(shares, {
-    denominator,
-    mode: policy.conversion,
-    isFloored: ({ hotkey, part }) => hotkey !== burn && (part > 0n || live.has(hotkey)),
-  });
+  const weighed = weightsOf(input, policy);
+  if (weighed === null) return null;
+  const { weights, standings } = weighed;
   const posted = [...weights]
     .filter(([, weight]) => weight > 0)
     .map(([hotkey, weight]) => ({ uid: uidOf.get(hotkey) ?? 0, weight }))
@@ -53,6 +45,26 @@ export function computeWeights(input: CycleSet, policy: WeightPolicy): WeightRes
   };
   const resultHash = sha256Hex(canonicalJson(result));
   return { ...result, explain: standings.flatMap(explained), resultHash };
+}
+
+/** By hotkey, and what they rest on; the same null. */
+export function weightsOf(
+  input: CycleSet,
+  policy: WeightPolicy,
+): { weights: Map<Hotkey, number>; standings: Standing[] } | null {
+  const known = new Set(input.neurons.map(({ hotkey }) => hotkey));
+  const burn = policy.burn_hotkey ?? input.validator;
+  if (!known.has(burn)) return null;
+  const standings = standingsOf(input, policy);
+  const registered = standings.filter(({ latest }) => known.has(latest.entry.hotkey));
+  const { shares, denominator } = sharesOf(registered, policy, burn);
+  const live = policy.live_floor ? liveHotkeys(input) : new Set<Hotkey>();
+  const weights = toU16(shares, {
+    denominator,
+    mode: policy.conversion,
+    isFloored: ({ hotkey, part }) => hotkey !== burn && (part > 0n || live.has(hotkey)),
+  });
+  return { weights, standings };
 }
 
 /** The same whatever order executors and neurons come in: the order of cycles alone has a meaning. */

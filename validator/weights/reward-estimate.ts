@@ -1,0 +1,70 @@
+/** What the weights would give a node that is not there yet: the function of the weights, on the last cycle with it added. Pure. */
+import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-estimate.ts';
+import { type Hotkey, hotkeyOf } from '#shared/signing/hotkey.ts';
+import { weightsOf } from './compute-weights.ts';
+import type { Cycle, CycleEntry, Neuron } from './cycle-set.ts';
+import type { WeightPolicy } from './weight-policy.ts';
+
+/** Neither is anybody's: no such key is registered, no such executor is stored. */
+const NEWCOMER = hotkeyOf(new Uint8Array(32));
+const NEWCOMER_ID = 'ffffffff-ffff-4fff-8fff-ffffffffffff';
+const NO_EVIDENCE = '0'.repeat(64);
+
+/** Who earns now. */
+export type PresentMarket = {
+  validator: Hotkey;
+  /** Whether simulated GPUs score. */
+  embedded: boolean;
+  /** Those that are registered; null where nobody knows, and everybody counts as such. */
+  neurons: readonly Neuron[] | null;
+  /** The last one; null before the first. */
+  cycle: Cycle | null;
+};
+
+/**
+ * Of a node with full uptime and no failures, without deposit and without the bonus of its runtime, whose hotkey has
+ * no other; in a cycle where it is rented whole, and in one where it idles.
+ */
+export function estimateRewards(
+  question: RewardQuestion,
+  market: PresentMarket,
+  policy: WeightPolicy,
+): RewardShares {
+  const idle = outcomeOf(newcomer(question, policy, false), market, policy);
+  const rented = outcomeOf(newcomer(question, policy, true), market, policy);
+  return { rented: rented.share, idle: idle.share, obstacles: [...idle.obstacles] };
+}
+
+function newcomer(question: RewardQuestion, policy: WeightPolicy, rented: boolean): CycleEntry {
+  return {
+    executor_id: NEWCOMER_ID,
+    hotkey: NEWCOMER,
+    evidence_id: NO_EVIDENCE,
+    verdict: 'ok',
+    simulated: false,
+    ...question,
+    rented,
+    uptime_minutes: policy.uptime.full_minutes,
+    runtime_proven: false,
+    collateral: false,
+    failure_ppm: 0,
+    bandwidth_mbit: null,
+  };
+}
+
+function outcomeOf(entry: CycleEntry, market: PresentMarket, policy: WeightPolicy) {
+  const { validator, embedded, cycle } = market;
+  const entries = [...(cycle?.entries ?? []), entry];
+  const burn = policy.burn_hotkey ?? validator;
+  const present =
+    market.neurons?.map(({ hotkey }) => hotkey) ?? entries.map(({ hotkey }) => hotkey);
+  const hotkeys = new Set([burn, ...present, entry.hotkey]);
+  const neurons = [...hotkeys].map((hotkey, uid) => ({ uid, hotkey }));
+  const cycles = [{ number: cycle?.number ?? 0, entries }];
+  const weighed = weightsOf({ epoch: 0, validator, embedded, neurons, cycles }, policy);
+  const standing = weighed?.standings.find(({ executorId }) => executorId === NEWCOMER_ID);
+  if (weighed === null || standing === undefined) return { share: 0, obstacles: [] };
+  const total = [...weighed.weights.values()].reduce((sum, weight) => sum + weight, 0);
+  const own = weighed.weights.get(entry.hotkey) ?? 0;
+  return { share: total === 0 ? 0 : own / total, obstacles: standing.latest.obstacles };
+}
