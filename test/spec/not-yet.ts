@@ -69,4 +69,13 @@ export const OWN_ROUTES: readonly string[] = [
   'PUT /docker-credentials/{id}',
   'PUT /templates/{id}',
   'PUT /volumes/{id}',
+  'DELETE /webhooks/{id}',
+  'GET /webhooks',
+  'GET /webhooks/{id}',
+  'GET /webhooks/{id}/deliveries',
+  'PATCH /webhooks/{id}',
+  'POST /webhooks',
+  'POST /webhooks/{id}/deliveries/{delivery_id}/replay',
+  'POST /webhooks/{id}/replay',
+  'POST /webhooks/{id}/rotate-secret',
 ];

@@ -32,6 +32,8 @@ import { createProviderTokens } from './providers/provider-token.service.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 import { installKeyGate } from './rentals/once.ts';
+import { createDueNews } from './schedule/due-news.ts';
+import { createSchedule } from './schedule/schedule.ts';
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
@@ -47,12 +49,13 @@ const DEFAULT_AUDIENCE = 'central';
 export type Central = {
   /** Ready to listen or to be injected into. */
   server: HttpServer;
-  /** One pass over every pod that is due, for tests that have no periodic work running. */
+  /** Everything that is due, and one pass over every pod, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
-  /** One pass over the mails that are due, and one removal of what ran out, for the same. */
+  /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
+  sendWebhooks(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -73,7 +76,8 @@ export async function createCentral(
 ): Promise<Central> {
   const { clock, random, log, secret, signals = null, backupFolder = null } = given;
   const news = createEventNews({ clock, signals });
-  const db = news.toldBy(given.db);
+  const dueNews = createDueNews();
+  const db = dueNews.toldBy(news.toldBy(given.db));
   const stopping = new AbortController();
   const backups =
     backupFolder === null
@@ -113,6 +117,10 @@ export async function createCentral(
   };
   const market = createMarket(deps);
   const membership = createMembership({ ...deps, apiKeys });
+  const schedule = createSchedule({
+    ...{ db, clock, log, news: dueNews },
+    handlers: {},
+  });
 
   await market.register();
   await ensureOfficialTemplates(db, clock);
@@ -160,19 +168,27 @@ export async function createCentral(
   let jobs: { stop(): Promise<void> }[] = [];
   return {
     server,
-    syncPods: market.syncOnce,
+    async syncPods() {
+      await schedule.runDue();
+      await market.syncOnce();
+    },
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
+    sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
     pods: market.clearance,
     start() {
       if (jobs.length > 0) return;
-      jobs = [market.startJobs(), membership.startJobs()];
+      schedule.start();
+      jobs = [schedule, market.startJobs(), membership.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, given));
     },
-    vitals: market.vitals,
+    vitals() {
+      const vitals = market.vitals();
+      return { ...vitals, sinceTurnMs: Math.max(vitals.sinceTurnMs, schedule.sinceLookMs()) };
+    },
     async close() {
       stopping.abort();
       // Together: from here on nothing new is taken, while what is in flight and the jobs come to their end.

@@ -29,6 +29,8 @@ import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
 import { forgetTemplates } from './templates/template.service.ts';
 import { forgetVolumes } from './volumes/volume.service.ts';
+import { forgetWebhooks } from './webhooks/webhook.service.ts';
+import { createWebhookParts } from './webhooks/webhooks.ts';
 
 /** How often what ran out is removed: mails, tokens, uploads, tickets. */
 const SWEEP_INTERVAL_MS = 600_000;
@@ -47,9 +49,20 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
   const shared = { db, clock, random, options, sessions, passwords, mails, tokens, addressHash };
   const verification = createEmailVerification({ ...shared, wakeMail });
 
+  const webhooks = createWebhookParts({
+    ...{ db, clock, random, log, secret, mails, wakeMail, stopping: deps.stopping },
+    targets: options.webhookTargets ?? 'public',
+  });
+
   /** What lies elsewhere comes last: a store that does not answer takes its time. */
   const sweep = () =>
-    runEach([mails.sweep, () => tokens.sweep(db), deps.tickets.sweep, objects.sweep]);
+    runEach([
+      mails.sweep,
+      () => tokens.sweep(db),
+      deps.tickets.sweep,
+      webhooks.job.sweep,
+      objects.sweep,
+    ]);
 
   return {
     /** Routes below /api. */
@@ -63,6 +76,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         forgetBookmarks,
         forgetFeedback,
         forgetChannels,
+        forgetWebhooks,
         (tx: Db, accountId: string) => forgetBackups(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetVolumes(tx, accountId, clock.now()),
@@ -76,6 +90,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         reset: createPasswordReset({ ...shared, wakeMail }),
       });
       registerApiKeyRoutes(api, apiKeys);
+      webhooks.register(api);
       registerChatRoutes(api, links);
       registerUploadRoute(api, objects, options.publicOrigin ?? null);
       if (mailJob === null) registerOutboxRoute(api, mails);
@@ -89,6 +104,9 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
     /** One pass over the mails that are due: tests call it instead of `startJobs`. */
     sendMails: async () => mailJob?.runOnce(),
 
+    /** One turn for every webhook that has something to send: tests call it instead of `startJobs`. */
+    sendWebhooks: () => webhooks.job.runOnce(),
+
     /** Counts an account's address as proven, with all that comes of it; does nothing for one that is. */
     verifyAccount: (email: string) => verification.accept(normalEmail(email)),
 
@@ -97,6 +115,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
 
     startJobs(): { stop(): Promise<void> } {
       mailJob?.start();
+      webhooks.job.start();
       const sweeping = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
@@ -106,7 +125,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
       });
       return {
         async stop() {
-          await Promise.all([mailJob?.stop(), sweeping.stop()]);
+          await Promise.all([mailJob?.stop(), webhooks.job.stop(), sweeping.stop()]);
         },
       };
     },

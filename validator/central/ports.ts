@@ -25,6 +25,8 @@ import type { EventNews } from './events/event-news.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type { ProviderTokens } from './providers/provider-token.service.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
+import type { Targets } from './webhooks/target-address.ts';
+import type { Attempt } from './webhooks/webhook.state.ts';
 
 /** What a terminal is asked for with; `requestId` names it in the records of every hop. */
 export type TerminalWish = { query: TerminalQuery; requestId: string; signal: AbortSignal };
@@ -57,6 +59,15 @@ export type Mailer = {
 export class MailRefused extends Error {
   override name = 'MailRefused';
 }
+
+/** One message to a webhook. */
+export type WebhookRequest = { url: string; headers: Record<string, string>; body: string };
+
+/**
+ * Sends it once, to an allowed address, following no redirect. Whatever comes of it is an answer; rejects only when
+ * `signal` aborts.
+ */
+export type PostWebhook = (request: WebhookRequest, signal: AbortSignal) => Promise<Attempt>;
 
 /** What may be uploaded once: exactly this many bytes of this type. */
 export type UploadWish = { key: string; contentType: string; sizeBytes: number; lifetimeS: number };
@@ -231,6 +242,8 @@ export type CentralOptions = {
   volumeLimitBytes?: number;
   /** Where people read what checks are about; null or absent: nowhere. */
   docsUrl?: string | null;
+  /** Where webhooks may lead; `public` when absent. */
+  webhookTargets?: Targets;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
   publicOrigin?: string | null;
 };

@@ -21,6 +21,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       apiKeysRetrievable: true,
       consoleUrl: null,
       channelUrl: null,
+      webhookTargets: 'public',
       backupDrillHours: 720,
       publicOrigin: null,
       volumeLimitBytes: 20 * 1024 ** 3,
@@ -44,6 +45,7 @@ it('reads what is set', () => {
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
   expect(options).toEqual({
     trustedProxies: ['10.0.0.0/8', '2001:db8::/32', '127.0.0.1'],
+    webhookTargets: 'public',
     apiKeysRetrievable: false,
     consoleUrl: 'https://console.example',
     channelUrl: 'https://chat.example/c',

@@ -12,6 +12,7 @@ import { createResticPrune } from './adapters/restic-prune.ts';
 import { createS3Objects } from './adapters/s3-objects.ts';
 import { createSmtpMailer } from './adapters/smtp-mailer.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
+import { TARGETS } from './webhooks/target-address.ts';
 
 const HttpUrl = z.url({ protocol: /^https?$/ });
 const GIB = 1024 ** 3;
@@ -33,6 +34,8 @@ export const SURROUNDINGS = {
   CENTRAL_CONSOLE_URL: HttpUrl.optional(),
   /** Our own origin in the addresses of uploads; that of the request when absent. */
   CENTRAL_PUBLIC_ORIGIN: HttpUrl.optional(),
+  /** `public`: webhooks go to public addresses by https. `loopback`: to this machine alone. */
+  CENTRAL_WEBHOOK_TARGETS: z.enum(TARGETS).default('public'),
   /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges. */
   CENTRAL_TRUSTED_PROXIES: Proxies,
   CENTRAL_API_KEYS_RETRIEVABLE: z.stringbool().default(true),
@@ -102,6 +105,7 @@ export type Surroundings = {
     | 'docsUrl'
     | 'backupDrillHours'
     | 'volumeLimitBytes'
+    | 'webhookTargets'
   >;
 };
 
@@ -138,6 +142,7 @@ export function openSurroundings(
       docsUrl: config.CENTRAL_DOCS_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
+      webhookTargets: config.CENTRAL_WEBHOOK_TARGETS,
       publicOrigin:
         config.CENTRAL_PUBLIC_ORIGIN === undefined
           ? null

@@ -66,7 +66,6 @@ export function createAccounts(deps: AccountsDeps) {
       email_verified_at: options.verifyEmailAtSignup ? nowMs : null,
       password_hash: passwordHash,
       name: name ?? email.slice(0, email.indexOf('@')),
-      balance_uusd: 0,
       default_template_id: null,
       referral_code: randomToken(random, REFERRAL_CODE_BYTES),
       company_name: null,

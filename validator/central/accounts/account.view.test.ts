@@ -10,7 +10,6 @@ const account: Account = {
   email_verified_at: null,
   password_hash: 'secret',
   name: 'a',
-  balance_uusd: 0,
   default_template_id: null,
   referral_code: 'code',
   company_name: null,

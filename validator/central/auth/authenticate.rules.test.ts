@@ -90,7 +90,6 @@ it('tells a handler who calls, by what, from where and with which client', async
     email_verified_at: null,
     password_hash: '',
     name: 'a',
-    balance_uusd: 0,
     default_template_id: null,
     referral_code: 'code',
     created_at: 0,

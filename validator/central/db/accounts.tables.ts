@@ -11,7 +11,6 @@ export type AccountsTable = Stamped & {
   email_verified_at: number | null;
   password_hash: string;
   name: string;
-  balance_uusd: number;
   default_template_id: string | null;
   referral_code: string;
   company_name: string | null;

@@ -23,7 +23,10 @@ import { backupDrills } from './migrations/0018-backup-drills.ts';
 import { setWeights } from './migrations/0019-set-weights.ts';
 import { volumes } from './migrations/0020-volumes.ts';
 import { lines } from './migrations/0021-lines.ts';
+import { ledger } from './migrations/0022-ledger.ts';
+import { schedule } from './migrations/0024-schedule.ts';
 import { portal } from './migrations/0026-portal.ts';
+import { webhooks } from './migrations/0028-webhooks.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -50,7 +53,10 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   setWeights,
   volumes,
   lines,
+  ledger,
+  schedule,
   portal,
+  webhooks,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

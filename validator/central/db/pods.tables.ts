@@ -15,8 +15,8 @@ export type PodsTable = Stamped & {
   pod_name: string;
   gpu_count: number;
   price_uusd_per_gpu_hour: number;
-  /** Held from the balance until billing takes over. */
-  hold_uusd: number;
+  /** What was held for it when it was rented (ledger/hold.service.ts), whatever became of that. */
+  hold_id: string | null;
   state: string;
   phase: string;
   reason_code: string | null;

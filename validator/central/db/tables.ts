@@ -30,6 +30,7 @@ import type {
   GpuSlotsTable,
   ProvidersTable,
 } from './executors.tables.ts';
+import type { LedgerTables } from './ledger.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -38,8 +39,17 @@ import type {
   SupportChannelsTable,
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
+import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
+import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
-export type Tables = AccountTables & ExecutorTables & PodTables & BackupTables & ProcessTables;
+export type Tables = AccountTables &
+  ExecutorTables &
+  PodTables &
+  BackupTables &
+  ProcessTables &
+  LedgerTables &
+  ScheduleTables &
+  WebhookTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -69,4 +79,7 @@ export type RestoreLog = Selectable<RestoreLogsTable>;
 export type BackupDrill = Selectable<BackupDrillsTable>;
 export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
+export type DueWork = Selectable<DueWorkTable>;
 export type NewEvent = Insertable<EventsTable>;
+export type Webhook = Selectable<WebhooksTable>;
+export type WebhookDelivery = Selectable<WebhookDeliveriesTable>;

@@ -12,6 +12,7 @@ import {
   type SubEventType,
 } from './event.schemas.ts';
 import {
+  findEvent,
   insertEvent,
   listAccountEvents,
   listEventsOfPod,
@@ -73,6 +74,16 @@ export async function listPodEvents(
 ): Promise<AccountEvent[]> {
   const filter = query === undefined ? { limit: POD_EVENTS } : filterOf(query);
   return (await listEventsOfPod(db, podId, filter)).map(toAccountEvent);
+}
+
+/** Undefined for another account's. */
+export async function findAccountEvent(
+  db: Db,
+  accountId: string,
+  id: string,
+): Promise<AccountEvent | undefined> {
+  const row = await findEvent(db, accountId, id);
+  return row === undefined ? undefined : toAccountEvent(row);
 }
 
 /** The newest event of a pod. */

@@ -3,7 +3,12 @@
 /** A mail's words. */
 export type MailContent = { subject: string; text: string; html: string };
 
-export type MailKind = 'verify-email' | 'password-reset' | 'password-changed' | 'email-changed';
+export type MailKind =
+  | 'verify-email'
+  | 'password-reset'
+  | 'password-changed'
+  | 'email-changed'
+  | 'webhook-disabled';
 
 /** Where recipients act; nothing of a request ever gets in here. */
 export type MailPlaces = {
@@ -44,6 +49,20 @@ export function emailChangedMail(newAddress: string): MailContent {
   return mail('Your e-mail address was changed', [
     paragraph(`Your account at Podwright now has the address ${newAddress}.`),
     paragraph('If it was not you, contact support: this address no longer opens the account.'),
+  ]);
+}
+
+/** A webhook that nothing is sent to any more; `host` is its receiver's. */
+export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): MailContent {
+  const why =
+    reason === 'gone'
+      ? 'it answered that it is gone for good (410)'
+      : 'it has taken nothing for five days';
+  return mail('A webhook was disabled', [
+    paragraph(`Your webhook at ${host} was disabled, because ${why}.`),
+    paragraph(
+      'Nothing is lost: enable it with PATCH /webhooks/{id}, and it goes on where it stopped.',
+    ),
   ]);
 }
 

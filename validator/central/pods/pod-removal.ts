@@ -8,6 +8,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';
+import { releaseHold } from './pod-hold.ts';
 import { removalChange } from './removal-warnings.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -25,13 +26,13 @@ export async function beginRemoval(
   const change = {
     phase: wirePhase('deleting') ?? '',
     reason_code: reason,
-    hold_uusd: 0,
     delete_requested_at: nowMs,
     updated_at: nowMs,
   };
   if (!(await movePod(tx, pod.id, 'deleting', change))) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
+  await releaseHold(tx, pod, { actor, nowMs });
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,

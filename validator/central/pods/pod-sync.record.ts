@@ -23,6 +23,7 @@ import {
   refusalPatch,
   settleTemplates,
 } from './pod-change.ts';
+import { releaseHold } from './pod-hold.ts';
 import { notebookFailure, notebookNews } from './pod-notebook.ts';
 import { causeOf, eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
 import {
@@ -151,12 +152,12 @@ export function createPodRecorder(deps: {
         phase: REMOVAL_PHASE,
         reason_code: reason,
         message,
-        hold_uusd: 0,
         delete_requested_at: nowMs,
         updated_at: nowMs,
       };
       const from = podStateOf(pod.state);
       if (!(await movePod(tx, pod.id, 'creation_failed', change, [from]))) return;
+      await releaseHold(tx, pod, { actor: SYSTEM_ACTOR, nowMs });
       if (gpusFree) await releaseGpus(tx, pod.id);
       await tell(tx, pod, 'creation_failed', { reason, message });
     });

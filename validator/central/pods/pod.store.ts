@@ -129,7 +129,7 @@ export async function endPod(
   id: string,
   change: Pick<Pod, 'ended_at' | 'updated_at'>,
 ): Promise<boolean> {
-  return movePod(db, id, 'deleted', { ...change, phase: '', hold_uusd: 0 });
+  return movePod(db, id, 'deleted', { ...change, phase: '' });
 }
 
 type Launches = Slots<{ executorId: string; limit: number }>;

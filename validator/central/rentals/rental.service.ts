@@ -18,6 +18,7 @@ import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod, type NewPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
+import { holdFor } from '../pods/pod-hold.ts';
 import { NOTEBOOK_PORT, newNotebook } from '../pods/pod-notebook.ts';
 import { podSpecFor } from '../pods/pod-spec.ts';
 import { removalAfter } from '../pods/removal-time.ts';
@@ -112,7 +113,7 @@ export async function rentIn(
     account_id: account.id,
     pod_name: body.pod_name,
     gpu_count: gpus,
-    hold_uusd: hold,
+    hold_id: await holdFor(tx, owner, hold, { actor, nowMs }),
     spec_json: JSON.stringify(spec),
     image_key: imageKeyOf(spec.image),
     ...removalColumns(removalAt),
