@@ -19,7 +19,11 @@ export const HOSTILE = [
 
 /** A known code, a hint, no leak, and never our own failure; `path` decides about the form. What is no refusal passes. */
 export function expectRefusal(
-  { statusCode, body: text, headers }: Pick<LightMyRequestResponse, 'statusCode' | 'body' | 'headers'>,
+  {
+    statusCode,
+    body: text,
+    headers,
+  }: Pick<LightMyRequestResponse, 'statusCode' | 'body' | 'headers'>,
   path: string,
   what: string,
 ): void {
