@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createTestLedger } from '../../test/fakes/test-ledger.ts';
 import {
   BURN,
   entryOf,
@@ -9,7 +10,9 @@ import {
   setOf,
 } from '../../test/fixtures/cycle-set.ts';
 import { computeWeights } from './compute-weights.ts';
+import { insertCycle } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
+import { createRewardEstimates } from './reward-estimate.service.ts';
 import { estimateRewards, type PresentMarket } from './reward-estimate.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
@@ -73,4 +76,29 @@ it('has everybody registered where nobody knows who is, and others not where som
   expect(registered).toEqual(estimateRewards(QUESTION, market, goldenPolicy()));
   const alone = { ...market, neurons: [{ uid: 0, hotkey: BURN }] };
   expect(estimateRewards(QUESTION, alone, goldenPolicy()).rented).toBeCloseTo(0.7, 4);
+});
+
+it('answers from the last closed cycle, and anew once there is another one', async () => {
+  const ledger = await createTestLedger();
+  const policy = goldenPolicy();
+  const { estimate } = createRewardEstimates({
+    ...{ ledger, policy, validator: BURN, embedded: false, metagraph: null },
+  });
+  const close = (number: number, entry: CycleEntry) =>
+    insertCycle(ledger, { number, ended_ms: number }, [
+      {
+        ...{ cycle: number, executor_id: entry.executor_id, verdict: 'ok', length_ms: 60_000 },
+        ...{ failure_ppm: 0, entry_json: JSON.stringify(entry) },
+      },
+    ]);
+  const before = await estimate(QUESTION);
+  expect(before.rented).toBeCloseTo(0.7, 4);
+  await close(1, entryOf(2, { rented: true, gpu_count: 8 }));
+  const after = await estimate(QUESTION);
+  expect(after.rented).toBeLessThan(0.3);
+  expect(await estimate({ ...QUESTION, price_uusd: 1 })).toEqual(after);
+  expect((await estimate({ ...QUESTION, price_uusd: 99_000_000 })).obstacles).toEqual(['price']);
+  await close(2, entryOf(2, { rented: true, gpu_count: 1 }));
+  expect((await estimate(QUESTION)).rented).toBeGreaterThan(after.rented);
+  await ledger.destroy();
 });

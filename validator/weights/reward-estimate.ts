@@ -3,6 +3,7 @@ import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-es
 import { type Hotkey, hotkeyOf } from '#shared/signing/hotkey.ts';
 import { weightsOf } from './compute-weights.ts';
 import type { Cycle, CycleEntry, Neuron } from './cycle-set.ts';
+import { scoresOf } from './points.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
 /** Neither is anybody's: no such key is registered, no such executor is stored. */
@@ -33,6 +34,18 @@ export function estimateRewards(
   const idle = outcomeOf(newcomer(question, policy, false), market, policy);
   const rented = outcomeOf(newcomer(question, policy, true), market, policy);
   return { rented: rented.share, idle: idle.share, obstacles: [...idle.obstacles] };
+}
+
+/** Questions with one answer: a price makes no difference but for what it stands in the way of. */
+export function kindOf(
+  question: RewardQuestion,
+  { embedded }: PresentMarket,
+  policy: WeightPolicy,
+): string {
+  const entries = [newcomer(question, policy, false)];
+  const [score] = scoresOf({ number: 0, entries }, policy, embedded);
+  const { gpu_model: model, gpu_count: count } = question;
+  return [count, model, ...(score?.obstacles ?? [])].join(' ');
 }
 
 function newcomer(question: RewardQuestion, policy: WeightPolicy, rented: boolean): CycleEntry {
