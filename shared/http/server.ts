@@ -21,6 +21,7 @@ import type { Clock } from '../clock.ts';
 import { ApiError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Random } from '../random.ts';
+import { forRequest } from '../request-context.ts';
 import { acceptUpgrades, wantsWebSocket } from '../websocket/upgrade.ts';
 import { answerClientError } from './client-error.ts';
 import {
@@ -43,6 +44,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Bodies of this route may take longer than others': its handler bounds them. */
     unhurried?: true;
+    /** A POST that changes nothing, and comes often. */
+    reads?: true;
   }
 }
 
@@ -136,6 +139,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   const methods = createMethodIndex();
   server.addHook('onRoute', (route) => methods.add(route.method, route.url));
+  // All that is done for the request is done within; a body comes from outside again.
+  server.addHook('onRequest', (request, _, done) => forRequest(request.id, done));
+  server.addHook('preValidation', (request, _, done) => forRequest(request.id, done));
   server.addHook('onRequest', async (request, reply) => {
     void reply.header('X-Request-Id', request.id);
     if (request.routeOptions.config.unhurried === true) exempt(request.raw.socket, reply);
@@ -145,6 +151,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.addHook('preValidation', async (request) => {
     await options.verifyBody?.(request);
     if (request.bodyError !== null) throw request.bodyError;
+  });
+
+  server.addHook('onResponse', async (request, { statusCode: status, elapsedTime }) => {
+    const { method, routeOptions } = request;
+    const line = { request_id: request.id, method, route: routeOptions.url, status };
+    log[levelOf(request)]({ ...line, ms: Math.round(elapsedTime) }, 'answered');
   });
 
   /** From the end of the headers to that of the answer. */
@@ -181,6 +193,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     throw new ApiError('method_not_allowed', `This path does not take ${request.method}`);
   });
   return server;
+}
+
+const READING: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
+
+/** What changes something is worth a line; reading, and the many pieces of a backup, are not. */
+function levelOf({ method, routeOptions: { config } }: FastifyRequest): 'info' | 'debug' {
+  const isRead = READING.includes(method) || config.reads === true;
+  return isRead || config.unhurried === true ? 'debug' : 'info';
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;

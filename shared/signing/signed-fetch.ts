@@ -1,6 +1,7 @@
 /** fetch with a signed request: how central, validator and tests call the gateway and the agent. */
 import type { Clock } from '../clock.ts';
 import type { Random } from '../random.ts';
+import { currentRequestId } from '../request-context.ts';
 import { type OutgoingInit, PLAIN_TRANSPORT, type Transport } from '../tls/transport.ts';
 import { SIGNATURE_HEADERS } from './canonical-request.ts';
 import { MAX_SKEW_MS } from './request-verifier.ts';
@@ -64,9 +65,12 @@ async function send(
   const { method, body = '', signal } = request;
   const signed = await signedHeaders(options, { method, url, body, timestampMs });
   const hasBody = request.body !== undefined;
+  const requestId = currentRequestId();
   const init: OutgoingInit = {
     method,
     headers: {
+      // Whoever is asked names the same request in its log.
+      ...(requestId === null ? {} : { 'x-request-id': requestId }),
       ...request.headers,
       ...(hasBody ? { 'content-type': 'application/json' } : {}),
       ...signed,

@@ -1,7 +1,8 @@
 /** `npm run central`: a central API without a validator; several may share one PostgreSQL database. */
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
+import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
+import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog, type Log } from '#shared/log.ts';
@@ -18,7 +19,7 @@ import { readOrCreateFile } from '../embedded/home.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
-import { type CentralConfig, readCentralConfig } from './config.ts';
+import { CENTRAL_CONFIG, type CentralConfig, readCentralConfig } from './config.ts';
 import { openCentralDatabase } from './db/database.ts';
 import { openSignals } from './db/signals.ts';
 import { corsOriginsFrom } from './edge/config.ts';
@@ -32,8 +33,9 @@ const HELP = `podwright central API ${VERSION}
 Serves renters and providers, and commands agents through the gateway of a validator.
 
   npm run central                   run (configured by CENTRAL_* variables, see README)
-  npm run central -- --check-config check the configuration and stop
   npm run central -- --version
+
+${CONFIG_COMMANDS_HELP}
 `;
 
 const SECRET_BYTES = 32;
@@ -45,14 +47,18 @@ const MONITORING_BODY_LIMIT_BYTES = 1_024;
 async function run(argument: string | undefined): Promise<void> {
   if (argument === '--help') return print(HELP);
   if (argument === '--version') return print(`${VERSION}\n`);
-  const config = readCentralConfig(process.env);
-  if (argument === '--check-config') return print('configuration is valid\n');
+  if (argument === '--check-config' || argument === '--print-config') {
+    const look = lookAtConfig(CENTRAL_CONFIG, process.env);
+    process.exitCode = runConfigCommand(argument, look, [], { out: print, error: complain });
+    return;
+  }
   if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
-  await serve(config);
+  await serve(readCentralConfig(process.env));
 }
 
 async function serve(config: CentralConfig): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
+  warnOfUnknown(lookAtConfig(CENTRAL_CONFIG, process.env).warnings, log);
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
@@ -156,9 +162,13 @@ function print(text: string): void {
   process.stdout.write(text);
 }
 
+function complain(text: string): void {
+  process.stderr.write(text);
+}
+
 function fail(error: unknown): void {
-  process.stderr.write(`podwright central API: ${messageOf(error)}\n`);
-  process.exitCode = error instanceof ConfigError ? 6 : 1;
+  complain(`podwright central API: ${messageOf(error)}\n`);
+  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
 }
 
 await run(process.argv[2]).catch(fail);

@@ -1,14 +1,15 @@
 /** What the weights would give a node that is not there yet: the function of the weights, on the last cycle with it added. Pure. */
 import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-estimate.ts';
 import { type Hotkey, hotkeyOf } from '#shared/signing/hotkey.ts';
-import { weightsOf } from './compute-weights.ts';
+import { computeWeights } from './compute-weights.ts';
 import type { Cycle, CycleEntry, Neuron } from './cycle-set.ts';
-import { scoresOf } from './points.ts';
+import { type Obstacle, scoresOf } from './points.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
 /** Neither is anybody's: no such key is registered, no such executor is stored. */
 const NEWCOMER = hotkeyOf(new Uint8Array(32));
 const NEWCOMER_ID = 'ffffffff-ffff-4fff-8fff-ffffffffffff';
+const NEWCOMER_UID = 0;
 const NO_EVIDENCE = '0'.repeat(64);
 
 /** Who earns now. */
@@ -31,21 +32,30 @@ export function estimateRewards(
   market: PresentMarket,
   policy: WeightPolicy,
 ): RewardShares {
-  const idle = outcomeOf(newcomer(question, policy, false), market, policy);
-  const rented = outcomeOf(newcomer(question, policy, true), market, policy);
-  return { rented: rented.share, idle: idle.share, obstacles: [...idle.obstacles] };
+  return {
+    rented: shareOf(newcomer(question, policy, true), market, policy),
+    idle: shareOf(newcomer(question, policy, false), market, policy),
+    obstacles: [...obstaclesOf(question, market, policy)],
+  };
 }
 
 /** Questions with one answer: a price makes no difference but for what it stands in the way of. */
 export function kindOf(
   question: RewardQuestion,
-  { embedded }: PresentMarket,
+  market: PresentMarket,
   policy: WeightPolicy,
 ): string {
-  const entries = [newcomer(question, policy, false)];
-  const [score] = scoresOf({ number: 0, entries }, policy, embedded);
   const { gpu_model: model, gpu_count: count } = question;
-  return [count, model, ...(score?.obstacles ?? [])].join(' ');
+  return [count, model, ...obstaclesOf(question, market, policy)].join(' ');
+}
+
+function obstaclesOf(
+  question: RewardQuestion,
+  { embedded }: PresentMarket,
+  policy: WeightPolicy,
+): readonly Obstacle[] {
+  const entries = [newcomer(question, policy, false)];
+  return scoresOf({ number: 0, entries }, policy, embedded)[0]?.obstacles ?? [];
 }
 
 function newcomer(question: RewardQuestion, policy: WeightPolicy, rented: boolean): CycleEntry {
@@ -65,19 +75,17 @@ function newcomer(question: RewardQuestion, policy: WeightPolicy, rented: boolea
   };
 }
 
-function outcomeOf(entry: CycleEntry, market: PresentMarket, policy: WeightPolicy) {
+/** Of the sum of all weights, 0 to 1. */
+function shareOf(entry: CycleEntry, market: PresentMarket, policy: WeightPolicy): number {
   const { validator, embedded, cycle } = market;
   const entries = [...(cycle?.entries ?? []), entry];
   const burn = policy.burn_hotkey ?? validator;
-  const present =
-    market.neurons?.map(({ hotkey }) => hotkey) ?? entries.map(({ hotkey }) => hotkey);
-  const hotkeys = new Set([burn, ...present, entry.hotkey]);
-  const neurons = [...hotkeys].map((hotkey, uid) => ({ uid, hotkey }));
+  const present = (market.neurons ?? entries).map(({ hotkey }) => hotkey);
+  const hotkeys = [...new Set([entry.hotkey, burn, ...present])];
+  const neurons = hotkeys.map((hotkey, uid) => ({ uid, hotkey }));
   const cycles = [{ number: cycle?.number ?? 0, entries }];
-  const weighed = weightsOf({ epoch: 0, validator, embedded, neurons, cycles }, policy);
-  const standing = weighed?.standings.find(({ executorId }) => executorId === NEWCOMER_ID);
-  if (weighed === null || standing === undefined) return { share: 0, obstacles: [] };
-  const total = [...weighed.weights.values()].reduce((sum, weight) => sum + weight, 0);
-  const own = weighed.weights.get(entry.hotkey) ?? 0;
-  return { share: total === 0 ? 0 : own / total, obstacles: standing.latest.obstacles };
+  const result = computeWeights({ epoch: 0, validator, embedded, neurons, cycles }, policy);
+  const { uids = [], weights = [] } = result ?? {};
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return total === 0 ? 0 : (weights[uids.indexOf(NEWCOMER_UID)] ?? 0) / total;
 }

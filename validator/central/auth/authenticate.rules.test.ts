@@ -52,8 +52,11 @@ beforeEach(async () => {
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });
   const tickets = createStreamTickets({ db, clock, random, secret });
-  const providerTokens = createProviderTokens({ db, clock, random });
-  installAuthentication(server, { db, sessions, users, validators, tickets, providerTokens });
+  const others = {
+    validatorOf: async () => null,
+    providerTokens: createProviderTokens({ db, clock, random }),
+  };
+  installAuthentication(server, { db, sessions, users, validators, tickets, ...others });
   server.get('/portal', { config: { auth: 'portal' } }, async (request) => ({
     hotkey: providerOf(request).hotkey,
   }));

@@ -27,6 +27,7 @@ import { ledger } from './migrations/0022-ledger.ts';
 import { schedule } from './migrations/0024-schedule.ts';
 import { portal } from './migrations/0026-portal.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
+import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -57,6 +58,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   schedule,
   portal,
   webhooks,
+  validatorAccounts,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */
