@@ -12,6 +12,7 @@ import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
+import { startTracing, type Tracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
@@ -74,6 +75,7 @@ async function run(config: AgentConfig): Promise<void> {
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
   warnOfUnknown(lookAtConfig(AGENT_CONFIG, process.env).warnings, log);
+  const tracing = await startTracing('podwright-agent', process.env, clock);
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
   });
@@ -156,7 +158,7 @@ async function run(config: AgentConfig): Promise<void> {
 
   const shutDown = once(async () => {
     await serviceManager.stopping();
-    await endProcess(agent, home.close, log);
+    await endProcess(agent, { closeHome: home.close, tracing }, log);
   });
   process.on('SIGTERM', shutDown);
   process.on('SIGINT', shutDown);
@@ -183,13 +185,18 @@ async function firewallOrExit(firewall: Firewall): Promise<void> {
 }
 
 /** Pods keep running; the next start finds them by their labels. */
-async function endProcess(agent: Agent, closeHome: () => void, log: Log): Promise<void> {
+async function endProcess(
+  agent: Agent,
+  { closeHome, tracing }: { closeHome(): void; tracing: Tracing },
+  log: Log,
+): Promise<void> {
   log.info('shutting down; pods keep running');
   const timeUp = systemClock.sleep(SHUTDOWN_MS);
   await Promise.race([agent.stop(), timeUp]).catch((error: unknown) =>
     log.error({ err: error }, 'shutting down failed'),
   );
   closeHome();
+  await tracing.close();
   process.exit(0);
 }
 

@@ -14,6 +14,7 @@ import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
+import { startTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
@@ -190,6 +191,7 @@ async function serve(
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
   warnOfUnknown(lookAtConfig(VALIDATOR_CONFIG, process.env).warnings, log);
+  const tracing = await startTracing('podwright-validator', process.env, systemClock);
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
@@ -222,6 +224,7 @@ async function serve(
     await validator.close();
     await ledger.destroy();
     await keys.close();
+    await tracing.close();
   };
   await validator.server.listen({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT });
   if (config.VALIDATOR_METRICS_LISTEN !== undefined) {

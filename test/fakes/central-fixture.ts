@@ -23,6 +23,7 @@ type Outside = Partial<
     | 'backupStorage'
     | 'pruneBackups'
     | 'metrics'
+    | 'alphaRates'
   >
 >;
 
@@ -69,9 +70,15 @@ export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
 /** Close it with `close()`, which ends the database too. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
-  const { agents = noAgents, log, mailer, objects, chat, channels, ...most } = overrides;
-  const { centralMiner = null, ...rest } = most;
-  const { backupStorage = null, pruneBackups = null, metrics = null, ...others } = rest;
+  const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
+  const {
+    backupStorage = null,
+    pruneBackups = null,
+    metrics = null,
+    alphaRates = null,
+    centralMiner = null,
+    ...others
+  } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
   const ports: CentralPorts = {
     db,
@@ -81,8 +88,8 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     secret: new Uint8Array(32).fill(7),
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
-    ...{ channels: channels ?? null, centralMiner },
-    ...{ backupStorage, pruneBackups, metrics },
+    channels: channels ?? null,
+    ...{ backupStorage, pruneBackups, metrics, alphaRates, centralMiner },
   };
   const central = await createCentral(ports, {
     validators: [],

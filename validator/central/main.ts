@@ -14,6 +14,7 @@ import { createServiceManager } from '#shared/service-manager/service-manager.ts
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Trust } from '#shared/tls/secure-agent.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
+import { startTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { readOrCreateFile } from '../embedded/home.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
@@ -59,6 +60,7 @@ async function run(argument: string | undefined): Promise<void> {
 async function serve(config: CentralConfig): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
   warnOfUnknown(lookAtConfig(CENTRAL_CONFIG, process.env).warnings, log);
+  const tracing = await startTracing('podwright-central', process.env, systemClock);
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
@@ -97,6 +99,7 @@ async function serve(config: CentralConfig): Promise<void> {
     stopOnSignal(async () => {
       await serviceManager.stopping();
       await Promise.all([central.close(), monitoring?.close()]);
+      await tracing.close();
       await closeStorage();
     });
     const { CENTRAL_HOST: host, CENTRAL_PORT: port } = config;

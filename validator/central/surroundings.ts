@@ -11,6 +11,7 @@ import {
 } from '#shared/config.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { isPrivateUrl } from '#shared/tls/loopback.ts';
+import { createFileAlphaRates, createHttpAlphaRates } from './adapters/alpha-rates.ts';
 import { createHttpCentralMiner } from './adapters/http-central-miner.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
 import { createResticLocation } from './adapters/restic-location.ts';
@@ -30,6 +31,15 @@ const Proxies = z
   .transform((text) => text.split(',').map((entry) => entry.trim()))
   .transform((entries) => entries.filter((entry) => entry !== ''))
   .refine((entries) => entries.every(isAddressRange), 'IP addresses or CIDR ranges, by commas');
+
+const AlphaRates = z
+  .string()
+  .min(1)
+  .max(2_048)
+  .refine(
+    (text) => !/^https?:/.test(text) || HttpUrl.safeParse(text).success,
+    'a file or an http(s) URL',
+  );
 
 const BackupRepository = z
   .string()
@@ -105,6 +115,8 @@ export const SURROUNDINGS = {
   CENTRAL_DOCS_URL: HttpUrl.optional(),
   /** Below which support shows the channels of pods, each by its name. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
+  /** What alpha tokens are worth: a JSON file, or where it is had by HTTP. */
+  CENTRAL_ALPHA_RATES: AlphaRates.optional(),
 };
 
 const S3_KEYS = ['CENTRAL_S3_ACCESS_KEY_ID', 'CENTRAL_S3_SECRET_ACCESS_KEY'] as const;
@@ -138,6 +150,7 @@ export type Surroundings = {
     | 'backupStorage'
     | 'backupFolder'
     | 'pruneBackups'
+    | 'alphaRates'
   >;
   options: Pick<
     CentralOptions,
@@ -174,6 +187,7 @@ export function openSurroundings(
       centralMiner: centralMinerOf(config, clock),
       ...backupsOf(config, backupFolder),
       pruneBackups: createResticPrune(runCommand),
+      alphaRates: alphaRatesOf(config, clock),
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
@@ -217,6 +231,12 @@ function objectsOf(config: SurroundingsConfig) {
           },
     publicUrl: config.CENTRAL_S3_PUBLIC_URL ?? null,
   });
+}
+
+function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: SurroundingsConfig, clock: Clock) {
+  if (place === undefined) return null;
+  if (!/^https?:/.test(place)) return createFileAlphaRates(place);
+  return createHttpAlphaRates({ url: place, clock });
 }
 
 function backupsOf(config: SurroundingsConfig, folder: string) {

@@ -5,6 +5,7 @@ import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { systemRandom } from '#shared/random.ts';
 import { lockExclusively } from '#shared/sqlite.ts';
+import { startTracing } from '#shared/tracing/start-tracing.ts';
 import { CENTRAL_CONFIG } from '../central/config.ts';
 import { databaseTarget, refuseFreshOn } from './database-target.ts';
 import { readyText } from './demo-file.ts';
@@ -44,6 +45,7 @@ async function run(): Promise<void> {
     await startFresh(home, process.env, progress);
   }
 
+  const tracing = await startTracing('podwright', process.env, systemClock);
   const starting = startMarketplace({
     options,
     home,
@@ -55,6 +57,7 @@ async function run(): Promise<void> {
   stopOnSignal(async () => {
     const marketplace = await starting.catch(() => null);
     await marketplace?.stop(options['keep-pods']);
+    await tracing.close();
     lock.close();
   });
   const marketplace = await starting;
