@@ -17,6 +17,7 @@ type Outside = Partial<
     | 'mailer'
     | 'objects'
     | 'chat'
+    | 'centralMiner'
     | 'channels'
     | 'db'
     | 'backupStorage'
@@ -60,6 +61,9 @@ const noAgents: Agents = {
   signedDigest: async () => {
     throw new ApiError('upstream_unavailable', 'no validator in this test');
   },
+  rewardShares: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
+  },
 };
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
@@ -72,6 +76,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     pruneBackups = null,
     metrics = null,
     alphaRates = null,
+    centralMiner = null,
     ...others
   } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
@@ -84,7 +89,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups, metrics, alphaRates },
+    ...{ backupStorage, pruneBackups, metrics, alphaRates, centralMiner },
   };
   const central = await createCentral(ports, {
     validators: [],
