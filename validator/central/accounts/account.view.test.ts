@@ -29,12 +29,11 @@ const account: Account = {
 };
 
 it('tells what is free and when it runs out, never the password', () => {
-  const user = toUser(account, {
-    posted: 3_000_000,
-    held: 600_000,
-    burnPerHour: 2_400_000,
+  const balance = {
+    ...{ posted: 3_000_000, held: 600_000, burnPerHour: 2_400_000 },
     runsOutAtMs: NOW_MS + 3_600_000,
-  });
+  };
+  const user = toUser({ account, balance, validatorHotkey: null });
   expect(user).toMatchObject({
     balance: 3,
     held: 0.6,

@@ -12,8 +12,10 @@ export type Balance = {
   runsOutAtMs: number | null;
 };
 
+export type AccountShown = { account: Account; balance: Balance; validatorHotkey: string | null };
+
 /** Members of features that an account has not got (payouts by the payment processor, workspaces) are null or off. */
-export function toUser(account: Account, balance: Balance): User {
+export function toUser({ account, balance, validatorHotkey }: AccountShown): User {
   const available = balance.posted - balance.held;
   return {
     id: account.id,
@@ -34,7 +36,7 @@ export function toUser(account: Account, balance: Balance): User {
     disable_incoming_connections: account.disable_incoming_connections === 1,
     avatar_url: account.avatar_url,
     company_name: account.company_name,
-    validator_hotkey: null,
+    validator_hotkey: validatorHotkey,
     admin: false,
     internal_member: false,
     referral_code: account.referral_code,

@@ -43,6 +43,7 @@ import type {
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
 import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
+import type { ValidatorAccountTables } from './validator-accounts.tables.ts';
 import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
 export type Tables = AccountTables &
@@ -55,7 +56,8 @@ export type Tables = AccountTables &
   ScheduleTables &
   AroundBalanceTables &
   NoticeTables &
-  WebhookTables;
+  WebhookTables &
+  ValidatorAccountTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
