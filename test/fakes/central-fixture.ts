@@ -17,6 +17,7 @@ type Outside = Partial<
     | 'mailer'
     | 'objects'
     | 'chat'
+    | 'centralMiner'
     | 'channels'
     | 'db'
     | 'backupStorage'
@@ -61,6 +62,9 @@ const noAgents: Agents = {
   signedDigest: async () => {
     throw new ApiError('upstream_unavailable', 'no validator in this test');
   },
+  rewardShares: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
+  },
 };
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
@@ -73,6 +77,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     pruneBackups = null,
     metrics = null,
     alphaRates = null,
+    centralMiner = null,
     payments = null,
     ...others
   } = rest;
@@ -86,7 +91,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups, metrics, alphaRates, payments },
+    ...{ backupStorage, pruneBackups, metrics, alphaRates, centralMiner, payments },
   };
   const central = await createCentral(ports, {
     validators: [],

@@ -6,6 +6,7 @@ import { createAroundBalance } from './around-balance.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
+import { createPasswords } from './auth/password.ts';
 import { createSessions } from './auth/session.ts';
 import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
@@ -30,6 +31,7 @@ import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
+import { createProviderTokens } from './providers/provider-token.service.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 import { installKeyGate } from './rentals/once.ts';
@@ -118,7 +120,10 @@ export async function createCentral(
   });
   const isSent = (given.mailer ?? null) !== null;
   const mails = createMails({ db, clock, random, secret, isSent });
+  const passwords = createPasswords({ random });
+  const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
+    ...{ passwords, providerTokens },
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
     wakeMail: () => membership.wakeMail(),
     wants,
@@ -153,7 +158,7 @@ export async function createCentral(
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
   installAuthentication(server, {
-    ...{ db, sessions, users, validators, tickets },
+    ...{ db, sessions, users, validators, tickets, providerTokens },
     validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
   });
   refuseUnstorable(server);

@@ -20,6 +20,8 @@ import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { cutOffHandlers } from './metering/cut-off.ts';
+import { registerBilling, registerStatement } from './metering/statement.routes.ts';
+import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
@@ -40,11 +42,10 @@ import { createPodSyncJob } from './pods/pod-sync.job.ts';
 import { podDueHandlers } from './pods/pod-upkeep.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
+import { registerPortal } from './portal.ts';
 import type { CentralDeps } from './ports.ts';
 import { createProcesses } from './processes/process.service.ts';
-import { createNodes } from './providers/node.service.ts';
-import { registerPortalRoutes, registerSharedConfig } from './providers/portal.routes.ts';
-import { createProviders } from './providers/provider.service.ts';
+import { registerSharedConfig } from './providers/portal.routes.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
@@ -124,6 +125,12 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { objects = null } = deps.ports;
   const knowsArrivals = objects !== null && 'folder' in objects;
   const channels = deps.ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
+  const templates = createTemplates({ db, clock, random });
+  const overview = createMarketOverview({
+    db,
+    officialTemplates: async () =>
+      (await templates.list(null)).filter((template) => template.user_id === null),
+  });
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
@@ -133,12 +140,6 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
       const executors = createExecutors({ db, clock, view, notesOf });
-      const templates = createTemplates({ db, clock, random });
-      const overview = createMarketOverview({
-        db,
-        officialTemplates: async () =>
-          (await templates.list(null)).filter((template) => template.user_id === null),
-      });
       const utilization = createHardwareUtilizations({ db, clock, agents });
       const estimates = createDeploymentEstimates({
         db,
@@ -153,6 +154,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
+      registerStatement(api, createStatements({ db }));
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
@@ -168,12 +170,9 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
 
     /** Routes below /portal. */
     registerPortal(portal: HttpServer): void {
-      const { sessions } = deps;
-      const providers = createProviders({ db, clock, random, sessions });
-      const nodes = createNodes({ db, clock, random });
-      registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
+      registerPortal(portal, deps, { idempotency, overview });
+      registerBilling(portal, { statements: createStatements({ db }), clock });
       registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
-      registerSharedConfig(portal);
     },
 
     /** Routes at the origin. */

@@ -12,7 +12,9 @@ import {
   secret,
 } from '#shared/config.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { isPrivateUrl } from '#shared/tls/loopback.ts';
 import { createFileAlphaRates, createHttpAlphaRates } from './adapters/alpha-rates.ts';
+import { createHttpCentralMiner } from './adapters/http-central-miner.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
 import { createResticLocation } from './adapters/restic-location.ts';
 import { createResticPrune } from './adapters/restic-prune.ts';
@@ -108,6 +110,15 @@ export const SURROUNDINGS = {
   /** The console's page that people come back to. */
   CENTRAL_CHAT_REDIRECT_URL: HttpUrl.optional(),
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
+  /** Base address of the central miner server; without it nothing is synchronised. */
+  CENTRAL_MINER_URL: HttpUrl.refine(
+    isPrivateUrl,
+    'https:// away from this machine, for the token goes there',
+  ).optional(),
+  /** Sent to it as a bearer token. */
+  CENTRAL_MINER_TOKEN: secret(z.string().min(1).max(1_000).optional()),
+  /** Where people read what checks are about, as this project's README. */
+  CENTRAL_DOCS_URL: HttpUrl.optional(),
   /** Below which support shows the channels of pods, each by its name. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
   /** What alpha tokens are worth: a JSON file, or where it is had by HTTP. */
@@ -165,6 +176,7 @@ export type Surroundings = {
     | 'mailer'
     | 'objects'
     | 'chat'
+    | 'centralMiner'
     | 'backupStorage'
     | 'backupFolder'
     | 'pruneBackups'
@@ -178,6 +190,7 @@ export type Surroundings = {
     | 'consoleUrl'
     | 'publicOrigin'
     | 'channelUrl'
+    | 'docsUrl'
     | 'backupDrillHours'
     | 'meterTickMs'
     | 'volumeLimitBytes'
@@ -203,6 +216,7 @@ export function openSurroundings(
       mailer: mailerOf(config),
       objects: objectsOf(config) ?? { folder: objectFolder },
       chat: chatOf(config, clock),
+      centralMiner: centralMinerOf(config, clock),
       ...backupsOf(config, backupFolder),
       pruneBackups: createResticPrune(runCommand),
       alphaRates: alphaRatesOf(config, clock),
@@ -213,6 +227,7 @@ export function openSurroundings(
       apiKeysRetrievable: config.CENTRAL_API_KEYS_RETRIEVABLE,
       consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
       channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
+      docsUrl: config.CENTRAL_DOCS_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
       meterTickMs: config.CENTRAL_METER_TICK_SECONDS * 1_000,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
@@ -223,6 +238,11 @@ export function openSurroundings(
           : new URL(config.CENTRAL_PUBLIC_ORIGIN).origin,
     },
   };
+}
+
+function centralMinerOf(config: SurroundingsConfig, clock: Clock) {
+  const { CENTRAL_MINER_URL: baseUrl, CENTRAL_MINER_TOKEN: token = null } = config;
+  return baseUrl === undefined ? null : createHttpCentralMiner({ baseUrl, token }, clock);
 }
 
 function mailerOf({ CENTRAL_SMTP_URL: url, CENTRAL_MAIL_FROM: from }: SurroundingsConfig) {

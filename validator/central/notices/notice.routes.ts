@@ -3,7 +3,8 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { actorOf, providerOf } from '../auth/identity.ts';
 import { NoticePeriod } from '../executors/notice-period.ts';
-import { NodeParams, portalAnswer } from '../providers/provider.schemas.ts';
+import { NodeParams } from '../providers/node.schemas.ts';
+import { portalAnswer } from '../providers/provider.schemas.ts';
 import { SetNotice } from './notice.schemas.ts';
 import type { Notices } from './notice.service.ts';
 
