@@ -45,6 +45,8 @@ import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
 import { createReadTag } from './updates/image-registry.ts';
 import { registerReleaseRoutes } from './updates/release.routes.ts';
 import { createReleases, type ReleaseSource } from './updates/release.service.ts';
+import { registerRewardEstimateRoutes } from './weights/reward-estimate.routes.ts';
+import { createRewardEstimates } from './weights/reward-estimate.service.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
@@ -224,6 +226,7 @@ export function createValidator(options: ValidatorOptions) {
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, rentals, sendTo, relaySocket, clock });
   registerReleaseRoutes(server, releases);
+  registerRewardEstimateRoutes(server, createRewardEstimates({ ...weighing, ledger, validator }));
 
   const startPasses = (what: string, run: () => Promise<void>): Loop =>
     startLoop({
