@@ -27,7 +27,7 @@ import {
   type ValidatorConfig,
 } from './config.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
-import { encryptSeed, ownKeyPlace, signKeySetFile } from './keys/key-commands.ts';
+import { encryptSeed, ownKeyPlace, proveAccountOf, signKeySetFile } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
@@ -48,14 +48,16 @@ commands to agents.
   npm run validator -- doctor                  what is wrong with key, ledger, central API, gateway, clock …, and the remedy
   npm run validator -- diag                    write that and more into one archive, for whoever is to help
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
-  npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
-  npm run validator -- replay EPOCH --policy FILE
+  npm run validator -- replay [EPOCH]          compute stored weights again, byte for byte, from the stored evidence;
+                                               the last ones unless EPOCH says otherwise
+  npm run validator -- replay [EPOCH] --policy FILE
                                                what another policy would have given
   npm run validator -- evidence export [EXECUTOR]
                                                signed documents of all check runs, checked, one JSON line each
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
+  npm run validator -- prove-account ACCOUNT   sign that an account of the central API speaks for this validator
   npm run validator -- release show            what agents are to run, and what they were before
   npm run validator -- release rollout PERMILLE
                                                how many of a thousand agents get it
@@ -86,11 +88,13 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'encrypt-key') return print(await encryptSeed(words));
-  if (command !== undefined && command !== 'sign-key-set') return lookUp(positionals, values);
+  const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
+  if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
   if (values['check-config'] === true) return checkConfig('--check-config');
   if (values['print-config'] === true) return checkConfig('--print-config');
   const config = readValidatorConfig(process.env);
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
+  if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
   await serve(config, weighingOf(config), readCheckPolicy(config.VALIDATOR_CHECK_POLICY));
 }
 

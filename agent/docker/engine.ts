@@ -88,6 +88,8 @@ export type ContainerSpec = {
   /** Its root file system cannot be written. */
   readOnlyRoot?: true;
   gpuUuids: readonly string[];
+  /** Of the engine's runtimes; its default one when absent. */
+  runtime?: string;
   limits: {
     cpuCores: number;
     /** Only these processors, and memory of these nodes, as the kernel writes sets. */
@@ -212,6 +214,8 @@ export type ContainerEngine = {
   /** Resolves when the engine answers. */
   ping(): Promise<void>;
   info(): Promise<EngineInfo>;
+  /** What images, containers, volumes and builds take of its disk. Slow: the engine walks the files. */
+  engineDiskBytes(): Promise<number>;
   /** When the engine was last started, by its own clock; 0 when that cannot be told. */
   startedMs(): Promise<number>;
 

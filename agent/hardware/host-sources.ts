@@ -6,6 +6,8 @@ import { MAX_NAME_CHARS } from '#shared/agent-api/bounds.ts';
 import type { HostSources } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
 import { withDeadline } from '#shared/with-deadline.ts';
+import { presentMemoryKib } from './host-memory.ts';
+import type { SideDisk } from './side-disk.ts';
 
 /** Null when they could not be read in time. `diskPath` is a folder of the disk that pods fill. */
 export type ReadHostSources = (diskPath: string) => Promise<HostSources | null>;
@@ -36,13 +38,14 @@ export function createHostSources(options: {
   root?: string;
   /** Which restic there is. */
   restic(): Promise<string | null>;
+  sideDisk: SideDisk;
 }): ReadHostSources {
-  const { clock, folder, root = '/', restic } = options;
+  const { clock, folder, root = '/', restic, sideDisk } = options;
   let cached: { atMs: number; sources: Promise<HostSources | null> } | null = null;
   return (diskPath) => {
     const nowMs = clock.monotonicMs();
     if (cached === null || nowMs - cached.atMs >= FRESH_MS) {
-      const reading = readSources({ root, folder, diskPath, restic });
+      const reading = readSources({ root, folder, diskPath, restic, sideDisk });
       const sources = withDeadline(clock, DEADLINE_MS, reading).catch(() => null);
       cached = { atMs: nowMs, sources };
     }
@@ -55,6 +58,7 @@ type Places = {
   folder: string;
   diskPath: string;
   restic(): Promise<string | null>;
+  sideDisk: SideDisk;
 };
 
 async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<HostSources> {
@@ -63,7 +67,7 @@ async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<
     orNull(driverGpus(join(root, 'proc/driver/nvidia/gpus'))),
     libraryDigest(root),
     orNull(countCpus(join(root, 'sys/devices/system/cpu/present'))),
-    orNull(nodeMemoryKib(join(root, 'sys/devices/system/node'))),
+    orNull(presentMemoryKib(join(root, 'sys/devices/system'))),
     orNull(deviceKib(join(root, 'sys/dev/block'), diskPath)),
     canWrite(folder),
     ask.restic(),
@@ -72,6 +76,7 @@ async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<
     ...{ pci_gpus: pci, driver_gpus: driver, driver_library_sha256: library },
     ...{ cpus_present: cpus, memory_kib: memory, disk_kib: disk, disk_writable: writable },
     restic,
+    side_disk_kib: ask.sideDisk(diskPath),
   };
 }
 
@@ -119,15 +124,6 @@ async function countCpus(path: string): Promise<number> {
     const [from = '', to = from] = range.split('-');
     return sum + Number.parseInt(to, 10) - Number.parseInt(from, 10) + 1;
   }, 0);
-}
-
-async function nodeMemoryKib(folder: string): Promise<number> {
-  const nodes = (await readdir(folder)).filter((name) => /^node\d+$/.test(name));
-  if (nodes.length === 0) throw new Error('no NUMA nodes');
-  const texts = await Promise.all(
-    nodes.map((node) => readFile(join(folder, node, 'meminfo'), 'utf8')),
-  );
-  return texts.reduce((sum, text) => sum + Number(/MemTotal: +(\d+) kB/.exec(text)?.[1]), 0);
 }
 
 /** Rejects where the file system has no device of its own. */

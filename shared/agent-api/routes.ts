@@ -25,6 +25,7 @@ export const AGENT_ROUTES = [
   { method: 'DELETE', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/reboot', roles: CONTROLLERS, relayed: true },
   { method: 'PUT', path: '/v1/pods/:id/ssh-keys', roles: CONTROLLERS, relayed: true },
+  { method: 'PUT', path: '/v1/pods/:id/standing', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/notebook', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/backups', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/restores', roles: CONTROLLERS, relayed: true },
@@ -50,6 +51,7 @@ export const AGENT_ROUTES = [
   { method: 'POST', path: '/v1/challenges/:id/open', roles: CONTROLLERS, relayed: false },
   { method: 'POST', path: '/v1/port-checks', roles: CONTROLLERS, relayed: false },
   { method: 'POST', path: '/v1/egress-checks', roles: CONTROLLERS, relayed: false },
+  { method: 'POST', path: '/v1/image-checks', roles: CONTROLLERS, relayed: false },
   {
     method: 'GET',
     path: '/v1/speed-test',

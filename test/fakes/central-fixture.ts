@@ -17,11 +17,14 @@ type Outside = Partial<
     | 'mailer'
     | 'objects'
     | 'chat'
+    | 'centralMiner'
     | 'channels'
     | 'db'
     | 'backupStorage'
     | 'pruneBackups'
     | 'metrics'
+    | 'alphaRates'
+    | 'payments'
   >
 >;
 
@@ -59,6 +62,9 @@ const noAgents: Agents = {
   signedDigest: async () => {
     throw new ApiError('upstream_unavailable', 'no validator in this test');
   },
+  rewardShares: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
+  },
 };
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
@@ -66,7 +72,15 @@ export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 /** Close it with `close()`, which ends the database too. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
-  const { backupStorage = null, pruneBackups = null, metrics = null, ...others } = rest;
+  const {
+    backupStorage = null,
+    pruneBackups = null,
+    metrics = null,
+    alphaRates = null,
+    centralMiner = null,
+    payments = null,
+    ...others
+  } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
   const ports: CentralPorts = {
     db,
@@ -77,7 +91,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups, metrics },
+    ...{ backupStorage, pruneBackups, metrics, alphaRates, centralMiner, payments },
   };
   const central = await createCentral(ports, {
     validators: [],

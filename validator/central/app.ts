@@ -2,9 +2,11 @@
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
+import { createAroundBalance } from './around-balance.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
+import { createPasswords } from './auth/password.ts';
 import { createSessions } from './auth/session.ts';
 import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
@@ -20,6 +22,7 @@ import { errorProfileOf } from './edge/error-profiles.ts';
 import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
+import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
@@ -27,6 +30,7 @@ import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
+import { createProviderTokens } from './providers/provider-token.service.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 import { installKeyGate } from './rentals/once.ts';
@@ -38,6 +42,7 @@ import { registerSystemRoutes } from './system/system.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
+import { createValidatorAccounts } from './validators/validator-account.service.ts';
 
 const API_PREFIX = '/api';
 const PORTAL_PREFIX = '/portal';
@@ -49,11 +54,15 @@ export type Central = {
   server: HttpServer;
   /** Everything that is due, and one pass over every pod, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
+  /** Everything that is due, without the pass. */
+  runDue(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
   sendWebhooks(): Promise<void>;
+  /** One pass over charges in flight, for the same. */
+  chargeTopUps(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -106,15 +115,25 @@ export async function createCentral(
     ...{ db, clock, log, sessions, apiKeys },
     stopping: stopping.signal,
   });
+  const isSent = (given.mailer ?? null) !== null;
+  const mails = createMails({ db, clock, random, secret, isSent });
+  const passwords = createPasswords({ random });
+  const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
-    ...{ ports, options, sessions, credentials, balanceOf, tickets, news },
+    ...{ passwords, providerTokens },
+    ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
     stopping: stopping.signal,
   };
+  const around = createAroundBalance(deps);
   const market = createMarket(deps);
-  const membership = createMembership({ ...deps, apiKeys });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
-    handlers: {},
+    handlers: { ...market.dueHandlers, ...around.dueHandlers },
+  });
+  const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
+  const membership = createMembership({
+    ...{ ...deps, apiKeys, validatorAccounts },
+    forgetAround: around.forget,
   });
 
   await market.register();
@@ -133,7 +152,10 @@ export async function createCentral(
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  installAuthentication(server, {
+    ...{ db, sessions, users, validators, tickets, providerTokens },
+    validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
+  });
   refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);
@@ -151,11 +173,13 @@ export async function createCentral(
     registerOthers,
     membership.registerApi,
     market.registerApi,
+    (api) => around.registerApi(api, market.idempotency),
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
   await registerBelow(server, '/', [
     market.registerOrigin,
     membership.registerOrigin,
+    around.registerOrigin,
     async (origin) => backups?.register(origin),
   ]);
   await server.ready();
@@ -163,12 +187,14 @@ export async function createCentral(
   let jobs: { stop(): Promise<void> }[] = [];
   return {
     server,
+    runDue: schedule.runDue,
     async syncPods() {
       await schedule.runDue();
       await market.syncOnce();
     },
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
+    chargeTopUps: around.chargeTopUps,
     sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
@@ -176,7 +202,7 @@ export async function createCentral(
     start() {
       if (jobs.length > 0) return;
       schedule.start();
-      jobs = [schedule, market.startJobs(), membership.startJobs()];
+      jobs = [schedule, market.startJobs(), membership.startJobs(), around.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, given));
     },

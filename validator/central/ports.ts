@@ -4,6 +4,7 @@ import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import type { TerminalQuery } from '#shared/agent-api/terminal.ts';
+import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-estimate.ts';
 import type { CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
@@ -11,7 +12,9 @@ import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
+import type { AlphaSubnet } from './alpha/alpha.schemas.ts';
 import type { CredentialWatch } from './auth/credential-watch.ts';
+import type { Passwords } from './auth/password.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { Space } from './backup-storage/disk-room.ts';
@@ -20,7 +23,9 @@ import type { Signals } from './db/signals.ts';
 import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
+import type { Mails } from './mail/mail.service.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
+import type { ProviderTokens } from './providers/provider-token.service.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
 import type { Targets } from './webhooks/target-address.ts';
 import type { Attempt } from './webhooks/webhook.state.ts';
@@ -38,6 +43,8 @@ export type Agents = {
   checkNow(executorId: string, wish: CheckWish): Promise<HealthReport>;
   /** What agents are to run, as the validator signs it; rejects with `upstream_unavailable`. */
   signedDigest(): Promise<SignedDigest>;
+  /** What the validator's weights would give a node of this kind; rejects with `upstream_unavailable`. */
+  rewardShares(question: RewardQuestion): Promise<RewardShares>;
 };
 
 /** A mail to one address; `id` stays the same over attempts. */
@@ -88,6 +95,30 @@ export type ChatPlatform = {
   authorizationUrl(ask: { state: string; codeChallenge: string }): string;
   /** Rejects with `bad_request` for a code that the platform refuses, `upstream_unavailable` when it does not answer. */
   identify(proof: { code: string; verifier: string }): Promise<ChatUser>;
+};
+
+/** A node as the central miner server has it. */
+export type MinerNode = {
+  ipAddress: string;
+  port: number;
+  gpuType: string;
+  gpuCount: number;
+  /** Null: what the type costs by itself. */
+  usdPerGpuHour: number | null;
+};
+
+/** What a synchronisation came to. */
+export type SyncCounts = { added: number; updated: number; removed: number };
+
+/** The server that answers validators on behalf of providers who opted in, and keeps a list of each one's nodes. */
+export type CentralMiner = {
+  /** Where it is, as providers are told. */
+  host: string;
+  port: number;
+  /** A provider's nodes there. Rejects with `upstream_unavailable`. */
+  list(hotkey: Hotkey): Promise<MinerNode[]>;
+  /** Makes these a provider's nodes there, in place of those before. Rejects with `upstream_unavailable`. */
+  replace(hotkey: Hotkey, nodes: readonly MinerNode[]): Promise<SyncCounts>;
 };
 
 /** A pod's support channel; `name` is the same whenever it is asked for. */
@@ -157,6 +188,60 @@ export type PruneRepository = (
   keepSnapshots: readonly string[],
 ) => Promise<boolean>;
 
+/** One charge of a payment method that was kept; `key` makes a repeat of it the same charge. */
+export type ChargeOrder = {
+  key: string;
+  customerId: string | null;
+  paymentMethodId: string;
+  amountUusd: number;
+};
+export type ChargeAnswer =
+  | { state: 'succeeded' | 'pending'; externalId: string }
+  /** `reason`: a few words for the payer. */
+  | { state: 'declined'; externalId: string | null; reason: string };
+
+/** What became of a charge after its answer. */
+export type PaymentNews = {
+  externalId: string;
+  /** The key of the charge, where the processor repeats it. */
+  key: string | null;
+  change:
+    | { kind: 'succeeded' }
+    | { kind: 'declined'; reason: string }
+    /** All of it so far. */
+    | { kind: 'refunded'; totalUusd: number }
+    | { kind: 'disputed'; amountUusd: number };
+};
+
+/** A request of the processor's, as it came. */
+export type PaymentCallback = { body: Uint8Array; signature: string };
+
+/** The way to payers' money. */
+export type Payments = {
+  /** Stored beside each charge. */
+  name: string;
+  /** Keeps a payment method for charges without its owner, and returns who the owner is there. Rejects with `bad_request` for one that cannot be kept. */
+  keep(method: {
+    accountId: string;
+    customerId: string | null;
+    paymentMethodId: string;
+  }): Promise<{ customerId: string | null }>;
+  /** Rejects when there is no answer: asked again with the same key it is the same charge. */
+  charge(order: ChargeOrder): Promise<ChargeAnswer>;
+  /** How a charge stands now. */
+  lookUp(externalId: string): Promise<ChargeAnswer>;
+  /** What a callback says, null when it is about nothing of ours; rejects with `unauthorized` for one that the processor did not sign. Absent: there are no callbacks. */
+  read?(callback: PaymentCallback): Promise<PaymentNews | null>;
+  /** Hands over what no callback tells; what `hear` rejects comes again. */
+  poll?(hear: (news: PaymentNews) => Promise<void>): Promise<void>;
+};
+
+/** What alpha tokens are worth. */
+export type AlphaRates = {
+  /** One of them is the default. Rejects with 503 `upstream_unavailable`. */
+  subnets(): Promise<AlphaSubnet[]>;
+};
+
 export type CentralPorts = {
   db: Database;
   clock: Clock;
@@ -174,10 +259,16 @@ export type CentralPorts = {
   backupFolder?: BackupFolder | null;
   /** The chat platform that accounts can be linked to; null or absent: none. */
   chat?: ChatPlatform | null;
+  /** The central miner server; null or absent: none. */
+  centralMiner?: CentralMiner | null;
   /** Support channels; null or absent: they are kept in the database alone. */
   channels?: SupportChannels | null;
   /** Frees the space of single backups; null or absent: only whole repositories go. */
   pruneBackups?: PruneRepository | null;
+  /** The payment processor; `simulated`: one that moves no money. Null or absent: nothing can be paid. */
+  payments?: Payments | 'simulated' | null;
+  /** Rates of alpha tokens; null or absent: nobody knows any. */
+  alphaRates?: AlphaRates | null;
   /** What counts requests and shows the backlog; absent: nobody asks for it. */
   metrics?: CentralMetrics | null;
   /** Words to other processes on the same database; absent where there are none. */
@@ -209,6 +300,8 @@ export type CentralOptions = {
   backupDrillHours?: number;
   /** What the data of each volume may come to; 20 GiB when absent. */
   volumeLimitBytes?: number;
+  /** Where people read what checks are about; null or absent: nowhere. */
+  docsUrl?: string | null;
   /** Where webhooks may lead; `public` when absent. */
   webhookTargets?: Targets;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
@@ -227,6 +320,12 @@ export type CentralDeps = {
   /** Tells streams of new events. */
   news: EventNews;
   balanceOf: BalanceOf;
+  /** Hashes passwords, in turns that everybody shares. */
+  passwords: Passwords;
+  /** Credentials of providers. */
+  providerTokens: ProviderTokens;
+  /** Writes mails in the transaction of what they tell of. */
+  mails: Mails;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;
 };

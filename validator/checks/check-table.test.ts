@@ -18,6 +18,7 @@ type Change = {
   device?: Partial<Inventory['gpu']['devices'][number]>;
   measured?: Partial<Measured>;
   rented?: boolean;
+  podIds?: string[];
   banned?: boolean;
   collateral?: boolean;
   probe?: Facts['probe'];
@@ -26,7 +27,7 @@ type Change = {
 
 /** An honest host with what is changed. */
 function factsOf(change: Change = {}): Facts {
-  const { inventory, device, measured, rented, checks, probe } = change;
+  const { inventory, device, measured, rented, podIds, checks, probe } = change;
   const { facts } = checkRun({ atMs: NOW_MS });
   if (facts.inventory === null) throw new Error('no inventory');
   const { gpu } = facts.inventory;
@@ -36,6 +37,7 @@ function factsOf(change: Change = {}): Facts {
     executor: {
       ...facts.executor,
       rented: rented ?? false,
+      pod_ids: podIds ?? null,
       provider_banned: change.banned ?? false,
       collateral_deposited: change.collateral ?? true,
     },
@@ -154,8 +156,24 @@ const LINE: LineFacts = {
   ...{ last_down_kbit: 200_000, last_up_kbit: 200_000, false_stream: null, refusals: 0 },
   ...{ others_down_kbit: 900_000, others_up_kbit: 900_000, measured_ms: 1, repeated: false },
 };
+const templates = (state: 'present' | 'missing' | 'unknown') => ({
+  images: [{ image: 'ubuntu:24.04', state, problem: '' }],
+  repeated: false,
+});
 const deadPod = (reason: string | null) => ({
   ...{ id: 'pod', phase: 'failed', reason, gpu_uuids: ['GPU-gone'] },
+});
+const POD = '00000000-0000-4000-8000-0000000000aa';
+const RENTAL: Measured['rental'] = {
+  ...{ status: 'passed', step: null, detail: '', ms: 1, at_ms: 1, memory: null, repeated: false },
+};
+const SYSBOX = {
+  ...{ version: '28', storage_driver: 'overlay2', cgroup_version: '2' },
+  ...{ gpu_runtime: true, sysbox_runtime: true },
+};
+const nestedProbe = (status: 'ok' | 'failed' | 'skipped') => ({
+  ...{ ok: true, reason_code: null, simulated: false },
+  steps: [{ name: 'docker_in_docker', status, ms: 3, message: '' }],
 });
 const failedProbe = (reason_code: string | null) => ({
   ...{ ok: false, reason_code, steps: [], simulated: false },
@@ -168,6 +186,91 @@ it('excuses a pod that its own program ended, and a line that is slow for a mome
   expect(slow({ ...LINE, down_kbit: 60_000 })).toMatchObject({ passed: true, streak: 1 });
   expect(slow({ ...LINE, down_kbit: 60_000, others_down_kbit: 60_000 }).message).toBe('unknown');
   expect(slow({ ...LINE, samples: 0 }).message).toBe('unknown');
+});
+
+it('blames no honest host for a rental that has just begun, or for a pod that shows its limit', () => {
+  const pods = [deadPod(null)];
+  const begun = factsOf({ rented: true, podIds: [POD], measured: { pods: [] } });
+  expect(resultOf('ledger', begun)).toMatchObject({ passed: true, streak: 1 });
+  expect(resultOf('ledger', factsOf({ measured: { pods } })).message).toBe('unknown');
+  const gone = [{ ...deadPod(null), phase: 'removed' }];
+  expect(resultOf('ledger', factsOf({ podIds: [], measured: { pods: gone } })).message).toBe(
+    'passed',
+  );
+  const memory = { given_kib: 900, seen_kib: 900 };
+  const inside = factsOf({ measured: { rental: { ...RENTAL, memory } } });
+  expect(resultOf('mem_truth', inside).message).toBe('passed');
+});
+
+it('takes containers in containers for proven only where they are offered and were tried', () => {
+  const nested = (change: Change) => resultOf('dind_runtime', factsOf(change)).message;
+  const probe = nestedProbe('ok');
+  expect(nested({ inventory: { docker: SYSBOX }, probe })).toBe('passed');
+  expect(nested({ inventory: { docker: SYSBOX }, probe: nestedProbe('skipped') })).toBe('unknown');
+  expect(nested({ inventory: { docker: SYSBOX } })).toBe('unknown');
+  expect(nested({ probe })).toBe('unknown');
+});
+
+describe('a host that is honest', () => {
+  const uuids = factsOf().inventory?.gpu.devices.map(({ uuid }) => uuid) ?? [];
+  const accepted = { spec: 'NVIDIA H100 80GB HBM3:1', gpu_uuids: [...uuids, 'GPU-2'] };
+  const verdictWhen = (change: Change) => judgeAll(factsOf(change), 0).report.verdict;
+  const gpu = (change: object) => {
+    const { inventory } = factsOf();
+    return { gpu: { ...(inventory?.gpu ?? ({} as Inventory['gpu'])), ...change } };
+  };
+  const pods = (phase: string, reason: string | null) => [
+    { id: POD, phase, reason, gpu_uuids: uuids },
+  ];
+
+  it.each<[string, Change]>([
+    ['with a driver that is being loaded', { measured: { accepted } }],
+    [
+      'with a driver that does not answer',
+      {
+        inventory: gpu({ devices: [], error: 'nvidia-smi does not answer' }),
+        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+        checks: { modes: { gpu_inventory: { mode: 'observe', from: null } } },
+      },
+    ],
+    [
+      'whose parts of a card were made anew',
+      {
+        device: { mig: { profile: '1g.10gb', parent_uuid: 'GPU-0' } },
+        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+      },
+    ],
+    ['that resets a card after an error', { device: { ecc_errors: 1 } }],
+    [
+      'that has not been told of its pod',
+      { rented: true, podIds: [POD], measured: { pods: [], streaks: { pod_alive: 5, ledger: 5 } } },
+    ],
+    ...['pending', 'pulling', 'starting', 'rebooting', 'backoff'].map((phase): [string, Change] => [
+      `whose agent was restarted, with a pod that is ${phase}`,
+      {
+        rented: true,
+        measured: { pods: pods(phase, 'HostReboot'), streaks: { pod_alive: 5 } },
+      },
+    ]),
+    ...['ExitedNonZero', 'OOMKilled', 'StartFailed', 'ImageUnreachable', 'ImageNoSpace'].map(
+      (reason): [string, Change] => [
+        `whose pod ended by ${reason}`,
+        {
+          rented: true,
+          measured: { pods: pods('failed', reason), streaks: { pod_alive: 5 } },
+        },
+      ],
+    ),
+  ])('%s is not punished', (_, change) => {
+    expect(verdictWhen(change)).toBe('verified');
+  });
+});
+
+it('asks no host to have what its registry does not tell', () => {
+  const message = (state: 'present' | 'missing' | 'unknown') =>
+    resultOf('template_cache', factsOf({ measured: { templates: templates(state) } })).message;
+  expect([message('present'), message('unknown')]).toEqual(['passed', 'unknown']);
+  expect(message('missing')).toMatch(/seen 1 of 2/);
 });
 
 it('bans by the lists of the policy, too', () => {
@@ -201,9 +304,18 @@ it.each<[string, string, Change]>([
   [
     'gpu_uuid_stable',
     'GPU_SET_CHANGED',
-    { measured: { accepted: { spec: '', gpu_uuids: ['GPU-1'] } } },
+    {
+      measured: {
+        accepted: { spec: 'NVIDIA H100 80GB HBM3:1', gpu_uuids: ['GPU-1'] },
+        streaks: { gpu_uuid_stable: 1 },
+      },
+    },
   ],
-  ['gpu_health', 'GPU_UNHEALTHY', { device: { ecc_errors: 1 } }],
+  [
+    'gpu_health',
+    'GPU_UNHEALTHY',
+    { device: { ecc_errors: 1 }, measured: { streaks: { gpu_health: 1 } } },
+  ],
   [
     'gpu_wedge',
     'GPU_WEDGED',
@@ -220,11 +332,6 @@ it.each<[string, string, Change]>([
   [
     'pod_alive',
     'POD_NOT_RUNNING',
-    { rented: true, measured: { pods: [], streaks: { pod_alive: 1 } } },
-  ],
-  [
-    'pod_alive',
-    'POD_NOT_RUNNING',
     { rented: true, measured: { pods: [deadPod('HostReboot')], streaks: { pod_alive: 1 } } },
   ],
   [
@@ -237,6 +344,26 @@ it.each<[string, string, Change]>([
     'GPU_PROCESS_OUTSIDE_POD',
     { device: { outside_processes: 1 }, measured: { streaks: { gpu_side_use: 1 } } },
   ],
+  [
+    'ledger',
+    'POD_NOT_RENTED',
+    { podIds: [], measured: { pods: [deadPod(null)], streaks: { ledger: 2 } } },
+  ],
+  [
+    'ledger',
+    'RENTED_POD_MISSING',
+    { rented: true, podIds: [POD], measured: { pods: [], streaks: { ledger: 2 } } },
+  ],
+  [
+    'mem_truth',
+    'MEMORY_OVERSTATED',
+    { measured: { rental: { ...RENTAL, memory: { given_kib: 1_040, seen_kib: 1_000 } } } },
+  ],
+  [
+    'dind_runtime',
+    'DIND_UNAVAILABLE',
+    { inventory: { docker: SYSBOX }, probe: nestedProbe('failed') },
+  ],
   ['banned', 'PROVIDER_BANNED', { banned: true }],
   ['collateral', 'COLLATERAL_MISSING', { collateral: false }],
   [
@@ -244,6 +371,17 @@ it.each<[string, string, Change]>([
     'HOST_SIDE_LOAD',
     {
       inventory: { cpu: { model: 'x', cores: 64, utilization_percent: 50 } },
+      measured: { streaks: { host_side_load: 2 } },
+    },
+  ],
+  [
+    'host_side_load',
+    'HOST_SIDE_LOAD',
+    {
+      inventory: {
+        sources: { ...sources, side_disk_kib: 101 * 2 ** 20 },
+        docker: { ...SYSBOX, sysbox_runtime: false },
+      },
       measured: { streaks: { host_side_load: 2 } },
     },
   ],
@@ -268,6 +406,11 @@ it.each<[string, string, Change]>([
     },
   ],
   ['egress', 'REGISTRY_UNREACHABLE', { measured: { egress: UNREACHED, streaks: { egress: 1 } } }],
+  [
+    'template_cache',
+    'TEMPLATE_NOT_CACHED',
+    { measured: { templates: templates('missing'), streaks: { template_cache: 1 } } },
+  ],
   ['bandwidth', 'BANDWIDTH_LOW', { measured: { line: { ...LINE, up_kbit: 49_000 } } }],
   [
     'bandwidth',

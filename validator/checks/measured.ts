@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/agent-api/bounds.ts';
 import { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
+import { ImageStanding } from '#shared/agent-api/image-checks.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 
 const Ms = z.number().nonnegative();
@@ -99,6 +100,8 @@ export const RentalFacts = z.object({
   ms: Ms,
   /** Validator's wall clock when it ended, milliseconds. */
   at_ms: z.int(),
+  /** What the pod was given of memory, and what there was in all as seen from inside; null where it did not pass. */
+  memory: z.object({ given_kib: Amount, seen_kib: Amount }).nullable().default(null),
   /** Whether it is the one of an inspection before. */
   repeated: z.boolean(),
 });
@@ -134,6 +137,11 @@ export const Measured = z.object({
     .nullable(),
   /** Whether its engine reaches a registry; null where that was not asked for or not told. */
   egress: EgressCheckResult.extend({ repeated: z.boolean() }).nullable().default(null),
+  /** Images of templates; null where they were not asked for or not told. */
+  templates: z
+    .object({ images: z.array(ImageStanding), repeated: z.boolean() })
+    .nullable()
+    .default(null),
   /** Null where it was never tried. */
   line: LineFacts.nullable().default(null),
   /** Null where none was due, or possible. */
@@ -158,7 +166,7 @@ export type Measured = z.output<typeof Measured>;
 export function nothingMeasured(askedMs: number): Measured {
   return {
     ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
-    ...{ ports: null, egress: null, line: null, releases: null },
+    ...{ ports: null, egress: null, templates: null, line: null, releases: null },
     ...{ accepted: null, taken: [], streaks: {} },
   };
 }

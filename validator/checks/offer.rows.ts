@@ -1,7 +1,7 @@
 /** The checks of what a provider offers, and of what the host does beside. */
 import type { Check } from './check.ts';
 import { row } from './check-row.ts';
-import { judgeCpuQuota } from './container-start.check.ts';
+import { judgeCpuQuota, judgeNested } from './container-start.check.ts';
 import * as isolation from './isolation.check.ts';
 import * as offer from './offer.check.ts';
 
@@ -30,11 +30,13 @@ export const OFFER_CHECKS: readonly Check[] = [
   row({
     id: 'host_side_load',
     detects: 'a host that works for others while it is offered',
-    required: 'processors that idle while no pod is there',
+    required: 'processors that idle while no pod is there, and a disk that is left to pods',
     category: 'policy',
     mode: 'shadow',
     judge: offer.judgeSideLoad,
-    remedies: { HOST_SIDE_LOAD: 'Stop what else runs on the host.' },
+    remedies: {
+      HOST_SIDE_LOAD: 'Stop what else runs on the host; move what else lies on its disk.',
+    },
   }),
   row({
     id: 'cpu_quota',
@@ -65,5 +67,16 @@ export const OFFER_CHECKS: readonly Check[] = [
     whileRented: true,
     judge: isolation.judgeBackupEngine,
     remedies: { BACKUP_ENGINE_MISSING: 'Install restic (apt-get install restic).' },
+  }),
+  row({
+    id: 'dind_runtime',
+    detects: 'containers in containers that are offered and do not work',
+    required: 'layers, mounts and processes of its own in a container of the runtime',
+    category: 'runtime',
+    mode: 'shadow',
+    judge: judgeNested,
+    remedies: {
+      DIND_UNAVAILABLE: 'Reinstall sysbox, or take its runtime out of /etc/docker/daemon.json.',
+    },
   }),
 ];

@@ -26,12 +26,25 @@ export const RENTED_CHECKS: readonly Check[] = [
   }),
   row({
     id: 'pod_alive',
-    detects: 'a rented host without its pod',
-    required: 'the pod of a rented host runs, or its renter ended it',
+    detects: 'a rented host that ended its pod',
+    required: 'the pod of a rented host runs, or was ended by something else',
     category: 'runtime',
-    mode: 'shadow',
     whileRented: true,
     judge: rented.judgePodAlive,
     remedies: { POD_NOT_RUNNING: 'Look at why the pod ended: its events say so.' },
+  }),
+  row({
+    id: 'ledger',
+    detects: 'a host whose pods are others than those that are rented',
+    required: 'the pods that the market knows there, and no others',
+    category: 'runtime',
+    mode: 'shadow',
+    whileRented: true,
+    judge: rented.judgeLedger,
+    remedies: {
+      POD_NOT_RENTED:
+        'Look at `orphans` and pods of the agent; `remove-all` takes away what is left.',
+      RENTED_POD_MISSING: 'Look at the log of the agent for what became of the pod.',
+    },
   }),
 ];

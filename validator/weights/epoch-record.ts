@@ -8,7 +8,7 @@ import type { WeightResult } from './compute-weights.ts';
 import { CycleSet } from './cycle-set.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
-/** The input with the numbers of its cycles: they are stored once, and not again for each epoch. */
+/** The input with the numbers of its cycles, oldest first: they are stored once, and not again for each epoch. */
 export const StoredInput = z.strictObject({
   ...CycleSet.shape,
   cycles: z.array(z.int()),
@@ -16,7 +16,7 @@ export const StoredInput = z.strictObject({
 export type StoredInput = z.output<typeof StoredInput>;
 
 export type ComputedEpoch = {
-  input: CycleSet;
+  input: StoredInput;
   policy: WeightPolicy;
   result: WeightResult;
   posted: Posting;
@@ -27,12 +27,11 @@ export type Posting = { block: number | null; computedMs: number; versionKey: nu
 
 /** Canonical, so that whoever computes it again can compare byte for byte. */
 export function epochRow({ input, policy, result, posted }: ComputedEpoch): EpochRow {
-  const stored: StoredInput = { ...input, cycles: input.cycles.map(({ number }) => number) };
   return {
     number: input.epoch,
     computed_ms: posted.computedMs,
     state: 'queued',
-    input_json: canonicalJson(stored),
+    input_json: canonicalJson(input),
     policy_json: canonicalJson(policy),
     input_hash: result.inputHash,
     policy_hash: result.policyHash,
@@ -58,6 +57,17 @@ export function payloadOf(
     updated_at: `${naiveUtc(computedMs)}Z`,
   };
 }
+
+/** What was posted: uids and weights side by side. */
+export type Posted = { uids: readonly number[]; weights: readonly number[] };
+
+/** 0 for a uid that is not in it. */
+export const weightOf = ({ uids, weights }: Posted, uid: number): number =>
+  weights[uids.indexOf(uid)] ?? 0;
+
+/** The uids of either, ascending. */
+export const uidsOf = (...posted: readonly Posted[]): number[] =>
+  [...new Set(posted.flatMap(({ uids }) => uids))].sort((a, b) => a - b);
 
 /** `1.2.3` is 1203. */
 export function versionKeyOf(version: string): number {

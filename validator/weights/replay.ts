@@ -5,11 +5,12 @@ import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
-import { computeWeights } from './compute-weights.ts';
-import { lengthOf, readCycle } from './cycle.store.ts';
+import { createWeigher, type Weigher } from './compute-weights.ts';
+import { cyclesOf, keptCycles, lengthOf } from './cycle.store.ts';
 import { cycleEntryOf, type Past } from './cycle-entry.ts';
-import type { CycleEntry, CycleSet } from './cycle-set.ts';
-import { epochRow, StoredInput } from './epoch-record.ts';
+import type { Cycle, CycleEntry } from './cycle-set.ts';
+import { epochRow, StoredInput, uidsOf, weightOf } from './epoch-record.ts';
+import type { CycleSetHead } from './input-hash.ts';
 import { pastOf } from './past.ts';
 import { WeightPolicy } from './weight-policy.ts';
 
@@ -24,20 +25,25 @@ export type Replay = {
   problems: string[];
 };
 
-/** The input of a stored epoch, with its cycles; the numbers of those that are not kept any more. */
-export async function storedInput(
+/** A stored epoch weighed again under some policy; `missing`: the numbers of cycles that are not kept any more. */
+export type Weighing = { head: CycleSetHead; kept: number[]; missing: number[]; weigher: Weigher };
+
+/** `onCycle` sees each of the kept cycles, of which one is in memory at a time. */
+export async function weighStored(
   ledger: Ledger,
   row: EpochRow,
-): Promise<{ input: CycleSet; missing: number[] }> {
-  const stored = StoredInput.parse(JSON.parse(row.input_json));
-  const input: CycleSet = { ...stored, cycles: [] };
-  const missing: number[] = [];
-  for (const number of stored.cycles) {
-    const cycle = await readCycle(ledger, number);
-    if (cycle === undefined) missing.push(number);
-    else input.cycles.push(cycle);
+  policy: WeightPolicy,
+  onCycle: (cycle: Cycle) => Promise<void> = async () => undefined,
+): Promise<Weighing> {
+  const { cycles: numbers, ...head } = StoredInput.parse(JSON.parse(row.input_json));
+  const kept = await keptCycles(ledger, numbers);
+  const missing = numbers.filter((number) => !kept.includes(number));
+  const weigher = createWeigher(policy, { count: kept.length, embedded: head.embedded });
+  for await (const cycle of cyclesOf(ledger, kept)) {
+    weigher.add(cycle);
+    await onCycle(cycle);
   }
-  return { input, missing };
+  return { head, kept, missing, weigher };
 }
 
 /** The policy that an epoch was computed by. */
@@ -45,33 +51,39 @@ export const storedPolicy = (row: EpochRow): WeightPolicy =>
   WeightPolicy.parse(JSON.parse(row.policy_json));
 
 export async function replayEpoch(ledger: Ledger, stored: EpochRow): Promise<Replay> {
-  const { input, missing } = await storedInput(ledger, stored);
-  const problems = missing.map((number) => `cycle ${number} is not kept any more`);
-  const row = missing.length > 0 ? null : recomputed(input, stored);
-  if (row !== null) problems.push(...differencesOf(row, stored));
-  else if (missing.length === 0) problems.push('the burn recipient is not registered');
-  const under = { policy: storedPolicy(stored), policyHash: stored.policy_hash };
-  let documents = 0;
-  let forgotten = 0;
-  for (const { number, entries } of input.cycles) {
+  const policy = storedPolicy(stored);
+  const under = { policy, policyHash: stored.policy_hash };
+  const judged = { documents: 0, forgotten: 0 };
+  const ofDocuments: string[] = [];
+  const weighing = await weighStored(ledger, stored, policy, async ({ number, entries }) => {
     for (const entry of entries) {
       const evidence = await findEvidence(ledger, entry.evidence_id);
       if (evidence === undefined) {
-        forgotten += 1;
+        judged.forgotten += 1;
         continue;
       }
-      documents += 1;
+      judged.documents += 1;
       const past = await pastAgain(ledger, number, entry, under);
       const problem = await problemOf(ledger, entry, evidence, past);
-      if (problem !== null) problems.push(`evidence ${entry.evidence_id}: ${problem}`);
+      if (problem === null) continue;
+      const { executor_id: executor, evidence_id: id } = entry;
+      ofDocuments.push(`cycle ${number}, executor ${executor}, evidence ${id}: ${problem}`);
     }
-  }
-  return { row, documents, forgotten, problems };
+  });
+  const { missing } = weighing;
+  const problems = missing.map((number) => `cycle ${number} is not kept any more`);
+  const row = missing.length > 0 ? null : recomputed(weighing, stored, policy);
+  if (row !== null) problems.push(...differencesOf(row, stored));
+  else if (missing.length === 0) problems.push('the burn recipient is not registered');
+  return { row, ...judged, problems: [...problems, ...ofDocuments] };
 }
 
-function recomputed(input: CycleSet, stored: EpochRow): EpochRow | null {
-  const policy = storedPolicy(stored);
-  const result = computeWeights(input, policy);
+function recomputed(
+  { head, kept, weigher }: Weighing,
+  stored: EpochRow,
+  policy: WeightPolicy,
+): EpochRow | null {
+  const result = weigher.result(head);
   if (result === null) return null;
   // Written by us as a payload: its form is known.
   const { current_block, version_key } = JSON.parse(stored.payload_json) as LatestSetWeights;
@@ -80,14 +92,43 @@ function recomputed(input: CycleSet, stored: EpochRow): EpochRow | null {
     computedMs: stored.computed_ms,
     versionKey: version_key,
   };
-  const row = epochRow({ input, policy, result, posted });
+  const row = epochRow({ input: { ...head, cycles: kept }, policy, result, posted });
   return { ...row, state: stored.state };
 }
 
 function differencesOf(row: EpochRow, stored: EpochRow): string[] {
   return (Object.keys(stored) as (keyof EpochRow)[])
     .filter((name) => row[name] !== stored[name])
-    .map((name) => `${name} was ${stored[name]}, and is ${row[name]}`);
+    .flatMap((name) =>
+      name === 'payload_json'
+        ? payloadDifferences(row, stored)
+        : `${name} was ${stored[name]}, and is ${row[name]}`,
+    );
+}
+
+/** The weights uid by uid, and whatever else is another. */
+function payloadDifferences(row: EpochRow, stored: EpochRow): string[] {
+  // Written by us as payloads: their form is known.
+  const [now, then] = [row, stored].map(
+    (each) => JSON.parse(each.payload_json) as LatestSetWeights,
+  );
+  if (now === undefined || then === undefined) return [];
+  const found = [
+    ...uidsOf(then, now)
+      .filter((uid) => weightOf(then, uid) !== weightOf(now, uid))
+      .map((uid) => `uid ${uid} was posted ${weightOf(then, uid)}, and gets ${weightOf(now, uid)}`),
+    ...fieldDifferences({ ...then, uids: [], weights: [] }, { ...now, uids: [], weights: [] }),
+  ];
+  return found.length > 0 ? found : ['payload_json is written otherwise'];
+}
+
+/** `name was x, and is y` for each field that two objects of one form have otherwise. */
+function fieldDifferences(then: object, now: object): string[] {
+  const [before, after] = [Object.entries(then), new Map(Object.entries(now))];
+  return before
+    .map(([name, value]) => [name, JSON.stringify(value), JSON.stringify(after.get(name))])
+    .filter(([, was, is]) => was !== is)
+    .map(([name, was, is]) => `${name} was ${was}, and is ${is}`);
 }
 
 /** As the cycles before give it under the epoch's policy; what its first cycle and other policies left is believed. */
@@ -112,6 +153,7 @@ type PastUnder = { past: Past; policyHash: string | null };
 const pastIn = (entry: CycleEntry): Past => ({
   failurePpm: entry.failure_ppm,
   uptimeMinutes: entry.uptime_minutes,
+  runtimeProven: entry.runtime_proven,
 });
 
 async function problemOf(
@@ -126,6 +168,7 @@ async function problemOf(
   if (!isJudgedRight(read.document, checks)) return 'its inputs give another verdict';
   const counts = read.document.policy_hash === policyHash;
   const again = cycleEntryOf(read.document, evidence.id, counts ? past : pastIn(entry));
-  const isSame = canonicalJson(again) === canonicalJson(entry);
-  return isSame ? null : 'the cycle says something else';
+  if (canonicalJson(again) === canonicalJson(entry)) return null;
+  const fields = again === null ? [] : fieldDifferences(entry, again);
+  return `the cycle says something else: ${fields.join('; ')}`;
 }

@@ -11,6 +11,7 @@ import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import type { CentralOptions, ChatUser } from '../ports.ts';
 import { rowFor, visibleTemplate } from '../templates/template.service.ts';
+import type { ValidatorAccounts } from '../validators/validator-account.service.ts';
 import type { CreateUserDto, LoginUserDto, User, UserPreference } from './account.schemas.ts';
 import {
   findAccount,
@@ -38,6 +39,7 @@ export type AccountsDeps = {
   verification: EmailVerification;
   mails: Mails;
   tokens: AccountTokens;
+  validatorAccounts: ValidatorAccounts;
   /** Has waiting mails sent now. */
   wakeMail(): void;
 };
@@ -51,10 +53,12 @@ export type Accounts = ReturnType<typeof createAccounts>;
 /** Rules of accounts; changes of the profile are in account.update.ts. */
 export function createAccounts(deps: AccountsDeps) {
   const { db, clock, random, options, sessions, passwords, apiKeys, balanceOf } = deps;
-  const { verification, wakeMail } = deps;
+  const { verification, validatorAccounts, wakeMail } = deps;
 
   async function present(account: Account): Promise<User> {
-    return toUser(account, await balanceOf(db, account.id), clock.now());
+    const balance = await balanceOf(db, account.id);
+    const validatorHotkey = await validatorAccounts.hotkeyOf(db, account.id);
+    return toUser({ account, balance, validatorHotkey }, clock.now());
   }
 
   function newAccount({ email, name }: CreateUserDto, passwordHash: string): Account {
@@ -75,6 +79,10 @@ export function createAccounts(deps: AccountsDeps) {
       signup_credit_at: null,
       chat_user_id: null,
       chat_username: null,
+      referral_payout_method: 'balance',
+      referral_crypto_address: null,
+      referral_crypto_network: null,
+      payment_customer_id: null,
       deleted_at: null,
       created_at: nowMs,
       updated_at: nowMs,
@@ -149,6 +157,31 @@ export async function accountOf(db: Db, caller: Pick<UserIdentity, 'accountId'>)
   const account = await findAccount(db, caller.accountId);
   if (account === undefined) throw new ApiError('unauthorized', 'This account is deleted');
   return account;
+}
+
+/** The account with this address, however it is written. */
+export function findAccountByAddress(db: Db, email: string): Promise<Account | undefined> {
+  return findAccountByEmail(db, normalEmail(email));
+}
+
+/** Where mails to the account go; null for one that is gone. */
+export async function addressOf(db: Db, accountId: string): Promise<string | null> {
+  return (await findAccount(db, accountId))?.email ?? null;
+}
+
+/** Who the account is at the payment processor; null when it is nobody there. */
+export async function paymentCustomerOf(db: Db, accountId: string): Promise<string | null> {
+  return (await findAccount(db, accountId))?.payment_customer_id ?? null;
+}
+
+/** Notes who the account is at the payment processor. */
+export async function setPaymentCustomer(
+  db: Db,
+  accountId: string,
+  customerId: string | null,
+  nowMs: number,
+): Promise<void> {
+  await updateAccount(db, accountId, { payment_customer_id: customerId, updated_at: nowMs });
 }
 
 /** Links an account to a chat user, or to none; false when another account has that user. */

@@ -4,12 +4,19 @@ import { ApiError } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Database } from '../db/tables.ts';
-import type { AuthRule, Identity, PortalIdentity } from './identity.ts';
+import { PROVIDER_TOKEN_PREFIX, type ProviderTokens } from '../providers/provider-token.service.ts';
+import type {
+  AuthRule,
+  Identity,
+  PortalIdentity,
+  UserIdentity,
+  ValidatorIdentity,
+} from './identity.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';
 import type { StreamTickets } from './stream-ticket.ts';
 import { bearerToken, type UserCredentials } from './user-credentials.ts';
-import type { ValidatorSignatures } from './validator-signature.ts';
+import { refuseForeignPath, type ValidatorSignatures } from './validator-signature.ts';
 
 export type AuthenticationDeps = {
   db: Database;
@@ -17,6 +24,9 @@ export type AuthenticationDeps = {
   users: UserCredentials;
   validators: ValidatorSignatures;
   tickets: StreamTickets;
+  providerTokens: Pick<ProviderTokens, 'check'>;
+  /** The validator that an account speaks for; null where it speaks for none. */
+  validatorOf(accountId: string): Promise<Hotkey | null>;
 };
 
 /** Clients map 419 to "expired, log in again" and 401 to "invalid" (contract 10). */
@@ -53,6 +63,10 @@ function identify(
       return portal(request, deps);
     case 'validator':
       return deps.validators.identify(request);
+    case 'validator-or-account':
+      return bearerToken(request) === null
+        ? deps.validators.identify(request)
+        : validatorOfAccount(request, deps);
     case 'weights':
       return deps.validators.identifyByPath(request);
   }
@@ -74,7 +88,10 @@ async function userIfValid(request: FastifyRequest, deps: AuthenticationDeps) {
   }
 }
 
-async function sessionOnly(request: FastifyRequest, deps: AuthenticationDeps): Promise<Identity> {
+async function sessionOnly(
+  request: FastifyRequest,
+  deps: AuthenticationDeps,
+): Promise<UserIdentity> {
   const identity = await deps.users.identify(request);
   if (identity.credential.type === 'session') return identity;
   throw new ApiError('forbidden', 'An API key may not do this', {
@@ -82,21 +99,59 @@ async function sessionOnly(request: FastifyRequest, deps: AuthenticationDeps): P
   });
 }
 
+/** Whoever is logged in to the account that a validator's hotkey has signed for (contract 11). */
+async function validatorOfAccount(
+  request: FastifyRequest,
+  deps: AuthenticationDeps,
+): Promise<ValidatorIdentity> {
+  const { accountId } = await sessionOnly(request, deps);
+  const hotkey = await deps.validatorOf(accountId);
+  if (hotkey === null) {
+    throw new ApiError('forbidden', 'The account has no validator_hotkey', {
+      hint: 'Prove one with PUT /users/me.',
+    });
+  }
+  refuseForeignPath(request, hotkey);
+  return { kind: 'validator', hotkey, accountId };
+}
+
+/** A token of a session, or one of the provider's own (`lpk_…`). */
 async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promise<PortalIdentity> {
   const token = bearerToken(request);
   if (token === null) throw new ApiError('unauthorized', 'The portal token is missing');
-  const check = await deps.sessions.check(deps.db, 'portal', token);
-  if (check.state === 'expired') {
+  const found = token.startsWith(PROVIDER_TOKEN_PREFIX)
+    ? await byProviderToken(token, deps)
+    : await byPortalSession(token, deps);
+  if (found === 'expired') {
     throw new ApiError('client_error', 'The portal token has expired', {
       status: PORTAL_TOKEN_EXPIRED,
       hint: 'Sign in again with the hotkey.',
     });
   }
-  const hotkey =
-    check.state === 'valid' ? await findProviderHotkey(deps.db, check.subjectId) : undefined;
-  if (check.state === 'invalid' || hotkey === undefined) {
-    throw new ApiError('unauthorized', 'The portal token is invalid');
-  }
+  if (found === 'invalid') throw new ApiError('unauthorized', 'The portal token is invalid');
+  return { kind: 'portal', ...found };
+}
+
+type PortalCheck = Omit<PortalIdentity, 'kind'> | 'expired' | 'invalid';
+
+async function byPortalSession(
+  token: string,
+  { db, sessions }: AuthenticationDeps,
+): Promise<PortalCheck> {
+  const check = await sessions.check(db, 'portal', token);
+  if (check.state !== 'valid') return check.state;
   const { subjectId: providerId, sessionId } = check;
-  return { kind: 'portal', providerId, hotkey: hotkey as Hotkey, sessionId };
+  const hotkey = await findProviderHotkey(db, providerId);
+  if (hotkey === undefined) return 'invalid';
+  return { providerId, hotkey: hotkey as Hotkey, credential: { type: 'session', sessionId } };
+}
+
+async function byProviderToken(
+  token: string,
+  { providerTokens }: AuthenticationDeps,
+): Promise<PortalCheck> {
+  const check = await providerTokens.check(token);
+  if (check.state !== 'valid') return check.state;
+  const { providerId, hotkey, tokenId } = check;
+  return { providerId, hotkey, credential: { type: 'token', tokenId } };
 }

@@ -14,6 +14,7 @@ import type {
   TemplatesTable,
   UploadsTable,
 } from './accounts.tables.ts';
+import type { AroundBalanceTables } from './around-balance.tables.ts';
 import type {
   BackupConfigsTable,
   BackupDrillsTable,
@@ -31,6 +32,7 @@ import type {
   ProvidersTable,
 } from './executors.tables.ts';
 import type { LedgerTables } from './ledger.tables.ts';
+import type { MeteringTables } from './metering.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -40,6 +42,7 @@ import type {
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
 import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
+import type { ValidatorAccountTables } from './validator-accounts.tables.ts';
 import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
 export type Tables = AccountTables &
@@ -48,8 +51,11 @@ export type Tables = AccountTables &
   BackupTables &
   ProcessTables &
   LedgerTables &
+  MeteringTables &
   ScheduleTables &
-  WebhookTables;
+  AroundBalanceTables &
+  WebhookTables &
+  ValidatorAccountTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;

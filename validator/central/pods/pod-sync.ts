@@ -141,6 +141,10 @@ export function createPodSync(deps: SyncDeps) {
         return record.observed(pod, await client.rebootPod(pod.id, step.reboot));
       case 'ssh-keys':
         return record.observed(pod, await client.putSshKeys(pod.id, step.keys));
+      case 'stand': {
+        const view = await client.putStanding(pod.id, step.stopped);
+        return step.stopped ? undefined : record.observed(pod, view);
+      }
       case 'notebook':
         return askForNotebook(client, pod, step.view);
       case 'delete':
