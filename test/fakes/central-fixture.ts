@@ -24,6 +24,7 @@ type Outside = Partial<
     | 'pruneBackups'
     | 'metrics'
     | 'alphaRates'
+    | 'payments'
   >
 >;
 
@@ -77,6 +78,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     metrics = null,
     alphaRates = null,
     centralMiner = null,
+    payments = null,
     ...others
   } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
@@ -89,7 +91,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups, metrics, alphaRates, centralMiner },
+    ...{ backupStorage, pruneBackups, metrics, alphaRates, centralMiner, payments },
   };
   const central = await createCentral(ports, {
     validators: [],

@@ -291,6 +291,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
     cancelOperation: (id) => reach(() => host.operations.cancel(id, nowMs())),
     verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
     checkPorts: () => Promise.reject(new Error('the fake agent opens no ports')),
+    checkImages: () => Promise.reject(new Error('the fake agent has no images')),
     checkEgress: () => Promise.reject(new Error('the fake agent asks no registry')),
     challenge: () => Promise.reject(new Error('the fake agent proves nothing')),
     openChallenge: () => Promise.reject(new Error('the fake agent proves nothing')),

@@ -61,6 +61,8 @@ export type Central = {
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
   sendWebhooks(): Promise<void>;
+  /** One pass over charges in flight, for the same. */
+  chargeTopUps(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -171,12 +173,13 @@ export async function createCentral(
     registerOthers,
     membership.registerApi,
     market.registerApi,
-    around.registerApi,
+    (api) => around.registerApi(api, market.idempotency),
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
   await registerBelow(server, '/', [
     market.registerOrigin,
     membership.registerOrigin,
+    around.registerOrigin,
     async (origin) => backups?.register(origin),
   ]);
   await server.ready();
@@ -191,6 +194,7 @@ export async function createCentral(
     },
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
+    chargeTopUps: around.chargeTopUps,
     sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
@@ -198,7 +202,7 @@ export async function createCentral(
     start() {
       if (jobs.length > 0) return;
       schedule.start();
-      jobs = [schedule, market.startJobs(), membership.startJobs()];
+      jobs = [schedule, market.startJobs(), membership.startJobs(), around.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, given));
     },

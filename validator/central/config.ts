@@ -1,19 +1,13 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
 import { z } from 'zod';
-import {
-  allOrNone,
-  type ConfigSpec,
-  type Environment,
-  parseConfig,
-  secret,
-} from '#shared/config.ts';
+import { type ConfigSpec, type Environment, parseConfig, secret } from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { isPrivateUrl } from '#shared/tls/loopback.ts';
 import { Pin } from '#shared/tls/pin.ts';
 import { CorsVariables } from './edge/config.ts';
 import { RateLimitVariables } from './rate-limits/config.ts';
-import { SURROUNDING_GROUPS, SURROUNDINGS } from './surroundings.ts';
+import { SURROUNDINGS, surroundingProblems } from './surroundings.ts';
 
 const HotkeyList = z
   .string()
@@ -61,7 +55,7 @@ export type CentralConfig = z.output<typeof Schema>;
 export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'CENTRAL_',
-  rules: (_, isGiven) => SURROUNDING_GROUPS.flatMap((names) => allOrNone(names, isGiven)),
+  rules: surroundingProblems,
 };
 
 /** Throws ConfigError naming every wrong variable. */

@@ -107,6 +107,9 @@ export function createMarket(deps: CentralDeps) {
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
+    /** What answers a repeated request as the first one. */
+    idempotency,
+
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
       const executors = createExecutors({ db, clock, view, notesOf });

@@ -95,13 +95,14 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
         (tx: Db, accountId: string) => forgetVolumes(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetMachineRequests(tx, accountId, clock.now()),
       ];
+      const accounts = createAccounts(account);
       registerAccountRoutes(api, {
-        accounts: createAccounts(account),
+        accounts,
         update: createAccountUpdate(account),
         remove: createAccountRemoval({ ...account, forget }),
         verification,
         reset: createPasswordReset({ ...shared, wakeMail }),
-        setReferralPayout: createReferralPayout({ ...shared, balanceOf, validatorAccounts }),
+        setReferralPayout: createReferralPayout({ ...shared, accounts }),
       });
       registerApiKeyRoutes(api, apiKeys);
       webhooks.register(api);

@@ -16,6 +16,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       ...{ centralMiner: null, alphaRates: null },
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
       pruneBackups: expect.any(Function),
+      ...{ alphaRates: null, payments: null },
     },
     options: {
       trustedProxies: [],
@@ -45,7 +46,14 @@ it('reads what is set', () => {
     CENTRAL_MINER_TOKEN: 'hush',
     CENTRAL_BACKUP_DRILL_HOURS: '24',
     CENTRAL_VOLUME_GIB: '1.5',
+    CENTRAL_ALPHA_RATES: 'https://rates.example/alpha',
+    CENTRAL_PAYMENTS: 'stripe',
+    CENTRAL_STRIPE_SECRET_KEY: 'sk_live_hush',
+    CENTRAL_STRIPE_CALLBACK_SECRET: 'whsec_hush',
   });
+  expect(ports.alphaRates).toMatchObject({ subnets: expect.any(Function) });
+  expect(ports.payments).toMatchObject({ name: 'stripe' });
+  expect(open({ CENTRAL_PAYMENTS: 'simulated' }).ports.payments).toBe('simulated');
   expect(ports.mailer).not.toBeNull();
   expect(ports.centralMiner).toMatchObject({ host: 'miner.example', port: 443 });
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
@@ -73,6 +81,19 @@ it.each([
   [
     { CENTRAL_MINER_URL: 'http://miner.example', CENTRAL_MINER_TOKEN: 'hush' },
     /CENTRAL_MINER_URL .*: https/,
+  ],
+  [{ CENTRAL_ALPHA_RATES: '/no/such/file' }, /CENTRAL_ALPHA_RATES/],
+  [{ CENTRAL_PAYMENTS: 'stripe' }, /CENTRAL_PAYMENTS: stripe needs CENTRAL_STRIPE_SECRET_KEY/],
+  [
+    { CENTRAL_PAYMENTS: 'stripe', CENTRAL_STRIPE_SECRET_KEY: 'hush' },
+    /CENTRAL_STRIPE_CALLBACK_SECRET: set them too/,
+  ],
+  [
+    {
+      ...{ CENTRAL_PAYMENTS: 'simulated', CENTRAL_STRIPE_SECRET_KEY: 'hush' },
+      CENTRAL_STRIPE_CALLBACK_SECRET: 'hush',
+    },
+    /CENTRAL_PAYMENTS: set it to stripe/,
   ],
   [{ CENTRAL_BACKUP_GIB: '0' }, /CENTRAL_BACKUP_GIB/],
   [{ CENTRAL_BACKUP_DRILL_HOURS: '-1' }, /CENTRAL_BACKUP_DRILL_HOURS/],
