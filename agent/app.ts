@@ -210,6 +210,7 @@ export function createAgent(given: AgentPorts) {
         free: core.portLeases.freeCount(),
       },
       logSubscribers: logs.followers(),
+      ssh: ports.gatewayLink.traffic(),
       diskQuota: core.diskQuota.found(),
       simulated: gpuDriver.kind === 'simulated',
       firewallEnforced: core.firewall.enforced(),

@@ -11,6 +11,7 @@ import {
 } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
+import { terminalProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
@@ -102,7 +103,9 @@ async function examineSurroundings(args: readonly string[]): Promise<never> {
   const { runDoctor } = await import('./doctor/doctor-command.ts');
   const colours = process.stdout.isTTY === true && !process.env['NO_COLOR'];
   // A question that nobody answers would keep the process.
-  process.exit(await runDoctor(args, lookPorts(), { out: print, error: complain, colours }));
+  const progress = terminalProgress(systemClock, process.stderr);
+  const terminal = { out: print, error: complain, colours, progress };
+  process.exit(await runDoctor(args, lookPorts(), terminal));
 }
 
 async function writeDiagnosis(args: readonly string[]): Promise<never> {

@@ -17,6 +17,9 @@ const HotkeyList = z
 /** `npm start` reads it, too. */
 export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
 
+/** And this: plain HTTP for /metrics and nothing else; none when absent. */
+export const MetricsVariable = z.object({ CENTRAL_METRICS_LISTEN: ListenAddress.optional() });
+
 const Schema = z.object({
   /** Folder of its files: SQLite database, seed, secret. */
   CENTRAL_HOME: z.string().default('/var/lib/podwright-central'),
@@ -24,8 +27,7 @@ const Schema = z.object({
   ...DatabaseVariable.shape,
   CENTRAL_HOST: z.string().default('127.0.0.1'),
   CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
-  /** Plain HTTP for /metrics and nothing else; none when absent. */
-  CENTRAL_METRICS_LISTEN: ListenAddress.optional(),
+  ...MetricsVariable.shape,
   /** Base address of the gateway of the validator that relays to agents. */
   CENTRAL_GATEWAY_URL: z
     .url({ protocol: /^https?$/ })
