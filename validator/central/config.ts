@@ -5,6 +5,7 @@ import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { isLoopback } from '#shared/tls/loopback.ts';
 import { Pin } from '#shared/tls/pin.ts';
+import { DEFAULT_CENTRAL_HOME } from './default-home.ts';
 import { CorsVariables } from './edge/config.ts';
 import { RateLimitVariables } from './rate-limits/config.ts';
 import { SURROUNDINGS } from './surroundings.ts';
@@ -16,7 +17,7 @@ const HotkeyList = z
 
 const Schema = z.object({
   /** Folder of its files: SQLite database, seed, secret. */
-  CENTRAL_HOME: z.string().default('/var/lib/podwright-central'),
+  CENTRAL_HOME: z.string().default(DEFAULT_CENTRAL_HOME),
   /** `postgres://…` or a SQLite file; `central.db` in its home when absent. */
   CENTRAL_DATABASE: z.string().optional(),
   CENTRAL_HOST: z.string().default('127.0.0.1'),
