@@ -15,7 +15,7 @@ import { runMoneyCommand } from './central/ledger/money-command.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
 import { DEFAULT_HOME, readValidatorConfig, type ValidatorConfig } from './config.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
-import { encryptSeed, ownKeyPlace, signKeySetFile } from './keys/key-commands.ts';
+import { encryptSeed, ownKeyPlace, proveAccountOf, signKeySetFile } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
@@ -46,6 +46,7 @@ commands to agents.
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
+  npm run validator -- prove-account ACCOUNT   sign that an account of the central API speaks for this validator
   npm run validator -- release show            what agents are to run, and what they were before
   npm run validator -- release rollout PERMILLE
                                                how many of a thousand agents get it
@@ -74,12 +75,14 @@ async function run(argv: readonly string[]): Promise<void> {
   const [command, ...words] = positionals;
   if (command === 'ledger') return lookAtMoney(words, values);
   if (command === 'encrypt-key') return print(await encryptSeed(words));
-  if (command !== undefined && command !== 'sign-key-set') return lookUp(positionals, values);
+  const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
+  if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
   const config = readValidatorConfig(process.env);
   const weighing = weighingOf(config);
   const checks = readCheckPolicy(config.VALIDATOR_CHECK_POLICY);
   if (values['check-config'] === true) return print('configuration is valid\n');
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
+  if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
   await serve(config, weighing, checks);
 }
 

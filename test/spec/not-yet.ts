@@ -17,7 +17,6 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
     'PUT /users/me/notification: missing',
     'PUT /users/me/referral-payout-method: missing',
   ],
-  validator: ['POST /validator/{validator_hotkey}/executor-health-check: security'],
 };
 
 /** Codes of the error table that no request can reach yet. */

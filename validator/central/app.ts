@@ -38,6 +38,7 @@ import { registerSystemRoutes } from './system/system.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
+import { createValidatorAccounts } from './validators/validator-account.service.ts';
 
 const API_PREFIX = '/api';
 const PORTAL_PREFIX = '/portal';
@@ -111,11 +112,12 @@ export async function createCentral(
     stopping: stopping.signal,
   };
   const market = createMarket(deps);
-  const membership = createMembership({ ...deps, apiKeys });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
     handlers: {},
   });
+  const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
+  const membership = createMembership({ ...deps, apiKeys, validatorAccounts });
 
   await market.register();
   await ensureOfficialTemplates(db, clock);
@@ -133,7 +135,10 @@ export async function createCentral(
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  installAuthentication(server, {
+    ...{ db, sessions, users, validators, tickets },
+    validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
+  });
   refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);

@@ -29,6 +29,7 @@ import type { CentralDeps } from './ports.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
 import { forgetTemplates } from './templates/template.service.ts';
+import { forgetHotkey, type ValidatorAccounts } from './validators/validator-account.service.ts';
 import { forgetVolumes } from './volumes/volume.service.ts';
 import { forgetWebhooks } from './webhooks/webhook.service.ts';
 import { createWebhookParts } from './webhooks/webhooks.ts';
@@ -37,7 +38,11 @@ import { createWebhookParts } from './webhooks/webhooks.ts';
 const SWEEP_INTERVAL_MS = 600_000;
 
 /** Nothing runs and nothing is registered yet. */
-export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: ApiKeys }) {
+export function createMembership({
+  apiKeys,
+  validatorAccounts,
+  ...deps
+}: CentralDeps & { apiKeys: ApiKeys; validatorAccounts: ValidatorAccounts }) {
   const { ports, options, sessions, balanceOf } = deps;
   const { db, clock, random, log, secret, mailer = null, objects: store = null } = ports;
   const mails = createMails({ db, clock, random, secret, isSent: mailer !== null });
@@ -69,7 +74,10 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
   return {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
-      const account = { ...shared, apiKeys, balanceOf, verification, wakeMail };
+      const account = {
+        ...{ ...shared, apiKeys, balanceOf, verification, wakeMail },
+        validatorAccounts,
+      };
       const forget = [
         mails.forget,
         links.forget,
@@ -79,6 +87,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         forgetFeedback,
         forgetChannels,
         forgetWebhooks,
+        forgetHotkey,
         (tx: Db, accountId: string) => forgetBackups(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetVolumes(tx, accountId, clock.now()),

@@ -1,5 +1,6 @@
 /** Accounts on the wire (contract 9.2). */
 import { z } from 'zod';
+import { AccountProof } from '#shared/signing/account-proof.ts';
 import { SOURCES } from '../auth/identity.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
 import { displayName, NaiveTime, optional, Usd, Uuid } from '../wire.ts';
@@ -87,7 +88,7 @@ export const LoginResponse = z
 const TerminationHours = z.partialRecord(z.enum(SOURCES), z.number().nullable());
 const WebAddress = z.url({ protocol: /^https?$/ }).max(2_048);
 
-/** Null clears `company_name`, `avatar_url` and `preference.default_template_id`. */
+/** Null clears `company_name`, `avatar_url`, the validator's hotkey and `preference.default_template_id`. */
 export const UpdateUserDto = z
   .object({
     name: optional(AccountName),
@@ -97,6 +98,8 @@ export const UpdateUserDto = z
     email: optional(Email),
     new_password: optional(NewPassword),
     current_password: optional(GivenPassword),
+    /** From then on the account's sessions speak for this validator (contract 11); null ends that. */
+    validator_proof: AccountProof.nullish(),
     preference: optional(
       z.object({
         default_template_id: Uuid.nullish(),

@@ -9,8 +9,10 @@ export type Balance = { posted: number; held: number; burnPerHour: number };
 
 const HOUR_MS = 3_600_000;
 
+export type AccountShown = { account: Account; balance: Balance; validatorHotkey: string | null };
+
 /** Members of features that an account has not got (payments, workspaces) are null or off. */
-export function toUser(account: Account, balance: Balance, nowMs: number): User {
+export function toUser({ account, balance, validatorHotkey }: AccountShown, nowMs: number): User {
   const available = balance.posted - balance.held;
   return {
     id: account.id,
@@ -31,7 +33,7 @@ export function toUser(account: Account, balance: Balance, nowMs: number): User 
     disable_incoming_connections: account.disable_incoming_connections === 1,
     avatar_url: account.avatar_url,
     company_name: account.company_name,
-    validator_hotkey: null,
+    validator_hotkey: validatorHotkey,
     admin: false,
     internal_member: false,
     referral_code: account.referral_code,

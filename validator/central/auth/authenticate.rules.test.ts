@@ -51,7 +51,8 @@ beforeEach(async () => {
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });
   const tickets = createStreamTickets({ db, clock, random, secret });
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  const others = { validatorOf: async () => null };
+  installAuthentication(server, { db, sessions, users, validators, tickets, ...others });
   server.get('/portal', { config: { auth: 'portal' } }, async (request) => ({
     hotkey: providerOf(request).hotkey,
   }));

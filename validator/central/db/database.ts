@@ -28,6 +28,7 @@ import { lines } from './migrations/0021-lines.ts';
 import { ledger } from './migrations/0022-ledger.ts';
 import { schedule } from './migrations/0024-schedule.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
+import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -57,6 +58,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   ledger,
   schedule,
   webhooks,
+  validatorAccounts,
 ];
 
 /** The number of the present schema. */

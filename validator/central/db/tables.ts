@@ -40,6 +40,7 @@ import type {
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
 import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
+import type { ValidatorAccountTables } from './validator-accounts.tables.ts';
 import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
 export type Tables = AccountTables &
@@ -49,7 +50,8 @@ export type Tables = AccountTables &
   ProcessTables &
   LedgerTables &
   ScheduleTables &
-  WebhookTables;
+  WebhookTables &
+  ValidatorAccountTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;

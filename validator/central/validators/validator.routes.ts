@@ -29,7 +29,7 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
   api.post(
     '/validator/:validator_hotkey/executor-health-check',
     {
-      config,
+      config: { auth: 'validator-or-account' },
       schema: {
         tags,
         params: HotkeyParams,
@@ -37,7 +37,7 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
         response: { 200: ExecutorHealthCheckResponse },
       },
     },
-    (request) => validators.healthCheck(validatorOf(request).hotkey, request.body),
+    (request) => validators.healthCheck(validatorOf(request), request.body),
   );
 }
 
