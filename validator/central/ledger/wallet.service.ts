@@ -93,6 +93,7 @@ export async function readable<T>(reading: Promise<T>): Promise<T> {
   }
 }
 
-function unreadable(): ApiError {
+/** The refusal of an account whose figures are no usable numbers, or not those that its journal gives. */
+export function unreadable(): ApiError {
   return new ApiError('account_balance_invalid', 'The balance of this account cannot be read');
 }
