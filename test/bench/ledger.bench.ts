@@ -12,8 +12,9 @@ import { paidAccount, walletOf } from '../../validator/central/ledger/wallet.ser
 import { testCause } from '../fakes/wallet.ts';
 import { type BenchRow, floorRow, median, ratioRow } from './row.ts';
 
-const ROUNDS = 5;
-const READS = 20_000;
+/** Short turns, many of them: what else the machine does falls on both sides alike. */
+const ROUNDS = 100;
+const READS = 1_000;
 const RENTERS = 1_000;
 const FUNDS_UUSD = 1_000_000_000;
 const AT_ONCE = 1_000;
