@@ -27,12 +27,11 @@ export const grantedAccount = (accountId: string): LedgerAccount => `granted:${a
 /** An account that was never posted to has nothing. Rejects with `account_balance_invalid` when the figures are no usable numbers. */
 export async function walletOf(db: Db, accountId: string): Promise<Wallet> {
   const [one, other] = [paidAccount(accountId), grantedAccount(accountId)];
-  const { rows } = await readable(balancesOfTwo(db, { one, other }));
-  return walletIn(
-    accountId,
-    rows.find(({ id }) => id === one),
-    rows.find(({ id }) => id === other),
-  );
+  const [first, second] = (await readable(balancesOfTwo(db, { one, other }))).rows;
+  // In either order.
+  return first?.id === one
+    ? walletIn(accountId, first, second)
+    : walletIn(accountId, second, first);
 }
 
 /**
@@ -88,12 +87,10 @@ export function spendLegs(wallet: Wallet, amountUusd: number, to: LedgerAccount)
 }
 
 /** Both engines refuse to read a whole number beyond the safe range, with a RangeError: here `account_balance_invalid`. */
-export async function readable<T>(reading: Promise<T>): Promise<T> {
-  try {
-    return await reading;
-  } catch (error) {
+export function readable<T>(reading: Promise<T>): Promise<T> {
+  return reading.catch((error) => {
     throw error instanceof RangeError ? unreadable() : error;
-  }
+  });
 }
 
 /** The refusal of an account whose figures are no usable numbers, or not those that its journal gives. */
