@@ -2,6 +2,7 @@
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
+import { createAroundBalance } from './around-balance.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
@@ -21,6 +22,7 @@ import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
 import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
+import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
@@ -51,6 +53,8 @@ export type Central = {
   server: HttpServer;
   /** Everything that is due, and one pass over every pod, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
+  /** Everything that is due, without the pass. */
+  runDue(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
@@ -108,17 +112,23 @@ export async function createCentral(
     ...{ db, clock, log, sessions, apiKeys },
     stopping: stopping.signal,
   });
+  const isSent = (given.mailer ?? null) !== null;
+  const mails = createMails({ db, clock, random, secret, isSent });
   const deps = {
-    ...{ ports, options, sessions, credentials, balanceOf, tickets, news },
+    ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
     stopping: stopping.signal,
   };
+  const around = createAroundBalance(deps);
   const market = createMarket(deps);
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
-    handlers: {},
+    handlers: { ...market.dueHandlers, ...around.dueHandlers },
   });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
-  const membership = createMembership({ ...deps, apiKeys, validatorAccounts });
+  const membership = createMembership({
+    ...{ ...deps, apiKeys, validatorAccounts },
+    forgetAround: around.forget,
+  });
 
   await market.register();
   await ensureOfficialTemplates(db, clock);
@@ -158,6 +168,7 @@ export async function createCentral(
     registerOthers,
     membership.registerApi,
     market.registerApi,
+    around.registerApi,
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
   await registerBelow(server, '/', [
@@ -170,6 +181,7 @@ export async function createCentral(
   let jobs: { stop(): Promise<void> }[] = [];
   return {
     server,
+    runDue: schedule.runDue,
     async syncPods() {
       await schedule.runDue();
       await market.syncOnce();

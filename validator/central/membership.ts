@@ -9,6 +9,7 @@ import { createAccountTokens } from './accounts/account-token.service.ts';
 import { createAddressHash } from './accounts/address-hash.ts';
 import { createEmailVerification } from './accounts/email-verification.ts';
 import { createPasswordReset } from './accounts/password-reset.ts';
+import { createReferralPayout } from './accounts/referral-payout.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { createPasswords } from './auth/password.ts';
@@ -22,7 +23,6 @@ import { forgetFeedback } from './feedback/feedback.service.ts';
 import { forgetMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
-import { createMails } from './mail/mail.service.ts';
 import { registerObjectRoutes, registerUploadRoute } from './objects/object.routes.ts';
 import { createObjects } from './objects/object.service.ts';
 import type { CentralDeps } from './ports.ts';
@@ -37,15 +37,18 @@ import { createWebhookParts } from './webhooks/webhooks.ts';
 /** How often what ran out is removed: mails, tokens, uploads, tickets. */
 const SWEEP_INTERVAL_MS = 600_000;
 
+export type MembershipDeps = CentralDeps & {
+  apiKeys: ApiKeys;
+  validatorAccounts: ValidatorAccounts;
+  /** Removes what surrounds the balance of an account that is being deleted. */
+  forgetAround(tx: Db, accountId: string): Promise<void>;
+};
+
 /** Nothing runs and nothing is registered yet. */
-export function createMembership({
-  apiKeys,
-  validatorAccounts,
-  ...deps
-}: CentralDeps & { apiKeys: ApiKeys; validatorAccounts: ValidatorAccounts }) {
+export function createMembership({ apiKeys, validatorAccounts, ...deps }: MembershipDeps) {
   const { ports, options, sessions, balanceOf } = deps;
   const { db, clock, random, log, secret, mailer = null, objects: store = null } = ports;
-  const mails = createMails({ db, clock, random, secret, isSent: mailer !== null });
+  const { mails, forgetAround } = deps;
   const mailJob = mailer === null ? null : createMailJob({ db, clock, log, mails, mailer });
   const wakeMail = () => mailJob?.wake();
   const tokens = createAccountTokens({ clock, random });
@@ -80,6 +83,7 @@ export function createMembership({
       };
       const forget = [
         mails.forget,
+        forgetAround,
         links.forget,
         forgetSshKeys,
         forgetDockerCredentials,
@@ -99,6 +103,7 @@ export function createMembership({
         remove: createAccountRemoval({ ...account, forget }),
         verification,
         reset: createPasswordReset({ ...shared, wakeMail }),
+        setReferralPayout: createReferralPayout({ ...shared, balanceOf, validatorAccounts }),
       });
       registerApiKeyRoutes(api, apiKeys);
       webhooks.register(api);

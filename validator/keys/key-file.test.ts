@@ -124,7 +124,11 @@ describe('a validator', () => {
   });
 
   it.each<[string, Record<string, string>, RegExp]>([
-    ['half of a key file', { VALIDATOR_KEY_FILE: at('good.json') }, /come together/],
+    [
+      'half of a key file',
+      { VALIDATOR_KEY_FILE: at('good.json') },
+      /VALIDATOR_KEY_PASSPHRASE_FILE: set them too/,
+    ],
     ['two keys', { ...keyFile, VALIDATOR_SEED_FILE: at('hotkey.seed') }, /two keys/],
   ])('does not start with %s', (_, extra, message) => {
     expect(() => readValidatorConfig({ ...environment, ...extra })).toThrow(message);

@@ -15,6 +15,10 @@ const NewPassword = z.string().min(MIN_PASSWORD_CHARS).max(MAX_PASSWORD_CHARS);
 const GivenPassword = z.string().max(MAX_PASSWORD_CHARS);
 const AccountName = displayName(100);
 
+/** How somebody is paid for referrals (specification, Resources). */
+const ReferralPayoutMethod = z.enum(['balance', 'stripe_connect', 'crypto']);
+export type ReferralPayoutMethod = z.output<typeof ReferralPayoutMethod>;
+
 export const User = z
   .object({
     id: z.uuid(),
@@ -28,7 +32,7 @@ export const User = z
     stripe_customer_id: z.string().nullable(),
     stripe_connect_account_id: z.string().nullable(),
     stripe_onboarding_completed: z.boolean(),
-    referral_payout_method: z.enum(['balance', 'stripe_connect', 'crypto']),
+    referral_payout_method: ReferralPayoutMethod,
     pending_referral_balance: Usd,
     email_verified: z.boolean(),
     discord_id: z.string().nullable(),
@@ -109,6 +113,25 @@ export const UpdateUserDto = z
   })
   .meta({ id: 'UpdateUserDto' });
 export type UpdateUserDto = z.output<typeof UpdateUserDto>;
+
+/** No chain's address or name is longer. */
+const CryptoAddress = z
+  .string()
+  .trim()
+  .regex(/^[0-9A-Za-z:._-]{8,128}$/, 'Not an address');
+const CryptoNetwork = z
+  .string()
+  .trim()
+  .regex(/^[0-9A-Za-z][0-9A-Za-z ._-]{0,63}$/, 'Not a network');
+
+export const ReferralPayoutMethodUpdateDto = z
+  .object({
+    referral_payout_method: ReferralPayoutMethod,
+    crypto_address: optional(CryptoAddress),
+    crypto_network: optional(CryptoNetwork),
+  })
+  .meta({ id: 'ReferralPayoutMethodUpdateDto' });
+export type ReferralPayoutMethodUpdateDto = z.output<typeof ReferralPayoutMethodUpdateDto>;
 
 export const UserPreference = z
   .object({

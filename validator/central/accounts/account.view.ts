@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 
 export type AccountShown = { account: Account; balance: Balance; validatorHotkey: string | null };
 
-/** Members of features that an account has not got (payments, workspaces) are null or off. */
+/** Members of features that an account has not got (payouts by the payment processor, workspaces) are null or off. */
 export function toUser({ account, balance, validatorHotkey }: AccountShown, nowMs: number): User {
   const available = balance.posted - balance.held;
   return {
@@ -23,10 +23,10 @@ export function toUser({ account, balance, validatorHotkey }: AccountShown, nowM
     available: microToUsd(available),
     burn_per_hour: microToUsd(balance.burnPerHour),
     runs_out_at: runsOutAt(available, balance.burnPerHour, nowMs),
-    stripe_customer_id: null,
+    stripe_customer_id: account.payment_customer_id,
     stripe_connect_account_id: null,
     stripe_onboarding_completed: false,
-    referral_payout_method: 'balance',
+    referral_payout_method: account.referral_payout_method,
     pending_referral_balance: 0,
     email_verified: account.email_verified_at !== null,
     discord_id: account.chat_user_id,

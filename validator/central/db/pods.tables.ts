@@ -41,8 +41,6 @@ export type PodsTable = Stamped & {
   docker_credential_id: string | null;
   is_favorite: Flag;
   removal_at: number | null;
-  /** When the next warning of that removal is due; null: none is left (pods/removal-warnings.ts). */
-  removal_warning_at: number | null;
   termination_hours: number | null;
   /** Kept for the renter; nothing is metered yet. */
   max_spend_uusd: number | null;
@@ -56,6 +54,8 @@ export type PodsTable = Stamped & {
   eta_basis: string | null;
   /** When the agent last reported this pod. */
   seen_at: number | null;
+  /** When its agent last said that it runs. */
+  healthy_at: number | null;
   delete_requested_at: number | null;
   /** Set once nothing of it is left on the node. */
   ended_at: number | null;

@@ -14,6 +14,7 @@ import type {
   TemplatesTable,
   UploadsTable,
 } from './accounts.tables.ts';
+import type { AroundBalanceTables } from './around-balance.tables.ts';
 import type {
   BackupConfigsTable,
   BackupDrillsTable,
@@ -31,6 +32,7 @@ import type {
   ProvidersTable,
 } from './executors.tables.ts';
 import type { LedgerTables } from './ledger.tables.ts';
+import type { MeteringTables } from './metering.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -49,7 +51,9 @@ export type Tables = AccountTables &
   BackupTables &
   ProcessTables &
   LedgerTables &
+  MeteringTables &
   ScheduleTables &
+  AroundBalanceTables &
   WebhookTables &
   ValidatorAccountTables;
 

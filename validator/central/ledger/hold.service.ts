@@ -37,6 +37,14 @@ export async function settleHold(
   throw new Error(`hold ${holdId} has ended already`);
 }
 
+/** Micro-dollars that a hold still sets aside; 0 once it has ended. */
+export async function heldBy(db: Db, holdId: string): Promise<number> {
+  const held = await pendingOf(db, Number(holdId));
+  const [first] = held;
+  if (first === undefined || (await isResolved(db, first.seq))) return 0;
+  return held.reduce((sum, { amountUusd }) => sum + amountUusd, 0);
+}
+
 /** Ends a hold of which nothing is spent. Does nothing to one that has ended. */
 export async function voidHold(tx: Db, holdId: string, cause: Cause): Promise<void> {
   await resolve(tx, holdId, 0, cause);

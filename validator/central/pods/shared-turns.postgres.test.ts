@@ -95,6 +95,28 @@ it('begins a scheduled removal once', async () => {
   expect(types.filter((type: string) => type === 'pod-delete.requested')).toHaveLength(1);
 });
 
+it('removes or keeps a pod whose removal is cancelled as it is due, and breaks neither off', async () => {
+  const ids: string[] = [];
+  for (const node of nodes) {
+    ids.push((await one.rent(account, node.id, { termination_hours: 1 })).body.id);
+  }
+  await one.clock.advance(3_600_000);
+  const cancel = (id: string) =>
+    one.call('DELETE', `/pods/${id}/schedule-removal`, { headers: account.key });
+  const [cancelled] = await Promise.all([
+    Promise.all(ids.map(cancel)),
+    one.central.runDue(),
+    other.central.runDue(),
+  ]);
+  const { body } = await one.call('GET', '/pods', { headers: account.key });
+  const kept = body.map((pod: { id: string }) => pod.id);
+  for (const [index, { status }] of cancelled.entries()) {
+    expect([200, 400, 404]).toContain(status);
+    expect(kept.includes(ids[index])).toBe(status === 200);
+  }
+  expect(await one.ports.db.selectFrom('due_work').select('kind').execute()).toEqual([]);
+});
+
 it('warns of a scheduled removal once', async () => {
   const rented = await one.rent(account, nodes[0]?.id ?? '', { termination_hours: 2 });
   const path = `/pods/${rented.body.id}/events`;

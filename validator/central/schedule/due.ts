@@ -7,6 +7,7 @@ export type DueKind =
   /** A pod. */
   | 'pod-removal'
   | 'pod-removal-warning'
+  | 'pod-failure-end'
   /** A notice. */
   | 'notice-start'
   | 'notice-end'

@@ -23,7 +23,10 @@ const HotkeyParams = z.object({ validator_hotkey: z.string() });
 export function registerValidatorRoutes(api: HttpServer, validators: Validators): void {
   api.post(
     '/validator/:validator_hotkey/executors',
-    { config, schema: { tags, params: HotkeyParams, response: { 200: ExecutorsToCheck } } },
+    {
+      config: { ...config, reads: true },
+      schema: { tags, params: HotkeyParams, response: { 200: ExecutorsToCheck } },
+    },
     () => validators.executorsToCheck(),
   );
   api.post(
