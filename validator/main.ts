@@ -11,6 +11,7 @@ import {
 } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
+import { terminalProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
@@ -49,8 +50,9 @@ commands to agents.
   npm run validator -- doctor                  what is wrong with key, ledger, central API, gateway, clock …, and the remedy
   npm run validator -- diag                    write that and more into one archive, for whoever is to help
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
-  npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
-  npm run validator -- replay EPOCH --policy FILE
+  npm run validator -- replay [EPOCH]          compute stored weights again, byte for byte, from the stored evidence;
+                                               the last ones unless EPOCH says otherwise
+  npm run validator -- replay [EPOCH] --policy FILE
                                                what another policy would have given
   npm run validator -- evidence export [EXECUTOR]
                                                signed documents of all check runs, checked, one JSON line each
@@ -109,7 +111,9 @@ async function examineSurroundings(args: readonly string[]): Promise<never> {
   const { runDoctor } = await import('./doctor/doctor-command.ts');
   const colours = process.stdout.isTTY === true && !process.env['NO_COLOR'];
   // A question that nobody answers would keep the process.
-  process.exit(await runDoctor(args, lookPorts(), { out: print, error: complain, colours }));
+  const progress = terminalProgress(systemClock, process.stderr);
+  const terminal = { out: print, error: complain, colours, progress };
+  process.exit(await runDoctor(args, lookPorts(), terminal));
 }
 
 async function writeDiagnosis(args: readonly string[]): Promise<never> {

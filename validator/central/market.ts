@@ -35,11 +35,10 @@ import { createPodSyncJob } from './pods/pod-sync.job.ts';
 import { podDueHandlers } from './pods/pod-upkeep.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
+import { registerPortal } from './portal.ts';
 import type { CentralDeps } from './ports.ts';
 import { createProcesses } from './processes/process.service.ts';
-import { createNodes } from './providers/node.service.ts';
-import { registerPortalRoutes, registerSharedConfig } from './providers/portal.routes.ts';
-import { createProviders } from './providers/provider.service.ts';
+import { registerSharedConfig } from './providers/portal.routes.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
@@ -99,18 +98,21 @@ export function createMarket(deps: CentralDeps) {
   const { objects = null } = deps.ports;
   const knowsArrivals = objects !== null && 'folder' in objects;
   const channels = deps.ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
+  const templates = createTemplates({ db, clock, random });
+  const overview = createMarketOverview({
+    db,
+    officialTemplates: async () =>
+      (await templates.list(null)).filter((template) => template.user_id === null),
+  });
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
+    /** What answers a repeated request as the first one. */
+    idempotency,
+
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
       const executors = createExecutors({ db, clock, view, notesOf });
-      const templates = createTemplates({ db, clock, random });
-      const overview = createMarketOverview({
-        db,
-        officialTemplates: async () =>
-          (await templates.list(null)).filter((template) => template.user_id === null),
-      });
       const utilization = createHardwareUtilizations({ db, clock, agents });
       const estimates = createDeploymentEstimates({
         db,
@@ -139,13 +141,7 @@ export function createMarket(deps: CentralDeps) {
     },
 
     /** Routes below /portal. */
-    registerPortal(portal: HttpServer): void {
-      const { sessions } = deps;
-      const providers = createProviders({ db, clock, random, sessions });
-      const nodes = createNodes({ db, clock, random });
-      registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
-      registerSharedConfig(portal);
-    },
+    registerPortal: (portal: HttpServer) => registerPortal(portal, deps, { idempotency, overview }),
 
     /** Routes at the origin. */
     registerOrigin: registerSharedConfig,

@@ -35,7 +35,7 @@ import { askForNotebook } from './pod-notebook.ts';
 import { beginRemoval, changeUnlessGoing, scheduleRemoval } from './pod-removal.ts';
 import { removalTimeOf } from './removal-time.ts';
 
-export { insertPod, listLiveOf, type NewPod } from './pod.store.ts';
+export { insertPod, listAliveOn, listLiveOf, type NewPod } from './pod.store.ts';
 
 export type PodsDeps = {
   db: Database;
