@@ -8,6 +8,7 @@ import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
+import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
@@ -70,9 +71,18 @@ async function run(argv: readonly string[]): Promise<void> {
   const config = readValidatorConfig(process.env);
   const weighing = weighingOf(config);
   const checks = readCheckPolicy(config.VALIDATOR_CHECK_POLICY);
-  if (values['check-config'] === true) return print('configuration is valid\n');
+  if (values['check-config'] === true) return checkConfig(config);
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
   await serve(config, weighing, checks);
+}
+
+function checkConfig(config: ValidatorConfig): void {
+  try {
+    releaseSourceOf(config, '')?.readLogin?.();
+  } catch (error) {
+    throw new ConfigError(messageOf(error));
+  }
+  print('configuration is valid\n');
 }
 
 function readArguments(argv: readonly string[]) {
@@ -115,9 +125,13 @@ function weighingOf(config: ValidatorConfig): Weighing {
 }
 
 function releaseSourceOf(config: ValidatorConfig, hotkey: string): ReleaseSource | null {
-  if (config.VALIDATOR_AGENT_IMAGE === undefined) return null;
+  const { VALIDATOR_AGENT_IMAGE: image, VALIDATOR_AGENT_LOGIN_FILE: file } = config;
+  if (image === undefined) return null;
   return {
-    image: config.VALIDATOR_AGENT_IMAGE,
+    image,
+    ...(file === undefined
+      ? {}
+      : { readLogin: () => readRegistryLogin(file, image, 'VALIDATOR_AGENT_LOGIN_FILE') }),
     tag: config.VALIDATOR_AGENT_TAG,
     keyId: config.VALIDATOR_KEY_ID ?? hotkey,
     firstPermille: config.VALIDATOR_AGENT_ROLLOUT,
