@@ -120,6 +120,8 @@ const Schema = z.object({
     .string()
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}$/)
     .optional(),
+  AGENT_UPDATE_TREE: AbsolutePath.optional(),
+  AGENT_UPDATE_LOGIN_FILE: AbsolutePath.optional(),
   AGENT_UPDATE_INTERVAL_S: z.coerce.number('Not a number').int().min(1).max(86_400).default(300),
   AGENT_UPDATE_PROBATION_S: z.coerce.number('Not a number').int().min(1).max(3_600).default(60),
   AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
@@ -144,21 +146,31 @@ export function readConfig(environment: Record<string, string | undefined>): Age
   throw new ConfigError(`configuration refused:\n  ${message}`, { problems: [{ name, message }] });
 }
 
-/** How this agent updates itself. */
-export type UpdateConfig = { url: string; image: string; container: string };
+/** How this agent updates itself: what replaces it, its container or the release in a folder of them, and by what. */
+export type UpdateConfig = {
+  url: string;
+  image: string;
+  place: { kind: 'container'; name: string } | { kind: 'tree'; folder: string };
+};
 
 const UPDATE_PROBLEM = {
   name: 'AGENT_UPDATE_URL',
-  message: 'AGENT_UPDATE_URL, AGENT_UPDATE_IMAGE and AGENT_UPDATE_CONTAINER come together',
+  message:
+    'AGENT_UPDATE_URL and AGENT_UPDATE_IMAGE come together, and with AGENT_UPDATE_CONTAINER unless the service of systemd/ has set AGENT_UPDATE_TREE',
 };
 
 /** Null: it does not. Undefined where half of it was set. */
 export function updateOf(config: AgentConfig): UpdateConfig | null | undefined {
   const { AGENT_UPDATE_URL: url, AGENT_UPDATE_IMAGE: image } = config;
-  const { AGENT_UPDATE_CONTAINER: container } = config;
-  if (url === undefined && image === undefined && container === undefined) return null;
-  if (url === undefined || image === undefined || container === undefined) return undefined;
-  return { url, image, container };
+  const { AGENT_UPDATE_CONTAINER: name, AGENT_UPDATE_TREE: folder } = config;
+  // The service says where its releases lie, updated or not.
+  if (url === undefined && image === undefined && name === undefined) return null;
+  if (url === undefined || image === undefined) return undefined;
+  if (name !== undefined && folder === undefined)
+    return { url, image, place: { kind: 'container', name } };
+  if (name === undefined && folder !== undefined)
+    return { url, image, place: { kind: 'tree', folder } };
+  return undefined;
 }
 
 /** Whether the agent's listener serves TLS. */
@@ -210,6 +222,8 @@ AGENT_KERNEL_LOG          where the driver's Xid messages are read, a device, pi
 AGENT_UPDATE_URL          where signed digests of new versions are told: https://…/api/updater/digest (no updates)
 AGENT_UPDATE_IMAGE        the repository that they have to be of: ghcr.io/example/agent
 AGENT_UPDATE_CONTAINER    the name of the container that the agent runs in, which is replaced
+AGENT_UPDATE_TREE         folder of releases that the agent runs from, set by its service (none)
+AGENT_UPDATE_LOGIN_FILE   JSON file, mode 0600, with username and password for that repository (public)
 AGENT_UPDATE_INTERVAL_S   seconds between two looks (300)
 AGENT_UPDATE_PROBATION_S  seconds that a new version has to work before the old one is given up (60)
 AGENT_LOG_LEVEL           fatal, error, warn, info, debug, trace or silent (info)

@@ -3,6 +3,8 @@ import type { KeyObject } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { cpus, hostname, totalmem, uptime } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
@@ -14,6 +16,7 @@ import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
+import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
@@ -59,6 +62,9 @@ import { openHome } from './store/database.ts';
 import { openSecretKey } from './store/secret-key.ts';
 import { createContainerInstallation } from './updates/container-installation.ts';
 import { createManifestReader } from './updates/manifest-reader.ts';
+import { createReleaseTree } from './updates/release-tree.ts';
+import { createSignedImage, PLATFORM } from './updates/signed-image.ts';
+import { createTreeInstallation, createUpdateRequest } from './updates/tree-installation.ts';
 import type { UpdatePorts } from './updates/update.service.ts';
 import { createUpdateHold } from './updates/update-hold.ts';
 
@@ -69,6 +75,7 @@ const SHUTDOWN_MS = 10_000;
 /** Reconciling never waits for a pod, only for lists of the engine's, which have deadlines. */
 const RECONCILED_WITHIN_MS = 60_000;
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
+const UNITS_FOLDER = '/etc/systemd/system';
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
 const NOT_ROOT =
@@ -239,21 +246,36 @@ function updatesOf(
   const update = updateOf(config);
   if (update === null || update === undefined) return null;
   const docker = { socketPath, clock: systemClock };
+  const engine = createDockerodeEngine(docker);
+  const readLogin = () => updateLoginOf(config);
+  const image = createSignedImage({ image: update.image, engine, readLogin });
+  const { place } = update;
   return {
-    ...{
-      image: update.image,
-      platform: `linux/${process.arch === 'x64' ? 'amd64' : process.arch}`,
-    },
-    keys,
-    installation: createContainerInstallation({
-      ...{ name: update.container, image: update.image, executorId },
-      engine: createDockerodeEngine(docker),
-      containers: createOwnContainers(docker),
-    }),
+    ...{ image: update.image, platform: PLATFORM, keys },
+    installation:
+      place.kind === 'tree'
+        ? createTreeInstallation({
+            ...{ clock: systemClock, folder: place.folder, image, engine },
+            own: fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, ''),
+            unitsFolder: UNITS_FOLDER,
+            tree: createReleaseTree(place.folder),
+            request: createUpdateRequest(home),
+          })
+        : createContainerInstallation({
+            ...{ name: place.name, image, executorId, engine },
+            containers: createOwnContainers(docker),
+          }),
     readManifest: createManifestReader(update.url, systemClock),
     intervalMs: config.AGENT_UPDATE_INTERVAL_S * MS_PER_SECOND,
     heldBy: createUpdateHold(join(home, 'update-hold')),
   };
+}
+
+/** Throws what is wrong with the file. */
+function updateLoginOf(config: AgentConfig): RegistryAuth | undefined {
+  const { AGENT_UPDATE_LOGIN_FILE: file, AGENT_UPDATE_IMAGE: image } = config;
+  if (file === undefined || image === undefined) return undefined;
+  return readRegistryLogin(file, image, 'AGENT_UPDATE_LOGIN_FILE');
 }
 
 function certificatesOf(config: AgentConfig, privateKey: KeyObject): CertificateSource | null {
@@ -299,6 +321,12 @@ async function readRemoveAll(args: readonly string[]): Promise<void> {
 }
 
 function checkConfig(config: AgentConfig): void {
+  try {
+    updateLoginOf(config);
+  } catch (error) {
+    process.stderr.write(`podwright-agent: ${messageOf(error)}\n`);
+    process.exit(2);
+  }
   policyOrExit(config.AGENT_POLICY);
   trustedKeysOrExit(config);
 }
