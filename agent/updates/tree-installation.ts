@@ -52,6 +52,12 @@ export function createTreeInstallation(options: TreeInstallationOptions): Instal
     return bavail * bsize >= NEEDED_BYTES;
   }
 
+  /** Of an engine whose folder is not of this file system only its own refusal can tell. */
+  async function engineHasRoom(): Promise<boolean> {
+    const { rootDir } = await engine.info();
+    return !existsSync(rootDir) || hasRoomAt(rootDir);
+  }
+
   async function waitForStaging(target: Target): Promise<void> {
     const giveUpMs = clock.monotonicMs() + STAGE_MS;
     while (request.isMade()) {
@@ -70,10 +76,7 @@ export function createTreeInstallation(options: TreeInstallationOptions): Instal
       const digest = digestOfRelease(name);
       return digest === null ? [] : [digest];
     },
-    async hasRoom() {
-      const { rootDir } = await engine.info();
-      return (await hasRoomAt(folder)) && (await hasRoomAt(rootDir));
-    },
+    hasRoom: async () => (await hasRoomAt(folder)) && (await engineHasRoom()),
     async fetch(target, signal) {
       if (!tree.has(target)) await image.fetch(target, signal);
     },

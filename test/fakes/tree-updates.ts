@@ -24,7 +24,7 @@ if (process.argv.length === 2) { ${script} }
 /** As far as an update goes it is the agent: known by its executor, ready, in touch with systemd. */
 export const WORKS: string = programOf(`
   const answer = JSON.stringify({
-    version: '9.9.9', executor_id: process.env.AGENT_EXECUTOR_ID, started_at: 1, simulated: false,
+    version: '9.9.9', executor_id: process.env.AGENT_EXECUTOR_ID, started_ms: 1, simulated: false,
   });
   createServer((_, response) => response.end(answer)).listen(8080, '127.0.0.1');
   const tell = (...words) => execFileSync('systemd-notify', words);
