@@ -13,15 +13,23 @@ put_release() {
   put_packages "$1"
 }
 
-put_files() { list_files "$RELEASE_OF" | copy_to "$1"; }
+put_files() { list_files "$RELEASE_OF" | copy "$RELEASE_OF" "$1"; }
 
-# Packages are taken from the tree where they are those of its lock, else fetched.
+# Packages are taken from the tree where they are those of its lock, else fetched. What nothing reads at run time stays out: types,
+# maps of sources, Node's headers, half of all files.
 put_packages() {
-  if packages_present; then
-    runtime_packages | copy_to "$1"
-  else
-    (cd "$1" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
-  fi
+  from=$RELEASE_OF
+  packages_present || fetch_packages "$1/.fetched"
+  runtime_packages "$from" | copy "$from" "$1" --exclude='*.d.ts' --exclude='*.d.mts' --exclude='*.d.cts' \
+    --exclude='*.map' --exclude='node-linux-*/include'
+  rm -rf "$1/.fetched"
+}
+
+fetch_packages() {
+  from=$1
+  mkdir "$from"
+  cp "$RELEASE_OF/package.json" "$RELEASE_OF/package-lock.json" "$from"
+  (cd "$from" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
 }
 
 # The version and what the tree holds: the same tree has the same name, another one never takes its place.
@@ -36,8 +44,12 @@ list_files() {
   (cd "$1" && find $PARTS -type f ! -name '*.test.ts' | LC_ALL=C sort)
 }
 
-# Names on standard input, below a tree; root's, and readable for all.
-copy_to() { tar -C "$RELEASE_OF" --owner=0 --group=0 --mode=u+rwX,go+rX,go-w -cf - -T - | tar -C "$1" -xf -; }
+# Names on standard input, from one tree to another, with options of tar's; root's, and readable for all.
+copy() {
+  tree=$1 to=$2
+  shift 2
+  tar -C "$tree" --owner=0 --group=0 --mode=u+rwX,go+rX,go-w "$@" -cf - -T - | tar -C "$to" -xf -
+}
 
 # By what npm noted of its last installation there.
 packages_present() {
@@ -52,10 +64,10 @@ packages_present() {
 
 # Those of the lock that are not only for development, and the link to the packaged Node.
 runtime_packages() {
-  "$RELEASE_OF/node_modules/.bin/node" -e '
+  "$1/node_modules/.bin/node" -e '
     const [tree] = process.argv.slice(1);
     const { packages } = require(tree + "/package-lock.json");
     for (const [path, { dev }] of Object.entries(packages))
       if (path !== "" && !dev && require("node:fs").existsSync(tree + "/" + path)) console.log(path);
-    console.log("node_modules/.bin/node");' "$RELEASE_OF"
+    console.log("node_modules/.bin/node");' "$1"
 }

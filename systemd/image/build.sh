@@ -43,15 +43,17 @@ main() {
   mkdir "$context/tree"
   put_release "$context/tree"
   cp "$here/Dockerfile" "$context/Dockerfile"
+  archive
   set -- --tag "$tag" --build-arg "VERSION=$(release_name "$context/tree")"
   [ -z "$base" ] || set -- "$@" --build-arg "BASE=$base"
   [ "$packages" = default ] || set -- "$@" --build-arg "PACKAGES=$packages"
-  as_context | docker build "$@" -
+  tar -C "$context" -cf - Dockerfile release.tar | docker build "$@" -
 }
 
-# The same bytes for the same files, whoever builds and when.
-as_context() {
-  tar -C "$context" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-0}" --owner=0 --group=0 --numeric-owner -cf - Dockerfile tree
+# The same bytes for the same files, whoever builds and when. One file: the engine unpacks it once.
+archive() {
+  tar -C "$context/tree" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-0}" --owner=0 --group=0 --numeric-owner \
+    -cf "$context/release.tar" .
 }
 
 main "$@"
