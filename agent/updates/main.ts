@@ -117,19 +117,17 @@ function treeSide(scene: Scene, folder: string): Side {
   const { config, update, containers, image, log } = scene;
   const tree = createReleaseTree(folder);
   const request = createUpdateRequest(config.AGENT_HOME);
-  const stage = createTreeStaging({
-    ...{ clock: systemClock, tree, image, containers, runCommand },
-    environment: Object.fromEntries(
-      Object.entries(process.env).flatMap(([name, value]) =>
-        value === undefined ? [] : [[name, value]],
-      ),
-    ),
-    facts: {
-      keys: trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET),
-      ...{ image: update.image, executorId: config.AGENT_EXECUTOR_ID },
-      ...{ agentVersion: VERSION, platform: PLATFORM },
-    },
-  });
+  // Made when it is needed, while the agent runs: the files that variables name may be credentials of its service.
+  const createStaging = () =>
+    createTreeStaging({
+      ...{ clock: systemClock, tree, image, containers, runCommand },
+      environment: tryEnvironment(),
+      facts: {
+        keys: trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET),
+        ...{ image: update.image, executorId: config.AGENT_EXECUTOR_ID },
+        ...{ agentVersion: VERSION, platform: PLATFORM },
+      },
+    });
   let problem: string | null = null;
   return {
     replacement: createTreeReplacement({
@@ -139,13 +137,23 @@ function treeSide(scene: Scene, folder: string): Side {
     async prepare() {
       const { state, target, signed } = scene.withStore((store) => store.get());
       if (state !== 'STAGED' || target === null) return;
-      await stage(target, signed).catch((error: unknown) => {
+      try {
+        await createStaging()(target, signed);
+      } catch (error) {
         problem = messageOf(error);
         log.warn({ target, detail: problem }, 'the new version was not put in place');
-      });
+      }
     },
     leave: async () => request.settle(problem),
   };
+}
+
+/** The agent's variables. */
+function tryEnvironment(): Record<string, string> {
+  const set = Object.entries(process.env).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  return Object.fromEntries(set);
 }
 
 /** Where a listener of this host can be asked. */
@@ -171,7 +179,7 @@ async function run(): Promise<void> {
     isReady: createAgentReady({
       ...{ executorId, port: config.AGENT_PORT, clock: systemClock },
       scheme: isSecure(config) ? 'https' : 'http',
-      transport: transportOf(config),
+      openTransport: () => transportOf(config),
     }),
     lostPods: createLostPods({
       ...{ executorId, engine },
