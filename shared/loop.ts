@@ -10,8 +10,8 @@ export type Loop = {
 
 export type LoopOptions = {
   clock: Clock;
-  /** Pause between the end of one run and the start of the next. */
-  intervalMs: number;
+  /** Pause between the end of one run and the start of the next; asked anew after each run where it varies. */
+  intervalMs: number | (() => number);
   run(signal: AbortSignal): Promise<void>;
   /** Every failure of `run` arrives here; the loop goes on. */
   onError(error: unknown): void;
@@ -33,8 +33,9 @@ export function startLoop({ clock, intervalMs, run, onError }: LoopOptions): Loo
   async function pause(): Promise<void> {
     if (woken) return;
     waiting = new AbortController();
+    const pauseMs = typeof intervalMs === 'number' ? intervalMs : intervalMs();
     await clock
-      .sleep(intervalMs, AbortSignal.any([waiting.signal, stopping.signal]))
+      .sleep(pauseMs, AbortSignal.any([waiting.signal, stopping.signal]))
       .catch(() => undefined);
     waiting = null;
   }

@@ -165,7 +165,7 @@ function hostOf(listener: string): string {
 async function run(): Promise<void> {
   const config = readConfig(process.env);
   const update = updateOf(config);
-  if (update === null || update === undefined) throw new Error('AGENT_UPDATE_URL is not set');
+  if (update === null) throw new Error('AGENT_UPDATE_URL is not set');
   const scene = sceneOf(config, update);
   const { log, engine, storePath, withDatabase, withStore } = scene;
   const { place } = update;

@@ -1,6 +1,7 @@
 /** A login for the registry of the agent's image: a file of its owner alone, or a credential of systemd. */
 import { z } from 'zod';
 import { RegistryAuth, registryAddressOf } from '../agent-api/registry-auth.ts';
+import { ConfigError } from '../config.ts';
 import { messageOf } from '../errors.ts';
 import { readPrivateFile } from '../private-file.ts';
 
@@ -12,11 +13,11 @@ const Login = z.strictObject({
 });
 
 /**
- * The login that `path` holds, for the registry of `image` alone. Throws when there is none, others may read it, or it is of
+ * The login that `path` holds, for the registry of `image` alone. Throws ConfigError when there is none, others may read it, or it is of
  * another form; `variable` is what names the file. Nothing of the file is ever told: not in the error either.
  */
 export function readRegistryLogin(path: string, image: string, variable: string): RegistryAuth {
-  const refuse = (why: string) => new Error(`${variable}: ${why}`);
+  const refuse = (why: string) => new ConfigError(`${variable}: ${why}`);
   let bytes: Uint8Array | null;
   try {
     bytes = readPrivateFile(path);

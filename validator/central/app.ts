@@ -2,6 +2,7 @@
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
+import { createAroundBalance } from './around-balance.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
@@ -20,6 +21,7 @@ import { errorProfileOf } from './edge/error-profiles.ts';
 import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
+import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
@@ -30,12 +32,15 @@ import type { CentralOptions, CentralPorts } from './ports.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 import { installKeyGate } from './rentals/once.ts';
+import { createDueNews } from './schedule/due-news.ts';
+import { createSchedule } from './schedule/schedule.ts';
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
+import { createValidatorAccounts } from './validators/validator-account.service.ts';
 
 const API_PREFIX = '/api';
 const PORTAL_PREFIX = '/portal';
@@ -45,12 +50,15 @@ const DEFAULT_AUDIENCE = 'central';
 export type Central = {
   /** Ready to listen or to be injected into. */
   server: HttpServer;
-  /** One pass over every pod that is due, for tests that have no periodic work running. */
+  /** Everything that is due, and one pass over every pod, for tests that have no periodic work running. */
   syncPods(): Promise<void>;
+  /** Everything that is due, without the pass. */
+  runDue(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
-  /** One pass over the mails that are due, and one removal of what ran out, for the same. */
+  /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
+  sendWebhooks(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -71,7 +79,8 @@ export async function createCentral(
 ): Promise<Central> {
   const { clock, random, log, secret, signals = null, backupFolder = null } = given;
   const news = createEventNews({ clock, signals });
-  const db = news.toldBy(given.db);
+  const dueNews = createDueNews();
+  const db = dueNews.toldBy(news.toldBy(given.db));
   const stopping = new AbortController();
   const backups =
     backupFolder === null
@@ -102,12 +111,23 @@ export async function createCentral(
     ...{ db, clock, log, sessions, apiKeys },
     stopping: stopping.signal,
   });
+  const isSent = (given.mailer ?? null) !== null;
+  const mails = createMails({ db, clock, random, secret, isSent });
   const deps = {
-    ...{ ports, options, sessions, credentials, balanceOf, tickets, news },
+    ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
     stopping: stopping.signal,
   };
+  const around = createAroundBalance(deps);
   const market = createMarket(deps);
-  const membership = createMembership({ ...deps, apiKeys });
+  const schedule = createSchedule({
+    ...{ db, clock, log, news: dueNews },
+    handlers: { ...market.dueHandlers, ...around.dueHandlers },
+  });
+  const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
+  const membership = createMembership({
+    ...{ ...deps, apiKeys, validatorAccounts },
+    forgetAround: around.forget,
+  });
 
   await market.register();
   await ensureOfficialTemplates(db, clock);
@@ -125,7 +145,10 @@ export async function createCentral(
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  installAuthentication(server, {
+    ...{ db, sessions, users, validators, tickets },
+    validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
+  });
   refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);
@@ -143,6 +166,7 @@ export async function createCentral(
     registerOthers,
     membership.registerApi,
     market.registerApi,
+    around.registerApi,
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
   await registerBelow(server, '/', [
@@ -155,19 +179,28 @@ export async function createCentral(
   let jobs: { stop(): Promise<void> }[] = [];
   return {
     server,
-    syncPods: market.syncOnce,
+    runDue: schedule.runDue,
+    async syncPods() {
+      await schedule.runDue();
+      await market.syncOnce();
+    },
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
+    sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
     pods: market.clearance,
     start() {
       if (jobs.length > 0) return;
-      jobs = [market.startJobs(), membership.startJobs()];
+      schedule.start();
+      jobs = [schedule, market.startJobs(), membership.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, given));
     },
-    vitals: market.vitals,
+    vitals() {
+      const vitals = market.vitals();
+      return { ...vitals, sinceTurnMs: Math.max(vitals.sinceTurnMs, schedule.sinceLookMs()) };
+    },
     async close() {
       stopping.abort();
       // Together: from here on nothing new is taken, while what is in flight and the jobs come to their end.

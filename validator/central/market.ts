@@ -32,6 +32,7 @@ import { createPodEdits } from './pods/pod-edit.service.ts';
 import { registerPodHistoryRoutes } from './pods/pod-history.routes.ts';
 import { createPodHistory } from './pods/pod-history.service.ts';
 import { createPodSyncJob } from './pods/pod-sync.job.ts';
+import { podDueHandlers } from './pods/pod-upkeep.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
 import type { CentralDeps } from './ports.ts';
@@ -42,6 +43,7 @@ import { createProviders } from './providers/provider.service.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
+import type { DueHandlers } from './schedule/schedule.ts';
 import { registerStreams } from './streams/streams.ts';
 import { createLocalChannels } from './support-channels/local-channels.ts';
 import { registerSupportChannelRoutes } from './support-channels/support-channel.routes.ts';
@@ -86,6 +88,7 @@ export function createMarket(deps: CentralDeps) {
     turns,
     wakeOthers,
   });
+  const dueHandlers: DueHandlers = { ...podDueHandlers({ clock, random, wake }) };
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({
     ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
@@ -168,6 +171,9 @@ export function createMarket(deps: CentralDeps) {
 
     /** One look at the schedules of backups, and one clean-up of them and of volumes: tests call it instead of `startJobs`. */
     tendBackups: () => runEach([backups.runOnce, volumes.runOnce]),
+
+    /** What it does when its time has come. */
+    dueHandlers,
 
     /** Removes everybody's pods, and tells how many are left. */
     clearance,

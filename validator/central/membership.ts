@@ -9,6 +9,7 @@ import { createAccountTokens } from './accounts/account-token.service.ts';
 import { createAddressHash } from './accounts/address-hash.ts';
 import { createEmailVerification } from './accounts/email-verification.ts';
 import { createPasswordReset } from './accounts/password-reset.ts';
+import { createReferralPayout } from './accounts/referral-payout.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { createPasswords } from './auth/password.ts';
@@ -22,23 +23,32 @@ import { forgetFeedback } from './feedback/feedback.service.ts';
 import { forgetMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
-import { createMails } from './mail/mail.service.ts';
 import { registerObjectRoutes, registerUploadRoute } from './objects/object.routes.ts';
 import { createObjects } from './objects/object.service.ts';
 import type { CentralDeps } from './ports.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
 import { forgetTemplates } from './templates/template.service.ts';
+import { forgetHotkey, type ValidatorAccounts } from './validators/validator-account.service.ts';
 import { forgetVolumes } from './volumes/volume.service.ts';
+import { forgetWebhooks } from './webhooks/webhook.service.ts';
+import { createWebhookParts } from './webhooks/webhooks.ts';
 
 /** How often what ran out is removed: mails, tokens, uploads, tickets. */
 const SWEEP_INTERVAL_MS = 600_000;
 
+export type MembershipDeps = CentralDeps & {
+  apiKeys: ApiKeys;
+  validatorAccounts: ValidatorAccounts;
+  /** Removes what surrounds the balance of an account that is being deleted. */
+  forgetAround(tx: Db, accountId: string): Promise<void>;
+};
+
 /** Nothing runs and nothing is registered yet. */
-export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: ApiKeys }) {
+export function createMembership({ apiKeys, validatorAccounts, ...deps }: MembershipDeps) {
   const { ports, options, sessions, balanceOf } = deps;
   const { db, clock, random, log, secret, mailer = null, objects: store = null } = ports;
-  const mails = createMails({ db, clock, random, secret, isSent: mailer !== null });
+  const { mails, forgetAround } = deps;
   const mailJob = mailer === null ? null : createMailJob({ db, clock, log, mails, mailer });
   const wakeMail = () => mailJob?.wake();
   const tokens = createAccountTokens({ clock, random });
@@ -49,22 +59,39 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
   const shared = { db, clock, random, options, sessions, passwords, mails, tokens, addressHash };
   const verification = createEmailVerification({ ...shared, wakeMail });
 
+  const webhooks = createWebhookParts({
+    ...{ db, clock, random, log, secret, mails, wakeMail, stopping: deps.stopping },
+    targets: options.webhookTargets ?? 'public',
+  });
+
   /** What lies elsewhere comes last: a store that does not answer takes its time. */
   const sweep = () =>
-    runEach([mails.sweep, () => tokens.sweep(db), deps.tickets.sweep, objects.sweep]);
+    runEach([
+      mails.sweep,
+      () => tokens.sweep(db),
+      deps.tickets.sweep,
+      webhooks.job.sweep,
+      objects.sweep,
+    ]);
 
   return {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
-      const account = { ...shared, apiKeys, balanceOf, verification, wakeMail };
+      const account = {
+        ...{ ...shared, apiKeys, balanceOf, verification, wakeMail },
+        validatorAccounts,
+      };
       const forget = [
         mails.forget,
+        forgetAround,
         links.forget,
         forgetSshKeys,
         forgetDockerCredentials,
         forgetBookmarks,
         forgetFeedback,
         forgetChannels,
+        forgetWebhooks,
+        forgetHotkey,
         (tx: Db, accountId: string) => forgetBackups(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetVolumes(tx, accountId, clock.now()),
@@ -76,8 +103,10 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         remove: createAccountRemoval({ ...account, forget }),
         verification,
         reset: createPasswordReset({ ...shared, wakeMail }),
+        setReferralPayout: createReferralPayout({ ...shared, balanceOf, validatorAccounts }),
       });
       registerApiKeyRoutes(api, apiKeys);
+      webhooks.register(api);
       registerChatRoutes(api, links);
       registerUploadRoute(api, objects, options.publicOrigin ?? null);
       if (mailJob === null) registerOutboxRoute(api, mails);
@@ -91,6 +120,9 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
     /** One pass over the mails that are due: tests call it instead of `startJobs`. */
     sendMails: async () => mailJob?.runOnce(),
 
+    /** One turn for every webhook that has something to send: tests call it instead of `startJobs`. */
+    sendWebhooks: () => webhooks.job.runOnce(),
+
     /** Counts an account's address as proven, with all that comes of it; does nothing for one that is. */
     verifyAccount: (email: string) => verification.accept(normalEmail(email)),
 
@@ -99,6 +131,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
 
     startJobs(): { stop(): Promise<void> } {
       mailJob?.start();
+      webhooks.job.start();
       const sweeping = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
@@ -108,7 +141,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
       });
       return {
         async stop() {
-          await Promise.all([mailJob?.stop(), sweeping.stop()]);
+          await Promise.all([mailJob?.stop(), webhooks.job.stop(), sweeping.stop()]);
         },
       };
     },

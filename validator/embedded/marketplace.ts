@@ -57,11 +57,14 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     // Of somebody else: it stands in for a provider's own machine.
     provider: createSigner(readOrCreateSeedFile(home.providerSeed, random)),
   };
-  const surroundings = openSurroundings(readSurroundings(parts.environment), {
-    clock,
-    objectFolder: home.centralObjects,
-    backupFolder: home.centralBackups,
-  });
+  const surroundings = openSurroundings(
+    readSurroundings({ CENTRAL_WEBHOOK_TARGETS: 'loopback', ...parts.environment }),
+    {
+      clock,
+      objectFolder: home.centralObjects,
+      backupFolder: home.centralBackups,
+    },
+  );
   const urls = urlsOf(options);
   progress('starting the central API and the validator');
   const [services] = await Promise.all([

@@ -25,8 +25,8 @@ export type ReleaseSource = {
   firstPermille: number;
   /** How long an answer counts. */
   expiryMs: number;
-  /** The login for a registry that wants one, read anew each time; throws what is wrong with it. Absent: the image is public. */
-  readLogin?(): RegistryAuth;
+  /** The login for a registry that wants one, read anew each time; throws what is wrong with it. Absent or null: the image is public. */
+  readLogin?(): RegistryAuth | null;
 };
 
 export type ReleaseServiceOptions = {

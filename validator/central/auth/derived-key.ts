@@ -14,7 +14,8 @@ export type KeyPurpose =
   | 'stream-ticket-sealing'
   | 'backup-repository'
   | 'backup-repository-sealing'
-  | 'volume-repository-sealing';
+  | 'volume-repository-sealing'
+  | 'webhook-secret-sealing';
 
 const KEY_BYTES = 32;
 

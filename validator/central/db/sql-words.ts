@@ -14,6 +14,8 @@ export type SqlWords = ColumnWords & {
    * after some `horizon` was read have that revision or a higher one (executors/market.store.ts).
    */
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
+  /** Triggers that refuse to change or remove a row of `table`, whoever asks. */
+  forbidChanges(table: string): string[];
 };
 
 type Parent = { table: string; columns: readonly string[]; reference: string };
@@ -38,6 +40,11 @@ export const SQLITE_WORDS: SqlWords = {
         on ${parent.table} begin ${stamp} where ${parent.reference} = new.id; end`,
     ];
   },
+  forbidChanges: (table) =>
+    ['update', 'delete'].map(
+      (change) => `create trigger ${table}_no_${change} before ${change} on ${table}
+        begin select raise(abort, '${table} only grows'); end`,
+    ),
 };
 
 export const POSTGRES_WORDS: SqlWords = {
@@ -59,6 +66,12 @@ export const POSTGRES_WORDS: SqlWords = {
       end $$`,
     `create trigger ${parent.table}_change_${table} after update of ${parent.columns.join(', ')}
       on ${parent.table} for each row execute function ${parent.table}_stamp_${table}()`,
+  ],
+  forbidChanges: (table) => [
+    `create function ${table}_only_grows() returns trigger language plpgsql as $$
+      begin raise exception '${table} only grows'; end $$`,
+    `create trigger ${table}_no_change before update or delete or truncate on ${table}
+      for each statement execute function ${table}_only_grows()`,
   ],
 };
 

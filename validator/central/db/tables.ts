@@ -14,6 +14,7 @@ import type {
   TemplatesTable,
   UploadsTable,
 } from './accounts.tables.ts';
+import type { AroundBalanceTables } from './around-balance.tables.ts';
 import type {
   BackupConfigsTable,
   BackupDrillsTable,
@@ -30,6 +31,8 @@ import type {
   GpuSlotsTable,
   ProvidersTable,
 } from './executors.tables.ts';
+import type { LedgerTables } from './ledger.tables.ts';
+import type { MeteringTables } from './metering.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -38,8 +41,21 @@ import type {
   SupportChannelsTable,
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
+import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
+import type { ValidatorAccountTables } from './validator-accounts.tables.ts';
+import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
-export type Tables = AccountTables & ExecutorTables & PodTables & BackupTables & ProcessTables;
+export type Tables = AccountTables &
+  ExecutorTables &
+  PodTables &
+  BackupTables &
+  ProcessTables &
+  LedgerTables &
+  MeteringTables &
+  ScheduleTables &
+  AroundBalanceTables &
+  WebhookTables &
+  ValidatorAccountTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -69,4 +85,7 @@ export type RestoreLog = Selectable<RestoreLogsTable>;
 export type BackupDrill = Selectable<BackupDrillsTable>;
 export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
+export type DueWork = Selectable<DueWorkTable>;
 export type NewEvent = Insertable<EventsTable>;
+export type Webhook = Selectable<WebhooksTable>;
+export type WebhookDelivery = Selectable<WebhookDeliveriesTable>;

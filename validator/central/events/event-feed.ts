@@ -1,5 +1,6 @@
 /** An account's events in the order of its feed, from any place in it, for as long as somebody reads. */
 import { parseIsoTime } from '#shared/clock.ts';
+import type { Database } from '../db/tables.ts';
 import type { AccountEvent } from './event.schemas.ts';
 import { toAccountEvent } from './event.service.ts';
 import {
@@ -27,6 +28,33 @@ export type FeedReader = {
 export type EventFeeds = ReturnType<typeof createEventFeeds>;
 
 type Start = { after: number; sinceMs?: number; isGap: boolean };
+
+/** Where an account's feed ends now; 0 while it is empty. */
+export function feedEnd(db: Database, accountId: string): Promise<number> {
+  return placeEvents(db, accountId);
+}
+
+/** The next events after a place, each with its own. */
+export async function eventsAfter(
+  db: Database,
+  accountId: string,
+  after: number,
+  limit: number,
+): Promise<{ place: number; event: AccountEvent }[]> {
+  const upTo = await placeEvents(db, accountId);
+  const rows = await readFeed(db, accountId, { after, upTo }, {}, limit);
+  return rows.map((row) => ({ place: row.feed_no, event: toAccountEvent(row) }));
+}
+
+/** The place of the first event that is not older; null without one. */
+export async function placeOfTime(
+  db: Database,
+  accountId: string,
+  sinceMs: number,
+): Promise<number | null> {
+  await placeEvents(db, accountId);
+  return findPlaceInTime(db, accountId, sinceMs);
+}
 
 /** Readers of feeds. */
 export function createEventFeeds(deps: EventWatchDeps) {

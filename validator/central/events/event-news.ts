@@ -29,7 +29,7 @@ export function createEventNews({ clock, signals }: { clock: Clock; signals: Sig
   return {
     /** `db` with every event that is inserted through it, or through its transactions, told of. */
     toldBy: (db: Database): Database =>
-      withBell(db, (accountId) => {
+      withBell(db, 'events', (accountId) => {
         tellHere(accountId);
         tellOthers(accountId);
       }),

@@ -12,11 +12,15 @@ import {
   type SubEventType,
 } from './event.schemas.ts';
 import {
+  findEvent,
   insertEvent,
   listAccountEvents,
   listEventsOfPod,
   type StoredEvent,
 } from './event.store.ts';
+
+/** More than one request ever makes. */
+const EVENTS_LOOKED_AT = 20;
 
 export type RecordedEvent = {
   accountId: string;
@@ -75,10 +79,26 @@ export async function listPodEvents(
   return (await listEventsOfPod(db, podId, filter)).map(toAccountEvent);
 }
 
+/** Undefined for another account's. */
+export async function findAccountEvent(
+  db: Db,
+  accountId: string,
+  id: string,
+): Promise<AccountEvent | undefined> {
+  const row = await findEvent(db, accountId, id);
+  return row === undefined ? undefined : toAccountEvent(row);
+}
+
 /** The newest event of a pod. */
 export async function lastPodEvent(db: Db, podId: string): Promise<AccountEvent | null> {
   const [newest] = await listEventsOfPod(db, podId, { limit: 1 });
   return newest === undefined ? null : toAccountEvent(newest);
+}
+
+/** The id of the request that something was last asked of the pod with; null where that is long ago. */
+export async function newestRequestId(db: Db, podId: string): Promise<string | null> {
+  const events = await listEventsOfPod(db, podId, { limit: EVENTS_LOOKED_AT });
+  return events.findLast(({ request_id }) => request_id !== null)?.request_id ?? null;
 }
 
 /** The id of the request that last made a pod's event of this kind; null where none did. */

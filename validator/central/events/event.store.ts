@@ -17,7 +17,7 @@ export type EventFilter = {
 /** Appends an event, and rings with its account's id (event-news.ts). */
 export async function insertEvent(db: Db, row: NewEvent): Promise<void> {
   await insertOne(db, 'events', row);
-  ringBell(db, row.account_id);
+  ringBell(db, 'events', row.account_id);
 }
 
 /** An account's events, newest first. */
@@ -41,6 +41,14 @@ export async function listEventsOfPod(
     .orderBy('events.seq', 'desc')
     .execute();
   return newestFirst.reverse();
+}
+
+/** Undefined for another account's. */
+export function findEvent(db: Db, accountId: string, id: string): Promise<StoredEvent | undefined> {
+  return withKeyName(db)
+    .where('events.id', '=', id)
+    .where('events.account_id', '=', accountId)
+    .executeTakeFirst();
 }
 
 /** Events with the names of their keys. */

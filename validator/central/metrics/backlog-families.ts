@@ -34,6 +34,12 @@ const ROWS: readonly Row[] = [
       ),
   ],
   [
+    'jobs_failing',
+    'Work of the schedule that failed when it was last tried, by kind.',
+    ['kind'],
+    ({ failing }) => failing.map(({ kind, count }) => ({ labels: { kind }, value: count })),
+  ],
+  [
     'backup_repositories',
     'Repositories of backups and volumes that were not removed.',
     [],

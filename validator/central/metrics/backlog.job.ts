@@ -10,6 +10,7 @@ import {
   countPods,
   countRepositories,
   countSlots,
+  dueWorkWaiting,
   mailsWaiting,
   syncTurnsWaiting,
   type Waiting,
@@ -27,6 +28,8 @@ export type Backlog = {
   mails: readonly Counted[];
   /** By the kind of work. */
   waiting: readonly (Waiting & { kind: string })[];
+  /** Work of the schedule that failed when it was last tried. */
+  failing: readonly { kind: string; count: number }[];
   repositories: number;
   /** Wall clock of the count: what ages of work are told by. */
   nowMs: number;
@@ -35,6 +38,7 @@ export type Backlog = {
 /** Of one moment, as far as one query after the other is one. */
 export async function readBacklog(db: Db, clock: Clock): Promise<Backlog> {
   const nowMs = clock.now();
+  const due = await dueWorkWaiting(db, nowMs);
   return {
     ...{ nowMs, atMs: clock.monotonicMs() },
     pods: await countPods(db),
@@ -44,7 +48,9 @@ export async function readBacklog(db: Db, clock: Clock): Promise<Backlog> {
     waiting: [
       { kind: 'pod_sync', ...(await syncTurnsWaiting(db, nowMs)) },
       { kind: 'mail', ...(await mailsWaiting(db, nowMs)) },
+      ...due.map(({ kind, count, oldestMs }) => ({ kind, count, oldestMs })),
     ],
+    failing: due.map(({ kind, failing }) => ({ kind, count: failing })),
     repositories: await countRepositories(db),
   };
 }

@@ -69,6 +69,25 @@ export function syncTurnsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   );
 }
 
+/** Of the schedule, by kind: what is due, and what of it failed when it was last tried. */
+export async function dueWorkWaiting(
+  db: Db,
+  nowMs: number,
+): Promise<(Waiting & { kind: string; failing: number })[]> {
+  return db
+    .selectFrom('due_work')
+    .select((eb) => [
+      'kind',
+      eb.fn.countAll<number>().as('count'),
+      eb.fn.min('due_at').as('oldestMs'),
+      eb.fn.countAll<number>().filterWhere('attempts', '>', 0).as('failing'),
+    ])
+    .where('due_at', '<=', nowMs)
+    .groupBy('kind')
+    .orderBy('kind')
+    .execute();
+}
+
 /** Repositories of backups that have not been removed. */
 export async function countRepositories(db: Db): Promise<number> {
   const found = await db

@@ -11,6 +11,7 @@ import {
 } from '../../../test/fakes/market-fixture.ts';
 import { findPullSpeed } from '../executors/pull-speed.store.ts';
 import { findPod } from './pod.store.ts';
+import { setRemovalDue } from './pod-dues.ts';
 
 const UBUNTU = '5d0c8f3a-6d0e-4c59-9a3e-3f6f0b7c1a01';
 const PULL: FinishedPull = {
@@ -134,15 +135,15 @@ it('syncs what is due although a row cannot be read', async () => {
   const { db } = market.ports;
   const poisoned = await rent(node);
   await market.sync();
-  const removal = { removal_at: market.clock.now(), removal_warning_at: market.clock.now() };
   await db
     .updateTable('pods')
     .set((eb) => {
       const unsafe = eb(eb.lit(Number.MAX_SAFE_INTEGER), '+', eb.lit(2));
-      return { ...removal, ready_expected_at: unsafe };
+      return { removal_at: market.clock.now(), ready_expected_at: unsafe };
     })
     .where('id', '=', poisoned)
     .execute();
+  await setRemovalDue(db, poisoned, market.clock.now());
   await expect(findPod(db, poisoned)).rejects.toThrow();
   const id = await rent(other);
   await market.clock.advance(10_000);
@@ -154,6 +155,7 @@ it('syncs what is due although a row cannot be read', async () => {
     .set({ ready_expected_at: null })
     .where('id', '=', poisoned)
     .execute();
+  await market.clock.advance(10_000);
   await market.sync();
   expect((await get(`/pods/${poisoned}`)).status).toBe(404);
 });

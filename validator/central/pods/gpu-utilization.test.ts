@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/clock.ts';
 import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
 import { createAgentLooks, MAX_REMEMBERED } from '../executors/agent-looks.ts';
-import { FAILED_LISTED_MS } from './pod-upkeep.ts';
+import { FAILED_LISTED_MS } from './pod-dues.ts';
 
 let market: TestMarket;
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import { lockRow } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { podStateOf } from './pod.state.ts';
 import { findPod } from './pod.store.ts';
-import { FAILED_LISTED_MS } from './pod-upkeep.ts';
+import { FAILED_LISTED_MS } from './pod-dues.ts';
 
 /** The account's pod, in a transaction held until its end; 404 with what is left of it once it has ended or its failure was shown long enough. */
 export async function requireOwnPod(

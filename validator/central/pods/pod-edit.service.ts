@@ -21,7 +21,6 @@ import { requireOwnPod } from './pod-access.ts';
 import { beginRestart, templateOf } from './pod-change.ts';
 import { changeUnlessGoing, recordSchedule } from './pod-removal.ts';
 import { removalAfter } from './removal-time.ts';
-import { removalChange } from './removal-warnings.ts';
 
 export type PodEdits = ReturnType<typeof createPodEdits>;
 
@@ -105,7 +104,7 @@ function patchOf(pod: Pod, request: PodUpdateRequest, nowMs: number) {
       ? {}
       : {
           termination_hours,
-          ...removalChange(pod, removalAtOf(pod, termination_hours, nowMs)),
+          removal_at: removalAtOf(pod, termination_hours, nowMs),
         }),
   };
 }

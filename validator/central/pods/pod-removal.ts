@@ -8,30 +8,43 @@ import { recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';
-import { removalChange } from './removal-warnings.ts';
+import { setRemovalDue } from './pod-dues.ts';
+import { releaseHold } from './pod-hold.ts';
 
 type Deps = { clock: Clock; random: Random };
 
-export type RemovalReason = 'user_initiated' | 'scheduled_termination';
+export const REMOVAL_REASONS = [
+  'user_initiated',
+  'scheduled_termination',
+  'balance_exhausted',
+  'max_spend_reached',
+] as const;
+export type RemovalReason = (typeof REMOVAL_REASONS)[number];
+
+/** `endsAtMs`: what it is charged for ends then, where that is before now. */
+export type RemovalRequest = { actor: Actor; reason: RemovalReason; endsAtMs?: number };
 
 /** The row as it is now. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
 export async function beginRemoval(
   tx: Db,
   deps: Deps,
   pod: Pod,
-  { actor, reason }: { actor: Actor; reason: RemovalReason },
+  { actor, reason, endsAtMs }: RemovalRequest,
 ): Promise<Pod> {
   const nowMs = deps.clock.now();
   const change = {
     phase: wirePhase('deleting') ?? '',
     reason_code: reason,
-    hold_uusd: 0,
     delete_requested_at: nowMs,
     updated_at: nowMs,
   };
-  if (!(await movePod(tx, pod.id, 'deleting', change))) {
+  if (
+    !(await movePod(tx, pod.id, 'deleting', change, { atMs: Math.min(nowMs, endsAtMs ?? nowMs) }))
+  ) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
+  await releaseHold(tx, pod, { actor, nowMs });
+  if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,
@@ -61,7 +74,7 @@ export async function scheduleRemoval(
   { actor, removalAt }: { actor: Actor; removalAt: number | null },
 ): Promise<Pod> {
   const change = {
-    ...removalChange(pod, removalAt),
+    removal_at: removalAt,
     ...(removalAt === null ? { termination_hours: null } : {}),
     updated_at: deps.clock.now(),
   };
@@ -70,7 +83,7 @@ export async function scheduleRemoval(
   return { ...pod, ...change };
 }
 
-/** Tells who set the time at which the pod is to end; nothing where that is what it was. */
+/** Puts the time at which the pod is to end on the schedule and tells who set it; nothing where that is what it was, so that no warning is repeated. */
 export async function recordSchedule(
   tx: Db,
   deps: Deps,
@@ -78,6 +91,7 @@ export async function recordSchedule(
   { actor, removalAt }: { actor: Actor; removalAt: number | null },
 ): Promise<void> {
   if (removalAt === pod.removal_at) return;
+  await setRemovalDue(tx, pod.id, removalAt);
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,

@@ -3,7 +3,6 @@ import { messageOf } from '#shared/errors.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import { createTurns } from '#shared/service-manager/turns.ts';
 import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
-import { endOldFailures, removeDuePods, warnOfRemovals } from './pod-upkeep.ts';
 import type { SyncTurns, Turn } from './sync-turns.ts';
 
 /** Pause between looks at what is due. */
@@ -70,19 +69,11 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     deps.wakeOthers();
   }
 
-  /** A step that fails keeps neither the others nor the executors that are due waiting. */
-  async function attempt(what: string, step: () => Promise<void>): Promise<void> {
-    await step().catch((error: unknown) => log.error({ err: error }, `pod sync: ${what} failed`));
-  }
-
   async function tick(): Promise<void> {
-    const nowMs = clock.now();
-    await attempt('removing due pods', async () => {
-      for (const id of await removeDuePods(deps, nowMs)) woken.add(id);
-    });
-    await attempt('warning of removals', () => warnOfRemovals(deps, nowMs));
-    await attempt('ending old failures', () => endOldFailures(deps, nowMs));
-    await attempt('passing on wakes', passOnWakes);
+    // Wakes that were not stored keep the executors that are due from nothing.
+    await passOnWakes().catch((error: unknown) =>
+      log.error({ err: error }, 'pod sync: passing on wakes failed'),
+    );
     await startDue();
   }
 

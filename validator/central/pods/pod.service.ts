@@ -29,10 +29,10 @@ import type {
 import { listLiveOn, listVisible } from './pod.store.ts';
 import { goneAtOf, podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
 import { beginRestart, changedTemplateOf } from './pod-change.ts';
+import { FAILED_LISTED_MS } from './pod-dues.ts';
 import { addKeys } from './pod-keys.ts';
 import { askForNotebook } from './pod-notebook.ts';
 import { beginRemoval, changeUnlessGoing, scheduleRemoval } from './pod-removal.ts';
-import { FAILED_LISTED_MS } from './pod-upkeep.ts';
 import { removalTimeOf } from './removal-time.ts';
 
 export { insertPod, listLiveOf, type NewPod } from './pod.store.ts';

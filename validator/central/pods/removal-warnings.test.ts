@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dueWarning, minutesLeft, nextWarningAt, removalColumns } from './removal-warnings.ts';
+import { dueWarning, firstWarningAt, minutesLeft, nextWarningAt } from './removal-warnings.ts';
 
 const MINUTE_MS = 60_000;
 const REMOVAL = 1_000 * MINUTE_MS;
@@ -20,8 +20,7 @@ it.each([
 });
 
 it('begins with an hour, however near the removal is already', () => {
-  expect(removalColumns(REMOVAL).removal_warning_at).toBe(before(60));
-  expect(removalColumns(null)).toEqual({ removal_at: null, removal_warning_at: null });
+  expect(firstWarningAt(REMOVAL)).toBe(before(60));
 });
 
 it('counts a begun minute', () => {

@@ -1,5 +1,4 @@
 /** When a renter is warned of a scheduled removal (marketplace reference 1.10). Pure. */
-import type { Pod } from '../db/tables.ts';
 
 /** Minutes before the removal, longest first. */
 const WARNING_MINUTES = [60, 15, 5] as const;
@@ -7,18 +6,10 @@ export type WarningMinutes = (typeof WARNING_MINUTES)[number];
 
 const MINUTE_MS = 60_000;
 
-type RemovalColumns = Pick<Pod, 'removal_at' | 'removal_warning_at'>;
-
-/** The columns of a pod whose removal is scheduled for `removalAt`, or for never. */
-export function removalColumns(removalAt: number | null): RemovalColumns {
+/** When the first one is due, which may have passed: then the latest is given at once. */
+export function firstWarningAt(removalAt: number): number {
   const [first] = WARNING_MINUTES;
-  const warningAt = removalAt === null ? null : removalAt - first * MINUTE_MS;
-  return { removal_at: removalAt, removal_warning_at: warningAt };
-}
-
-/** The same as a change: one to the time that is scheduled already repeats no warning. */
-export function removalChange(pod: Pod, removalAt: number | null): Partial<RemovalColumns> {
-  return removalAt === pod.removal_at ? {} : removalColumns(removalAt);
+  return removalAt - first * MINUTE_MS;
 }
 
 /** The latest warning whose time has come, those before it being out of date; null before the first and once the removal itself is due. */

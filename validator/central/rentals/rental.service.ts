@@ -18,10 +18,11 @@ import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod, type NewPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
+import { setRemovalDue } from '../pods/pod-dues.ts';
+import { holdFor } from '../pods/pod-hold.ts';
 import { NOTEBOOK_PORT, newNotebook } from '../pods/pod-notebook.ts';
 import { podSpecFor } from '../pods/pod-spec.ts';
 import { removalAfter } from '../pods/removal-time.ts';
-import { removalColumns } from '../pods/removal-warnings.ts';
 import { listForAccount } from '../ssh-keys/ssh-key.service.ts';
 import {
   markTemplateRented,
@@ -112,10 +113,10 @@ export async function rentIn(
     account_id: account.id,
     pod_name: body.pod_name,
     gpu_count: gpus,
-    hold_uusd: hold,
+    hold_id: await holdFor(tx, owner, hold, { actor, nowMs }),
     spec_json: JSON.stringify(spec),
     image_key: imageKeyOf(spec.image),
-    ...removalColumns(removalAt),
+    removal_at: removalAt,
     termination_hours: hours,
     max_spend_uusd: microOrNull(body.max_spend_usd),
     idle_shutdown_minutes: body.idle_shutdown_minutes ?? null,
@@ -125,6 +126,7 @@ export async function rentIn(
     created_by_api_key_id: actor.apiKeyId,
   };
   await insertPod(tx, pod);
+  if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await markTemplateRented(tx, template, nowMs);
   await recordEvent(tx, deps, {
     accountId: account.id,
@@ -209,6 +211,7 @@ function newPod(
     is_favorite: 0 as const,
     first_running_at: null,
     seen_at: null,
+    healthy_at: null,
     delete_requested_at: null,
     ended_at: null,
     created_at: nowMs,

@@ -1,0 +1,41 @@
+/** A receiver of webhooks on loopback: it keeps what it gets and answers as it is told. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export type Received = { headers: Record<string, string>; body: string };
+
+export type WebhookReceiver = Awaited<ReturnType<typeof startWebhookReceiver>>;
+
+/** End it with `close()`. */
+export async function startWebhookReceiver() {
+  const received: Received[] = [];
+  let status: number | 'none' = 204;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+    );
+    received.push({ headers, body: Buffer.concat(chunks).toString('utf8') });
+    if (status === 'none') request.socket.destroy();
+    else response.writeHead(status, { location: `${url}/elsewhere` }).end('{}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    url,
+    port,
+    received,
+    /** What it answers from now on; `none`: it hangs up. */
+    answer(next: number | 'none'): void {
+      status = next;
+    },
+    /** Ids of the messages so far, in the order in which they came. */
+    ids: () => received.map(({ headers }) => headers['webhook-id']),
+    async close(): Promise<void> {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

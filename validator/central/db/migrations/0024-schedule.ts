@@ -1,0 +1,31 @@
+/** What is to happen at a time, one row for each thing that is still to happen. */
+import type { SqlWords } from '../sql-words.ts';
+
+export const schedule = ({ int, tableEnd }: SqlWords): string[] => [
+  `create table due_work (
+    kind text not null,
+    subject text not null,
+    due_at ${int} not null,
+    look_at ${int} not null,
+    attempts ${int} not null,
+    last_error text,
+    primary key (kind, subject)
+  ) ${tableEnd}`,
+  'create index due_work_by_time on due_work (look_at, kind, subject)',
+  // What the pods' own columns said until now.
+  ...[
+    ['pod-removal', 'removal_at', `delete_requested_at is null and removal_at is not null`],
+    [
+      'pod-removal-warning',
+      'removal_warning_at',
+      'delete_requested_at is null and removal_warning_at is not null',
+    ],
+    ['pod-failure-end', 'delete_requested_at + 180000', `state = 'creation_failed' and phase = ''`],
+  ].map(
+    ([kind, at, condition]) => `insert into due_work
+      select '${kind}', id, ${at}, ${at}, 0, null from pods where ended_at is null and ${condition}`,
+  ),
+  'drop index pods_to_remove',
+  'drop index pods_to_warn_of',
+  'alter table pods drop column removal_warning_at',
+];

@@ -1,0 +1,27 @@
+/** What falls due for a pod by time alone, as rows of the schedule. */
+import type { Db } from '../db/tables.ts';
+import { clearDue, setDue } from '../schedule/due.ts';
+import { firstWarningAt } from './removal-warnings.ts';
+
+/** How long a failed creation stays in the list (contract 5.1). */
+export const FAILED_LISTED_MS = 180_000;
+
+/** The removal and its warnings, in place of those before; null: none. */
+export async function setRemovalDue(
+  tx: Db,
+  podId: string,
+  removalAt: number | null,
+): Promise<void> {
+  if (removalAt === null) {
+    await clearDue(tx, 'pod-removal', podId);
+    await clearDue(tx, 'pod-removal-warning', podId);
+    return;
+  }
+  await setDue(tx, 'pod-removal', podId, removalAt);
+  await setDue(tx, 'pod-removal-warning', podId, firstWarningAt(removalAt));
+}
+
+/** The end of a failed creation of which nothing is left on the node. */
+export async function setFailureEnd(tx: Db, podId: string, failedAtMs: number): Promise<void> {
+  await setDue(tx, 'pod-failure-end', podId, failedAtMs + FAILED_LISTED_MS);
+}

@@ -1,0 +1,47 @@
+/** An event as a webhook's receiver gets it, signed. */
+import type { Random } from '#shared/random.ts';
+import { createSealing } from '#shared/sealing.ts';
+import { deriveKey } from '../auth/derived-key.ts';
+import type { Webhook } from '../db/tables.ts';
+import type { AccountEvent } from '../events/event.schemas.ts';
+import type { WebhookRequest } from '../ports.ts';
+import type { WebhookMessage } from './webhook.schemas.ts';
+import { signedHeaders } from './webhook.signature.ts';
+
+const AGENT_NAME = 'Podwright-Webhooks/1';
+
+export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
+
+/** Secrets at rest, and what is signed with them. */
+export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; random: Random }) {
+  const sealing = createSealing({ key: deriveKey(secret, 'webhook-secret-sealing'), random });
+
+  /** The newest first; the one before it as long as it is good. */
+  function secretsOf(row: Webhook, nowMs: number): string[] {
+    const { previous_sealed: previous, previous_until: until } = row;
+    const isGood = previous !== null && until !== null && nowMs < until;
+    return [row.secret_sealed, ...(isGood ? [previous] : [])].map((sealed) =>
+      sealing.open(sealed, row.id),
+    );
+  }
+
+  return {
+    seal: (text: string, webhookId: string): string => sealing.seal(text, webhookId),
+
+    /** The event's id is the message's, at every attempt and replay: receivers know by it what they have had. */
+    request(row: Webhook, event: AccountEvent, nowMs: number): WebhookRequest {
+      const { sub_event_type: type, created_at: timestamp, id } = event;
+      const message: WebhookMessage = { type, timestamp, data: event };
+      const body = JSON.stringify(message);
+      return {
+        url: row.url,
+        body,
+        headers: {
+          'content-type': 'application/json',
+          'user-agent': AGENT_NAME,
+          ...signedHeaders({ id, body, secrets: secretsOf(row, nowMs) }, nowMs),
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,221 @@
+import { Webhook as Verifier } from 'standardwebhooks';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { naiveUtc, systemClock } from '#shared/clock.ts';
+import {
+  createTestCentral,
+  type TestAccount,
+  type TestCentral,
+} from '../../../test/fakes/central-fixture.ts';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import {
+  startWebhookReceiver,
+  type WebhookReceiver,
+} from '../../../test/fakes/webhook-receiver.ts';
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import type { EventType } from '../events/event.schemas.ts';
+import { recordEvent } from '../events/event.service.ts';
+
+const HOUR_MS = 3_600_000;
+
+let central: TestCentral;
+let receiver: WebhookReceiver;
+let account: TestAccount;
+beforeEach(async () => {
+  // The verifier takes no signature of another time than its own.
+  const clock = createManualClock(systemClock.now());
+  central = await createTestCentral({ webhookTargets: 'loopback', clock });
+  receiver = await startWebhookReceiver();
+  account = await central.signUp();
+});
+afterEach(async () => {
+  await central.close();
+  await receiver.close();
+});
+
+const call = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object) =>
+  central.call(method, `/webhooks${path}`, {
+    headers: account.key,
+    ...(body === undefined ? {} : { body }),
+  });
+const make = async (more: object = {}) =>
+  (await call('POST', '', { url: receiver.url, ...more })).body;
+const deliveries = async (id: string) => (await call('GET', `/${id}/deliveries`)).body;
+const send = () => central.central.sendWebhooks();
+
+/** Something happens to the account; gives what it is called. */
+async function happen(detail: string, eventType: EventType = 'account'): Promise<void> {
+  await recordEvent(central.ports.db, central.ports, {
+    accountId: account.id,
+    eventType,
+    subEventType: `${eventType}.success`,
+    actor: SYSTEM_ACTOR,
+    payload: { pod_name: null, node: null, detail },
+  });
+}
+const details = () => receiver.received.map(({ body }) => JSON.parse(body).data.detail);
+
+it('tells of what happens from then on, in order and once, signed as Standard Webhooks says', async () => {
+  await happen('before');
+  const { secret, ...webhook } = await make({ description: 'mine' });
+  expect(webhook).toMatchObject({ enabled: true, description: 'mine', events: [] });
+  expect((await call('GET', '')).body).toEqual([webhook]);
+  for (const detail of ['one', 'two', 'three']) await happen(detail);
+  await send();
+  await send();
+  expect(details()).toEqual(['one', 'two', 'three']);
+  const log = await deliveries(webhook.id);
+  expect(log).toMatchObject(
+    [1, 2, 3].map(() => ({ state: 'delivered', attempts: 1, status: 204 })),
+  );
+  const [{ headers, body } = { headers: {}, body: '' }] = receiver.received;
+  expect(new Verifier(secret).verify(body, headers)).toMatchObject({
+    type: 'account.success',
+    data: { id: headers['webhook-id'], detail: 'one' },
+  });
+});
+
+it('tells only of what its owner named, and of nobody else', async () => {
+  const { id } = await make({ events: ['pod-fail', 'backup.success'] });
+  const other = await central.signUp();
+  await recordEvent(central.ports.db, central.ports, {
+    accountId: other.id,
+    eventType: 'backup',
+    subEventType: 'backup.success',
+    actor: SYSTEM_ACTOR,
+    payload: { pod_name: null, node: null, detail: 'not ours' },
+  });
+  await happen('no', 'billing');
+  await happen('saved', 'backup');
+  await happen('failed', 'pod-fail');
+  await send();
+  expect(details()).toEqual(['saved', 'failed']);
+  const theirs = await central.call('GET', `/webhooks/${id}`, { headers: other.key });
+  expect(theirs.status).toBe(404);
+});
+
+it('keeps the order while a receiver is down for hours, and loses nothing', async () => {
+  const { id } = await make();
+  receiver.answer('none');
+  await happen('one');
+  await happen('two');
+  for (let hours = 0; hours < 6 * 60; hours += 1) {
+    await central.clock.advance(60_000);
+    await send();
+  }
+  expect(new Set(receiver.ids()).size).toBe(1);
+  expect((await call('GET', `/${id}`)).body.next_attempt_at).not.toBeNull();
+  expect(await deliveries(id)).toMatchObject([{ state: 'waiting', status: null, attempts: 6 }]);
+  receiver.answer(200);
+  receiver.received.length = 0;
+  await central.clock.advance(6 * HOUR_MS);
+  await send();
+  expect(details()).toEqual(['one', 'two']);
+});
+
+it('follows no redirect', async () => {
+  const { id } = await make();
+  receiver.answer(302);
+  await happen('one');
+  await send();
+  expect(receiver.received).toHaveLength(1);
+  expect(await deliveries(id)).toMatchObject([{ state: 'waiting', status: 302 }]);
+});
+
+it('stops at a receiver that is gone, tells the owner, and goes on when enabled again', async () => {
+  const { id } = await make();
+  receiver.answer(410);
+  await happen('one');
+  await send();
+  await happen('two');
+  await send();
+  expect(receiver.received).toHaveLength(1);
+  expect((await call('GET', `/${id}`)).body).toMatchObject({
+    enabled: false,
+    disabled_reason: 'gone',
+  });
+  const mails = await central.ports.db.selectFrom('mails').select('kind').execute();
+  expect(mails).toContainEqual({ kind: 'webhook-disabled' });
+  receiver.answer(200);
+  receiver.received.length = 0;
+  await call('PATCH', `/${id}`, { enabled: true });
+  await send();
+  expect(details()).toEqual(['one', `webhook ${id} disabled`, 'two']);
+});
+
+it('signs with both secrets for a day after a rotation', async () => {
+  const { id, secret } = await make();
+  const fresh = (await call('POST', `/${id}/rotate-secret`)).body.secret;
+  await happen('one');
+  await send();
+  const [{ headers, body } = { headers: {}, body: '' }] = receiver.received;
+  for (const key of [secret, fresh]) new Verifier(key).verify(body, headers);
+  await central.clock.advance(24 * HOUR_MS);
+  await happen('two');
+  await send();
+  const counts = receiver.received.map(
+    (message) => message.headers['webhook-signature']?.split(' ').length,
+  );
+  expect([secret === fresh, counts]).toEqual([false, [2, 1]]);
+});
+
+it('sends one again by hand, or all from a time on', async () => {
+  const { id } = await make();
+  receiver.answer(500);
+  await happen('one');
+  await send();
+  const [failed] = await deliveries(id);
+  receiver.answer(200);
+  const again = await call('POST', `/${id}/deliveries/${failed.id}/replay`);
+  expect(again.body).toMatchObject({ state: 'delivered', attempts: 2, status: 200 });
+  const since = naiveUtc(central.clock.now());
+  await central.clock.advance(10_000);
+  await happen('two');
+  await send();
+  receiver.received.length = 0;
+  expect((await call('POST', `/${id}/replay`, { since })).status).toBe(200);
+  await send();
+  expect(details()).toEqual(['one', 'two']);
+  await central.clock.advance(1);
+  const later = naiveUtc(central.clock.now() + HOUR_MS);
+  expect((await call('POST', `/${id}/replay`, { since: later })).body.error.code).toBe(
+    'bad_request',
+  );
+});
+
+it('leaves a webhook to the process that has it, until its lease runs out', async () => {
+  await make();
+  await happen('one');
+  const nowMs = central.clock.now();
+  await central.ports.db
+    .updateTable('webhooks')
+    .set({ lease_until: nowMs + 60_000, lease_token: 'of a process that died' })
+    .execute();
+  await send();
+  expect(receiver.received).toHaveLength(0);
+  await central.clock.advance(60_000);
+  await Promise.all([send(), send()]);
+  expect(details()).toEqual(['one']);
+});
+
+it.each([
+  [{}, 422],
+  [{ url: 'https://example.com/' }, 422],
+  [{ url: 'http://127.0.0.1:1/', events: ['pod.exploded'] }, 422],
+  [{ url: `http://127.0.0.1:1/${'x'.repeat(2_048)}` }, 422],
+])('refuses bad wishes: %#', async (body, status) => {
+  expect((await call('POST', '', body)).status).toBe(status);
+});
+
+it('takes ten of an account, and removes them with it', async () => {
+  for (let count = 0; count < 10; count += 1) await make();
+  expect((await call('POST', '', { url: receiver.url })).body.error.code).toBe('bad_request');
+  const [{ id }] = (await call('GET', '')).body;
+  await happen('one');
+  await send();
+  expect((await call('DELETE', `/${id}`)).status).toBe(200);
+  expect((await call('GET', `/${id}`)).status).toBe(404);
+  expect((await central.call('DELETE', '/users/me', { headers: account.session })).status).toBe(
+    200,
+  );
+  expect(await central.ports.db.selectFrom('webhooks').selectAll().execute()).toEqual([]);
+});

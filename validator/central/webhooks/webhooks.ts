@@ -1,0 +1,79 @@
+/** Webhooks put together: their routes, what is sent, and the word to owners of those that were disabled. */
+import type { Clock } from '#shared/clock.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Log } from '#shared/log.ts';
+import type { Random } from '#shared/random.ts';
+import { accountOf } from '../accounts/account.service.ts';
+import { createWebhookPost } from '../adapters/webhook-post.ts';
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import type { Database, Db, Webhook } from '../db/tables.ts';
+import { recordEvent } from '../events/event.service.ts';
+import type { Mails } from '../mail/mail.service.ts';
+import { webhookDisabledMail } from '../mail/mail.text.ts';
+import { createDeliveries } from './delivery.service.ts';
+import type { Targets } from './target-address.ts';
+import { createWebhookJob } from './webhook.job.ts';
+import { createWebhookSecrets } from './webhook.message.ts';
+import { registerWebhookRoutes } from './webhook.routes.ts';
+import { createWebhooks } from './webhook.service.ts';
+
+const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
+
+export type WebhookPartsDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  secret: Uint8Array;
+  targets: Targets;
+  mails: Mails;
+  wakeMail(): void;
+  stopping: AbortSignal;
+};
+
+/** Nothing runs and nothing is registered yet. */
+export function createWebhookParts(deps: WebhookPartsDeps) {
+  const { db, clock, random, log, targets, mails, wakeMail, stopping } = deps;
+  const secrets = createWebhookSecrets(deps);
+  const post = createWebhookPost({ clock, targets });
+
+  async function tellDisabled(
+    tx: Db,
+    { id, account_id: accountId, url }: Webhook,
+    reason: 'gone' | 'failing',
+  ): Promise<void> {
+    const account = await accountOf(tx, { accountId });
+    const { host } = new URL(url);
+    await recordEvent(
+      tx,
+      { clock, random },
+      {
+        accountId,
+        eventType: 'account',
+        subEventType: 'account.failed',
+        actor: SYSTEM_ACTOR,
+        payload: { pod_name: null, node: null, detail: `webhook ${id} disabled`, error: reason },
+      },
+    );
+    await mails.add(tx, {
+      accountId,
+      to: account.email,
+      kind: 'webhook-disabled',
+      content: webhookDisabledMail(host, reason),
+      dedupeKey: `webhook-disabled:${random.uuid()}`,
+      usefulForMs: NOTICE_USEFUL_MS,
+    });
+    wakeMail();
+  }
+
+  const job = createWebhookJob({ db, clock, random, log, secrets, post, tellDisabled });
+  return {
+    job,
+    register(api: HttpServer): void {
+      registerWebhookRoutes(api, {
+        webhooks: createWebhooks({ db, clock, random, secrets, targets }),
+        deliveries: createDeliveries({ db, clock, secrets, post, stopping }),
+      });
+    },
+  };
+}
