@@ -11,6 +11,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { fundsAdded } from '../metering/cut-off.ts';
 import { runwayChanged } from '../metering/runway.service.ts';
 import type {
   TransferCreditsDto,
@@ -88,7 +89,8 @@ export function createTransfers({ db, clock, random, afterSpend }: TransfersDeps
       const amount = `$${body.amount}`;
       await record(tx, sender.id, actor, `${amount} transferred to another account`);
       await record(tx, recipient.id, { ...actor, apiKeyId: null }, `${amount} received`);
-      for (const account of [sender, recipient]) await runwayChanged(tx, account.id, atMs);
+      await runwayChanged(tx, sender.id, atMs);
+      await fundsAdded(tx, { clock, random }, recipient.id);
       await afterSpend(tx, sender.id);
       return {
         ...toHistory(sender.id, {
