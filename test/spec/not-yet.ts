@@ -37,6 +37,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /pods/{id}/terminal',
   'GET /templates/{id}',
   'GET /users/me/events/stream',
+  'GET /users/me/ledger',
   'GET /volumes/{id}',
   'GET /watchtower/digest',
   'PATCH /keys/{id}',

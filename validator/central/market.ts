@@ -97,7 +97,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     wakeMail: deps.wakeMail,
   };
   const dueHandlers: DueHandlers = {
-    ...podDueHandlers({ clock, random, wake }),
+    ...podDueHandlers({ clock, random, wake, mails: deps.mails }),
     ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
     ...cutOffHandlers({
       ...{ clock, random, wake, mails: deps.mails },
@@ -108,7 +108,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { meterTickMs: intervalMs = TICK_MS } = deps.options;
   const meter = createTickJob({ db, clock, log, intervalMs, afterSpend: deps.afterSpend });
   const sync = createPodSyncJob({
-    ...{ db, clock, random, log, agents, notebookToken, loginOf },
+    ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
     volumes: volumes.sync,
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),

@@ -40,7 +40,7 @@ it('takes over what accounts had as granted credit, and what pods held, which go
   const poor = await scene.market.renter();
   const lowered = await scene.market.renter();
   await setAvailable(db, 10_000_000);
-  const [kept, ended] = [await scene.running(), await scene.running()];
+  const [kept, ended] = [await scene.rentOne(), await scene.rentOne()];
   await scene.remove(ended);
   const other = await scene.market.verifiedNode({ gpus: 1 });
   expect((await scene.market.rent(lowered, other.id)).status).toBe(200);
