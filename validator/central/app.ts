@@ -22,10 +22,12 @@ import { errorProfileOf } from './edge/error-profiles.ts';
 import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
+import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
 import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
+import { wants } from './notification-settings/notification-setting.service.ts';
 import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
@@ -56,6 +58,8 @@ export type Central = {
   syncPods(): Promise<void>;
   /** Everything that is due, without the pass. */
   runDue(): Promise<void>;
+  /** One tick of the meter, for the same. */
+  meterPods(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
@@ -122,10 +126,12 @@ export async function createCentral(
   const deps = {
     ...{ passwords, providerTokens },
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
+    wakeMail: () => membership.wakeMail(),
+    wants,
     stopping: stopping.signal,
   };
   const around = createAroundBalance(deps);
-  const market = createMarket(deps);
+  const market = createMarket({ ...deps, afterSpend: around.afterSpend });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
     handlers: { ...market.dueHandlers, ...around.dueHandlers },
@@ -168,6 +174,7 @@ export async function createCentral(
     registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
     registerTemplateRoutes(api, createTemplates({ db, clock, random }));
     registerEventRoutes(api, { db });
+    registerLedgerRoutes(api, { db });
   };
   await registerBelow(server, API_PREFIX, [
     registerOthers,
@@ -192,6 +199,7 @@ export async function createCentral(
       await schedule.runDue();
       await market.syncOnce();
     },
+    meterPods: market.meterOnce,
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
     chargeTopUps: around.chargeTopUps,

@@ -19,6 +19,7 @@ import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
 import { CENTRAL_CONFIG, type CentralConfig, readCentralConfig } from './config.ts';
+import { centralDatabaseOf } from './database-place.ts';
 import { openCentralDatabase } from './db/database.ts';
 import { openSignals } from './db/signals.ts';
 import { corsOriginsFrom } from './edge/config.ts';
@@ -71,7 +72,7 @@ async function serve(config: CentralConfig): Promise<void> {
     objectFolder: inHome('objects'),
     backupFolder: inHome('backups'),
   });
-  const target = config.CENTRAL_DATABASE ?? inHome('central.db');
+  const target = centralDatabaseOf(config);
   const db = await openCentralDatabase(target);
   const signals = openSignals({ target, clock: systemClock, log });
   const closeStorage = async () => {

@@ -19,6 +19,7 @@ import { ownKeyPlace } from '../keys/key-commands.ts';
 import { openKey } from '../keys/key-place.ts';
 import { type LedgerLook, lookIntoLedger } from '../ledger/ledger-look.ts';
 import { createReadTag } from '../updates/image-registry.ts';
+import { releaseLoginOf } from '../updates/release-login.ts';
 import { fileMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
 
@@ -146,5 +147,8 @@ async function askGateway(clock: Clock, config: ValidatorConfig): Promise<string
 function askRegistry(clock: Clock, config: ValidatorConfig): Promise<Told<string> | null> {
   const { VALIDATOR_AGENT_IMAGE: image, VALIDATOR_AGENT_TAG: tag } = config;
   if (image === undefined) return Promise.resolve(null);
-  return tell(clock, LOOK_MS, async () => (await createReadTag(clock)(image, tag)).digest);
+  return tell(clock, LOOK_MS, async () => {
+    const { digest } = await createReadTag(clock)(image, tag, releaseLoginOf(config));
+    return digest;
+  });
 }
