@@ -37,6 +37,7 @@ import { FULL_LINE } from './lines/measure-line.ts';
 import { FULL_PROOF } from './pow/proof-facts.ts';
 import type { ReleaseSource } from './updates/release.service.ts';
 import { runReleaseCommand } from './updates/release-command.ts';
+import { releaseLoginOf } from './updates/release-login.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
 import type { Weighing } from './weights/weights.ts';
@@ -141,6 +142,7 @@ function checkConfig(command: ConfigCommand): void {
       : problemsOf(
           () => weighingOf(config),
           () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+          () => releaseLoginOf(config),
         );
   process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
 }
@@ -204,6 +206,7 @@ function releaseSourceOf(config: ValidatorConfig, hotkey: string): ReleaseSource
   if (config.VALIDATOR_AGENT_IMAGE === undefined) return null;
   return {
     image: config.VALIDATOR_AGENT_IMAGE,
+    readLogin: () => releaseLoginOf(config),
     tag: config.VALIDATOR_AGENT_TAG,
     keyId: config.VALIDATOR_KEY_ID ?? hotkey,
     firstPermille: config.VALIDATOR_AGENT_ROLLOUT,

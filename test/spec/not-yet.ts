@@ -33,6 +33,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /machines',
   'GET /machines/capacity',
   'GET /pods/history',
+  'GET /pods/{id}/statement',
   'GET /pods/{id}/terminal',
   'GET /templates/{id}',
   'GET /users/me/events/stream',

@@ -27,6 +27,7 @@ import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
+import { wants } from './notification-settings/notification-setting.service.ts';
 import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
@@ -57,6 +58,8 @@ export type Central = {
   syncPods(): Promise<void>;
   /** Everything that is due, without the pass. */
   runDue(): Promise<void>;
+  /** One tick of the meter, for the same. */
+  meterPods(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
@@ -123,10 +126,12 @@ export async function createCentral(
   const deps = {
     ...{ passwords, providerTokens },
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
+    wakeMail: () => membership.wakeMail(),
+    wants,
     stopping: stopping.signal,
   };
   const around = createAroundBalance(deps);
-  const market = createMarket(deps);
+  const market = createMarket({ ...deps, afterSpend: around.afterSpend });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
     handlers: { ...market.dueHandlers, ...around.dueHandlers },
@@ -194,6 +199,7 @@ export async function createCentral(
       await schedule.runDue();
       await market.syncOnce();
     },
+    meterPods: market.meterOnce,
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
     chargeTopUps: around.chargeTopUps,

@@ -19,7 +19,14 @@ import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
+import { cutOffHandlers } from './metering/cut-off.ts';
+import { registerBilling, registerStatement } from './metering/statement.routes.ts';
+import { createStatements } from './metering/statement.service.ts';
+import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
+import { noticeDueHandlers } from './notices/notice.due.ts';
+import { registerNoticeRoutes } from './notices/notice.routes.ts';
+import { createNotices } from './notices/notice.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { templateKnowledge } from './pods/launch-eta.ts';
@@ -63,9 +70,11 @@ import { createVolumeWork } from './volumes.ts';
 const SWEEP_INTERVAL_MS = 600_000;
 /** Has other processes look for executors that are due. */
 const SYNC_WORD = 'sync';
+/** Between two settlements of a running pod (marketplace reference 2.3.4). */
+const TICK_MS = 60_000;
 
 /** Nothing runs and nothing is registered yet. */
-export function createMarket(deps: CentralDeps) {
+export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
   const baseUrl = deps.options.channelUrl ?? null;
@@ -79,15 +88,33 @@ export function createMarket(deps: CentralDeps) {
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
   const volumes = createVolumeWork(deps, { processes, wake });
+  const noticeDeps = {
+    db,
+    clock,
+    random,
+    mails: deps.mails,
+    wants: deps.wants,
+    wakeMail: deps.wakeMail,
+  };
+  const dueHandlers: DueHandlers = {
+    ...podDueHandlers({ clock, random, wake, mails: deps.mails }),
+    ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
+    ...cutOffHandlers({
+      ...{ clock, random, wake, mails: deps.mails },
+      lastBackup: backups.lastBackup,
+      isBackingUp: backups.isWorkingOn,
+    }),
+  };
+  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
+  const meter = createTickJob({ db, clock, log, intervalMs, afterSpend: deps.afterSpend });
   const sync = createPodSyncJob({
-    ...{ db, clock, random, log, agents, notebookToken, loginOf },
+    ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
     volumes: volumes.sync,
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
     turns,
     wakeOthers,
   });
-  const dueHandlers: DueHandlers = { ...podDueHandlers({ clock, random, wake }) };
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({
     ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
@@ -127,6 +154,7 @@ export function createMarket(deps: CentralDeps) {
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
+      registerStatement(api, createStatements({ db }));
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
@@ -141,7 +169,11 @@ export function createMarket(deps: CentralDeps) {
     },
 
     /** Routes below /portal. */
-    registerPortal: (portal: HttpServer) => registerPortal(portal, deps, { idempotency, overview }),
+    registerPortal(portal: HttpServer): void {
+      registerPortal(portal, deps, { idempotency, overview });
+      registerBilling(portal, { statements: createStatements({ db }), clock });
+      registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
+    },
 
     /** Routes at the origin. */
     registerOrigin: registerSharedConfig,
@@ -165,6 +197,9 @@ export function createMarket(deps: CentralDeps) {
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
 
+    /** One tick of the meter, for the same. */
+    meterOnce: () => meter.runOnce(),
+
     /** One look at the schedules of backups, and one clean-up of them and of volumes: tests call it instead of `startJobs`. */
     tendBackups: () => runEach([backups.runOnce, volumes.runOnce]),
 
@@ -177,6 +212,7 @@ export function createMarket(deps: CentralDeps) {
     startJobs(): { stop(): Promise<void> } {
       processes.start();
       sync.start();
+      meter.start();
       backups.start();
       volumes.start();
       signals?.listen((word) => {
@@ -197,7 +233,13 @@ export function createMarket(deps: CentralDeps) {
       });
       return {
         async stop() {
-          await Promise.all([sync.stop(), backups.stop(), volumes.stop(), sweep.stop()]);
+          await Promise.all([
+            sync.stop(),
+            meter.stop(),
+            backups.stop(),
+            volumes.stop(),
+            sweep.stop(),
+          ]);
         },
       };
     },

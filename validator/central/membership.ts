@@ -116,6 +116,8 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
       if (objects.isEmbedded) await registerObjectRoutes(origin, objects);
     },
 
+    wakeMail,
+
     /** One pass over the mails that are due: tests call it instead of `startJobs`. */
     sendMails: async () => mailJob?.runOnce(),
 

@@ -20,7 +20,7 @@ import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { Space } from './backup-storage/disk-room.ts';
 import type { TransferLimits } from './backup-storage/transfers.ts';
 import type { Signals } from './db/signals.ts';
-import type { Database } from './db/tables.ts';
+import type { Database, Db } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
 import type { Mails } from './mail/mail.service.ts';
@@ -298,6 +298,8 @@ export type CentralOptions = {
   channelUrl?: string | null;
   /** Hours between two drills of a schedule's newest backup, 720 when absent; 0: none by themselves. */
   backupDrillHours?: number;
+  /** Between two settlements of a running pod; a minute when absent. */
+  meterTickMs?: number;
   /** What the data of each volume may come to; 20 GiB when absent. */
   volumeLimitBytes?: number;
   /** Where people read what checks are about; null or absent: nowhere. */
@@ -326,6 +328,10 @@ export type CentralDeps = {
   providerTokens: ProviderTokens;
   /** Writes mails in the transaction of what they tell of. */
   mails: Mails;
+  /** Has them sent soon: they were committed. */
+  wakeMail(): void;
+  /** Whether an account wants mails of that kind. */
+  wants(db: Db, accountId: string, flag: 'notice_period' | 'machine_request'): Promise<boolean>;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;
 };

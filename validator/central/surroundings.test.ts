@@ -26,6 +26,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       webhookTargets: 'public',
       docsUrl: null,
       backupDrillHours: 720,
+      meterTickMs: 60_000,
       publicOrigin: null,
       volumeLimitBytes: 20 * 1024 ** 3,
     },
@@ -45,6 +46,7 @@ it('reads what is set', () => {
     CENTRAL_MINER_URL: 'https://miner.example/v1',
     CENTRAL_MINER_TOKEN: 'hush',
     CENTRAL_BACKUP_DRILL_HOURS: '24',
+    CENTRAL_METER_TICK_SECONDS: '10',
     CENTRAL_VOLUME_GIB: '1.5',
     CENTRAL_ALPHA_RATES: 'https://rates.example/alpha',
     CENTRAL_PAYMENTS: 'stripe',
@@ -65,6 +67,7 @@ it('reads what is set', () => {
     channelUrl: 'https://chat.example/c',
     docsUrl: 'https://docs.example/readme',
     backupDrillHours: 24,
+    meterTickMs: 10_000,
     publicOrigin: 'https://api.example',
     volumeLimitBytes: 1.5 * 1024 ** 3,
   });

@@ -28,6 +28,7 @@ import { lines } from './migrations/0021-lines.ts';
 import { ledger } from './migrations/0022-ledger.ts';
 import { metering } from './migrations/0023-metering.ts';
 import { schedule } from './migrations/0024-schedule.ts';
+import { notices } from './migrations/0025-notices.ts';
 import { portal } from './migrations/0026-portal.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
@@ -64,6 +65,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   portal,
   aroundBalance,
   webhooks,
+  notices,
   validatorAccounts,
 ];
 

@@ -73,6 +73,8 @@ export type ExecutorsTable = Stamped &
     /** Its GPU slots, and those that no pod holds; counted in gpu-slot.store.ts. */
     slots_total: number;
     slots_free: number;
+    /** The notice that is open or under way, as it is shown (executors/notice-period.ts); null: none. */
+    notice_json: string | null;
     /** Higher with every change that the market shows; written by the database (0009-market-revisions.ts). */
     revision: Generated<number>;
   };

@@ -4,6 +4,7 @@ import { naiveUtc } from '#shared/clock.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
+import { noticeOf } from '../executors/notice-period.ts';
 import type { BlockingReason, PortalNode, Verification } from './node.schemas.ts';
 import { remedyOf } from './node-remedies.ts';
 
@@ -26,7 +27,7 @@ export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUr
     status: statusOf(executor),
     min_gpu_count_for_rental: executor.min_gpu_count,
     available_gpu_count: executor.slots_free,
-    notice_period: null,
+    notice_period: noticeOf(executor),
     blocking_reasons: isOwn ? blockingReasons(checksOf(executor), docsUrl) : [],
     created_at: naiveUtc(executor.created_at),
     updated_at: naiveUtc(executor.updated_at),

@@ -1,6 +1,7 @@
 /** Nodes of the provider portal on the wire (contract 10). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { NoticePeriod } from '../executors/notice-period.ts';
 import { NaiveTime, Usd } from '../wire.ts';
 import { GpuType, PageQuery } from './provider.schemas.ts';
 
@@ -67,7 +68,7 @@ export const PortalNode = z
     status: z.enum(['queued', 'available', 'paused', 'failed', 'removed']),
     min_gpu_count_for_rental: z.int().nullable(),
     available_gpu_count: z.int(),
-    notice_period: z.null(),
+    notice_period: NoticePeriod.nullable(),
     blocking_reasons: z.array(BlockingReason),
     created_at: z.string(),
     updated_at: z.string(),
