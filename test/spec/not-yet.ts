@@ -10,7 +10,6 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {
     'GET /users/me/notification: missing',
     'GET /users/me/transfer-credit-history: missing',
     'GET /users/me/transfer-history: missing',
-    'POST /portal/machine-added: missing',
     'POST /users/me/transfer-credits: missing',
     'PUT /users/me/auto-top-up: missing',
     'PUT /users/me/low-balance-threshold: missing',

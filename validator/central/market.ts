@@ -19,6 +19,9 @@ import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
+import { registerPortalRequestRoutes } from './machine-requests/portal-request.routes.ts';
+import { createPortalRequests } from './machine-requests/portal-request.service.ts';
+import { createRequestNews } from './machine-requests/request-news.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
 import { registerNoticeRoutes } from './notices/notice.routes.ts';
@@ -91,8 +94,13 @@ export function createMarket(deps: CentralDeps) {
     wants: deps.wants,
     wakeMail: deps.wakeMail,
   };
+  const news = createRequestNews({
+    ...noticeDeps,
+    subscriptions: { types: async () => [], subscribers: async () => [] },
+  });
   const dueHandlers: DueHandlers = {
     ...podDueHandlers({ clock, random, wake }),
+    ...news.dueHandlers,
     ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
   };
   const sync = createPodSyncJob({
@@ -158,6 +166,8 @@ export function createMarket(deps: CentralDeps) {
       const providers = createProviders({ db, clock, random, sessions });
       const nodes = createNodes({ db, clock, random });
       registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
+      const requests = createPortalRequests({ db, clock, tellFulfilled: news.tellFulfilled });
+      registerPortalRequestRoutes(portal, { clock, requests });
       registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
       registerSharedConfig(portal);
     },

@@ -35,6 +35,7 @@ export {
   findExecutor,
   findExecutorAt,
   findExecutors,
+  hasVerifiedNode,
   insertExecutor,
   listPresent,
   pageOfProvider,
