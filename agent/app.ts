@@ -386,6 +386,7 @@ function createServer(ports: AgentPorts, certificate: CertificateJob | null): Ht
     clock,
     random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
+    believesTraces: true,
     verifyBody: auth.verifyBody,
     tls: shown(),
   });

@@ -46,7 +46,6 @@ it.each([
   ['AGENT_POD_SUBNETS', '10.0.0/16'],
   ['AGENT_EGRESS_ALLOW', '10.0.0.0/8,everything'],
   ['AGENT_REQUIRE_FIREWALL', 'perhaps'],
-  ['AGENT_COLOUR', 'red'],
 ])('refuses %s=%s by name', (name, value) => {
   expect(() => read({ [name]: value })).toThrow(ConfigError);
   expect(() => read({ [name]: value })).toThrow(name);

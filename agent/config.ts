@@ -1,10 +1,10 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
-import { ConfigError, parseConfig } from '#shared/config.ts';
+import { allOrNone, type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
-import { servesTls, TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
+import { servesTls, TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
 import { ImageName } from '#shared/updates/update-manifest.ts';
 import { GPU_PROOF_REFERENCE } from './challenges/gpu-proof.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
@@ -95,14 +95,14 @@ const Schema = z.object({
   AGENT_TLS_OFF_EXPOSED: z.stringbool().default(false),
   AGENT_METRICS_LISTEN: ListenAddress.optional(),
   AGENT_GPU_METRICS: z.enum(GPU_METRICS).default('nvidia'),
-  AGENT_PORT_RANGE: PortRange.default({ first: 20_000, last: 20_999 }),
+  AGENT_PORT_RANGE: PortRange.prefault('20000-20999'),
   AGENT_POD_SUBNETS: SubnetPool.prefault('10.201.0.0/16'),
   AGENT_EGRESS_ALLOW: AddressRanges.default([]),
   AGENT_REQUIRE_FIREWALL: z.stringbool().default(false),
   AGENT_TRUSTED_KEYS: TrustedKeys.default([]),
   AGENT_KEY_SET: z.string().startsWith('/', 'Not an absolute path').optional(),
   AGENT_GPU: z.enum(GPU_MODES).default('auto'),
-  AGENT_SIMULATED_GPUS: SimulatedGpus.default(['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3']),
+  AGENT_SIMULATED_GPUS: SimulatedGpus.prefault('NVIDIA H100 80GB HBM3*2'),
   AGENT_GPU_SPLIT: z.enum(GPU_SPLITS).default('any'),
   AGENT_MIN_GPU_COUNT: z.coerce.number('Not a number').int().min(0).max(64).default(0),
   AGENT_NVIDIA_SMI: z.string().default('nvidia-smi'),
@@ -111,7 +111,7 @@ const Schema = z.object({
   AGENT_DOCKER_SOCKET: z.string().optional(),
   AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),
   AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
-  AGENT_IMAGE_GC: PercentRange.default({ start: 85, stop: 80 }),
+  AGENT_IMAGE_GC: PercentRange.prefault('85-80'),
   AGENT_POLICY: AbsolutePath.optional(),
   AGENT_KERNEL_LOG: AbsolutePath.default(KERNEL_LOG_PATH),
   AGENT_UPDATE_URL: z.url({ protocol: /^https?$/ }).optional(),
@@ -128,36 +128,35 @@ const Schema = z.object({
 
 export type AgentConfig = z.output<typeof Schema>;
 
+/** The agent's variables, for whoever reads or shows them. */
+export const AGENT_CONFIG: ConfigSpec<typeof Schema.shape> = {
+  schema: Schema,
+  prefix: 'AGENT_',
+  rules: (right, isGiven) => [
+    ...tlsProblems({
+      prefix: 'AGENT',
+      mode: right.AGENT_TLS,
+      host: right.AGENT_HOST,
+      acknowledged: right.AGENT_TLS_OFF_EXPOSED,
+      isGiven,
+    }),
+    ...allOrNone(['AGENT_UPDATE_URL', 'AGENT_UPDATE_IMAGE', 'AGENT_UPDATE_CONTAINER'], isGiven),
+  ],
+};
+
 /** Throws ConfigError naming every problem at once. */
-export function readConfig(environment: Record<string, string | undefined>): AgentConfig {
-  const config = parseConfig(Schema, environment, 'AGENT_');
-  const problem = tlsProblem({
-    prefix: 'AGENT',
-    mode: config.AGENT_TLS,
-    host: config.AGENT_HOST,
-    acknowledged: config.AGENT_TLS_OFF_EXPOSED,
-    certFile: config.AGENT_TLS_CERT,
-    keyFile: config.AGENT_TLS_KEY,
-  });
-  if (problem === null && updateOf(config) !== undefined) return config;
-  const { name, message } = problem ?? UPDATE_PROBLEM;
-  throw new ConfigError(`configuration refused:\n  ${message}`, { problems: [{ name, message }] });
+export function readConfig(environment: Environment): AgentConfig {
+  return parseConfig(AGENT_CONFIG, environment);
 }
 
 /** How this agent updates itself. */
 export type UpdateConfig = { url: string; image: string; container: string };
 
-const UPDATE_PROBLEM = {
-  name: 'AGENT_UPDATE_URL',
-  message: 'AGENT_UPDATE_URL, AGENT_UPDATE_IMAGE and AGENT_UPDATE_CONTAINER come together',
-};
-
-/** Null: it does not. Undefined where half of it was set. */
-export function updateOf(config: AgentConfig): UpdateConfig | null | undefined {
+/** Null: it does not. The schema lets no half of it pass. */
+export function updateOf(config: AgentConfig): UpdateConfig | null {
   const { AGENT_UPDATE_URL: url, AGENT_UPDATE_IMAGE: image } = config;
   const { AGENT_UPDATE_CONTAINER: container } = config;
-  if (url === undefined && image === undefined && container === undefined) return null;
-  if (url === undefined || image === undefined || container === undefined) return undefined;
+  if (url === undefined || image === undefined || container === undefined) return null;
   return { url, image, container };
 }
 

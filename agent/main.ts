@@ -1,10 +1,10 @@
-/** The agent's process: environment -> real adapters -> createAgent -> listen. */
-import type { KeyObject } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+/** The agent's process: environment -> real adapters -> createAgent -> listen; and its other commands, each loaded when asked for. */
+import { readFileSync } from 'node:fs';
 import { cpus, hostname, totalmem, uptime } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
+import { lookAtConfig } from '#shared/config.ts';
+import { CONFIG_COMMANDS_HELP, warnOfUnknown } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { readEnrolment } from '#shared/identity/enrolment-file.ts';
 import { openIdentity } from '#shared/identity/identity-key.ts';
@@ -12,24 +12,20 @@ import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
-import type { TrustedKey } from '#shared/signing/request-verifier.ts';
-import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
+import { startTracing, type Tracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
-import { trustedKeysFrom } from './auth/key-set-file.ts';
 import { createResticVersion } from './backups/restic-version.ts';
 import {
-  type AgentConfig,
-  CONFIG_HELP,
-  dockerSocketOf,
-  isSecure,
-  readConfig,
-  updateOf,
-} from './config.ts';
+  configOrExit,
+  policyOrExit,
+  showConfiguration,
+  trustedKeysOrExit,
+} from './commands/configuration.ts';
+import { AGENT_CONFIG, type AgentConfig, CONFIG_HELP, dockerSocketOf } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { endLeftoverTask } from './docker/leftover-task.ts';
-import { createOwnContainers } from './docker/own-containers.ts';
 import { createRunInContainer } from './docker/run-in-container.ts';
 import { chooseGpuDriver } from './gpu/choose-gpu-driver.ts';
 import { createGpuSource } from './gpu/gpu-source.ts';
@@ -38,29 +34,16 @@ import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
 import { createHostProbe, readBootId } from './hardware/host-probe.ts';
 import { createHostSources } from './hardware/host-sources.ts';
 import { readNumaNodes } from './hardware/numa.ts';
+import { certificatesOf, firewallOf, sftpFolderIn, updatesOf } from './host-adapters.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import type { Firewall } from './network/firewall.ts';
-import { createIptablesFirewall } from './network/iptables-firewall.ts';
-import { hostResolvers } from './network/resolvers.ts';
 import { createFolderBytes, createFolderEntries } from './pods/folder-bytes.ts';
-import { removeAll } from './pods/remove-all.ts';
-import {
-  NO_POLICY,
-  PolicyError,
-  type ProviderPolicy,
-  readPolicyFile,
-} from './policy/policy-file.ts';
 import { probePort } from './ports/port-probe.ts';
 import { gatewayPaths } from './ssh/gateway-files.ts';
 import { createGatewayLink } from './ssh/gateway-link.ts';
 import { createKeyFolders } from './ssh/key-folders.ts';
-import { prepareSftpFolder } from './ssh/sftp-folder.ts';
 import { openHome } from './store/database.ts';
 import { openSecretKey } from './store/secret-key.ts';
-import { createContainerInstallation } from './updates/container-installation.ts';
-import { createManifestReader } from './updates/manifest-reader.ts';
-import type { UpdatePorts } from './updates/update.service.ts';
-import { createUpdateHold } from './updates/update-hold.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
@@ -68,66 +51,31 @@ const MS_PER_SECOND = 1_000;
 const SHUTDOWN_MS = 10_000;
 /** Reconciling never waits for a pod, only for lists of the engine's, which have deadlines. */
 const RECONCILED_WITHIN_MS = 60_000;
-const IPV6_ADDRESSES = '/proc/net/if_inet6';
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
 const NOT_ROOT =
   'not root: the data volumes of pods are neither counted against their disk limits nor backed up';
 
-const HELP = `Usage: agent/main.ts [doctor | enrol | remove-all | --help | --version | --check-config]
+const HELP = `Usage: agent/main.ts [doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
 
 The Podwright agent. Without an argument it runs; doctor looks over this host and says what to mend
-(doctor --help); enrol has the provider vouch for this agent's key (enrol --help); remove-all removes
-every pod of this executor from the Docker engine, while the agent is stopped (remove-all --help). It
-is configured by environment variables:
+(doctor --help); diag writes that and more into one archive, for whoever is to help (diag --help); enrol
+has the provider vouch for this agent's key (enrol --help); remove-all removes every pod of this executor
+from the Docker engine, while the agent is stopped (remove-all --help). It is configured by environment
+variables:
 
 ${CONFIG_HELP}
+
+${CONFIG_COMMANDS_HELP}
 `;
-
-const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
-
-Removes every pod of this executor from the Docker engine, with its networks, its data volumes and
-the images built here, and with what of lasting volumes lies here, saved or not: for a host that
-leaves the market or a fresh start. Images from registries stay.
-It is refused while the agent runs, and asks nothing first. It takes the variables of the agent:
-AGENT_EXECUTOR_ID says whose pods, AGENT_HOME where the agent keeps its state.
-`;
-
-function configOrExit(): AgentConfig {
-  try {
-    return readConfig(process.env);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    process.stderr.write(`podwright-agent: ${error.message}\n`);
-    process.exit(2);
-  }
-}
-
-function trustedKeysOrExit(config: AgentConfig): readonly TrustedKey[] {
-  try {
-    return trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    process.stderr.write(`podwright-agent: ${error.message}\n`);
-    process.exit(2);
-  }
-}
-
-function policyOrExit(path: string | undefined): ProviderPolicy {
-  try {
-    return path === undefined ? NO_POLICY : readPolicyFile(path);
-  } catch (error) {
-    if (!(error instanceof PolicyError)) throw error;
-    process.stderr.write(`podwright-agent: ${error.message}\n`);
-    process.exit(2);
-  }
-}
 
 async function run(config: AgentConfig): Promise<void> {
   const policy = policyOrExit(config.AGENT_POLICY);
   const keys = trustedKeysOrExit(config);
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
+  warnOfUnknown(lookAtConfig(AGENT_CONFIG, process.env).warnings, log);
+  const tracing = await startTracing('podwright-agent', process.env, clock);
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
   });
@@ -210,7 +158,7 @@ async function run(config: AgentConfig): Promise<void> {
 
   const shutDown = once(async () => {
     await serviceManager.stopping();
-    await endProcess(agent, home.close, log);
+    await endProcess(agent, { closeHome: home.close, tracing }, log);
   });
   process.on('SIGTERM', shutDown);
   process.on('SIGINT', shutDown);
@@ -229,49 +177,6 @@ async function run(config: AgentConfig): Promise<void> {
   await serviceManager.ready({ look: agent.vitals, bounds });
 }
 
-/** Null: it is left to the provider. */
-function updatesOf(
-  config: AgentConfig,
-  keys: readonly TrustedKey[],
-  socketPath: string,
-): UpdatePorts | null {
-  const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = config;
-  const update = updateOf(config);
-  if (update === null || update === undefined) return null;
-  const docker = { socketPath, clock: systemClock };
-  return {
-    ...{
-      image: update.image,
-      platform: `linux/${process.arch === 'x64' ? 'amd64' : process.arch}`,
-    },
-    keys,
-    installation: createContainerInstallation({
-      ...{ name: update.container, image: update.image, executorId },
-      engine: createDockerodeEngine(docker),
-      containers: createOwnContainers(docker),
-    }),
-    readManifest: createManifestReader(update.url, systemClock),
-    intervalMs: config.AGENT_UPDATE_INTERVAL_S * MS_PER_SECOND,
-    heldBy: createUpdateHold(join(home, 'update-hold')),
-  };
-}
-
-function certificatesOf(config: AgentConfig, privateKey: KeyObject): CertificateSource | null {
-  const { AGENT_TLS_CERT: certFile, AGENT_TLS_KEY: keyFile, AGENT_EXECUTOR_ID: name } = config;
-  const file = join(config.AGENT_HOME, 'tls.crt');
-  const own = { file, privateKey, name, clock: systemClock, random: systemRandom };
-  return certificatesFor(isSecure(config), { certFile, keyFile }, own);
-}
-
-function firewallOf(config: AgentConfig): Firewall {
-  return createIptablesFirewall({
-    runCommand,
-    allow: config.AGENT_EGRESS_ALLOW,
-    resolvers: hostResolvers,
-    hasIpv6: existsSync(IPV6_ADDRESSES),
-  });
-}
-
 async function firewallOrExit(firewall: Firewall): Promise<void> {
   await firewall.assert().catch((error: unknown) => {
     process.stderr.write(`podwright-agent: AGENT_REQUIRE_FIREWALL is set: ${messageOf(error)}\n`);
@@ -279,88 +184,19 @@ async function firewallOrExit(firewall: Firewall): Promise<void> {
   });
 }
 
-/** Null, and a warning, when pods have to do without: SFTP and scp are then refused. */
-async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null> {
-  const folder = gatewayPaths(agentHome).sftp;
-  const ready = await prepareSftpFolder(folder, runCommand).catch((error: unknown) => {
-    log.debug({ detail: messageOf(error) }, 'sftp-server could not be copied');
-    return false;
-  });
-  if (!ready) log.warn('SFTP is unavailable: install the package openssh-sftp-server');
-  return ready ? folder : null;
-}
-
-/** Anything that is not understood removes nothing. */
-async function readRemoveAll(args: readonly string[]): Promise<void> {
-  if (args.length === 0) return removeEverything(configOrExit());
-  const isHelp = args.length === 1 && args[0] === '--help';
-  (isHelp ? process.stdout : process.stderr).write(REMOVE_ALL_HELP);
-  process.exitCode = isHelp ? 0 : 2;
-}
-
-function checkConfig(config: AgentConfig): void {
-  policyOrExit(config.AGENT_POLICY);
-  trustedKeysOrExit(config);
-}
-
-/** Refused while the agent runs: it would start its pods again. */
-async function removeEverything(config: AgentConfig): Promise<void> {
-  const home = openHome(config.AGENT_HOME);
-  const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
-  const engine = createDockerodeEngine({ socketPath, clock: systemClock });
-  const { containers, networks, volumes, images, firewallProblem } = await removeAll({
-    engine,
-    executorId: config.AGENT_EXECUTOR_ID,
-    firewall: firewallOf(config),
-  });
-  home.close();
-  const objects = `${containers} containers, ${networks} networks, ${volumes} data volumes`;
-  process.stdout.write(`removed ${objects} and ${images} images built here\n`);
-  if (firewallProblem !== null) {
-    process.stderr.write(`firewall rules may be left: ${firewallProblem}\n`);
-  }
-  // The engine's idle connections would keep the process for a while.
-  process.exit(0);
-}
-
-/** Loaded only here: a running agent has no use for it. */
-async function enrol(args: readonly string[]): Promise<void> {
-  const { EnrolError, runEnrol } = await import('./identity/enrol-command.ts');
-  const host = () => {
-    const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = configOrExit();
-    return { home, executorId };
-  };
-  try {
-    process.stdout.write(runEnrol(args, { clock: systemClock, random: systemRandom, host }));
-  } catch (error) {
-    if (!(error instanceof EnrolError)) throw error;
-    process.stderr.write(`podwright-agent: ${error.message}\n`);
-    process.exitCode = 2;
-  }
-}
-
-/** Loaded only here: a running agent has no use for it. */
-async function examineHost(args: readonly string[]): Promise<never> {
-  const { runDoctor } = await import('./doctor/run-doctor.ts');
-  const { stdout, stderr, env } = process;
-  const ports = { clock: systemClock, random: systemRandom, runCommand, environment: env };
-  const status = await runDoctor(args, ports, {
-    out: (text) => stdout.write(text),
-    error: (text) => stderr.write(text),
-    colours: stdout.isTTY === true && !env['NO_COLOR'],
-  });
-  // A question that nobody answers would keep the process.
-  process.exit(status);
-}
-
 /** Pods keep running; the next start finds them by their labels. */
-async function endProcess(agent: Agent, closeHome: () => void, log: Log): Promise<void> {
+async function endProcess(
+  agent: Agent,
+  { closeHome, tracing }: { closeHome(): void; tracing: Tracing },
+  log: Log,
+): Promise<void> {
   log.info('shutting down; pods keep running');
   const timeUp = systemClock.sleep(SHUTDOWN_MS);
   await Promise.race([agent.stop(), timeUp]).catch((error: unknown) =>
     log.error({ err: error }, 'shutting down failed'),
   );
   closeHome();
+  await tracing.close();
   process.exit(0);
 }
 
@@ -386,25 +222,29 @@ function warnAboutEphemeralPorts({ AGENT_PORT_RANGE: range }: AgentConfig, log: 
 
 if (process.features.typescript === false) throw new Error('run this with Node 26: npm run agent');
 
-switch (process.argv[2]) {
+const [command, ...words] = process.argv.slice(2);
+switch (command) {
   case undefined:
-    await run(configOrExit());
+    await run(configOrExit(process.env));
     break;
   case 'remove-all':
-    await readRemoveAll(process.argv.slice(3));
+    await (await import('./commands/remove-all.ts')).runRemoveAll(words, process.env);
     break;
   case 'doctor':
-    await examineHost(process.argv.slice(3));
+    await (await import('./commands/doctor.ts')).examineHost(words, process.env);
+    break;
+  case 'diag':
+    await (await import('./commands/diag.ts')).writeDiagnosis(words, process.env);
     break;
   case 'enrol':
-    await enrol(process.argv.slice(3));
+    await (await import('./commands/enrol.ts')).enrol(words, process.env);
     break;
   case '--version':
     process.stdout.write(`${VERSION}\n`);
     break;
   case '--check-config':
-    checkConfig(configOrExit());
-    process.stdout.write('configuration accepted\n');
+  case '--print-config':
+    showConfiguration(command, process.env);
     break;
   case '--help':
     process.stdout.write(HELP);

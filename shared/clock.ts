@@ -54,6 +54,12 @@ export function naiveUtc(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, -1)}000`;
 }
 
+/** The first instant of the calendar month, UTC. */
+export function startOfMonth(epochMs: number): number {
+  const date = new Date(epochMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+}
+
 /** Milliseconds since the epoch of an ISO 8601 time; one without an offset counts as UTC. Null if invalid. */
 export function parseIsoTime(text: string): number | null {
   const match = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?$/.exec(

@@ -12,3 +12,9 @@ export const ListenAddress = z.string().transform((text, context) => {
   context.addIssue('Not an address like 127.0.0.1:9100');
   return z.NEVER;
 });
+
+/** Host and port as a URL names them for callers on this machine: listeners of every address by the loopback's. */
+export function localPlaceOf(host: string, port: number): string {
+  const named = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return named.includes(':') ? `[${named}]:${port}` : `${named}:${port}`;
+}

@@ -1,5 +1,6 @@
-/** Structured logs: JSON lines on stdout, secrets redacted by key name. */
+/** Structured logs: JSON lines on stdout, secrets redacted by key name, each with the id of its request. */
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { currentRequestId } from './request-context.ts';
 
 export type Log = Logger;
 
@@ -31,7 +32,18 @@ export function createLog(
 ): Log {
   const paths = SECRET_KEYS.flatMap((key) => [`["${key}"]`, `*["${key}"]`, `*.*["${key}"]`]);
   return pino(
-    { name: options.name, level: options.level, redact: { paths, censor: '[redacted]' } },
+    {
+      name: options.name,
+      level: options.level,
+      redact: { paths, censor: '[redacted]' },
+      mixin: (_line, _level, log) => ofRequest(log),
+    },
     destination ?? pino.destination({ fd: 1, sync: true }),
   );
+}
+
+/** The id of the request that a line is written for, unless the log names one itself. */
+function ofRequest(log: Logger): { request_id?: string } {
+  const id = currentRequestId();
+  return id === null || 'request_id' in log.bindings() ? {} : { request_id: id };
 }

@@ -58,7 +58,11 @@ export function readPrivateFile(path: string): Uint8Array | null {
 }
 
 /** Replaces the file whole or not at all; mode 0600. */
-export function replacePrivateFile(path: string, content: string, random: Random): void {
+export function replacePrivateFile(
+  path: string,
+  content: string | Uint8Array,
+  random: Random,
+): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${random.uuid()}`;
   try {

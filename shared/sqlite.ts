@@ -22,6 +22,11 @@ export function openSqlite(path: string): DatabaseSync {
   return database;
 }
 
+/** Opens `path`, which has to be there, for reading alone: for a look beside the process whose it is. */
+export function openSqliteToRead(path: string): DatabaseSync {
+  return new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+}
+
 /** Runs `body` in one IMMEDIATE transaction; rolls back and rethrows on any error. Not re-entrant. */
 export function inTransaction<T>(database: DatabaseSync, body: () => T): T {
   database.exec('BEGIN IMMEDIATE');

@@ -195,6 +195,7 @@ export function createValidator(options: ValidatorOptions) {
     clock,
     random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
+    believesTraces: true,
     verifyBody: auth.verifyBody,
     tls: certificate?.shown() ?? null,
   });

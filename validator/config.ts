@@ -1,9 +1,16 @@
 /** The validator's configuration: VALIDATOR_* variables. */
+import { join } from 'node:path';
 import { z } from 'zod';
-import { ConfigError, parseConfig } from '#shared/config.ts';
+import {
+  allOrNone,
+  type ConfigSpec,
+  type Environment,
+  parseConfig,
+  secret,
+} from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { TLS_MODES, tlsProblem } from '#shared/tls/loopback.ts';
+import { TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
 import {
   ImageName,
   ImageTag,
@@ -12,14 +19,13 @@ import {
   ROLLOUT_PARTS,
 } from '#shared/updates/update-manifest.ts';
 
-/** Where the validator's files lie unless VALIDATOR_HOME says otherwise. */
-export const DEFAULT_HOME = '/var/lib/podwright-validator';
+const DEFAULT_HOME = '/var/lib/podwright-validator';
 
 const Schema = z.object({
   /** Folder of the validator's files. */
   VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
   /** The ledger: `postgres://…` for several processes of one validator; a file in VALIDATOR_HOME when absent. */
-  VALIDATOR_DATABASE: z.string().min(1).optional(),
+  VALIDATOR_DATABASE: secret(z.string().min(1).optional()),
   /** The hotkey's seed, mode 0600; made on the first start when absent. */
   VALIDATOR_SEED_FILE: z.string().optional(),
   /** The hotkey as an encrypted key file instead, and the file with its passphrase; both of mode 0600. */
@@ -74,26 +80,46 @@ const Schema = z.object({
 
 export type ValidatorConfig = z.output<typeof Schema>;
 
+/** The validator's variables, for whoever reads or shows them. */
+export const VALIDATOR_CONFIG: ConfigSpec<typeof Schema.shape> = {
+  schema: Schema,
+  prefix: 'VALIDATOR_',
+  rules: (right, isGiven) => [
+    ...allOrNone(['VALIDATOR_KEY_FILE', 'VALIDATOR_KEY_PASSPHRASE_FILE'], isGiven),
+    ...(isGiven('VALIDATOR_KEY_FILE') && isGiven('VALIDATOR_SEED_FILE') ? [TWO_KEYS] : []),
+    ...tlsProblems({
+      prefix: 'VALIDATOR',
+      mode: right.VALIDATOR_TLS,
+      host: right.VALIDATOR_HOST,
+      acknowledged: right.VALIDATOR_TLS_OFF_EXPOSED,
+      isGiven,
+    }),
+  ],
+};
+
+const TWO_KEYS = {
+  name: 'VALIDATOR_SEED_FILE',
+  message: 'VALIDATOR_SEED_FILE and VALIDATOR_KEY_FILE are two keys: set one',
+};
+
 /** Throws ConfigError naming every wrong variable. */
-export function readValidatorConfig(
-  environment: Record<string, string | undefined>,
-): ValidatorConfig {
-  const config = parseConfig(Schema, environment, 'VALIDATOR_');
-  const hasKeyFile = config.VALIDATOR_KEY_FILE !== undefined;
-  if (hasKeyFile !== (config.VALIDATOR_KEY_PASSPHRASE_FILE !== undefined)) {
-    throw new ConfigError('VALIDATOR_KEY_FILE and VALIDATOR_KEY_PASSPHRASE_FILE come together');
-  }
-  if (hasKeyFile && config.VALIDATOR_SEED_FILE !== undefined) {
-    throw new ConfigError('VALIDATOR_KEY_FILE and VALIDATOR_SEED_FILE are two keys: set one');
-  }
-  const problem = tlsProblem({
-    prefix: 'VALIDATOR',
-    mode: config.VALIDATOR_TLS,
-    host: config.VALIDATOR_HOST,
-    acknowledged: config.VALIDATOR_TLS_OFF_EXPOSED,
-    certFile: config.VALIDATOR_TLS_CERT,
-    keyFile: config.VALIDATOR_TLS_KEY,
-  });
-  if (problem !== null) throw new ConfigError(problem.message, { problems: [problem] });
-  return config;
+export function readValidatorConfig(environment: Environment): ValidatorConfig {
+  return parseConfig(VALIDATOR_CONFIG, environment);
+}
+
+const LEDGER_CONFIG = {
+  schema: Schema.pick({ VALIDATOR_HOME: true, VALIDATOR_DATABASE: true }),
+  prefix: 'VALIDATOR_',
+};
+
+/** The ledger of whoever only looks into it: its address or file, whatever else is configured. */
+export function ledgerTargetIn(environment: Environment): string {
+  return ledgerTarget(parseConfig(LEDGER_CONFIG, environment));
+}
+
+/** `postgres://…`, or a file. */
+export function ledgerTarget(
+  config: Pick<ValidatorConfig, 'VALIDATOR_HOME' | 'VALIDATOR_DATABASE'>,
+): string {
+  return config.VALIDATOR_DATABASE ?? join(config.VALIDATOR_HOME, 'ledger.db');
 }

@@ -12,7 +12,7 @@ import { openLedger } from './ledger/ledger.ts';
 import { findEpoch, lastEpoch } from './weights/epoch.store.ts';
 import { explainExecutor } from './weights/explain.ts';
 import { weightsUnder } from './weights/policy-trial.ts';
-import { replayEpoch, storedInput, storedPolicy } from './weights/replay.ts';
+import { replayEpoch, storedPolicy, weighStored } from './weights/replay.ts';
 import { readWeightPolicy, type WeightPolicy } from './weights/weight-policy.ts';
 
 /** `policyFile`: the policy to compute by instead of the stored one. */
@@ -86,13 +86,15 @@ async function explainIn(
   epoch: Epoch,
   executorId: string,
 ): Promise<string[] | null> {
-  const { input } = await storedInput(ledger, epoch);
+  const policy = storedPolicy(epoch);
+  const { head, kept, weigher } = await weighStored(ledger, epoch, policy);
   // Written by us as a payload: its form is known.
   const posted = JSON.parse(epoch.payload_json) as LatestSetWeights;
-  const lines = explainExecutor(executorId, { input, policy: storedPolicy(epoch), posted });
+  const known = { standings: weigher.standings(), cycles: kept.length };
+  const lines = explainExecutor(executorId, { head, ...known, policy, posted });
   if (lines === null) return null;
-  const head = `Epoch ${epoch.number} of ${naiveUtc(epoch.computed_ms)}Z, ${epoch.state}; policy ${epoch.policy_hash}`;
-  return [head, ...lines];
+  const title = `Epoch ${epoch.number} of ${naiveUtc(epoch.computed_ms)}Z, ${epoch.state}; policy ${epoch.policy_hash}`;
+  return [title, ...lines];
 }
 
 function lastCheck(evidence: { id: string; document: string }): string[] {

@@ -1,19 +1,32 @@
 /** `npm run validator`: one validator, talking to a central API elsewhere; or a look into its ledger. */
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { systemClock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
+import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
+import {
+  CONFIG_COMMANDS_HELP,
+  type ConfigCommand,
+  problemsOf,
+  runConfigCommand,
+  warnOfUnknown,
+} from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
+import { startTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
-import { DEFAULT_HOME, readValidatorConfig, type ValidatorConfig } from './config.ts';
+import {
+  ledgerTarget,
+  ledgerTargetIn,
+  readValidatorConfig,
+  VALIDATOR_CONFIG,
+  type ValidatorConfig,
+} from './config.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
-import { encryptSeed, ownKeyPlace, signKeySetFile } from './keys/key-commands.ts';
+import { encryptSeed, ownKeyPlace, proveAccountOf, signKeySetFile } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
@@ -31,7 +44,8 @@ Checks the executors that a central API lists, reports verdicts, computes and po
 commands to agents.
 
   npm run validator                            run (configured by VALIDATOR_* variables, see README)
-  npm run validator -- --check-config          check the configuration and stop
+  npm run validator -- doctor                  what is wrong with key, ledger, central API, gateway, clock …, and the remedy
+  npm run validator -- diag                    write that and more into one archive, for whoever is to help
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
   npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
   npm run validator -- replay EPOCH --policy FILE
@@ -41,6 +55,7 @@ commands to agents.
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
+  npm run validator -- prove-account ACCOUNT   sign that an account of the central API speaks for this validator
   npm run validator -- release show            what agents are to run, and what they were before
   npm run validator -- release rollout PERMILLE
                                                how many of a thousand agents get it
@@ -52,6 +67,8 @@ commands to agents.
   npm run validator -- release notes TEXT      what to tell people of it
   npm run validator -- --version
 
+${CONFIG_COMMANDS_HELP}
+
 explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, release writes it, also beside a
 running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start. They
 exit with 1 when something is not as it should be.
@@ -61,23 +78,67 @@ exit with 1 when something is not as it should be.
 const TURN_WITHIN_MS = 3_600_000;
 
 async function run(argv: readonly string[]): Promise<void> {
+  const [first, ...rest] = argv;
+  if (first === 'doctor') return examineSurroundings(rest);
+  if (first === 'diag') return writeDiagnosis(rest);
   const { values, positionals } = readArguments(argv);
   if (values.help === true) return print(HELP);
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'encrypt-key') return print(await encryptSeed(words));
-  if (command !== undefined && command !== 'sign-key-set') return lookUp(positionals, values);
+  const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
+  if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
+  if (values['check-config'] === true) return checkConfig('--check-config');
+  if (values['print-config'] === true) return checkConfig('--print-config');
   const config = readValidatorConfig(process.env);
-  const weighing = weighingOf(config);
-  const checks = readCheckPolicy(config.VALIDATOR_CHECK_POLICY);
-  if (values['check-config'] === true) return print('configuration is valid\n');
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
-  await serve(config, weighing, checks);
+  if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
+  await serve(config, weighingOf(config), readCheckPolicy(config.VALIDATOR_CHECK_POLICY));
+}
+
+/** Loaded only here, as below: a running validator has no use for it. */
+async function examineSurroundings(args: readonly string[]): Promise<never> {
+  const { runDoctor } = await import('./doctor/doctor-command.ts');
+  const colours = process.stdout.isTTY === true && !process.env['NO_COLOR'];
+  // A question that nobody answers would keep the process.
+  process.exit(await runDoctor(args, lookPorts(), { out: print, error: complain, colours }));
+}
+
+async function writeDiagnosis(args: readonly string[]): Promise<never> {
+  const { diagnoseValidator } = await import('./diagnosis/validator-diagnosis.ts');
+  const { runDiag } = await import('#shared/diagnosis/diag-command.ts');
+  const ports = lookPorts();
+  const status = await runDiag({
+    ...{ ...ports, program: 'validator', args, print },
+    complain: (text) => complain(`podwright validator: ${text}`),
+    collect: (logs) => diagnoseValidator(ports, logs),
+  });
+  process.exit(status);
+}
+
+function lookPorts() {
+  return { clock: systemClock, random: systemRandom, runCommand, environment: process.env };
+}
+
+function checkConfig(command: ConfigCommand): void {
+  const look = lookAtConfig(VALIDATOR_CONFIG, process.env);
+  const { config } = look;
+  const further =
+    config === null
+      ? []
+      : problemsOf(
+          () => weighingOf(config),
+          () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+        );
+  process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
 }
 
 function readArguments(argv: readonly string[]) {
   const flag = { type: 'boolean' } as const;
-  const options = { help: flag, version: flag, 'check-config': flag } as const;
+  const options = {
+    ...{ help: flag, version: flag },
+    ...{ 'check-config': flag, 'print-config': flag },
+  } as const;
   try {
     return parseArgs({
       args: [...argv],
@@ -93,9 +154,7 @@ async function lookUp(
   words: readonly string[],
   { ledger, policy }: { ledger?: string | undefined; policy?: string | undefined },
 ): Promise<void> {
-  const { VALIDATOR_DATABASE: database, VALIDATOR_HOME: home } = process.env;
-  const ledgerFile = ledger ?? (database || ledgerIn(home || DEFAULT_HOME));
-  const complain = (text: string) => void process.stderr.write(text);
+  const ledgerFile = ledger ?? ledgerTargetIn(process.env);
   const ask = { words, ledgerFile, policyFile: policy ?? null };
   const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
   const isWell = await run(ask, { print, complain });
@@ -131,12 +190,14 @@ async function serve(
   checks: CheckPolicy,
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
+  warnOfUnknown(lookAtConfig(VALIDATOR_CONFIG, process.env).warnings, log);
+  const tracing = await startTracing('podwright-validator', process.env, systemClock);
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
   const keys = createKeyThread();
   const signer = await keys.open(ownKeyPlace(config));
-  const ledger = await openLedger(config.VALIDATOR_DATABASE ?? ledgerIn(config.VALIDATOR_HOME));
+  const ledger = await openLedger(ledgerTarget(config));
   const validator = createValidator({
     clock: systemClock,
     random: systemRandom,
@@ -163,6 +224,7 @@ async function serve(
     await validator.close();
     await ledger.destroy();
     await keys.close();
+    await tracing.close();
   };
   await validator.server.listen({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT });
   if (config.VALIDATOR_METRICS_LISTEN !== undefined) {
@@ -176,10 +238,12 @@ async function serve(
   await serviceManager.ready({ look: validator.vitals, bounds });
 }
 
-const ledgerIn = (home: string): string => join(home, 'ledger.db');
-
 function print(text: string): void {
   process.stdout.write(text);
+}
+
+function complain(text: string): void {
+  process.stderr.write(text);
 }
 
 // Whoever reads may stop reading, as `head` does.
@@ -188,5 +252,5 @@ try {
   await run(process.argv.slice(2));
 } catch (error) {
   process.stderr.write(`podwright validator: ${messageOf(error)}\n`);
-  process.exitCode = error instanceof ConfigError ? 6 : 1;
+  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
 }

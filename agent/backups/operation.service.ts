@@ -12,6 +12,7 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { createSealing } from '#shared/sealing.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
+import { inSpan } from '#shared/tracing/spans.ts';
 import type { OperationRow } from '../store/operation.store.ts';
 import { placeOfRepository, runOperation } from './operation.run.ts';
 import {
@@ -80,7 +81,12 @@ export function createOperationService(
   /** Whether it has ended. */
   async function attempt(id: string, cancelled: AbortSignal, turn: typeof turns) {
     const signals = { cancelled, stopping: stopping.signal };
-    const work = () => runOperation(id, ports, signals);
+    const wish = {
+      name: 'operation',
+      kind: 'internal',
+      attributes: { 'podwright.id': id },
+    } as const;
+    const work = () => inSpan(wish, () => runOperation(id, ports, signals));
     try {
       if (!takeUp(id)) return true;
       // One that is cancelled while it waits still has to write so.

@@ -56,6 +56,7 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
       // The agent restarts pods; two owners of restarts would fight.
       RestartPolicy: { Name: 'no' },
       ...(spec.readOnlyRoot === undefined ? {} : { ReadonlyRootfs: true }),
+      ...(spec.runtime === undefined ? {} : { Runtime: spec.runtime }),
       NetworkMode: spec.network ?? 'none',
       PortBindings: Object.fromEntries(
         published.map(({ name, host }) => [name, [{ HostIp: '', HostPort: String(host) }]]),

@@ -88,6 +88,8 @@ export type ContainerSpec = {
   /** Its root file system cannot be written. */
   readOnlyRoot?: true;
   gpuUuids: readonly string[];
+  /** Of the engine's runtimes; its default one when absent. */
+  runtime?: string;
   limits: {
     cpuCores: number;
     /** Only these processors, and memory of these nodes, as the kernel writes sets. */

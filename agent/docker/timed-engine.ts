@@ -1,5 +1,6 @@
-/** The engine as it is, with each call's outcome and duration told to somebody. */
+/** The engine as it is, with each call's outcome and duration told to somebody, and a span of its own. */
 import type { Clock } from '#shared/clock.ts';
+import { currentTraceparent, openSpan, within } from '#shared/tracing/spans.ts';
 import { type ContainerEngine, EngineError } from './engine.ts';
 
 /** `code` is `ok`, or the kind of the engine's error. */
@@ -23,9 +24,17 @@ export function timedEngine(
       if (typeof method !== 'function' || typeof op !== 'string' || UNTIMED.has(op)) return method;
       const measured = (...args: unknown[]) => {
         const beganMs = clock.monotonicMs();
-        const answer: unknown = Reflect.apply(method, target, args);
-        if (!(answer instanceof Promise)) return answer;
-        const note = (code: string) => onCall(op, code, clock.monotonicMs() - beganMs);
+        const span =
+          currentTraceparent() === null ? null : openSpan({ name: `engine ${op}`, kind: 'client' });
+        const answer: unknown = within(span, () => Reflect.apply(method, target, args));
+        if (!(answer instanceof Promise)) {
+          span?.end(null);
+          return answer;
+        }
+        const note = (code: string) => {
+          onCall(op, code, clock.monotonicMs() - beganMs);
+          span?.end(code === 'ok' ? null : code);
+        };
         answer.then(
           () => note('ok'),
           (error: unknown) => note(error instanceof EngineError ? error.kind : 'internal'),

@@ -1,7 +1,7 @@
 /** The agent's configuration as far as it is right: a wrong variable is named, and the host checked all the same. */
-import { ConfigError } from '#shared/config.ts';
+import { ConfigError, lookAtConfig, parseConfig } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
-import { type AgentConfig, readConfig } from '../config.ts';
+import { AGENT_CONFIG, type AgentConfig, readConfig } from '../config.ts';
 import { readPolicyFile } from '../policy/policy-file.ts';
 
 export type ConfigurationFacts = {
@@ -11,6 +11,8 @@ export type ConfigurationFacts = {
   executorId: string | null;
   /** One sentence per wrong variable. */
   problems: readonly string[];
+  /** One sentence per variable that nobody reads. */
+  unknown: readonly string[];
   /** Null without a policy file. */
   policy: { path: string; problem: string | null } | null;
 };
@@ -23,7 +25,8 @@ type Environment = Record<string, string | undefined>;
 export function readConfiguration(environment: Environment): ConfigurationFacts {
   const { config, problems, names } = readWhatIsRight(environment);
   const executorId = names.has('AGENT_EXECUTOR_ID') ? null : config.AGENT_EXECUTOR_ID;
-  return { config, executorId, problems, policy: policyOf(config) };
+  const unknown = lookAtConfig(AGENT_CONFIG, environment).warnings.map(({ message }) => message);
+  return { config, executorId, problems, unknown, policy: policyOf(config) };
 }
 
 function readWhatIsRight(environment: Environment) {
@@ -33,7 +36,10 @@ function readWhatIsRight(environment: Environment) {
     if (!(error instanceof ConfigError)) throw error;
     const names = new Set(error.problems.map(({ name }) => name));
     const right = Object.entries(environment).filter(([name]) => !names.has(name));
-    const config = readConfig({ AGENT_EXECUTOR_ID: NOBODY, ...Object.fromEntries(right) });
+    // What variables have to be like together is told by then.
+    const { schema, prefix } = AGENT_CONFIG;
+    const given = { AGENT_EXECUTOR_ID: NOBODY, ...Object.fromEntries(right) };
+    const config = parseConfig({ schema, prefix }, given);
     return { config, problems: error.problems.map(({ message }) => message), names };
   }
 }

@@ -1,15 +1,18 @@
 /** Judges the agent's configuration: variables, identity, who may command, the provider's policy. Pure. */
+
+import { type Finding, fail, ok, warn } from '#shared/doctor/finding.ts';
 import type { ConfigurationFacts } from './configuration.facts.ts';
-import { type Finding, fail, ok } from './finding.ts';
 
 export function configurationFindings(facts: ConfigurationFacts): Finding[] {
   return [variables(facts), executorId(facts), trustedKeys(facts), policy(facts)];
 }
 
-function variables({ problems }: ConfigurationFacts): Finding {
-  if (problems.length === 0) return ok('configuration', 'every AGENT_* variable is understood');
+function variables({ problems, unknown }: ConfigurationFacts): Finding {
+  const id = 'configuration';
   const remedy = 'correct them; npm run agent -- --help names all variables';
-  return fail('configuration', problems.join('; '), remedy);
+  if (problems.length > 0) return fail(id, [...problems, ...unknown].join('; '), remedy);
+  if (unknown.length > 0) return warn(id, unknown.join('; '), remedy);
+  return ok(id, 'every AGENT_* variable is understood');
 }
 
 function executorId({ executorId: id }: ConfigurationFacts): Finding {

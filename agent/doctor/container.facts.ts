@@ -1,9 +1,9 @@
 /** The self-test that the validator runs, from this process: a container with what a pod would ask for. */
 import type { DiskQuota, VerifyResult } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
+import { type Told, tell } from '#shared/doctor/told.ts';
 import type { Random } from '#shared/random.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import { type Told, tell } from './told.ts';
 
 export type ContainerFacts = {
   /** With all GPUs that nvidia-smi shows. */

@@ -1,6 +1,7 @@
 /** Judges the self-test: its reason codes are those that the validator's check goes by. Pure. */
+
+import { type Finding, fail, ok, unknown } from '#shared/doctor/finding.ts';
 import type { ContainerFacts } from './container.facts.ts';
-import { type Finding, fail, ok, unknown } from './finding.ts';
 
 const REMEDIES: Record<string, string> = {
   ENGINE_UNAVAILABLE: 'journalctl -u docker -n 50; systemctl restart docker',

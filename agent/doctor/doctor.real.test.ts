@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { z } from 'zod';
+import { FINDING_STATUSES } from '#shared/doctor/finding.ts';
 import { agentArguments } from '#shared/node-launch.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createAgentHome } from '../../test/fakes/agent-process.ts';
 import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
 import { mustRun } from '../../test/fakes/real-host.ts';
-import { FINDING_STATUSES } from './finding.ts';
 
 const KEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY=validator-control';
 const Report = z.array(

@@ -1,6 +1,7 @@
 /** Judges whether validators can believe this agent: its key, signed by the provider's hotkey. Pure. */
+
+import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
 import type { EnrolmentFacts } from './enrolment.facts.ts';
-import { type Finding, fail, ok, unknown, warn } from './finding.ts';
 
 const ID = 'enrolment';
 const ENROL = 'npm run agent -- enrol --help';

@@ -1,13 +1,15 @@
 /** Asks the host everything, side by side and each with its deadline, then judges: the doctor's one path. */
 import type { Clock } from '#shared/clock.ts';
+import { readClockFacts } from '#shared/doctor/clock.facts.ts';
+import { clockFindings } from '#shared/doctor/clock.findings.ts';
+import type { Finding } from '#shared/doctor/finding.ts';
+import { known, tell } from '#shared/doctor/told.ts';
 import type { Random } from '#shared/random.ts';
 import type { RunCommand } from '#shared/run-command.ts';
 import { dockerSocketOf, isSecure } from '../config.ts';
 import { readEngineReport } from '../docker/engine-report.ts';
 import { createNvidiaSmi } from '../gpu/nvidia-smi.ts';
 import { probePort } from '../ports/port-probe.ts';
-import { readClockFacts } from './clock.facts.ts';
-import { clockFindings } from './clock.findings.ts';
 import { type ConfigurationFacts, NOBODY, readConfiguration } from './configuration.facts.ts';
 import { configurationFindings } from './configuration.findings.ts';
 import { notTried, tryContainers } from './container.facts.ts';
@@ -17,7 +19,6 @@ import { diskFindings } from './disk.findings.ts';
 import { engineFindings } from './engine.findings.ts';
 import { readEnrolmentFacts } from './enrolment.facts.ts';
 import { enrolmentFindings } from './enrolment.findings.ts';
-import type { Finding } from './finding.ts';
 import { readGpuFacts } from './gpu.facts.ts';
 import { areLinked, gpuFindings, uuidsSeen } from './gpu.findings.ts';
 import { readHomeFacts } from './home.facts.ts';
@@ -29,7 +30,6 @@ import { networkFindings } from './network.findings.ts';
 import type { DoctorOptions } from './options.ts';
 import { readPortFacts } from './ports.facts.ts';
 import { portFindings } from './ports.findings.ts';
-import { known, tell } from './told.ts';
 
 export type DoctorPorts = {
   clock: Clock;

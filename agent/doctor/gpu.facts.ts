@@ -2,10 +2,10 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
+import { type Told, tell } from '#shared/doctor/told.ts';
 import type { RunCommand } from '#shared/run-command.ts';
 import type { GpuMode } from '../gpu/choose-gpu-driver.ts';
 import type { NvidiaSmi, SmiOutput } from '../gpu/nvidia-smi.ts';
-import { type Told, tell } from './told.ts';
 
 export type GpuFacts = {
   mode: GpuMode;

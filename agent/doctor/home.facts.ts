@@ -3,10 +3,10 @@ import { access, constants, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import { known, type Told, tell } from '#shared/doctor/told.ts';
 import { GatewaySnapshot, GatewayStatus, gatewayPaths } from '../ssh/gateway-files.ts';
 import { isAlive } from '../ssh/gateway-link.ts';
 import { SFTP_PROGRAMS } from '../ssh/sftp-folder.ts';
-import { known, type Told, tell } from './told.ts';
 
 export type HomeFacts = {
   home: string;

@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import { type Told, tell } from '#shared/doctor/told.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import type { PortRange } from '../ports/port.service.ts';
 import type { PortProbe } from '../ports/port-probe.ts';
-import { type Told, tell } from './told.ts';
 
 export type PortFacts = {
   agentHost: string;

@@ -1,6 +1,7 @@
 /** Judges the agent's port, the ports of pods, and what can be told of reaching them (agent reference 8). Pure. */
+
+import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
 import { isLocalRegistry as isPrivateAddress } from '../images/registry-host.ts';
-import { type Finding, fail, ok, unknown, warn } from './finding.ts';
 import type { PortFacts } from './ports.facts.ts';
 
 /** More than this share in use, and pods begin to get no ports. */

@@ -1,7 +1,8 @@
 /** `npm run agent -- doctor`: options in, report and exit status out. */
+
+import { jsonReport, textReport } from '#shared/doctor/report.ts';
 import type { DoctorPorts } from './examine.ts';
 import { DOCTOR_HELP, readOptions } from './options.ts';
-import { jsonReport, textReport } from './report.ts';
 
 export type DoctorTerminal = {
   out(text: string): void;

@@ -7,6 +7,7 @@ import { systemClock } from '#shared/clock.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { createResticVersion } from '../backups/restic-version.ts';
+import { createHostProbe } from './host-probe.ts';
 import { createHostSources } from './host-sources.ts';
 
 let root: string;
@@ -61,11 +62,50 @@ it('says nothing of what is not told, and that a folder takes no file', async ()
   });
 });
 
+/** A kernel that can plug memory: blocks of 128 MiB, so many of them in use. */
+function plugged(online: number, offline: number): void {
+  put('sys/devices/system/memory/block_size_bytes', '8000000\n');
+  const states = [...Array(online).fill('online'), ...Array(offline).fill('offline')];
+  for (const [index, state] of states.entries()) {
+    put(`sys/devices/system/memory/memory${index}/state`, `${state}\n`);
+  }
+}
+
+const MIB = 1_024;
+const judged = async (offeredKib: number) => {
+  const memory_kib = (await read())?.memory_kib;
+  return { memory_kib, isLie: memory_kib != null && offeredKib > memory_kib * 1.03 };
+};
+
+it('counts memory that was plugged into a running machine, which its nodes do not', async () => {
+  // As seen on a virtual machine of 10 GiB that was given 14 more.
+  put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       14248140 kB\n');
+  plugged(192, 0);
+  expect(await judged(24_684_084)).toEqual({ memory_kib: 192 * 128 * MIB, isLie: false });
+  expect((await judged(64 * MIB * MIB)).isLie).toBe(true);
+});
+
+it('counts no memory that is plugged in and not in use, and is not cut by hidden blocks', async () => {
+  put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       130000 kB\n');
+  plugged(1, 7);
+  expect((await read())?.memory_kib).toBe(128 * MIB);
+  put('sys/devices/system/node/node1/meminfo', 'Node 1 MemTotal:       130000 kB\n');
+  expect((await read())?.memory_kib).toBe(260_000);
+});
+
+it('says nothing of memory when its blocks cannot be read', async () => {
+  put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       14248140 kB\n');
+  put('sys/devices/system/memory/memory0/state', 'online\n');
+  expect((await read())?.memory_kib).toBeNull();
+});
+
 it('reads the present host', async () => {
   const restic = createResticVersion({ clock: systemClock, runCommand, program: 'restic' });
   const folder = join(root, 'own');
   const sources = await createHostSources({ clock: systemClock, folder, restic })('/');
   expect(HostSources.parse(sources).cpus_present).toBeGreaterThan(0);
+  const { memory } = await createHostProbe({ clock: systemClock }).read('/');
+  expect(memory.total_kib).toBeLessThanOrEqual((sources?.memory_kib ?? 0) * 1.03);
   expect(sources?.restic).toMatch(/^0\.\d+/);
   const none = { clock: systemClock, runCommand, program: join(root, 'restic') };
   expect(await createResticVersion(none)()).toBeNull();

@@ -6,6 +6,7 @@ import { MAX_NAME_CHARS } from '#shared/agent-api/bounds.ts';
 import type { HostSources } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
 import { withDeadline } from '#shared/with-deadline.ts';
+import { presentMemoryKib } from './host-memory.ts';
 
 /** Null when they could not be read in time. `diskPath` is a folder of the disk that pods fill. */
 export type ReadHostSources = (diskPath: string) => Promise<HostSources | null>;
@@ -63,7 +64,7 @@ async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<
     orNull(driverGpus(join(root, 'proc/driver/nvidia/gpus'))),
     libraryDigest(root),
     orNull(countCpus(join(root, 'sys/devices/system/cpu/present'))),
-    orNull(nodeMemoryKib(join(root, 'sys/devices/system/node'))),
+    orNull(presentMemoryKib(join(root, 'sys/devices/system'))),
     orNull(deviceKib(join(root, 'sys/dev/block'), diskPath)),
     canWrite(folder),
     ask.restic(),
@@ -119,15 +120,6 @@ async function countCpus(path: string): Promise<number> {
     const [from = '', to = from] = range.split('-');
     return sum + Number.parseInt(to, 10) - Number.parseInt(from, 10) + 1;
   }, 0);
-}
-
-async function nodeMemoryKib(folder: string): Promise<number> {
-  const nodes = (await readdir(folder)).filter((name) => /^node\d+$/.test(name));
-  if (nodes.length === 0) throw new Error('no NUMA nodes');
-  const texts = await Promise.all(
-    nodes.map((node) => readFile(join(folder, node, 'meminfo'), 'utf8')),
-  );
-  return texts.reduce((sum, text) => sum + Number(/MemTotal: +(\d+) kB/.exec(text)?.[1]), 0);
 }
 
 /** Rejects where the file system has no device of its own. */

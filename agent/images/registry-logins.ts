@@ -7,6 +7,10 @@ import type { Random } from '#shared/random.ts';
 import { createSealing } from '#shared/sealing.ts';
 import type { RegistryAuthStore } from '../store/registry-auth.store.ts';
 
+/** What a sealed login is bound to. */
+export const placeOfLogin = (podId: string, generation: number) =>
+  `registry-auth ${podId} ${generation}`;
+
 /** The scope of what anybody may fetch. */
 export const PUBLIC_SCOPE = '';
 
@@ -21,12 +25,11 @@ export function createRegistryLogins(deps: {
 }) {
   const { store, secret, log } = deps;
   const sealing = createSealing({ key: secret, random: deps.random });
-  const placeOf = (podId: string, generation: number) => `registry-auth ${podId} ${generation}`;
 
   return {
     /** Inside a transaction of the caller's that has written the pod's row. */
     keep(podId: string, generation: number, auth: RegistryAuth): void {
-      const sealed = sealing.seal(JSON.stringify(auth), placeOf(podId, generation));
+      const sealed = sealing.seal(JSON.stringify(auth), placeOfLogin(podId, generation));
       store.put(podId, generation, sealed);
     },
     /** Undefined without one, and when the agent's key is not the one that it was sealed with. */
@@ -34,7 +37,9 @@ export function createRegistryLogins(deps: {
       const sealed = store.get(podId, generation);
       if (sealed === null) return undefined;
       try {
-        return RegistryAuth.parse(JSON.parse(sealing.open(sealed, placeOf(podId, generation))));
+        return RegistryAuth.parse(
+          JSON.parse(sealing.open(sealed, placeOfLogin(podId, generation))),
+        );
       } catch (error) {
         log.warn({ pod_id: podId, detail: messageOf(error) }, 'a registry login cannot be opened');
         return undefined;

@@ -25,7 +25,7 @@ export type PlanFacts = {
   login: LoginState;
   /** Ports or GPUs are leased that no generation of the pod asks for any more. */
   surplusLeases: boolean;
-  /** Its tree is being exchanged: nothing of it may run. */
+  /** It is to stand still, or its tree is being exchanged: nothing of it may run. */
   held: boolean;
 };
 

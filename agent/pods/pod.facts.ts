@@ -44,6 +44,6 @@ export function createPodFacts(deps: {
     launchHash: launchHash(row.spec_hash, publishedPorts(row, ports.portsOf(row.id))),
     login: ssh.loginOf(row),
     surplusLeases: hasSurplus(row),
-    held: deps.isHeld(row.id),
+    held: row.stopped === 1 || deps.isHeld(row.id),
   });
 }

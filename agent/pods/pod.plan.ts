@@ -32,7 +32,7 @@ export type Step =
   | { kind: 'rejoin_network'; container: ContainerState }
   | { kind: 'begin_reboot'; container: ContainerState }
   | { kind: 'stop_for_reboot'; container: ContainerState }
-  /** A restore is about to exchange its tree. */
+  /** It is to stand still, or a restore is about to exchange its tree. */
   | { kind: 'stop_for_hold'; container: ContainerState }
   | { kind: 'finish_reboot'; container: ContainerState }
   | { kind: 'remove_containers'; containers: readonly ContainerState[] }

@@ -102,6 +102,7 @@ export function newPodRow(
     ...content,
     id,
     desired: 'running',
+    stopped: 0,
     phase: 'pending',
     phase_since_ms: nowMs,
     generation,

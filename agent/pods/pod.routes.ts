@@ -9,6 +9,7 @@ import {
   PodView,
   RebootRequest,
   SshKeysRequest,
+  StandRequest,
 } from '#shared/agent-api/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { PodService } from './pod.service.ts';
@@ -46,5 +47,10 @@ export function registerPodRoutes(server: HttpServer, pods: PodService): void {
     '/v1/pods/:id/ssh-keys',
     { schema: { params, body: SshKeysRequest, response } },
     async ({ params, body }) => pods.putSshKeys(params.id, body.ssh_public_keys),
+  );
+  server.put(
+    '/v1/pods/:id/standing',
+    { schema: { params, body: StandRequest, response } },
+    async ({ params, body }) => pods.putStanding(params.id, body.stopped),
   );
 }

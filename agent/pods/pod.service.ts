@@ -186,6 +186,16 @@ export function createPodService(deps: {
       deps.ssh.publish();
       return viewOf(row);
     },
+    /** Stops the container and keeps it with all its data, or starts it again; repeating it is harmless. */
+    putStanding(id: string, stopped: boolean): PodView {
+      const row = find(id);
+      if (row.desired === 'removed') {
+        throw new ApiError('pod_state_conflict', 'This pod is being removed');
+      }
+      const wanted = records.change(id, () => ({ stopped: stopped ? 1 : 0 }));
+      supervisor.interrupt(id);
+      return viewOf(wanted ?? row);
+    },
     /** `count` is the number of reboots asked for so far, this one included: a repeat is no second reboot. */
     reboot(id: string, count: number): PodView {
       const row = find(id);

@@ -38,6 +38,7 @@ export function podView(row: PodRow, facts: ViewFacts): PodView {
     id: row.id,
     executor_id: facts.executorId,
     desired: row.desired,
+    stopped: row.stopped === 1,
     phase: row.phase,
     phase_since_ms: row.phase_since_ms,
     generation: newestOf(row).generation,

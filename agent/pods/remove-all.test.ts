@@ -17,6 +17,6 @@ it('explains itself instead of removing anything', () => {
   expect(removeAll('--help')).toEqual({ status: 0, stdout: usage, stderr: '' });
   expect(removeAll('--force')).toEqual({ status: 2, stdout: '', stderr: usage });
   const alone = removeAll();
-  expect(alone.status).toBe(2);
+  expect(alone.status).toBe(6);
   expect(alone.stderr).toMatch(/^podwright-agent: .*AGENT_EXECUTOR_ID/s);
 });

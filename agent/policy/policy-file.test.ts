@@ -53,7 +53,7 @@ it('keeps the agent from starting on a wrong file, before anything is made', asy
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 100_000, env };
   for (const args of [[], ['--check-config']]) {
     const run = await runCommand(process.execPath, agentArguments(...args), bounds);
-    expect(run).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('max_pids') });
+    expect(run).toMatchObject({ exitCode: 6, stderr: expect.stringContaining('max_pids') });
   }
   expect(() => rmSync(env.AGENT_HOME, { recursive: true })).toThrow('ENOENT');
 });

@@ -1,6 +1,6 @@
 /** The SSH gateway's configuration: SSH_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
-import { parseConfig } from '#shared/config.ts';
+import { type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 /** Set by sshd and its clients for whatever runs under them, which may well be us. */
@@ -29,10 +29,16 @@ const Schema = z.object({
 
 export type GatewayConfig = z.output<typeof Schema>;
 
+/** The gateway's variables, for whoever reads or shows them. */
+export const SSH_CONFIG: ConfigSpec<typeof Schema.shape> = {
+  schema: Schema,
+  prefix: 'SSH_',
+  foreign: SESSION_VARIABLES,
+};
+
 /** Throws ConfigError naming every problem at once. */
-export function readConfig(environment: Record<string, string | undefined>): GatewayConfig {
-  const ours = Object.entries(environment).filter(([name]) => !SESSION_VARIABLES.has(name));
-  return parseConfig(Schema, Object.fromEntries(ours), 'SSH_');
+export function readConfig(environment: Environment): GatewayConfig {
+  return parseConfig(SSH_CONFIG, environment);
 }
 
 /** For `--help`. */

@@ -1,6 +1,7 @@
 /** The SSH gateway's process: environment -> engine connection -> gateway. Sessions outlive the agent's restarts. */
 import { systemClock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
+import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
+import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
@@ -8,15 +9,17 @@ import { createServiceManager } from '#shared/service-manager/service-manager.ts
 import { VERSION } from '#shared/version.ts';
 import { createExecEngine } from '../docker/exec.ts';
 import { hangUpLeftovers } from '../exec/leftovers.ts';
-import { CONFIG_HELP, type GatewayConfig, readConfig } from './config.ts';
+import { CONFIG_HELP, type GatewayConfig, readConfig, SSH_CONFIG } from './config.ts';
 import { startGateway } from './gateway.ts';
 
-const HELP = `Usage: agent/ssh-gateway/main.ts [--help | --version]
+const HELP = `Usage: agent/ssh-gateway/main.ts [--help | --version | --check-config | --print-config]
 
 The Podwright SSH gateway: lets renters log in to the pods of one agent. It is configured by
 environment variables:
 
 ${CONFIG_HELP}
+
+${CONFIG_COMMANDS_HELP}
 `;
 
 /** It looks at the snapshot every second. */
@@ -25,6 +28,7 @@ const LOOK_WITHIN_MS = 60_000;
 async function run(config: GatewayConfig): Promise<void> {
   const log = createLog({ name: 'podwright-ssh', level: config.SSH_LOG_LEVEL });
   const clock = systemClock;
+  warnOfUnknown(lookAtConfig(SSH_CONFIG, process.env).warnings, log);
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
   });
@@ -60,23 +64,32 @@ async function run(config: GatewayConfig): Promise<void> {
 if (process.features.typescript === false)
   throw new Error('run this with Node 26: npm run ssh-gateway');
 
-switch (process.argv[2]) {
+const out = (text: string) => void process.stdout.write(text);
+const error = (text: string) => void process.stderr.write(text);
+const [command] = process.argv.slice(2);
+switch (command) {
   case undefined:
     try {
       await run(readConfig(process.env));
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      process.stderr.write(`podwright-ssh: ${error.message}\n`);
-      process.exitCode = 2;
+    } catch (cause) {
+      if (!(cause instanceof ConfigError)) throw cause;
+      error(`podwright-ssh: ${cause.message}\n`);
+      process.exitCode = CONFIG_REFUSED;
     }
     break;
+  case '--check-config':
+  case '--print-config': {
+    const look = lookAtConfig(SSH_CONFIG, process.env);
+    process.exitCode = runConfigCommand(command, look, [], { out, error });
+    break;
+  }
   case '--version':
-    process.stdout.write(`${VERSION}\n`);
+    out(`${VERSION}\n`);
     break;
   case '--help':
-    process.stdout.write(HELP);
+    out(HELP);
     break;
   default:
-    process.stderr.write(HELP);
+    error(HELP);
     process.exitCode = 2;
 }

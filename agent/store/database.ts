@@ -15,6 +15,7 @@ const MIGRATIONS = [
   './schema-8-operations.sql',
   './schema-9-volumes.sql',
   './schema-10-update.sql',
+  './schema-11-standing.sql',
 ].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
 
 /** The newest that this version knows. */

@@ -8,6 +8,8 @@ import { FallbackGeneration, jsonOf, RefusedGeneration, StagedGeneration } from 
 export const PodRow = z.object({
   id: z.string(),
   desired: z.enum(DESIRED_STATES),
+  /** 1: it is to stand still, whatever else is wanted of it. */
+  stopped: z.union([z.literal(0), z.literal(1)]),
   phase: z.enum(POD_PHASES),
   phase_since_ms: z.int(),
   generation: z.int(),

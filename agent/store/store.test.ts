@@ -37,7 +37,7 @@ it('takes over the pods of a store from before pods could be changed or their bo
   }
   old.exec('CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT');
   old.exec(`INSERT INTO meta (name, value) VALUES ('schema', '2')`);
-  const later = ['staged_json', 'fallback_json', 'refused_json', 'boot_id'];
+  const later = ['staged_json', 'fallback_json', 'refused_json', 'boot_id', 'stopped'];
   const columns = Object.fromEntries(
     Object.entries(row('a')).filter(([name]) => !later.includes(name)),
   );

@@ -50,7 +50,7 @@ function withStoreIn(path: string) {
 async function run(): Promise<void> {
   const config = readConfig(process.env);
   const update = updateOf(config);
-  if (update === null || update === undefined) throw new Error('AGENT_UPDATE_URL is not set');
+  if (update === null) throw new Error('AGENT_UPDATE_URL is not set');
   const log = createLog({ name: 'podwright-agent-switcher', level: config.AGENT_LOG_LEVEL });
   const socketPath = dockerSocketOf(config, process.env['DOCKER_HOST']);
   const docker = { socketPath, clock: systemClock };

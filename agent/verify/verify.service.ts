@@ -7,6 +7,7 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { type ContainerEngine, type ContainerSpec, EngineError, LABELS } from '../docker/engine.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
+import { isNestedOffered, NESTED_STEP, nestedSpec } from './nested.ts';
 import { createSteps } from './verify.steps.ts';
 
 export type VerifyService = ReturnType<typeof createVerifyService>;
@@ -18,6 +19,7 @@ export type VerifyServiceOptions = {
   engine: Pick<
     ContainerEngine,
     | 'ping'
+    | 'info'
     | 'createContainer'
     | 'startContainer'
     | 'waitContainer'
@@ -109,7 +111,26 @@ export function createVerifyService(options: VerifyServiceOptions) {
     await steps.run('start', () => engine.startContainer(id ?? ''));
     await steps.run('wait', () => waitForSuccess(id ?? ''));
     await steps.finish('remove', id === null ? null : () => engine.removeContainer(id ?? ''));
-    return { ...steps.result(), simulated: gpu.kind === 'simulated' };
+    const result = steps.result();
+    const nested = result.ok ? await tryNested(image) : [];
+    const all = [...result.steps, ...nested];
+    return { ...result, steps: all, simulated: gpu.kind === 'simulated' };
+  }
+
+  /** A step of its own, whose failure is none of the host's ordinary pods; none where it is not offered. */
+  async function tryNested(image: string): Promise<VerifyResult['steps']> {
+    if (!isNestedOffered(await engine.info())) return [];
+    const steps = createSteps(clock);
+    await steps.run(NESTED_STEP, async () => {
+      const id = await engine.createContainer(nestedSpec(probeSpec(image, { gpu_uuids: [] })));
+      try {
+        await engine.startContainer(id);
+        await waitForSuccess(id);
+      } finally {
+        await engine.removeContainer(id);
+      }
+    });
+    return steps.result().steps;
   }
 
   async function exclusively<T>(work: () => Promise<T>): Promise<T> {

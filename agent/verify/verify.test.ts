@@ -1,10 +1,16 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { VerifyResult } from '#shared/agent-api/inventory.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { type ContainerSpec, type ContainerState, EngineError, LABELS } from '../docker/engine.ts';
+import {
+  type ContainerSpec,
+  type ContainerState,
+  EngineError,
+  type EngineInfo,
+  LABELS,
+} from '../docker/engine.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 import { registerVerifyRoutes } from './verify.routes.ts';
@@ -19,6 +25,11 @@ const nvidia: GpuDriver = {
   isFree: async () => true,
 };
 
+const INFO: EngineInfo = {
+  ...{ version: '28', storageDriver: 'overlay2', cgroupVersion: '2', runtimes: [] },
+  ...{ rootDir: '/var/lib/docker', seccomp: true },
+};
+
 /** `faults` replaces calls; every container that exists is in `containers`. */
 function setUp(faults: Partial<VerifyServiceOptions['engine']> = {}, gpu: GpuDriver = nvidia) {
   const clock = createManualClock();
@@ -26,6 +37,7 @@ function setUp(faults: Partial<VerifyServiceOptions['engine']> = {}, gpu: GpuDri
   const created: ContainerSpec[] = [];
   const engine: VerifyServiceOptions['engine'] = {
     ping: async () => undefined,
+    info: async () => ({ ...INFO, runtimes: ['runc'] }),
     async createContainer(spec) {
       const id = `id-${created.push(spec)}`;
       containers.set(id, spec);
@@ -54,6 +66,31 @@ function setUp(faults: Partial<VerifyServiceOptions['engine']> = {}, gpu: GpuDri
   });
   return { clock, engine, containers, created, verify };
 }
+
+describe('containers in containers', () => {
+  const offered = { info: async () => ({ ...INFO, runtimes: ['runc', 'sysbox-runc'] }) };
+
+  it('are tried where the engine has the runtime for them, without GPUs', async () => {
+    const { verify, created, containers } = setUp(offered);
+    const { ok, steps } = await verify.verify({ gpu_uuids: [GPU] });
+    expect([ok, steps.at(-1)]).toMatchObject([true, { name: 'docker_in_docker', status: 'ok' }]);
+    expect(created.map(({ runtime, gpuUuids }) => [runtime, gpuUuids])).toEqual([
+      [undefined, [GPU]],
+      ['sysbox-runc', []],
+    ]);
+    expect(containers.size).toBe(0);
+  });
+
+  it('that do not work are told, and no fault of the host otherwise', async () => {
+    let waited = 0;
+    const waitContainer = async () => (waited++ === 0 ? 0 : 1);
+    const { verify, containers } = setUp({ ...offered, waitContainer });
+    const { ok, reason_code, steps } = await verify.verify({ gpu_uuids: [] });
+    expect([ok, reason_code]).toEqual([true, null]);
+    expect(steps.at(-1)).toMatchObject({ name: 'docker_in_docker', status: 'failed' });
+    expect(containers.size).toBe(0);
+  });
+});
 
 const reject = (kind: EngineError['kind'], message: string) => () =>
   Promise.reject(new EngineError(kind, message));

@@ -64,6 +64,8 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       call(PodView, 'POST', `/v1/pods/${id}/reboot`, { reboot }),
     putSshKeys: (id: string, keys: readonly string[]) =>
       call(PodView, 'PUT', `/v1/pods/${id}/ssh-keys`, { ssh_public_keys: keys }),
+    putStanding: (id: string, stopped: boolean) =>
+      call(PodView, 'PUT', `/v1/pods/${id}/standing`, { stopped }),
     postNotebook: (id: string, request: NotebookRequest) =>
       call(PodView, 'POST', `/v1/pods/${id}/notebook`, request),
     postBackup: (podId: string, request: BackupRequestInput) =>

@@ -109,7 +109,7 @@ export const HostSources = z.object({
     .nullable(),
   /** In sysfs, those that are switched off too. */
   cpus_present: Amount.nullable(),
-  /** Of all NUMA nodes together. */
+  /** In sysfs, plugged in while it ran included. */
   memory_kib: Amount.nullable(),
   /** Of the device that `disk.path` lies on. */
   disk_kib: Amount.nullable(),
@@ -181,6 +181,7 @@ export const VerifyStep = z.object({
   ms: Amount,
   message: z.string(),
 });
+export type VerifyStep = z.output<typeof VerifyStep>;
 export const VerifyResult = z.object({
   ok: z.boolean(),
   /** GPU_RUNTIME_NVML_MISMATCH, GPU_RUNTIME_DEVICE_FAULT, CPU_QUOTA_EXCEEDS_HOST, CONTAINER_START_FAILED or null. */

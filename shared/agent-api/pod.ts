@@ -198,6 +198,8 @@ export const PodView = z.object({
   id: PodId,
   executor_id: z.uuid(),
   desired: z.enum(DESIRED_STATES),
+  /** It is to stand still: PUT /v1/pods/{id}/standing. */
+  stopped: z.boolean().default(false),
   phase: z.enum(POD_PHASES),
   /** When the present phase began, host clock, milliseconds. */
   phase_since_ms: HostTime,
@@ -276,6 +278,10 @@ export const RebootRequest = z.strictObject({
   /** `reboots_requested` + 1 as the caller last saw it. */
   reboot: Counter.min(1),
 });
+
+/** Whether the pod is to stand still: its container is stopped and kept with all its data. Repeating it is harmless. */
+export const StandRequest = z.strictObject({ stopped: z.boolean() });
+export type StandRequest = z.output<typeof StandRequest>;
 
 /**
  * The whole list, which replaces the one in force without a new generation. A repeated PUT of the pod's

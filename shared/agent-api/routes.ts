@@ -25,6 +25,7 @@ export const AGENT_ROUTES = [
   { method: 'DELETE', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/reboot', roles: CONTROLLERS, relayed: true },
   { method: 'PUT', path: '/v1/pods/:id/ssh-keys', roles: CONTROLLERS, relayed: true },
+  { method: 'PUT', path: '/v1/pods/:id/standing', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/notebook', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/backups', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/restores', roles: CONTROLLERS, relayed: true },

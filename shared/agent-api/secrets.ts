@@ -19,6 +19,18 @@ export function secretsIn(body: unknown): string[] {
   return [...found];
 }
 
+/** What such members hold. */
+export function secretValuesIn(body: unknown): unknown[] {
+  return valuesIn(body, MAX_DEPTH);
+}
+
+function valuesIn(value: unknown, depth: number): unknown[] {
+  if (typeof value !== 'object' || value === null || depth === 0) return [];
+  return Object.entries(value).flatMap(([name, member]) =>
+    SECRET_FIELDS.has(name) ? [member] : valuesIn(member, depth - 1),
+  );
+}
+
 function collect(value: unknown, found: Set<string>, depth: number): void {
   if (typeof value !== 'object' || value === null || depth === 0) return;
   for (const [name, member] of Object.entries(value)) {

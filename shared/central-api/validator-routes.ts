@@ -15,6 +15,8 @@ export const ExecutorToCheck = z.object({
   /** GPUs that the last accepted verdict saw. */
   gpu_uuids: z.array(z.string()),
   rented: z.boolean(),
+  /** Those that hold its GPUs; null where the central API does not tell. */
+  pod_ids: z.array(z.uuid()).nullable().default(null),
   /** Micro-USD per GPU and hour that its provider asks for; null where the central API does not tell. */
   price_uusd: z.int().min(0).nullable().default(null),
   /** Null where the central API does not tell: counts as none. */

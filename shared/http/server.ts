@@ -21,6 +21,8 @@ import type { Clock } from '../clock.ts';
 import { ApiError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Random } from '../random.ts';
+import { forRequest } from '../request-context.ts';
+import { type OpenSpan, openSpan, within } from '../tracing/spans.ts';
 import { acceptUpgrades, wantsWebSocket } from '../websocket/upgrade.ts';
 import { answerClientError } from './client-error.ts';
 import {
@@ -39,10 +41,14 @@ declare module 'fastify' {
     rawBody: Uint8Array | null;
     /** Why the body is no JSON; thrown only after `verifyBody` has passed. */
     bodyError: ApiError | null;
+    /** Null where nobody traces. */
+    span: OpenSpan | null;
   }
   interface FastifyContextConfig {
     /** Bodies of this route may take longer than others': its handler bounds them. */
     unhurried?: true;
+    /** A POST that changes nothing, and comes often. */
+    reads?: true;
   }
 }
 
@@ -69,6 +75,8 @@ export type HttpServerOptions = {
   verifyBody?(request: FastifyRequest): Promise<void>;
   /** In which a whole request arrives, but for those of `unhurried` routes; 30 seconds when absent. */
   requestTimeoutMs?: number;
+  /** Callers are our own processes: what they do is part of their traces. Not when absent. */
+  believesTraces?: boolean;
   /** Serves TLS 1.3 with this certificate, and nothing else; plain HTTP when absent. */
   tls?: TlsCertificate | null;
 };
@@ -132,10 +140,22 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.setSerializerCompiler(serializerCompiler);
   server.decorateRequest('rawBody', null);
   server.decorateRequest('bodyError', null);
+  server.decorateRequest('span', null);
   acceptOnlyJson(server);
 
   const methods = createMethodIndex();
   server.addHook('onRoute', (route) => methods.add(route.method, route.url));
+  // All that is done for the request is done within; a body comes from outside again.
+  server.addHook('onRequest', (request, reply, done) => {
+    forRequest(request.id, () => {
+      request.span = spanOf(request, options.believesTraces === true);
+      reply.raw.once('close', () => endSpan(request.span, reply.statusCode));
+      within(request.span, done);
+    });
+  });
+  server.addHook('preValidation', (request, _, done) => {
+    forRequest(request.id, () => within(request.span, done));
+  });
   server.addHook('onRequest', async (request, reply) => {
     void reply.header('X-Request-Id', request.id);
     if (request.routeOptions.config.unhurried === true) exempt(request.raw.socket, reply);
@@ -145,6 +165,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.addHook('preValidation', async (request) => {
     await options.verifyBody?.(request);
     if (request.bodyError !== null) throw request.bodyError;
+  });
+
+  server.addHook('onResponse', async (request, { statusCode: status, elapsedTime }) => {
+    const { method, routeOptions } = request;
+    const line = { request_id: request.id, method, route: routeOptions.url, status };
+    log[levelOf(request)]({ ...line, ms: Math.round(elapsedTime) }, 'answered');
   });
 
   /** From the end of the headers to that of the answer. */
@@ -181,6 +207,34 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     throw new ApiError('method_not_allowed', `This path does not take ${request.method}`);
   });
   return server;
+}
+
+/** A part of the caller's trace, where the caller is believed to have one. */
+function spanOf(
+  { id, method, headers, routeOptions }: FastifyRequest,
+  isBelieved: boolean,
+): OpenSpan | null {
+  const { traceparent } = headers;
+  const route = routeOptions.url ?? 'none';
+  const attributes = {
+    ...{ 'http.request.method': method, 'http.route': route },
+    'podwright.request_id': id,
+  };
+  const wish = { name: `${method} ${route}`, kind: 'server', attributes } as const;
+  return openSpan(wish, isBelieved && typeof traceparent === 'string' ? traceparent : undefined);
+}
+
+function endSpan(span: OpenSpan | null, status: number): void {
+  span?.note({ 'http.response.status_code': status });
+  span?.end(status >= 500 ? `status ${status}` : null);
+}
+
+const READING: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
+
+/** What changes something is worth a line; reading, and the many pieces of a backup, are not. */
+function levelOf({ method, routeOptions: { config } }: FastifyRequest): 'info' | 'debug' {
+  const isRead = READING.includes(method) || config.reads === true;
+  return isRead || config.unhurried === true ? 'debug' : 'info';
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;

@@ -1,7 +1,9 @@
 /** fetch with a signed request: how central, validator and tests call the gateway and the agent. */
 import type { Clock } from '../clock.ts';
 import type { Random } from '../random.ts';
+import { currentRequestId } from '../request-context.ts';
 import { type OutgoingInit, PLAIN_TRANSPORT, type Transport } from '../tls/transport.ts';
+import { currentTraceparent, inSpan, type SpanWish } from '../tracing/spans.ts';
 import { SIGNATURE_HEADERS } from './canonical-request.ts';
 import { MAX_SKEW_MS } from './request-verifier.ts';
 import { signedHeaders } from './signed-headers.ts';
@@ -40,18 +42,35 @@ export const MAX_REFUSAL_BYTES = 16_384;
 /** Signs again once when the server says `clock_or_restart`, with the server's time if that is near ours. */
 export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
   const { clock } = options;
-  return async (request) => {
-    const first = await send(options, request, clock.now());
-    if (first.status !== 401) return first;
-    const refusal = await first
-      .clone()
-      .text()
-      .catch(() => '');
-    const serverTimeMs = timeToSignAgain(refusal, clock.now());
-    if (serverTimeMs === null) return first;
-    await first.body?.cancel();
-    return send(options, request, serverTimeMs);
+  return (request) =>
+    inSpan(spanWishOf(options, request), async () => {
+      const first = await send(options, request, clock.now());
+      if (first.status !== 401) return first;
+      const refusal = await first
+        .clone()
+        .text()
+        .catch(() => '');
+      const serverTimeMs = timeToSignAgain(refusal, clock.now());
+      if (serverTimeMs === null) return first;
+      await first.body?.cancel();
+      return send(options, request, serverTimeMs);
+    });
+}
+
+/** Ids are no part of a name. */
+const ID = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
+
+function spanWishOf(
+  { audience, baseUrl }: SignedFetchOptions,
+  { method, path }: OutgoingRequest,
+): SpanWish {
+  const [place = ''] = path.split('?', 1);
+  const attributes = {
+    'http.request.method': method,
+    'server.address': new URL(baseUrl).host,
+    'podwright.audience': audience,
   };
+  return { name: `${method} ${place.replaceAll(ID, ':id')}`, kind: 'client', attributes };
 }
 
 async function send(
@@ -64,9 +83,13 @@ async function send(
   const { method, body = '', signal } = request;
   const signed = await signedHeaders(options, { method, url, body, timestampMs });
   const hasBody = request.body !== undefined;
+  const [requestId, traceparent] = [currentRequestId(), currentTraceparent()];
   const init: OutgoingInit = {
     method,
     headers: {
+      // Whoever is asked names the same request in its log.
+      ...(requestId === null ? {} : { 'x-request-id': requestId }),
+      ...(traceparent === null ? {} : { traceparent }),
       ...request.headers,
       ...(hasBody ? { 'content-type': 'application/json' } : {}),
       ...signed,

@@ -1,5 +1,7 @@
 /** Where TLS is needed: everywhere but within one machine. Pure. */
 
+import { allOrNone, type ConfigProblem, type IsGiven } from '../config.ts';
+
 /** When a listener serves TLS; `auto`: unless it listens on the loopback address. */
 export const TLS_MODES = ['auto', 'on', 'off'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
@@ -18,23 +20,21 @@ export function servesTls(mode: TlsMode, host: string): boolean {
 export type ListenerChoice = {
   /** `AGENT` or `VALIDATOR`: how the variables begin. */
   prefix: string;
-  mode: TlsMode;
-  host: string;
+  /** What is not right by itself is undefined. */
+  mode: TlsMode | undefined;
+  host: string | undefined;
   /** Whether plain HTTP away from loopback was asked for by name. */
-  acknowledged: boolean;
-  certFile: string | undefined;
-  keyFile: string | undefined;
+  acknowledged: boolean | undefined;
+  isGiven: IsGiven;
 };
 
-/** The variable that is wrong and why, or null. */
-export function tlsProblem(choice: ListenerChoice): { name: string; message: string } | null {
-  const { prefix, mode, host } = choice;
-  if ((choice.certFile === undefined) !== (choice.keyFile === undefined)) {
-    const name = `${prefix}_TLS_KEY`;
-    return { name, message: `${name} and ${prefix}_TLS_CERT: set both or none` };
-  }
-  if (mode !== 'off' || isLoopback(host) || choice.acknowledged) return null;
+/** What is wrong with the variables of a listener taken together. */
+export function tlsProblems(choice: ListenerChoice): ConfigProblem[] {
+  const { prefix, mode, host, acknowledged, isGiven } = choice;
+  const problems = allOrNone([`${prefix}_TLS_CERT`, `${prefix}_TLS_KEY`], isGiven);
+  if (mode !== 'off' || host === undefined || isLoopback(host) || acknowledged) return problems;
   const name = `${prefix}_TLS`;
   const why = `${host} is reached from elsewhere, and everything could be read on the way`;
-  return { name, message: `${name} ("off"): ${why}; ${prefix}_TLS_OFF_EXPOSED=true accepts that` };
+  const message = `${name} ("off"): ${why}; ${prefix}_TLS_OFF_EXPOSED=true accepts that`;
+  return [...problems, { name, message }];
 }

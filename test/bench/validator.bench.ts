@@ -3,8 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -32,6 +30,8 @@ import type { CycleSet } from '../../validator/weights/cycle-set.ts';
 import { testSigner } from '../fakes/market-fixture.ts';
 import { checkRun } from '../fixtures/check-run.ts';
 import { entryOf, executorId, goldenPolicy, hotkey, setOf } from '../fixtures/cycle-set.ts';
+import { collectGarbage } from './collect-garbage.ts';
+import { epochCosts } from './epoch.bench.ts';
 import type { RequestLoad } from './request-load.ts';
 import { type BenchRow, ceilingRow, median, shareRow } from './row.ts';
 
@@ -59,7 +59,8 @@ export async function validatorCosts(): Promise<BenchRow[]> {
   const ledger = await openLedger(join(folder, 'ledger.db'));
   try {
     // Memory first: what the others leave as garbage would be taken for none.
-    return [await memory(ledger), await closing(ledger), await signatures(), await weighing()];
+    const rows = [await memory(ledger), ...(await epochCosts()), await closing(ledger)];
+    return [...rows, await signatures(), await weighing()];
   } finally {
     await ledger.destroy();
     rmSync(folder, { recursive: true });
@@ -153,7 +154,7 @@ async function memory(ledger: Ledger): Promise<BenchRow> {
   const health = healthOf(ledger, () => {
     most = Math.max(most, process.memoryUsage.rss());
   });
-  collect();
+  collectGarbage();
   const before = process.memoryUsage.rss();
   await health.runOnce();
   const ours = (most - before) / MIB / (FLEET / THOUSAND);
@@ -244,10 +245,4 @@ async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   const beganMs = systemClock.monotonicMs();
   await work();
   return (systemClock.monotonicMs() - beganMs) / MS_PER_SECOND;
-}
-
-/** What is garbage is none of what is measured. */
-function collect(): void {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
 }

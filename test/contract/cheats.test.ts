@@ -541,14 +541,16 @@ describe('an honest executor', () => {
     conduct = { ...HONEST, lineMs: 50 };
     const document = await look(2);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
-    expect(cycleEntryOf(document, DIGEST, { failurePpm: 0, uptimeMinutes: 0 })).toMatchObject({
+    expect(
+      cycleEntryOf(document, DIGEST, { failurePpm: 0, uptimeMinutes: 0, runtimeProven: false }),
+    ).toMatchObject({
       bandwidth_mbit: null,
     });
   });
 
   it('has the mean of its line in what its weight is made of', async () => {
     conduct = { ...HONEST, lineMs: 2 };
-    const past = { failurePpm: 0, uptimeMinutes: 0 };
+    const past = { failurePpm: 0, uptimeMinutes: 0, runtimeProven: false };
     expect(cycleEntryOf(await look(2), DIGEST, past)).toMatchObject({ bandwidth_mbit: 131 });
   });
 });

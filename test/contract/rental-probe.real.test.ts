@@ -62,6 +62,7 @@ it('rents the whole host, logs in, sees what was offered, and leaves nothing; th
   const probes = start();
   const result = await probes.look(facts, host.client(), false);
   expect(result).toMatchObject({ status: 'passed', step: null, detail: '', repeated: false });
+  expect(result?.memory?.seen_kib).toBeGreaterThanOrEqual(result?.memory?.given_kib ?? Infinity);
   expect([await podsLeft(), await containersLeft(facts.executor.id)]).toEqual([[], []]);
   const judged = judgeRentalProbe({ ...facts, measured: { ...facts.measured, rental: result } });
   expect(judged.status).toBe('passed');

@@ -21,6 +21,7 @@ import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
+import { openHolds, setAvailable } from '../fakes/wallet.ts';
 
 const AT_ONCE = 50;
 const KILLS = 5;
@@ -48,7 +49,7 @@ beforeAll(async () => {
   single = await market.verifiedNode({ gpus: 1 });
   large = await market.verifiedNode({ gpus: KILLS * RENTS_PER_KILL, minimum: 1 });
   account = await market.renter();
-  await market.ports.db.updateTable('accounts').set({ balance_uusd: BALANCE_UUSD }).execute();
+  await setAvailable(market.ports.db, BALANCE_UUSD);
   await market.close();
   db = await openCentralDatabase(file);
   environment = {
@@ -77,7 +78,7 @@ function rent(node: AddedNode, key?: string): Promise<CentralAnswer> {
 function livePods(node: AddedNode) {
   return db
     .selectFrom('pods')
-    .select(['id', 'hold_uusd'])
+    .select(['id', 'hold_id'])
     .where('executor_id', '=', node.id)
     .where('delete_requested_at', 'is', null)
     .where('ended_at', 'is', null)
@@ -133,7 +134,9 @@ it(`rents once for ${AT_ONCE} requests with one key`, async () => {
   const [pod, ...others] = await livePods(single);
   expect([pod?.id, others]).toEqual([served[0]?.body['id'], []]);
   const me = await central.call('GET', '/users/me', { headers: account.key });
-  expect(me.body['held']).toBe((pod?.hold_uusd ?? 0) / 1e6);
+  const holds = await openHolds(db);
+  expect([...holds.keys()]).toEqual([pod?.hold_id]);
+  expect(me.body['held']).toBe((holds.get(String(pod?.hold_id)) ?? 0) / 1e6);
   await removeAll(single);
 });
 
@@ -169,7 +172,9 @@ it(`loses and doubles nothing over ${KILLS} kills at any moment`, async () => {
   const host = gateway.agents.host(large.id);
   await eventually('every container', () => host.pods.size >= ids.length);
   expect([...host.pods.keys()].toSorted()).toEqual(ids.toSorted());
-  const held = pods.reduce((sum, pod) => sum + pod.hold_uusd, 0);
+  const holds = await openHolds(db);
+  expect([...holds.keys()].toSorted()).toEqual(pods.map((pod) => pod.hold_id).toSorted());
+  const held = holds.values().reduce((sum, hold) => sum + hold, 0);
   const me = await central.call('GET', '/users/me', { headers: account.key });
   expect(me.body['held']).toBeCloseTo(held / 1e6, 6);
   await removeAll(large);

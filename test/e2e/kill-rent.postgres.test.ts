@@ -15,6 +15,7 @@ import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
 import { type Moment, type PostgresProxy, startPostgresProxy } from '../fakes/postgres-proxy.ts';
+import { openHolds, setAvailable } from '../fakes/wallet.ts';
 
 /** The claim of a dead process is free after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
@@ -50,7 +51,7 @@ beforeAll(async () => {
     nodes.push(await market.verifiedNode({ gpus: 1 }));
   }
   account = await market.renter();
-  await market.ports.db.updateTable('accounts').set({ balance_uusd: BALANCE_UUSD }).execute();
+  await setAvailable(market.ports.db, BALANCE_UUSD);
   await market.close();
   db = await openCentralDatabase(url);
   environment = {
@@ -125,11 +126,12 @@ async function killAtFirstBytes(node: AddedNode, key: string): Promise<void> {
 async function expectOnePod(node: AddedNode, key: string, podId: string): Promise<void> {
   const pods = await db
     .selectFrom('pods')
-    .select(['id', 'hold_uusd', 'account_id'])
+    .select(['id', 'hold_id', 'account_id'])
     .where('executor_id', '=', node.id)
     .execute();
-  expect(pods).toEqual([{ id: podId, hold_uusd: expect.any(Number), account_id: account.id }]);
-  expect(pods[0]?.hold_uusd).toBeGreaterThan(0);
+  expect(pods).toEqual([{ id: podId, hold_id: expect.any(String), account_id: account.id }]);
+  const holds = await openHolds(db);
+  expect(holds.get(String(pods[0]?.hold_id))).toBeGreaterThan(0);
   const slots = await db
     .selectFrom('gpu_slots')
     .select('pod_id')
@@ -147,8 +149,9 @@ async function expectOnePod(node: AddedNode, key: string, podId: string): Promis
   expect([...host.pods.keys()]).toEqual([podId]);
   expect(host.calls.filter((call) => call.startsWith('put'))).toEqual([`put ${podId}`]);
   const { body } = await central.call('GET', '/users/me', { headers: account.key });
-  const all = await db.selectFrom('pods').select('hold_uusd').execute();
-  const held = all.reduce((sum, pod) => sum + pod.hold_uusd, 0);
+  const all = await db.selectFrom('pods').select('hold_id').execute();
+  expect(all.map(({ hold_id }) => hold_id).toSorted()).toEqual([...holds.keys()].toSorted());
+  const held = holds.values().reduce((sum, hold) => sum + hold, 0);
   expect(body['held']).toBeCloseTo(held / 1e6, 6);
   expect(body['balance']).toBe(BALANCE_UUSD / 1e6);
 }

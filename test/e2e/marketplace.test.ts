@@ -1,5 +1,7 @@
 /** The main job, through the program that `npm start` runs, on the real Docker engine (issue of the foundation). */
 import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { readSse } from '#shared/http/sse.ts';
@@ -111,6 +113,17 @@ async function followLines(id: string, count: number): Promise<string[]> {
   return lines;
 }
 
+/** What the logs of central API, gateway and agents say was answered under a request id, each route once. */
+function routesAnsweredFor(requestId: string): string[] {
+  const folder = join(home, 'logs');
+  const lines = readdirSync(folder)
+    .flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n'))
+    .filter((line) => line.includes(`"request_id":"${requestId}"`))
+    .map((line) => JSON.parse(line));
+  const answered = lines.filter(({ msg }) => msg === 'answered');
+  return [...new Set(answered.map(({ method, route }) => `${method} ${route}`))].toSorted();
+}
+
 /** What clients do with `ssh_connect_cmd`. */
 function logIn(connectCommand: string, command: string): string {
   const [program = '', ...args] = connectCommand.split(' ');
@@ -160,7 +173,8 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
   const before = await listedExecutors();
   expect(before.map((row) => row.id).toSorted()).toEqual(executorIds.toSorted());
 
-  const rented = await rent(await freeNode());
+  const requestId = 'the-request-of-this-rent';
+  const rented = await rent(await freeNode(), { 'X-Request-Id': requestId });
   expect(rented.status).toBe(200);
   const { id } = rented.body as PodRow;
   expect(rented.body).toMatchObject({ success: true, pod_id: id, status: 'PENDING' });
@@ -168,6 +182,12 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
   const ssh = pod.ports_mapping['22'];
   expect(pod.ssh_connect_cmd).toBe(`ssh root@127.0.0.1 -p ${ssh}`);
   expect(Object.keys(pod.ports_mapping).toSorted()).toEqual(['22', '8000']);
+
+  expect(routesAnsweredFor(requestId)).toEqual([
+    'POST /api/executors/:executor_uuid/rent',
+    'PUT /v1/executors/:executorId/v1/pods/:id',
+    'PUT /v1/pods/:id',
+  ]);
 
   // At the first try: what is shown as running can be logged in to.
   const greeting = logIn(pod.ssh_connect_cmd ?? '', 'echo "$USER in $(pwd)"');

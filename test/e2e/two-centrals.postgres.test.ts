@@ -18,6 +18,7 @@ import { eventually } from '../fakes/eventually.ts';
 import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
+import { setAvailable } from '../fakes/wallet.ts';
 
 const GPUS = 20;
 /** Enough for the holds of all of them. */
@@ -43,7 +44,7 @@ beforeAll(async () => {
   single = await market.verifiedNode({ gpus: 1 });
   large = await market.verifiedNode({ gpus: GPUS, minimum: 1 });
   account = await market.renter();
-  await market.ports.db.updateTable('accounts').set({ balance_uusd: BALANCE_UUSD }).execute();
+  await setAvailable(market.ports.db, BALANCE_UUSD);
   await market.close();
   db = await openCentralDatabase(url);
   environment = {

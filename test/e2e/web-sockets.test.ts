@@ -6,6 +6,7 @@ import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
 import { LABELS } from '../../agent/docker/engine.ts';
 import { MAX_FOLLOWERS } from '../../agent/logs/log.service.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../fakes/otlp-receiver.ts';
 import { upgrade } from '../fakes/raw-upgrade.ts';
 import { createTerminalClient } from '../fakes/terminal-client.ts';
 import { api } from './api.ts';
@@ -23,10 +24,15 @@ const LINES = 5_000;
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
 const home = temporaryHome();
 let market: MarketplaceProcess;
+let collector: OtlpReceiver;
 let podId = '';
 
 beforeAll(async () => {
-  market = await startMarketplaceProcess(home, await freePortFlags());
+  collector = await startOtlpReceiver();
+  market = await startMarketplaceProcess(home, await freePortFlags(), {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: '500',
+  });
   const [node] = (await api(market.demo(), 'GET', '/executors')).body as { id: string }[];
   const body = { pod_name: 'sockets', template_id: market.demo().templates[0]?.id };
   const rented = await api(market.demo(), 'POST', `/executors/${node?.id}/rent`, body);
@@ -47,6 +53,21 @@ afterAll(async () => {
     for (const { name } of await engine.listVolumes(labels)) await engine.removeVolume(name);
   }
   removeHome(home);
+  await collector.close();
+});
+
+it('tells a collector of the rent in one trace: central API, gateway, agent and engine', async () => {
+  const named = (name: string) => collector.spans.filter((span) => span.name === name);
+  const spans = await eventually('the spans', () => {
+    const rent = named('POST /api/executors/:executor_uuid/rent')[0];
+    const ofTrace = (name: string) => named(name).find(({ traceId }) => traceId === rent?.traceId);
+    const relayed = ofTrace('PUT /v1/executors/:executorId/v1/pods/:id');
+    const found = [rent, relayed, ofTrace('PUT /v1/pods/:id'), ofTrace('engine startContainer')];
+    return found.every((span) => span !== undefined) && found;
+  });
+  const services = spans.map((span) => span?.service);
+  expect(services).toEqual(['podwright', 'podwright', 'podwright-agent', 'podwright-agent']);
+  expect(collector.refused).toEqual([]);
 });
 
 const urlOf = (path: string) => market.demo().base_url + path;

@@ -22,6 +22,7 @@ type Outside = Partial<
     | 'backupStorage'
     | 'pruneBackups'
     | 'metrics'
+    | 'alphaRates'
   >
 >;
 
@@ -66,7 +67,13 @@ export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 /** Close it with `close()`, which ends the database too. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
-  const { backupStorage = null, pruneBackups = null, metrics = null, ...others } = rest;
+  const {
+    backupStorage = null,
+    pruneBackups = null,
+    metrics = null,
+    alphaRates = null,
+    ...others
+  } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
   const ports: CentralPorts = {
     db,
@@ -77,7 +84,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups, metrics },
+    ...{ backupStorage, pruneBackups, metrics, alphaRates },
   };
   const central = await createCentral(ports, {
     validators: [],

@@ -225,6 +225,13 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         host.change(id, { ssh_keys_hash: sshKeysHash(keys) });
         return known(id);
       }),
+    putStanding: (id, stopped) =>
+      reach(() => {
+        host.calls.push(`${stopped ? 'stop' : 'start'} ${id}`);
+        known(id);
+        host.change(id, { stopped });
+        return known(id);
+      }),
     postNotebook: (id, { request, internal_port, token }) =>
       reach(() => {
         if (host.notebookRefusal !== null) throw host.notebookRefusal;
@@ -323,6 +330,7 @@ function newView(
     id,
     executor_id: executorId,
     desired: 'running',
+    stopped: false,
     phase,
     phase_since_ms: nowMs,
     generation: spec.generation,

@@ -2,6 +2,7 @@
 import type { PodChange, PodView } from '#shared/agent-api/pod.ts';
 import type { FakeHost } from './fake-agents.ts';
 import { createTestMarket, type TestMarketOverrides } from './market-fixture.ts';
+import { openHolds } from './wallet.ts';
 
 export type PodScene = Awaited<ReturnType<typeof createPodScene>>;
 
@@ -60,11 +61,8 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
       const slots = await market.ports.db.selectFrom('gpu_slots').select('pod_id').execute();
       return slots.filter((slot) => slot.pod_id === null).length;
     },
-    /** Micro-dollars that each pod holds, whosever it is. */
-    async holds(): Promise<number[]> {
-      const rows = await market.ports.db.selectFrom('pods').select('hold_uusd').execute();
-      return rows.map((row) => row.hold_uusd);
-    },
+    /** Micro-dollars that are held for each pod, whosever it is. */
+    holds: async () => [...(await openHolds(market.ports.db)).values()],
     /** USD that the renter's pods hold. */
     held: async () => (await call('GET', '/users/me')).body.held,
     close: market.close,

@@ -70,7 +70,7 @@ export const RULES: readonly Rule[] = [
   home('ssh2', (path) => isUnder(path, 'agent/ssh-gateway/', 'validator/rental-probe/')),
   home('fast-xml-parser', (path) => isUnder(path, 'agent/gpu/')),
   home('pino', (path) => path === 'shared/log.ts'),
-  home('tar-stream', (path) => isUnder(path, 'agent/images/')),
+  home('tar-stream', (path) => isUnder(path, 'agent/images/', 'shared/diagnosis/')),
   home('node:timers', (path) => path === 'shared/clock.ts' || isTest(path)),
 
   forbidCode(

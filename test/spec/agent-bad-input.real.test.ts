@@ -236,6 +236,8 @@ it.each(IDS.map((id) => [id.slice(0, 60), id]))(
     await expectRefused({ method: 'DELETE', path: `/v1/pods/${id}` });
     await expectRefused({ method: 'POST', path: `/v1/pods/${id}/reboot`, body: '{"reboot":1}' });
     await expectRefused({ method: 'PUT', path: `/v1/pods/${id}/ssh-keys`, body: keys });
+    const stand = { method: 'PUT', path: `/v1/pods/${id}/standing`, body: '{"stopped":true}' };
+    await expectRefused(stand);
     await expectRefused({ method: 'GET', path: `/v1/pods/${id}/logs` });
   },
 );
@@ -248,6 +250,7 @@ it('refuses commands to pods that there are not, and none is made by it', async 
   await expectRefused({ method: 'GET', path: `${path}/logs?follow=true` });
   const body = JSON.stringify({ ssh_public_keys: [KEY] });
   await expectRefused({ method: 'PUT', path: `${path}/ssh-keys`, body });
+  await expectRefused({ method: 'PUT', path: `${path}/standing`, body: '{"stopped":true}' });
 });
 
 it('has kept nothing of all that: no container, no network, no row, no lease', async () => {

@@ -1,9 +1,12 @@
 /** For each code of the error table, a request that is answered with it. */
 import type { Database } from '../../validator/central/db/tables.ts';
+import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
+import { paidAccount } from '../../validator/central/ledger/wallet.service.ts';
 import { type RentRequest, rentIn } from '../../validator/central/rentals/rental.service.ts';
 import type { TestAccount } from '../fakes/central-fixture.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { DEFAULT_TEMPLATE, type TestMarket } from '../fakes/market-fixture.ts';
+import { setAvailable, testCause } from '../fakes/wallet.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 
 type Answer = {
@@ -94,13 +97,15 @@ export const REACH: Readonly<Record<string, Reach>> = {
     await db.updateTable('api_keys').set({ is_active: 0 }).execute();
     return market.call('GET', '/users/me', { headers: account.key });
   },
-  insufficient_balance: rentAfter(({ market }) =>
-    market.ports.db.updateTable('accounts').set({ balance_uusd: 1 }).execute(),
-  ),
-  account_balance_invalid: rentAfter(async ({ market, account }) => {
-    await market.rent(account, (await market.verifiedNode({ gpus: 2 })).id);
-    const beyond = { price_uusd_per_gpu_hour: Number.MAX_SAFE_INTEGER, state: 'running' as const };
-    await market.ports.db.updateTable('pods').set(beyond).execute();
+  insufficient_balance: rentAfter(({ market }) => setAvailable(market.ports.db, 1)),
+  account_balance_invalid: rentAfter(({ market, account }) => {
+    const leg = {
+      debit: 'external:topup',
+      credit: paidAccount(account.id),
+      amountUusd: Number.MAX_SAFE_INTEGER,
+    } as const;
+    const { db } = market.ports;
+    return db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
   }),
   email_not_verified: rentAfter(({ market }) =>
     market.ports.db.updateTable('accounts').set({ email_verified_at: null }).execute(),

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TestAccount } from '../fakes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../fakes/market-fixture.ts';
+import { setAvailable } from '../fakes/wallet.ts';
 import { Description } from './described.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
@@ -62,12 +63,7 @@ it.each([
 it('rents to whoever can pay 15 minutes, to the micro-dollar', async () => {
   const node = await market.verifiedNode({ gpus: 1, price: 2 });
   const renter = await market.renter();
-  const have = (balance_uusd: number) =>
-    market.ports.db
-      .updateTable('accounts')
-      .set({ balance_uusd })
-      .where('id', '=', renter.id)
-      .execute();
+  const have = (balance: number) => setAvailable(market.ports.db, balance, renter.id);
   await have(499_999);
   expect((await market.rent(renter, node.id)).body.error.code).toBe('insufficient_balance');
   await have(500_000);

@@ -2,6 +2,7 @@
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
+import { createAroundBalance } from './around-balance.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
@@ -39,6 +40,7 @@ import { registerSystemRoutes } from './system/system.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
+import { createValidatorAccounts } from './validators/validator-account.service.ts';
 
 const API_PREFIX = '/api';
 const PORTAL_PREFIX = '/portal';
@@ -114,14 +116,18 @@ export async function createCentral(
   const deps = {
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
     wakeMail: () => membership.wakeMail(),
-    wants: async () => true,
     stopping: stopping.signal,
   };
+  const around = createAroundBalance(deps);
   const market = createMarket(deps);
-  const membership = createMembership({ ...deps, apiKeys });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
-    handlers: market.dueHandlers,
+    handlers: { ...market.dueHandlers, ...around.dueHandlers },
+  });
+  const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
+  const membership = createMembership({
+    ...{ ...deps, apiKeys, validatorAccounts },
+    forgetAround: around.forget,
   });
 
   await market.register();
@@ -140,7 +146,10 @@ export async function createCentral(
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  installAuthentication(server, {
+    ...{ db, sessions, users, validators, tickets },
+    validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
+  });
   refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);
@@ -158,6 +167,7 @@ export async function createCentral(
     registerOthers,
     membership.registerApi,
     market.registerApi,
+    around.registerApi,
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
   await registerBelow(server, '/', [

@@ -1,7 +1,8 @@
 /** `npm run central`: a central API without a validator; several may share one PostgreSQL database. */
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
+import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
+import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog, type Log } from '#shared/log.ts';
@@ -13,12 +14,13 @@ import { createServiceManager } from '#shared/service-manager/service-manager.ts
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Trust } from '#shared/tls/secure-agent.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
+import { startTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { readOrCreateFile } from '../embedded/home.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
-import { type CentralConfig, readCentralConfig } from './config.ts';
+import { CENTRAL_CONFIG, type CentralConfig, readCentralConfig } from './config.ts';
 import { openCentralDatabase } from './db/database.ts';
 import { openSignals } from './db/signals.ts';
 import { corsOriginsFrom } from './edge/config.ts';
@@ -32,8 +34,9 @@ const HELP = `podwright central API ${VERSION}
 Serves renters and providers, and commands agents through the gateway of a validator.
 
   npm run central                   run (configured by CENTRAL_* variables, see README)
-  npm run central -- --check-config check the configuration and stop
   npm run central -- --version
+
+${CONFIG_COMMANDS_HELP}
 `;
 
 const SECRET_BYTES = 32;
@@ -45,14 +48,19 @@ const MONITORING_BODY_LIMIT_BYTES = 1_024;
 async function run(argument: string | undefined): Promise<void> {
   if (argument === '--help') return print(HELP);
   if (argument === '--version') return print(`${VERSION}\n`);
-  const config = readCentralConfig(process.env);
-  if (argument === '--check-config') return print('configuration is valid\n');
+  if (argument === '--check-config' || argument === '--print-config') {
+    const look = lookAtConfig(CENTRAL_CONFIG, process.env);
+    process.exitCode = runConfigCommand(argument, look, [], { out: print, error: complain });
+    return;
+  }
   if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
-  await serve(config);
+  await serve(readCentralConfig(process.env));
 }
 
 async function serve(config: CentralConfig): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
+  warnOfUnknown(lookAtConfig(CENTRAL_CONFIG, process.env).warnings, log);
+  const tracing = await startTracing('podwright-central', process.env, systemClock);
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
@@ -91,6 +99,7 @@ async function serve(config: CentralConfig): Promise<void> {
     stopOnSignal(async () => {
       await serviceManager.stopping();
       await Promise.all([central.close(), monitoring?.close()]);
+      await tracing.close();
       await closeStorage();
     });
     const { CENTRAL_HOST: host, CENTRAL_PORT: port } = config;
@@ -156,9 +165,13 @@ function print(text: string): void {
   process.stdout.write(text);
 }
 
+function complain(text: string): void {
+  process.stderr.write(text);
+}
+
 function fail(error: unknown): void {
-  process.stderr.write(`podwright central API: ${messageOf(error)}\n`);
-  process.exitCode = error instanceof ConfigError ? 6 : 1;
+  complain(`podwright central API: ${messageOf(error)}\n`);
+  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
 }
 
 await run(process.argv[2]).catch(fail);

@@ -86,14 +86,8 @@ export function createMarket(deps: CentralDeps) {
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
   const volumes = createVolumeWork(deps, { processes, wake });
-  const noticeDeps = {
-    db,
-    clock,
-    random,
-    mails: deps.mails,
-    wants: deps.wants,
-    wakeMail: deps.wakeMail,
-  };
+  const { mails, wakeMail } = deps;
+  const noticeDeps = { db, clock, random, mails, wakeMail };
   const news = createRequestNews({
     ...noticeDeps,
     subscriptions: { types: async () => [], subscribers: async () => [] },

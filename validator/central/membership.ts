@@ -9,6 +9,7 @@ import { createAccountTokens } from './accounts/account-token.service.ts';
 import { createAddressHash } from './accounts/address-hash.ts';
 import { createEmailVerification } from './accounts/email-verification.ts';
 import { createPasswordReset } from './accounts/password-reset.ts';
+import { createReferralPayout } from './accounts/referral-payout.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { createPasswords } from './auth/password.ts';
@@ -28,6 +29,7 @@ import type { CentralDeps } from './ports.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
 import { forgetTemplates } from './templates/template.service.ts';
+import { forgetHotkey, type ValidatorAccounts } from './validators/validator-account.service.ts';
 import { forgetVolumes } from './volumes/volume.service.ts';
 import { forgetWebhooks } from './webhooks/webhook.service.ts';
 import { createWebhookParts } from './webhooks/webhooks.ts';
@@ -35,11 +37,18 @@ import { createWebhookParts } from './webhooks/webhooks.ts';
 /** How often what ran out is removed: mails, tokens, uploads, tickets. */
 const SWEEP_INTERVAL_MS = 600_000;
 
+export type MembershipDeps = CentralDeps & {
+  apiKeys: ApiKeys;
+  validatorAccounts: ValidatorAccounts;
+  /** Removes what surrounds the balance of an account that is being deleted. */
+  forgetAround(tx: Db, accountId: string): Promise<void>;
+};
+
 /** Nothing runs and nothing is registered yet. */
-export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: ApiKeys }) {
+export function createMembership({ apiKeys, validatorAccounts, ...deps }: MembershipDeps) {
   const { ports, options, sessions, balanceOf } = deps;
   const { db, clock, random, log, secret, mailer = null, objects: store = null } = ports;
-  const { mails } = deps;
+  const { mails, forgetAround } = deps;
   const mailJob = mailer === null ? null : createMailJob({ db, clock, log, mails, mailer });
   const wakeMail = () => mailJob?.wake();
   const tokens = createAccountTokens({ clock, random });
@@ -68,9 +77,13 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
   return {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
-      const account = { ...shared, apiKeys, balanceOf, verification, wakeMail };
+      const account = {
+        ...{ ...shared, apiKeys, balanceOf, verification, wakeMail },
+        validatorAccounts,
+      };
       const forget = [
         mails.forget,
+        forgetAround,
         links.forget,
         forgetSshKeys,
         forgetDockerCredentials,
@@ -78,6 +91,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         forgetFeedback,
         forgetChannels,
         forgetWebhooks,
+        forgetHotkey,
         (tx: Db, accountId: string) => forgetBackups(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetVolumes(tx, accountId, clock.now()),
@@ -89,6 +103,7 @@ export function createMembership({ apiKeys, ...deps }: CentralDeps & { apiKeys: 
         remove: createAccountRemoval({ ...account, forget }),
         verification,
         reset: createPasswordReset({ ...shared, wakeMail }),
+        setReferralPayout: createReferralPayout({ ...shared, balanceOf, validatorAccounts }),
       });
       registerApiKeyRoutes(api, apiKeys);
       webhooks.register(api);

@@ -24,6 +24,7 @@ const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
   session: [{ JwtAccessBearer: [] }],
   portal: [{ JwtAccessBearer: [] }],
   validator: [{ ValidatorSignature: [] }],
+  'validator-or-account': [{ ValidatorSignature: [] }, { JwtAccessBearer: [] }],
   weights: [{ BodySignature: [] }],
 };
 

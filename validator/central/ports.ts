@@ -11,13 +11,14 @@ import type { Random } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
+import type { AlphaSubnet } from './alpha/alpha.schemas.ts';
 import type { CredentialWatch } from './auth/credential-watch.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { Space } from './backup-storage/disk-room.ts';
 import type { TransferLimits } from './backup-storage/transfers.ts';
 import type { Signals } from './db/signals.ts';
-import type { Database, Db } from './db/tables.ts';
+import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
 import type { Mails } from './mail/mail.service.ts';
@@ -158,6 +159,60 @@ export type PruneRepository = (
   keepSnapshots: readonly string[],
 ) => Promise<boolean>;
 
+/** One charge of a payment method that was kept; `key` makes a repeat of it the same charge. */
+export type ChargeOrder = {
+  key: string;
+  customerId: string | null;
+  paymentMethodId: string;
+  amountUusd: number;
+};
+export type ChargeAnswer =
+  | { state: 'succeeded' | 'pending'; externalId: string }
+  /** `reason`: a few words for the payer. */
+  | { state: 'declined'; externalId: string | null; reason: string };
+
+/** What became of a charge after its answer. */
+export type PaymentNews = {
+  externalId: string;
+  /** The key of the charge, where the processor repeats it. */
+  key: string | null;
+  change:
+    | { kind: 'succeeded' }
+    | { kind: 'declined'; reason: string }
+    /** All of it so far. */
+    | { kind: 'refunded'; totalUusd: number }
+    | { kind: 'disputed'; amountUusd: number };
+};
+
+/** A request of the processor's, as it came. */
+export type PaymentCallback = { body: Uint8Array; signature: string };
+
+/** The way to payers' money. */
+export type Payments = {
+  /** Stored beside each charge. */
+  name: string;
+  /** Keeps a payment method for charges without its owner, and returns who the owner is there. Rejects with `bad_request` for one that cannot be kept. */
+  keep(method: {
+    accountId: string;
+    customerId: string | null;
+    paymentMethodId: string;
+  }): Promise<{ customerId: string | null }>;
+  /** Rejects when there is no answer: asked again with the same key it is the same charge. */
+  charge(order: ChargeOrder): Promise<ChargeAnswer>;
+  /** How a charge stands now. */
+  lookUp(externalId: string): Promise<ChargeAnswer>;
+  /** What a callback says, null when it is about nothing of ours; rejects with `unauthorized` for one that the processor did not sign. Absent: there are no callbacks. */
+  read?(callback: PaymentCallback): Promise<PaymentNews | null>;
+  /** Hands over what no callback tells; what `hear` rejects comes again. */
+  poll?(hear: (news: PaymentNews) => Promise<void>): Promise<void>;
+};
+
+/** What alpha tokens are worth. */
+export type AlphaRates = {
+  /** One of them is the default. Rejects with 503 `upstream_unavailable`. */
+  subnets(): Promise<AlphaSubnet[]>;
+};
+
 export type CentralPorts = {
   db: Database;
   clock: Clock;
@@ -179,6 +234,10 @@ export type CentralPorts = {
   channels?: SupportChannels | null;
   /** Frees the space of single backups; null or absent: only whole repositories go. */
   pruneBackups?: PruneRepository | null;
+  /** The payment processor; `simulated`: one that moves no money. Null or absent: nothing can be paid. */
+  payments?: Payments | 'simulated' | null;
+  /** Rates of alpha tokens; null or absent: nobody knows any. */
+  alphaRates?: AlphaRates | null;
   /** What counts requests and shows the backlog; absent: nobody asks for it. */
   metrics?: CentralMetrics | null;
   /** Words to other processes on the same database; absent where there are none. */
@@ -232,8 +291,6 @@ export type CentralDeps = {
   mails: Mails;
   /** Has them sent soon: they were committed. */
   wakeMail(): void;
-  /** Whether an account wants mails of that kind. */
-  wants(db: Db, accountId: string, flag: 'notice_period' | 'machine_request'): Promise<boolean>;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;
 };

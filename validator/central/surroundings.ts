@@ -2,8 +2,15 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
-import { ConfigError, parseConfig } from '#shared/config.ts';
+import {
+  allOrNone,
+  type ConfigSpec,
+  type Environment,
+  parseConfig,
+  secret,
+} from '#shared/config.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { createFileAlphaRates, createHttpAlphaRates } from './adapters/alpha-rates.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
 import { createResticLocation } from './adapters/restic-location.ts';
 import { createResticPrune } from './adapters/restic-prune.ts';
@@ -23,10 +30,36 @@ const Proxies = z
   .transform((entries) => entries.filter((entry) => entry !== ''))
   .refine((entries) => entries.every(isAddressRange), 'IP addresses or CIDR ranges, by commas');
 
+const AlphaRates = z
+  .string()
+  .min(1)
+  .max(2_048)
+  .refine(
+    (text) => !/^https?:/.test(text) || HttpUrl.safeParse(text).success,
+    'a file or an http(s) URL',
+  );
+
+const BackupRepository = z
+  .string()
+  .min(1)
+  .max(1_024)
+  .refine((text) => !/\/\/[^/@]*:[^/@]*@/.test(text), 'give credentials in variables of their own')
+  .refine(
+    (text) => text.startsWith('/') || /^[a-z0-9]+:/.test(text),
+    'an absolute path, sftp:…, s3:…, rest:…',
+  );
+
 /** Members of the process's configuration; every one may be left out. */
 export const SURROUNDINGS = {
   /** `smtp://user:password@host:587` or `smtps://…`; without it mails are kept and shown on this machine only. */
-  CENTRAL_SMTP_URL: z.string().optional(),
+  CENTRAL_SMTP_URL: secret(
+    z
+      .url({
+        protocol: /^smtps?$/,
+        error: 'write smtp://user:password@host:587 or smtps://user:password@host',
+      })
+      .optional(),
+  ),
   CENTRAL_MAIL_FROM: z.string().includes('@').default(DEFAULT_SENDER),
   /** Base address of the web console, for links in mails. */
   CENTRAL_CONSOLE_URL: HttpUrl.optional(),
@@ -43,7 +76,7 @@ export const SURROUNDINGS = {
   CENTRAL_S3_ENDPOINT: HttpUrl.optional(),
   /** Both or none; none leaves it to the SDK's own search. */
   CENTRAL_S3_ACCESS_KEY_ID: z.string().optional(),
-  CENTRAL_S3_SECRET_ACCESS_KEY: z.string().optional(),
+  CENTRAL_S3_SECRET_ACCESS_KEY: secret(z.string().optional()),
   /** Where everybody can read the bucket. */
   CENTRAL_S3_PUBLIC_URL: HttpUrl.optional(),
   /** What an account's backups may take on this machine's disk. */
@@ -53,33 +86,53 @@ export const SURROUNDINGS = {
   /** What the data of each volume may come to. */
   CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
   /** Below which restic finds repositories, each by its id; without it they lie here. */
-  CENTRAL_BACKUP_REPOSITORY: z.string().min(1).max(1_024).optional(),
+  CENTRAL_BACKUP_REPOSITORY: BackupRepository.optional(),
   /** Handed to nodes under their names less `CENTRAL_BACKUP_`. */
   CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: z.string().optional(),
-  CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: z.string().optional(),
+  CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: secret(z.string().optional()),
   CENTRAL_BACKUP_AWS_DEFAULT_REGION: z.string().optional(),
   CENTRAL_BACKUP_RESTIC_REST_USERNAME: z.string().optional(),
-  CENTRAL_BACKUP_RESTIC_REST_PASSWORD: z.string().optional(),
+  CENTRAL_BACKUP_RESTIC_REST_PASSWORD: secret(z.string().optional()),
   /** All of these but the scope, or none. */
   CENTRAL_CHAT_AUTHORIZE_URL: HttpUrl.optional(),
   CENTRAL_CHAT_TOKEN_URL: HttpUrl.optional(),
   CENTRAL_CHAT_USER_URL: HttpUrl.optional(),
   CENTRAL_CHAT_CLIENT_ID: z.string().optional(),
-  CENTRAL_CHAT_CLIENT_SECRET: z.string().optional(),
+  CENTRAL_CHAT_CLIENT_SECRET: secret(z.string().optional()),
   /** The console's page that people come back to. */
   CENTRAL_CHAT_REDIRECT_URL: HttpUrl.optional(),
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
   /** Below which support shows the channels of pods, each by its name. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
+  /** What alpha tokens are worth: a JSON file, or where it is had by HTTP. */
+  CENTRAL_ALPHA_RATES: AlphaRates.optional(),
 };
 
+const S3_KEYS = ['CENTRAL_S3_ACCESS_KEY_ID', 'CENTRAL_S3_SECRET_ACCESS_KEY'] as const;
+const CHAT_MEMBERS = [
+  'CENTRAL_CHAT_AUTHORIZE_URL',
+  'CENTRAL_CHAT_TOKEN_URL',
+  'CENTRAL_CHAT_USER_URL',
+  'CENTRAL_CHAT_CLIENT_ID',
+  'CENTRAL_CHAT_CLIENT_SECRET',
+  'CENTRAL_CHAT_REDIRECT_URL',
+] as const;
+/** Variables that go together. */
+export const SURROUNDING_GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS];
+
 const Schema = z.object(SURROUNDINGS);
+const SPEC: ConfigSpec<typeof SURROUNDINGS> = {
+  schema: Schema,
+  prefix: 'CENTRAL_',
+  rules: (_, isGiven) => SURROUNDING_GROUPS.flatMap((names) => allOrNone(names, isGiven)),
+};
+
 export type SurroundingsConfig = z.output<typeof Schema>;
 
 export type Surroundings = {
   ports: Pick<
     CentralPorts,
-    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups'
+    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups' | 'alphaRates'
   >;
   options: Pick<
     CentralOptions,
@@ -95,11 +148,8 @@ export type Surroundings = {
 };
 
 /** Only these variables out of an environment that may hold others. Throws ConfigError naming every wrong one. */
-export function readSurroundings(
-  environment: Record<string, string | undefined>,
-): SurroundingsConfig {
-  const own = Object.keys(SURROUNDINGS).map((name) => [name, environment[name]] as const);
-  return parseConfig(Schema, Object.fromEntries(own), 'CENTRAL_');
+export function readSurroundings(environment: Environment): SurroundingsConfig {
+  return parseConfig(SPEC, environment);
 }
 
 /** What lies on this machine where no other place is named: uploads, backups. */
@@ -117,6 +167,7 @@ export function openSurroundings(
       chat: chatOf(config, clock),
       ...backupsOf(config, backupFolder),
       pruneBackups: createResticPrune(runCommand),
+      alphaRates: alphaRatesOf(config, clock),
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
@@ -135,18 +186,12 @@ export function openSurroundings(
 }
 
 function mailerOf({ CENTRAL_SMTP_URL: url, CENTRAL_MAIL_FROM: from }: SurroundingsConfig) {
-  if (url === undefined) return null;
-  // Judged here and not by the schema, whose refusal would show the password.
-  if (z.url({ protocol: /^smtps?$/ }).safeParse(url).success)
-    return createSmtpMailer({ url, from });
-  throw new ConfigError(
-    'configuration refused:\n  CENTRAL_SMTP_URL: write smtp://user:password@host:587 or smtps://user:password@host',
-  );
+  return url === undefined ? null : createSmtpMailer({ url, from });
 }
 
 function objectsOf(config: SurroundingsConfig) {
   if (config.CENTRAL_S3_BUCKET === undefined) return null;
-  const pair = wholeGroup(config, ['CENTRAL_S3_ACCESS_KEY_ID', 'CENTRAL_S3_SECRET_ACCESS_KEY']);
+  const pair = wholeGroup(config, S3_KEYS);
   return createS3Objects({
     bucket: config.CENTRAL_S3_BUCKET,
     region: config.CENTRAL_S3_REGION,
@@ -162,26 +207,20 @@ function objectsOf(config: SurroundingsConfig) {
   });
 }
 
+function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: SurroundingsConfig, clock: Clock) {
+  if (place === undefined) return null;
+  if (!/^https?:/.test(place)) return createFileAlphaRates(place);
+  return createHttpAlphaRates({ url: place, clock });
+}
+
 function backupsOf(config: SurroundingsConfig, folder: string) {
   const environment = backupVariables(config);
   if (config.CENTRAL_BACKUP_REPOSITORY === undefined) {
     const bytesPerAccount = Math.floor(config.CENTRAL_BACKUP_GIB * GIB);
     return { backupStorage: null, backupFolder: { folder, bytesPerAccount } };
   }
-  const prefix = backupPrefix(config.CENTRAL_BACKUP_REPOSITORY);
+  const prefix = config.CENTRAL_BACKUP_REPOSITORY;
   return { backupStorage: createResticLocation({ prefix, environment }), backupFolder: null };
-}
-
-/** Judged here and not by the schema, whose refusal would show a password in it. */
-function backupPrefix(text: string): string {
-  const scheme = /^([a-z0-9]+):/.exec(text)?.[1];
-  const hasPassword = /\/\/[^/@]*:[^/@]*@/.test(text);
-  if (!hasPassword && (text.startsWith('/') || scheme !== undefined)) return text;
-  throw new ConfigError(
-    hasPassword
-      ? 'configuration refused:\n  CENTRAL_BACKUP_REPOSITORY: give credentials in variables of their own'
-      : 'configuration refused:\n  CENTRAL_BACKUP_REPOSITORY: an absolute path, sftp:…, s3:…, rest:…',
-  );
 }
 
 function backupVariables(config: SurroundingsConfig): Record<string, string> {
@@ -196,14 +235,7 @@ function backupVariables(config: SurroundingsConfig): Record<string, string> {
 }
 
 function chatOf(config: SurroundingsConfig, clock: Clock) {
-  const chat = wholeGroup(config, [
-    'CENTRAL_CHAT_AUTHORIZE_URL',
-    'CENTRAL_CHAT_TOKEN_URL',
-    'CENTRAL_CHAT_USER_URL',
-    'CENTRAL_CHAT_CLIENT_ID',
-    'CENTRAL_CHAT_CLIENT_SECRET',
-    'CENTRAL_CHAT_REDIRECT_URL',
-  ]);
+  const chat = wholeGroup(config, CHAT_MEMBERS);
   if (chat === null) return null;
   const options = {
     authorizeUrl: chat.CENTRAL_CHAT_AUTHORIZE_URL,
@@ -217,16 +249,12 @@ function chatOf(config: SurroundingsConfig, clock: Clock) {
   return createOAuthChat(options, clock);
 }
 
-/** Variables that go together: null when none is set. Throws ConfigError when only some are. */
+/** Variables that go together: null when they are not set, of which `rules` let no half pass. */
 function wholeGroup<Name extends keyof SurroundingsConfig>(
   config: SurroundingsConfig,
   names: readonly Name[],
 ): Record<Name, string> | null {
-  const missing = names.filter((name) => config[name] === undefined);
-  if (missing.length === names.length) return null;
-  if (missing.length > 0) {
-    throw new ConfigError(`configuration refused:\n  ${missing.join(', ')}: set them too, or none`);
-  }
+  if (names.some((name) => config[name] === undefined)) return null;
   const values = names.map((name) => [name, String(config[name])] as const);
   return Object.fromEntries(values) as Record<Name, string>;
 }

@@ -1,6 +1,7 @@
 /** Small shapes that every concept's schemas share: what the wire's conventions look like in zod (contract 2). */
 import { z } from 'zod';
 import { parseIsoTime } from '#shared/clock.ts';
+import { MICRO_USD_PER_USD, microToUsd } from '#shared/money.ts';
 
 /** An explicit null counts as absent. */
 export function optional<Schema extends z.ZodType>(schema: Schema) {
@@ -78,3 +79,13 @@ export const Usd = z.number().meta({ description: 'USD' });
 
 /** The path parameter of routes below one resource. */
 export const IdParams = z.object({ id: Uuid });
+
+/** US dollars coming in, in these bounds and with at most 6 decimals: what whole micro-dollars can say. */
+export function usdAmount({ min, max }: { min: number; max: number }) {
+  return z
+    .number()
+    .min(min)
+    .max(max)
+    .refine((usd) => microToUsd(Math.round(usd * MICRO_USD_PER_USD)) === usd, 'At most 6 decimals')
+    .meta({ description: 'USD, at most 6 decimals' });
+}

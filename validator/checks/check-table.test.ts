@@ -18,6 +18,7 @@ type Change = {
   device?: Partial<Inventory['gpu']['devices'][number]>;
   measured?: Partial<Measured>;
   rented?: boolean;
+  podIds?: string[];
   banned?: boolean;
   collateral?: boolean;
   probe?: Facts['probe'];
@@ -26,7 +27,7 @@ type Change = {
 
 /** An honest host with what is changed. */
 function factsOf(change: Change = {}): Facts {
-  const { inventory, device, measured, rented, checks, probe } = change;
+  const { inventory, device, measured, rented, podIds, checks, probe } = change;
   const { facts } = checkRun({ atMs: NOW_MS });
   if (facts.inventory === null) throw new Error('no inventory');
   const { gpu } = facts.inventory;
@@ -36,6 +37,7 @@ function factsOf(change: Change = {}): Facts {
     executor: {
       ...facts.executor,
       rented: rented ?? false,
+      pod_ids: podIds ?? null,
       provider_banned: change.banned ?? false,
       collateral_deposited: change.collateral ?? true,
     },
@@ -157,6 +159,18 @@ const LINE: LineFacts = {
 const deadPod = (reason: string | null) => ({
   ...{ id: 'pod', phase: 'failed', reason, gpu_uuids: ['GPU-gone'] },
 });
+const POD = '00000000-0000-4000-8000-0000000000aa';
+const RENTAL: Measured['rental'] = {
+  ...{ status: 'passed', step: null, detail: '', ms: 1, at_ms: 1, memory: null, repeated: false },
+};
+const SYSBOX = {
+  ...{ version: '28', storage_driver: 'overlay2', cgroup_version: '2' },
+  ...{ gpu_runtime: true, sysbox_runtime: true },
+};
+const nestedProbe = (status: 'ok' | 'failed' | 'skipped') => ({
+  ...{ ok: true, reason_code: null, simulated: false },
+  steps: [{ name: 'docker_in_docker', status, ms: 3, message: '' }],
+});
 const failedProbe = (reason_code: string | null) => ({
   ...{ ok: false, reason_code, steps: [], simulated: false },
 });
@@ -168,6 +182,29 @@ it('excuses a pod that its own program ended, and a line that is slow for a mome
   expect(slow({ ...LINE, down_kbit: 60_000 })).toMatchObject({ passed: true, streak: 1 });
   expect(slow({ ...LINE, down_kbit: 60_000, others_down_kbit: 60_000 }).message).toBe('unknown');
   expect(slow({ ...LINE, samples: 0 }).message).toBe('unknown');
+});
+
+it('blames no honest host for a rental that has just begun, or for a pod that shows its limit', () => {
+  const pods = [deadPod(null)];
+  const begun = factsOf({ rented: true, podIds: [POD], measured: { pods: [] } });
+  expect(resultOf('ledger', begun)).toMatchObject({ passed: true, streak: 1 });
+  expect(resultOf('ledger', factsOf({ measured: { pods } })).message).toBe('unknown');
+  const gone = [{ ...deadPod(null), phase: 'removed' }];
+  expect(resultOf('ledger', factsOf({ podIds: [], measured: { pods: gone } })).message).toBe(
+    'passed',
+  );
+  const memory = { given_kib: 900, seen_kib: 900 };
+  const inside = factsOf({ measured: { rental: { ...RENTAL, memory } } });
+  expect(resultOf('mem_truth', inside).message).toBe('passed');
+});
+
+it('takes containers in containers for proven only where they are offered and were tried', () => {
+  const nested = (change: Change) => resultOf('dind_runtime', factsOf(change)).message;
+  const probe = nestedProbe('ok');
+  expect(nested({ inventory: { docker: SYSBOX }, probe })).toBe('passed');
+  expect(nested({ inventory: { docker: SYSBOX }, probe: nestedProbe('skipped') })).toBe('unknown');
+  expect(nested({ inventory: { docker: SYSBOX } })).toBe('unknown');
+  expect(nested({ probe })).toBe('unknown');
 });
 
 it('bans by the lists of the policy, too', () => {
@@ -236,6 +273,26 @@ it.each<[string, string, Change]>([
     'gpu_side_use',
     'GPU_PROCESS_OUTSIDE_POD',
     { device: { outside_processes: 1 }, measured: { streaks: { gpu_side_use: 1 } } },
+  ],
+  [
+    'ledger',
+    'POD_NOT_RENTED',
+    { podIds: [], measured: { pods: [deadPod(null)], streaks: { ledger: 2 } } },
+  ],
+  [
+    'ledger',
+    'RENTED_POD_MISSING',
+    { rented: true, podIds: [POD], measured: { pods: [], streaks: { ledger: 2 } } },
+  ],
+  [
+    'mem_truth',
+    'MEMORY_OVERSTATED',
+    { measured: { rental: { ...RENTAL, memory: { given_kib: 1_040, seen_kib: 1_000 } } } },
+  ],
+  [
+    'dind_runtime',
+    'DIND_UNAVAILABLE',
+    { inventory: { docker: SYSBOX }, probe: nestedProbe('failed') },
   ],
   ['banned', 'PROVIDER_BANNED', { banned: true }],
   ['collateral', 'COLLATERAL_MISSING', { collateral: false }],

@@ -241,7 +241,7 @@ export const CHECKS: readonly Check[] = [
   row({
     id: 'mem_truth',
     detects: 'more memory than there is',
-    required: 'as much memory as its NUMA nodes have',
+    required: 'as much memory as kernel and pods see',
     category: 'policy',
     mode: 'shadow',
     judge: host.judgeMemory,

@@ -11,6 +11,17 @@ export const judgeCpuQuota: Judge = ({ probe, inventory: { cpu } }) => {
   return failed(QUOTA, `${cpu.cores} cores`, 'The engine does not give as many cores as offered');
 };
 
+const NESTED_STEP = 'docker_in_docker';
+
+/** The probe did in a container what an engine inside would do. */
+export const judgeNested: Judge = ({ probe, inventory: { docker } }) => {
+  if (!docker.sysbox_runtime) return unknown('not offered');
+  const step = probe?.steps.find(({ name }) => name === NESTED_STEP);
+  if (step === undefined || step.status === 'skipped') return unknown('not tried');
+  if (step.status === 'ok') return passed(`${step.ms} ms`);
+  return failed('DIND_UNAVAILABLE', step.message, 'Containers in containers do not work');
+};
+
 export const judgeContainerStart: Judge = ({ probe }) => {
   if (probe === null) return unknown('not run');
   if (probe.ok) return passed(`${probe.steps.reduce((sum, step) => sum + step.ms, 0)} ms`);

@@ -12,13 +12,22 @@ export const judgeCpu: Judge = ({ inventory: { cpu, sources }, policy }) => {
   return failed('CPU_OVERSTATED', measured, 'The host offers more cores than it has');
 };
 
-export const judgeMemory: Judge = ({ inventory: { memory, sources }, policy }) => {
+/** Against the kernel's own tables, and against what a pod saw that was given nearly all of it. */
+export const judgeMemory: Judge = ({ inventory: { memory, sources }, measured, policy }) => {
+  const margin = 1 + policy.checks.memory_margin_permille / ONE_THOUSAND;
+  const inside = measured.rental?.memory ?? null;
+  if (inside !== null && inside.given_kib > inside.seen_kib * margin) {
+    const words = `${inside.given_kib} KiB given, ${inside.seen_kib} KiB seen in a pod`;
+    return failed('MEMORY_OVERSTATED', words, 'A pod was given more memory than there is');
+  }
   const present = sources?.memory_kib ?? null;
-  if (present === null) return unknown(`${memory.total_kib} KiB`);
-  const measured = `${memory.total_kib} KiB offered, ${present} KiB present`;
-  const most = present * (1 + policy.checks.memory_margin_permille / ONE_THOUSAND);
-  if (memory.total_kib <= most) return passed(measured);
-  return failed('MEMORY_OVERSTATED', measured, 'The host offers more memory than it has');
+  if (present === null) {
+    const offered = `${memory.total_kib} KiB`;
+    return inside === null ? unknown(offered) : passed(offered);
+  }
+  const words = `${memory.total_kib} KiB offered, ${present} KiB present`;
+  if (memory.total_kib <= present * margin) return passed(words);
+  return failed('MEMORY_OVERSTATED', words, 'The host offers more memory than it has');
 };
 
 export const judgeDiskFloor: Judge = ({ inventory: { disk }, policy }) => {

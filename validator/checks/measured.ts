@@ -99,6 +99,8 @@ export const RentalFacts = z.object({
   ms: Ms,
   /** Validator's wall clock when it ended, milliseconds. */
   at_ms: z.int(),
+  /** What the pod was given of memory, and what there was in all as seen from inside; null where it did not pass. */
+  memory: z.object({ given_kib: Amount, seen_kib: Amount }).nullable().default(null),
   /** Whether it is the one of an inspection before. */
   repeated: z.boolean(),
 });

@@ -1,7 +1,7 @@
 /** The checks of what a provider offers, and of what the host does beside. */
 import type { Check } from './check.ts';
 import { row } from './check-row.ts';
-import { judgeCpuQuota } from './container-start.check.ts';
+import { judgeCpuQuota, judgeNested } from './container-start.check.ts';
 import * as isolation from './isolation.check.ts';
 import * as offer from './offer.check.ts';
 
@@ -65,5 +65,16 @@ export const OFFER_CHECKS: readonly Check[] = [
     whileRented: true,
     judge: isolation.judgeBackupEngine,
     remedies: { BACKUP_ENGINE_MISSING: 'Install restic (apt-get install restic).' },
+  }),
+  row({
+    id: 'dind_runtime',
+    detects: 'containers in containers that are offered and do not work',
+    required: 'layers, mounts and processes of its own in a container of the runtime',
+    category: 'runtime',
+    mode: 'shadow',
+    judge: judgeNested,
+    remedies: {
+      DIND_UNAVAILABLE: 'Reinstall sysbox, or take its runtime out of /etc/docker/daemon.json.',
+    },
   }),
 ];

@@ -23,6 +23,7 @@ function facts(change: Partial<Facts> = {}): Facts {
       gpu_count: 2,
       gpu_uuids: [],
       rented: false,
+      pod_ids: null,
       price_uusd: null,
       collateral_deposited: null,
     },

@@ -49,6 +49,29 @@ export const judgePodAlive: Judge = ({ executor, measured: { pods } }) => {
   return { ...failure, inARow: IN_A_ROW };
 };
 
+/** A rental that has just begun or ended, and a probe of another validator, are over by then. */
+const DISAGREED_IN_A_ROW = 3;
+const MAX_NAMED = 5;
+
+/** Of the pods that the host has and those that the market knows there. */
+export const judgeLedger: Judge = ({ executor: { pod_ids: rented }, measured: { pods } }) => {
+  if (rented === null || pods === null) return unknown('not told');
+  const there = presentOf(pods).map(({ id }) => id);
+  const strange = there.filter((id) => !rented.includes(id));
+  const missing = rented.filter((id) => !there.includes(id));
+  const named = (ids: readonly string[]) => ids.slice(0, MAX_NAMED).join(', ');
+  const inARow = DISAGREED_IN_A_ROW;
+  if (missing.length > 0) {
+    const message = 'A pod is rented that the host does not have';
+    return { ...failed('RENTED_POD_MISSING', named(missing), message), inARow };
+  }
+  if (strange.length > 0) {
+    const message = 'The host has a pod that nobody rents';
+    return { ...failed('POD_NOT_RENTED', named(strange), message), inARow };
+  }
+  return passed(`${there.length} pods`);
+};
+
 type Pods = NonNullable<Measured['pods']>;
 
 const presentOf = (pods: Pods): Pods => pods.filter(({ phase }) => phase !== 'removed');

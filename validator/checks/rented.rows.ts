@@ -34,4 +34,18 @@ export const RENTED_CHECKS: readonly Check[] = [
     judge: rented.judgePodAlive,
     remedies: { POD_NOT_RUNNING: 'Look at why the pod ended: its events say so.' },
   }),
+  row({
+    id: 'ledger',
+    detects: 'a host whose pods are others than those that are rented',
+    required: 'the pods that the market knows there, and no others',
+    category: 'runtime',
+    mode: 'shadow',
+    whileRented: true,
+    judge: rented.judgeLedger,
+    remedies: {
+      POD_NOT_RENTED:
+        'Look at `orphans` and pods of the agent; `remove-all` takes away what is left.',
+      RENTED_POD_MISSING: 'Look at the log of the agent for what became of the pod.',
+    },
+  }),
 ];

@@ -16,3 +16,14 @@ export function isUniqueViolation(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === UNIQUE_VIOLATION || error.message.startsWith(UNIQUE_MESSAGE);
 }
+
+const CHECK_VIOLATION = '23514';
+const CHECK_MESSAGE = /^CHECK constraint failed: (\w+)$/;
+
+/** The name of the table's condition that a query broke; null for any other failure. */
+export function violatedCheck(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const { code, constraint } = error as { code?: unknown; constraint?: unknown };
+  if (code === CHECK_VIOLATION && typeof constraint === 'string') return constraint;
+  return CHECK_MESSAGE.exec(error.message)?.[1] ?? null;
+}

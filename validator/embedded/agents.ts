@@ -45,7 +45,9 @@ export type StartAgentsOptions = {
 
 const POD_PORTS_PER_AGENT = 200;
 /** What a child needs of our own environment. */
-const PASSED_ON = ['PATH', 'HOME', 'DOCKER_HOST', 'TZ', 'LANG'] as const;
+const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'DOCKER_HOST', 'TZ', 'LANG'];
+/** And where spans go to. */
+const TRACING = 'OTEL_';
 
 const UNIX_SOCKET = /^unix:\/\/(.+)$/;
 
@@ -161,9 +163,9 @@ function startGateway(
 }
 
 function passedOn({ environment }: StartAgentsOptions): Record<string, string> {
-  const passed = PASSED_ON.flatMap((key) => {
-    const value = environment[key];
-    return value === undefined ? [] : [[key, value] as const];
-  });
+  const isPassedOn = (name: string) => PASSED_ON.includes(name) || name.startsWith(TRACING);
+  const passed = Object.entries(environment).flatMap(([name, value]) =>
+    value === undefined || !isPassedOn(name) ? [] : [[name, value] as const],
+  );
   return Object.fromEntries(passed);
 }

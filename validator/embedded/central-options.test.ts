@@ -19,7 +19,6 @@ it('takes limits and origins from variables', () => {
 it.each([
   ['CENTRAL_RATE_LIMIT_ADDRESS', '0'],
   ['CENTRAL_RATE_LIMIT_LOGIN', 'many'],
-  ['CENTRAL_RATE_LIMIT_OTHER', '5'],
   ['CENTRAL_CORS_ORIGINS', 'https://a.example.org/'],
   ['CENTRAL_CORS_ORIGINS', 'example.org'],
 ])('refuses %s=%s by its name', (name, value) => {

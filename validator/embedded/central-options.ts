@@ -8,7 +8,10 @@ import { LOCAL_LIMITS, RateLimitVariables, rateLimitsFrom } from '../central/rat
 export function centralOptionsFrom(
   environment: Record<string, string | undefined>,
 ): Pick<CentralOptions, 'rateLimits' | 'corsOrigins'> {
-  const limits = parseConfig(RateLimitVariables, environment, 'CENTRAL_RATE_LIMIT_');
-  const cors = parseConfig(CorsVariables, environment, 'CENTRAL_CORS_');
+  const limits = parseConfig(
+    { schema: RateLimitVariables, prefix: 'CENTRAL_RATE_LIMIT_' },
+    environment,
+  );
+  const cors = parseConfig({ schema: CorsVariables, prefix: 'CENTRAL_CORS_' }, environment);
   return { rateLimits: rateLimitsFrom(limits, LOCAL_LIMITS), corsOrigins: corsOriginsFrom(cors) };
 }

@@ -1,15 +1,14 @@
 /** Which database the central API of a marketplace on this machine uses. */
-import { ConfigError } from '#shared/config.ts';
+import { ConfigError, type Environment, parseConfig } from '#shared/config.ts';
+import { DatabaseVariable } from '../central/config.ts';
 import { openCentralDatabase } from '../central/db/database.ts';
 import { isPostgresAddress } from '../database/target.ts';
 import type { Home } from './home.ts';
 
 /** `CENTRAL_DATABASE`, or the file in the marketplace's folder. A variable: a password in argv could be read by others. */
-export function databaseTarget(
-  environment: Record<string, string | undefined>,
-  home: Home,
-): string {
-  return environment['CENTRAL_DATABASE'] || home.centralDatabase;
+export function databaseTarget(environment: Environment, home: Home): string {
+  const spec = { schema: DatabaseVariable, prefix: 'CENTRAL_' };
+  return parseConfig(spec, environment).CENTRAL_DATABASE ?? home.centralDatabase;
 }
 
 /** Throws ConfigError for a PostgreSQL database with nodes in it: `--fresh` empties a folder, never a server. */

@@ -1,10 +1,12 @@
 /** `npm start`: the whole marketplace on this machine (design, Running it). */
 import { rmSync } from 'node:fs';
 import { systemClock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
+import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { systemRandom } from '#shared/random.ts';
 import { lockExclusively } from '#shared/sqlite.ts';
+import { startTracing } from '#shared/tracing/start-tracing.ts';
+import { CENTRAL_CONFIG } from '../central/config.ts';
 import { databaseTarget, refuseFreshOn } from './database-target.ts';
 import { readyText } from './demo-file.ts';
 import { startFresh } from './fresh.ts';
@@ -27,6 +29,7 @@ function progress(line: string): void {
 async function run(): Promise<void> {
   const options = parseStartOptions(process.argv.slice(2));
   if (options.help) return print(START_HELP);
+  for (const { message } of lookAtConfig(CENTRAL_CONFIG, process.env).warnings) progress(message);
   const home = homeAt(options.home);
   prepareHome(home);
   const lock = takeLock(home.lock);
@@ -42,6 +45,7 @@ async function run(): Promise<void> {
     await startFresh(home, process.env, progress);
   }
 
+  const tracing = await startTracing('podwright', process.env, systemClock);
   const starting = startMarketplace({
     options,
     home,
@@ -53,6 +57,7 @@ async function run(): Promise<void> {
   stopOnSignal(async () => {
     const marketplace = await starting.catch(() => null);
     await marketplace?.stop(options['keep-pods']);
+    await tracing.close();
     lock.close();
   });
   const marketplace = await starting;
@@ -87,7 +92,7 @@ function takeLock(path: string) {
 
 function fail(error: unknown): void {
   process.stderr.write(`podwright: ${messageOf(error)}\n`);
-  process.exitCode = error instanceof ConfigError ? 6 : 1;
+  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
 }
 
 await run().catch(fail);

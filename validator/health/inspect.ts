@@ -38,11 +38,13 @@ export async function inspect(
   }
   const { inventory, identity } = read;
   const seen = { ...facts, inventory, identity, transportError: null, refusal: null };
-  if (!executor.rented) return { ...seen, probe: await runProbe(client, inventory, wish) };
   const pods = await orNull(client.listPods());
+  const told = { ...seen.measured, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
+  if (!executor.rented) {
+    return { ...seen, measured: told, probe: await runProbe(client, inventory, wish) };
+  }
   const ssh = pods === null ? null : await sshReach({ readBanner, clock }, executor, pods);
-  const measured = { ...seen.measured, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null, ssh };
-  return { ...seen, probe: null, measured };
+  return { ...seen, probe: null, measured: { ...told, ssh } };
 }
 
 const shown = ({ id, phase, reason, gpu_uuids }: PodView) => ({ id, phase, reason, gpu_uuids });

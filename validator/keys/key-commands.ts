@@ -1,8 +1,11 @@
 /** What `npm run validator` does with keys: opens its own, encrypts one, signs a key set. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { proveAccount } from '#shared/signing/account-proof.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
 import type { ValidatorConfig } from '../config.ts';
 import { writeKeyFile } from './key-file.ts';
@@ -45,6 +48,21 @@ export async function signKeySetFile(words: readonly string[], config: KeyConfig
   }
   const keySet = parsedSet(path);
   return `${JSON.stringify(signKeySet(keySet, await openKey(ownKeyPlace(config), null)), null, 2)}\n`;
+}
+
+/** `prove-account ACCOUNT`: the `validator_proof` that PUT /users/me of that account takes within five minutes. */
+export async function proveAccountOf(
+  words: readonly string[],
+  config: KeyConfig,
+  clock: Pick<Clock, 'now'>,
+): Promise<string> {
+  const [accountId, ...rest] = words;
+  if (rest.length > 0 || !z.uuid().safeParse(accountId).success || accountId === undefined) {
+    throw new ConfigError('prove-account takes the id of one account; see --help');
+  }
+  const signer = await openKey(ownKeyPlace(config), null);
+  const proof = await proveAccount(signer, accountId, clock.now());
+  return `${JSON.stringify({ validator_proof: proof })}\n`;
 }
 
 function parsedSet(path: string): KeySet {

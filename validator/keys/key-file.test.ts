@@ -2,11 +2,12 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AccountProof, isProofOf } from '#shared/signing/account-proof.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { SignedKeySet, trustedBy } from '#shared/signing/key-set.ts';
 import { createSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { readValidatorConfig } from '../config.ts';
-import { encryptSeed, ownKeyPlace, signKeySetFile } from './key-commands.ts';
+import { encryptSeed, ownKeyPlace, proveAccountOf, signKeySetFile } from './key-commands.ts';
 import { readKeyFile, writeKeyFile } from './key-file.ts';
 import { openKey } from './key-place.ts';
 
@@ -123,7 +124,11 @@ describe('a validator', () => {
   });
 
   it.each<[string, Record<string, string>, RegExp]>([
-    ['half of a key file', { VALIDATOR_KEY_FILE: at('good.json') }, /come together/],
+    [
+      'half of a key file',
+      { VALIDATOR_KEY_FILE: at('good.json') },
+      /VALIDATOR_KEY_PASSPHRASE_FILE: set them too/,
+    ],
     ['two keys', { ...keyFile, VALIDATOR_SEED_FILE: at('hotkey.seed') }, /two keys/],
   ])('does not start with %s', (_, extra, message) => {
     expect(() => readValidatorConfig({ ...environment, ...extra })).toThrow(message);
@@ -147,5 +152,21 @@ describe('a validator', () => {
     expect(expected[0]).toMatchObject({ hotkey: next, notBeforeMs: 5, notAfterMs: 9 });
     const wrong = put('wrong.json', JSON.stringify({ ...set, sequence: 0 }));
     await expect(signKeySetFile([wrong], config)).rejects.toThrow(/sequence/);
+  });
+
+  it('signs for an account of the central API, and for nothing else', async () => {
+    const config = readValidatorConfig({
+      ...environment,
+      VALIDATOR_SEED_FILE: at('hotkey.seed'),
+    });
+    const id = '11111111-1111-4111-8111-111111111111';
+    const said = JSON.parse(await proveAccountOf([id], config, { now: () => 5_999 }));
+    const proof = AccountProof.parse(said.validator_proof);
+    expect([proof.timestamp, isProofOf(id, proof)]).toEqual([5, true]);
+    expect(isProofOf(id.replace('1', '2'), proof)).toBe(false);
+    expect(isProofOf(id, { ...proof, timestamp: 6 })).toBe(false);
+    for (const words of [[], ['me'], [id, id]]) {
+      await expect(proveAccountOf(words, config, { now: () => 0 })).rejects.toThrow(/one account/);
+    }
   });
 });

@@ -1,5 +1,5 @@
 /** The ledger on either database: its schema, what several processes share of it, and the way from an older one. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -11,6 +11,7 @@ import { takeLease } from './lease.store.ts';
 import { MIGRATIONS, SQLITE_WORDS } from './ledger.migrations.ts';
 import type { Ledger } from './ledger.tables.ts';
 import { isShared, openLedger } from './ledger.ts';
+import { lookIntoLedger } from './ledger-look.ts';
 
 let folder: string;
 let address: string;
@@ -39,6 +40,15 @@ it('is opened as often as wanted, and never changes evidence', async () => {
   expect(await ledger.selectFrom('evidence').select(['seq', 'finished_ms']).execute()).toEqual([
     { seq: 1, finished_ms: 2 ** 41 },
   ]);
+});
+
+it('is looked into without being changed', async () => {
+  const { schema, known, tables } = (await lookIntoLedger(address)) ?? {};
+  expect(schema).toBe(known);
+  expect(tables).toContainEqual({ name: 'evidence', rows: 0 });
+  if (onPostgres()) return;
+  expect(await lookIntoLedger(join(folder, 'none.db'))).toBeNull();
+  expect(existsSync(join(folder, 'none.db'))).toBe(false);
 });
 
 it('keeps what waited in the outbox of an older version', async () => {

@@ -7,7 +7,8 @@ import type { Ledger, LedgerDb } from './ledger.tables.ts';
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_306_914;
-const KNOWN_AS = { variable: 'VALIDATOR_DATABASE', applicationName: 'podwright-validator' };
+/** For whoever opens it. */
+export const KNOWN_AS = { variable: 'VALIDATOR_DATABASE', applicationName: 'podwright-validator' };
 
 /**
  * `address` is a file, `:memory:` or `postgres://…`. The caller ends it with `destroy()`. Rejects for a ledger of a
@@ -30,6 +31,7 @@ export const isShared = (ledger: LedgerDb): boolean => isPostgres(ledger);
 async function migrate(ledger: Ledger): Promise<void> {
   const words = isShared(ledger) ? POSTGRES_WORDS : SQLITE_WORDS;
   await ledger.transaction().execute(async (tx) => {
+    if (isShared(tx)) await lockSchema(tx);
     const present = await schemaOf(tx);
     if (present > MIGRATIONS.length) {
       throw new Error(
@@ -43,16 +45,20 @@ async function migrate(ledger: Ledger): Promise<void> {
   });
 }
 
-/** SQLite keeps the number in `user_version`; 0 for a ledger that is empty. */
-async function schemaOf(tx: LedgerDb): Promise<number> {
+/** SQLite keeps the number in `user_version`, PostgreSQL in a table; 0 for a ledger that is empty. */
+export async function schemaOf(tx: LedgerDb): Promise<number> {
   if (!isShared(tx)) {
     const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(tx);
     return rows[0]?.user_version ?? 0;
   }
-  await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
-  await sql`create table if not exists ledger_schema (number bigint not null)`.execute(tx);
   const { rows } = await sql<{ number: number }>`select number from ledger_schema`.execute(tx);
   return rows[0]?.number ?? 0;
+}
+
+/** Until the end of the transaction; makes the table that PostgreSQL's number lies in. */
+async function lockSchema(tx: LedgerDb): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
+  await sql`create table if not exists ledger_schema (number bigint not null)`.execute(tx);
 }
 
 async function keepSchema(tx: LedgerDb, number: number): Promise<void> {

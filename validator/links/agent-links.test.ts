@@ -113,7 +113,13 @@ function callerOf(port: string, tls: 'auto' | 'on') {
   const executor: ExecutorToCheck = {
     ...{ id: ID, executor_ip_address: '127.0.0.1', executor_ip_port: port },
     ...{ uptime_in_minutes: null, miner_hotkey: provider.hotkey, gpu_type: 'H100', gpu_count: 1 },
-    ...{ gpu_uuids: [], rented: false, price_uusd: null, collateral_deposited: null },
+    ...{
+      gpu_uuids: [],
+      rented: false,
+      pod_ids: null,
+      price_uusd: null,
+      collateral_deposited: null,
+    },
   };
   const send = (change: Partial<ExecutorToCheck> = {}) =>
     links.sendTo({ ...executor, ...change })({

@@ -53,9 +53,16 @@ export function probeSpec(
 export const LOOK_AROUND: string = [
   'g=/sys/fs/cgroup',
   'echo "cards=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)"',
+  'echo "seen=$(grep MemTotal: /proc/meminfo)"',
   'echo "memory=$(cat $g/memory.max 2>/dev/null || cat $g/memory/memory.limit_in_bytes 2>/dev/null)"',
   'echo "cpu=$(cat $g/cpu.max 2>/dev/null || echo $(cat $g/cpu/cpu.cfs_quota_us $g/cpu/cpu.cfs_period_us 2>/dev/null))"',
 ].join('; ');
+
+/** All the memory that there is as a container sees it, KiB; null where it cannot be told. */
+export function memorySeen(words: string): number | null {
+  const digits = /^seen=MemTotal: +(\d+) kB$/m.exec(words)?.[1];
+  return digits === undefined ? null : Number(digits);
+}
 
 /** The kernel counts memory in pages, and cores in parts. */
 const LEAST_SHARE = 0.99;

@@ -132,6 +132,7 @@ function resultOf(end: ProbeEnd, { ms, atMs }: { ms: number; atMs: number }): Re
     status: end.status,
     step: end.status === 'failed' ? end.step : null,
     detail: end.status === 'passed' ? '' : end.detail,
+    memory: end.status === 'passed' ? end.memory : null,
     ...{ ms: Math.round(ms), at_ms: atMs, repeated: false },
   };
 }

@@ -7,14 +7,15 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import { createSshKeyPair } from '#shared/openssh-key.ts';
 import { type Random, randomToken } from '#shared/random.ts';
-import type { RentalStep } from '../checks/measured.ts';
-import { type Expected, LOOK_AROUND, lessThan, probeSpec } from './probe-spec.ts';
+import type { RentalFacts, RentalStep } from '../checks/measured.ts';
+import { type Expected, LOOK_AROUND, lessThan, memorySeen, probeSpec } from './probe-spec.ts';
 import { isOwnFault, type SshLogin, type SshSession } from './ssh-session.ts';
 
 const READY_MS = 120_000;
 const REMOVED_MS = 60_000;
 const POLL_MS = 500;
 const NONCE_BYTES = 16;
+const BYTES_PER_KIB = 1_024;
 const MAX_DETAIL_CHARS = 500;
 /** Refusals that are no fault of the host: an agent that is older than this, rules of its provider. */
 const NOT_MEANT: readonly string[] = ['upstream_unavailable', 'validation_error', 'not_found'];
@@ -36,7 +37,8 @@ export type ProbeAsk = {
 };
 
 export type ProbeEnd =
-  | { status: 'passed' }
+  /** `memory`: as RentalFacts has it. */
+  | { status: 'passed'; memory: RentalFacts['memory'] }
   | { status: 'failed'; step: RentalStep; detail: string }
   /** Nothing was learnt of the host. */
   | { status: 'not_run'; detail: string };
@@ -48,7 +50,7 @@ export const isPresent = ({ phase }: Pick<PodView, 'phase'>): boolean => phase !
 export async function rentOnce(deps: ProbeDeps, ask: ProbeAsk): Promise<ProbeEnd> {
   const end = await endOf(deps, ask, () => goThrough(deps, ask));
   const removal = await endOf(deps, ask, () => removed(deps, ask.podId));
-  return end.status === 'passed' ? removal : end;
+  return removal.status === 'passed' || end.status !== 'passed' ? end : removal;
 }
 
 class StepFailed extends Error {
@@ -59,7 +61,7 @@ class StepFailed extends Error {
   }
 }
 
-async function goThrough(deps: ProbeDeps, ask: ProbeAsk): Promise<void> {
+async function goThrough(deps: ProbeDeps, ask: ProbeAsk): Promise<RentalFacts['memory']> {
   const { clock, random, client } = deps;
   const { podId, signal } = ask;
   // In memory alone, and good for this one pod.
@@ -73,7 +75,7 @@ async function goThrough(deps: ProbeDeps, ask: ProbeAsk): Promise<void> {
   const session = await inStep('login', () => deps.logIn(place, login));
   try {
     await inStep('command', () => runNonce(session, randomToken(random, NONCE_BYTES)));
-    await inStep('inside', () => lookInside(session, expected));
+    return await inStep('inside', () => lookInside(session, expected));
   } finally {
     session.end();
   }
@@ -114,21 +116,25 @@ async function runNonce(session: SshSession, nonce: string): Promise<void> {
   if (!output.startsWith(hash)) throw new Error('a command gave another answer than it should');
 }
 
-async function lookInside(session: SshSession, expected: Expected): Promise<void> {
-  const less = lessThan(expected, await session.run(LOOK_AROUND));
+async function lookInside(session: SshSession, expected: Expected): Promise<RentalFacts['memory']> {
+  const words = await session.run(LOOK_AROUND);
+  const less = lessThan(expected, words);
   if (less !== null) throw new Error(`inside there are ${less}`);
+  const seen = memorySeen(words);
+  const given = Math.floor(expected.memoryBytes / BYTES_PER_KIB);
+  return seen === null ? null : { given_kib: given, seen_kib: seen };
 }
 
 /** Asks until nothing of it is left. */
-async function removed({ client, clock }: ProbeDeps, podId: string): Promise<void> {
+async function removed({ client, clock }: ProbeDeps, podId: string): Promise<null> {
   const signal = clock.deadline(REMOVED_MS);
-  await inStep('remove', async () => {
+  return inStep('remove', async () => {
     for (;;) {
       const view = await client.deletePod(podId).catch((error: unknown) => {
         if (error instanceof ApiError && error.code === 'pod_not_found') return null;
         throw error;
       });
-      if (view === null || !isPresent(view)) return;
+      if (view === null || !isPresent(view)) return null;
       await clock.sleep(POLL_MS, signal).catch(() => {
         throw new Error(`still ${view.phase} after ${REMOVED_MS / 1_000} s ${view.message}`.trim());
       });
@@ -136,10 +142,13 @@ async function removed({ client, clock }: ProbeDeps, podId: string): Promise<voi
   });
 }
 
-async function endOf(deps: ProbeDeps, ask: ProbeAsk, work: () => Promise<void>): Promise<ProbeEnd> {
+async function endOf(
+  deps: ProbeDeps,
+  ask: ProbeAsk,
+  work: () => Promise<RentalFacts['memory']>,
+): Promise<ProbeEnd> {
   try {
-    await work();
-    return { status: 'passed' };
+    return { status: 'passed', memory: await work() };
   } catch (error) {
     if (!(error instanceof StepFailed)) return { status: 'not_run', detail: messageOf(error) };
     const detail = error.message.slice(0, MAX_DETAIL_CHARS);

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import {
   BURN,
@@ -44,6 +46,21 @@ function weightsOf(input: CycleSet, policy: WeightPolicy = goldenPolicy()) {
 const sum = (weights: readonly number[]) => weights.reduce((total, weight) => total + weight, 0);
 const points = (entries: CycleEntry[], policy = goldenPolicy()) =>
   scoresOf({ number: 1, entries }, policy, false).map((score) => Number(score.points));
+
+it('hashes its input a cycle at a time to what the whole text gives', () => {
+  for (const cycles of [[], [[]], [GOLDEN], [GOLDEN.slice(0, 2), [], GOLDEN]]) {
+    const set = setOf(cycles);
+    expect(computed(set).inputHash).toBe(sha256Hex(canonicalJson(set)));
+  }
+});
+
+it('weighs the newest cycles of the window alone', () => {
+  const failed = GOLDEN.map((entry) => ({ ...entry, verdict: 'failed' as const }));
+  const policy = goldenPolicy({ window_cycles: 2 });
+  const weights = (cycles: CycleEntry[][]) => computed(setOf(cycles), policy).weights;
+  expect(weights([failed, GOLDEN, GOLDEN])).toEqual(weights([GOLDEN, GOLDEN]));
+  expect(weights([failed, GOLDEN])).not.toEqual(weights([failed, failed]));
+});
 
 describe('the golden vector', () => {
   it('has its points and its weights', () => {

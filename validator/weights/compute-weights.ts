@@ -2,9 +2,10 @@
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { CycleSet } from './cycle-set.ts';
+import type { Cycle, CycleEntry, CycleSet } from './cycle-set.ts';
+import { type CycleSetHead, createInputHash } from './input-hash.ts';
 import { FACTORS, type Factor } from './points.ts';
-import { POOLS, type Pool, type Standing, standingsOf } from './standing.ts';
+import { createStandings, POOLS, type Pool, type Standing } from './standing.ts';
 import { type Share, toU16 } from './u16.ts';
 import { ONE_PPM, policyHashOf, type WeightPolicy } from './weight-policy.ts';
 
@@ -27,42 +28,80 @@ export type WeightResult = {
   resultHash: string;
 };
 
-/** Null: the burn recipient is not registered, so nothing may be posted. */
+export type Weigher = ReturnType<typeof createWeigher>;
+
+/**
+ * Takes `count` cycles one after the other, oldest first: no more than one of them has to be in memory, whatever
+ * the window is. `result` is asked for once, after the last.
+ */
+export function createWeigher(
+  policy: WeightPolicy,
+  { count, embedded }: { count: number; embedded: boolean },
+) {
+  const standings = createStandings(policy, { count, embedded });
+  const hash = createInputHash();
+  const hotkeys = new Set<Hotkey>();
+  let last: readonly CycleEntry[] = [];
+
+  return {
+    add(cycle: Cycle): void {
+      standings.add(cycle);
+      hash.add(cycle);
+      for (const { hotkey } of cycle.entries) hotkeys.add(hotkey);
+      last = cycle.entries;
+    },
+
+    /** Whoever had an executor in any of the cycles. */
+    hotkeys: (): ReadonlySet<Hotkey> => hotkeys,
+
+    standings: (): Standing[] => standings.all(),
+
+    /** Null: the burn recipient is not registered, so nothing may be posted. */
+    result(head: CycleSetHead): WeightResult | null {
+      const burn = policy.burn_hotkey ?? head.validator;
+      if (!head.neurons.some(({ hotkey }) => hotkey === burn)) return null;
+      const all = standings.all();
+      const { uids, weights } = weightsOf(all, { head, policy, burn, live: liveHotkeys(last) });
+      const hashes = { inputHash: hash.end(head), policyHash: policyHashOf(policy) };
+      const result = { uids, weights, ...hashes };
+      const resultHash = sha256Hex(canonicalJson(result));
+      return { ...result, explain: all.flatMap(explained), resultHash };
+    },
+  };
+}
+
+/** The same of cycles that are all there. */
 export function computeWeights(input: CycleSet, policy: WeightPolicy): WeightResult | null {
-  const uidOf = new Map(input.neurons.map(({ uid, hotkey }) => [hotkey, uid]));
-  const burn = policy.burn_hotkey ?? input.validator;
-  if (!uidOf.has(burn)) return null;
-  const standings = standingsOf(input, policy);
+  const { cycles, ...head } = input;
+  const weigher = createWeigher(policy, { count: cycles.length, embedded: input.embedded });
+  for (const cycle of cycles) weigher.add(cycle);
+  return weigher.result(head);
+}
+
+type Weighed = {
+  head: CycleSetHead;
+  policy: WeightPolicy;
+  burn: Hotkey;
+  /** With a node that passed in the last cycle. */
+  live: ReadonlySet<Hotkey>;
+};
+
+/** Uids ascending, each with its positive weight beside. */
+function weightsOf(standings: readonly Standing[], { head, policy, burn, live }: Weighed) {
+  const uidOf = new Map(head.neurons.map(({ uid, hotkey }) => [hotkey, uid]));
   const registered = standings.filter(({ latest }) => uidOf.has(latest.entry.hotkey));
   const { shares, denominator } = sharesOf(registered, policy, burn);
-  const live = policy.live_floor ? liveHotkeys(input) : new Set<Hotkey>();
   const weights = toU16(shares, {
     denominator,
     mode: policy.conversion,
-    isFloored: ({ hotkey, part }) => hotkey !== burn && (part > 0n || live.has(hotkey)),
+    isFloored: ({ hotkey, part }) =>
+      hotkey !== burn && (part > 0n || (policy.live_floor && live.has(hotkey))),
   });
   const posted = [...weights]
     .filter(([, weight]) => weight > 0)
     .map(([hotkey, weight]) => ({ uid: uidOf.get(hotkey) ?? 0, weight }))
     .sort((a, b) => a.uid - b.uid);
-  const result = {
-    uids: posted.map(({ uid }) => uid),
-    weights: posted.map(({ weight }) => weight),
-    inputHash: inputHashOf(input),
-    policyHash: policyHashOf(policy),
-  };
-  const resultHash = sha256Hex(canonicalJson(result));
-  return { ...result, explain: standings.flatMap(explained), resultHash };
-}
-
-/** The same whatever order executors and neurons come in: the order of cycles alone has a meaning. */
-export function inputHashOf(input: CycleSet): string {
-  const cycles = input.cycles.map(({ number, entries }) => ({
-    number,
-    entries: entries.toSorted((a, b) => (a.executor_id < b.executor_id ? -1 : 1)),
-  }));
-  const neurons = input.neurons.toSorted((a, b) => a.uid - b.uid);
-  return sha256Hex(canonicalJson({ ...input, cycles, neurons }));
+  return { uids: posted.map(({ uid }) => uid), weights: posted.map(({ weight }) => weight) };
 }
 
 /**
@@ -92,9 +131,7 @@ function totalOf(standings: readonly Standing[], pool: Pool): bigint {
   return standings.reduce((sum, { points }) => sum + points[pool], 0n);
 }
 
-/** With a node that passed in the last cycle. */
-function liveHotkeys({ cycles }: CycleSet): Set<Hotkey> {
-  const entries = cycles.at(-1)?.entries ?? [];
+function liveHotkeys(entries: readonly CycleEntry[]): Set<Hotkey> {
   return new Set(entries.filter(({ verdict }) => verdict === 'ok').map(({ hotkey }) => hotkey));
 }
 

@@ -7,14 +7,14 @@ import type { EvidenceDocument } from '../evidence/evidence.document.ts';
 import type { CycleEntry } from './cycle-set.ts';
 import { ONE_PPM, type WeightPolicy } from './weight-policy.ts';
 
-/** A check that proves what it names once it passes; until it exists nobody has the bonus. */
+/** A check that proves what it names once it passes; while it does not count nobody has the bonus. */
 const RUNTIME_CHECK = 'dind_runtime';
 
 /** Of an inventory, which was parsed whole before it came into the document. */
 const Devices = z.object({ gpu: z.object({ devices: z.array(z.object({ name: z.string() })) }) });
 
 /** What the cycles before say of an executor. */
-export type Past = { failurePpm: number; uptimeMinutes: number };
+export type Past = { failurePpm: number; uptimeMinutes: number; runtimeProven: boolean };
 
 /** The check that says whether what was measured of a line is the line's own. */
 const LINE_CHECK = 'bandwidth';
@@ -39,14 +39,19 @@ export function cycleEntryOf(
     gpu_count: count,
     rented: executor.rented,
     uptime_minutes: past.uptimeMinutes,
-    runtime_proven: document.checks.some(
-      (check) => check.check_id === RUNTIME_CHECK && check.passed && check.message === 'passed',
-    ),
+    runtime_proven: runtimeProven(document, past),
     collateral: executor.collateral_deposited === true,
     failure_ppm: past.failurePpm,
     price_uusd: executor.price_uusd,
     bandwidth_mbit: bandwidthOf(document),
   };
+}
+
+/** Not tried on a host that is rented: there it is as it was before. */
+function runtimeProven({ checks, executor }: EvidenceDocument, past: Past): boolean {
+  const check = checks.find(({ check_id: id }) => id === RUNTIME_CHECK);
+  if (check?.mode !== 'enforce') return false;
+  return executor.rented ? past.runtimeProven : check.passed && check.message === 'passed';
 }
 
 /** The failure average after one more verdict; what could not be measured leaves it as it is. */

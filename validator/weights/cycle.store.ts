@@ -111,6 +111,27 @@ export async function readCycle(db: LedgerDb, number: number): Promise<Cycle | u
   return { number, entries: rows.map((row) => JSON.parse(row.entry_json) as CycleEntry) };
 }
 
+/** Of these numbers those whose cycles are stored, in their order. */
+export async function keptCycles(db: LedgerDb, numbers: readonly number[]): Promise<number[]> {
+  if (numbers.length === 0) return [];
+  const rows = await db
+    .selectFrom('cycles')
+    .select('number')
+    .where('number', 'in', [...numbers])
+    .execute();
+  const kept = new Set(rows.map(({ number }) => number));
+  return numbers.filter((number) => kept.has(number));
+}
+
+/** Stored cycles, one in memory at a time. Throws where one was forgotten since its number was read. */
+export async function* cyclesOf(db: LedgerDb, numbers: readonly number[]): AsyncGenerator<Cycle> {
+  for (const number of numbers) {
+    const cycle = await readCycle(db, number);
+    if (cycle === undefined) throw new Error(`cycle ${number} is not kept any more`);
+    yield cycle;
+  }
+}
+
 /** Entries go with their cycles. */
 export async function forgetCycles(db: LedgerDb, beforeMs: number): Promise<void> {
   await db.deleteFrom('cycles').where('ended_ms', '<', beforeMs).execute();

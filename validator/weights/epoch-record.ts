@@ -8,7 +8,7 @@ import type { WeightResult } from './compute-weights.ts';
 import { CycleSet } from './cycle-set.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
-/** The input with the numbers of its cycles: they are stored once, and not again for each epoch. */
+/** The input with the numbers of its cycles, oldest first: they are stored once, and not again for each epoch. */
 export const StoredInput = z.strictObject({
   ...CycleSet.shape,
   cycles: z.array(z.int()),
@@ -16,7 +16,7 @@ export const StoredInput = z.strictObject({
 export type StoredInput = z.output<typeof StoredInput>;
 
 export type ComputedEpoch = {
-  input: CycleSet;
+  input: StoredInput;
   policy: WeightPolicy;
   result: WeightResult;
   posted: Posting;
@@ -27,12 +27,11 @@ export type Posting = { block: number | null; computedMs: number; versionKey: nu
 
 /** Canonical, so that whoever computes it again can compare byte for byte. */
 export function epochRow({ input, policy, result, posted }: ComputedEpoch): EpochRow {
-  const stored: StoredInput = { ...input, cycles: input.cycles.map(({ number }) => number) };
   return {
     number: input.epoch,
     computed_ms: posted.computedMs,
     state: 'queued',
-    input_json: canonicalJson(stored),
+    input_json: canonicalJson(input),
     policy_json: canonicalJson(policy),
     input_hash: result.inputHash,
     policy_hash: result.policyHash,

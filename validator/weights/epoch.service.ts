@@ -1,13 +1,12 @@
 /** Computes weights once per epoch and stores them, and what is to be posted, before anything is sent (validator reference 8.3). */
-import type { Clock } from '#shared/clock.ts';
+import { type Clock, createBreath } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { VERSION } from '#shared/version.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
-import { computeWeights } from './compute-weights.ts';
-import { newestCycles, readCycle } from './cycle.store.ts';
-import type { Cycle, CycleSet } from './cycle-set.ts';
+import { createWeigher, type Weigher } from './compute-weights.ts';
+import { cyclesOf, newestCycles } from './cycle.store.ts';
 import { forgetEpochs, insertEpoch, lastEpoch } from './epoch.store.ts';
 import { epochRow, StoredInput, versionKeyOf } from './epoch-record.ts';
 import type { Metagraph } from './metagraph.ts';
@@ -33,27 +32,30 @@ export function createEpochs(options: EpochsOptions) {
   /** So that what cannot be posted is said once for each cycle, not in every pass. */
   let refusedCycle: number | null = null;
 
-  async function readInput(epoch: number, numbers: readonly number[]) {
-    const cycles: Cycle[] = [];
-    for (const number of numbers) {
-      const cycle = await readCycle(ledger, number);
-      if (cycle !== undefined) cycles.push(cycle);
+  /** A cycle at a time: those of a whole window are large. */
+  async function weigh(numbers: readonly number[]): Promise<Weigher> {
+    const weigher = createWeigher(policy, { count: numbers.length, embedded });
+    const breath = createBreath(clock);
+    for await (const cycle of cyclesOf(ledger, numbers)) {
+      weigher.add(cycle);
+      await breath();
     }
-    const hotkeys = new Set(cycles.flatMap(({ entries }) => entries.map(({ hotkey }) => hotkey)));
+    return weigher;
+  }
+
+  async function compute(epoch: number, numbers: number[]): Promise<boolean> {
+    const weigher = await weigh(numbers);
+    const hotkeys = weigher.hotkeys();
     const { block, neurons } = await options.metagraph.read([...hotkeys]);
     const burn = policy.burn_hotkey ?? validator;
     const involved = neurons.filter(({ hotkey }) => hotkey === burn || hotkeys.has(hotkey));
-    const input: CycleSet = { epoch, validator, embedded, neurons: involved, cycles };
-    return { input, block };
-  }
-
-  async function compute(epoch: number, numbers: readonly number[]): Promise<boolean> {
-    const { input, block } = await readInput(epoch, numbers);
-    const result = computeWeights(input, policy);
+    const head = { epoch, validator, embedded, neurons: involved };
+    const result = weigher.result(head);
     if (result === null) {
       log.error({ epoch }, 'the burn recipient is not registered: no weights are posted');
       return false;
     }
+    const input = { ...head, cycles: numbers };
     const posted = { block, computedMs: clock.now(), versionKey: versionKeyOf(VERSION) };
     const row = epochRow({ input, policy, result, posted });
     await ledger.transaction().execute(async (tx) => {
@@ -75,7 +77,7 @@ export function createEpochs(options: EpochsOptions) {
       if (ageMs >= 0 && ageMs < options.epochMs) return false;
       const numbers = await newestCycles(ledger, policy.window_cycles);
       const newest = numbers.at(-1);
-      const used = last === undefined ? undefined : cyclesOf(last.input_json).at(-1);
+      const used = last === undefined ? undefined : cycleNumbersOf(last.input_json).at(-1);
       if (newest === undefined || newest === used || newest === refusedCycle) return false;
       const computed = await compute((last?.number ?? 0) + 1, numbers);
       refusedCycle = computed ? null : newest;
@@ -86,6 +88,6 @@ export function createEpochs(options: EpochsOptions) {
   };
 }
 
-function cyclesOf(inputJson: string): number[] {
+function cycleNumbersOf(inputJson: string): number[] {
   return StoredInput.parse(JSON.parse(inputJson)).cycles;
 }

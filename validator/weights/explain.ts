@@ -1,52 +1,57 @@
 /** Why an executor has the weight it has, and what would raise it, in words. Pure. */
 import { microToUsd } from '#shared/money.ts';
-import type { CycleSet } from './cycle-set.ts';
+import type { CycleSetHead } from './input-hash.ts';
 import { FACTORS, type Factor, type Obstacle, pointsOf, type Score } from './points.ts';
-import { poolOf, type Standing, standingsOf } from './standing.ts';
+import { poolOf, type Standing } from './standing.ts';
 import { ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
 
 /** What was posted: uids and weights side by side. */
 export type Posted = { uids: readonly number[]; weights: readonly number[] };
 
-export type Explained = { input: CycleSet; policy: WeightPolicy; posted: Posted };
+export type Explained = {
+  head: CycleSetHead;
+  /** Of everybody, over so many cycles. */
+  standings: readonly Standing[];
+  cycles: number;
+  policy: WeightPolicy;
+  posted: Posted;
+};
 
 /** Lines for people; null for an executor that was measured in none of the cycles. */
 export function explainExecutor(executorId: string, explained: Explained): string[] | null {
-  const { input, policy } = explained;
-  const standings = standingsOf(input, policy);
-  const standing = standings.find((one) => one.executorId === executorId);
+  const { policy, cycles } = explained;
+  const standing = explained.standings.find((one) => one.executorId === executorId);
   if (standing === undefined) return null;
   const { latest } = standing;
   return [
-    ...weightLines(standing, standings, explained),
+    ...weightLines(standing, explained),
     '',
     'What its points are made of:',
     ...FACTORS.map((factor) => `  ${factor.padEnd(12)}${factorText(factor, latest, policy)}`),
     `  evidence    ${latest.entry.evidence_id}`,
     '',
     'What would raise it:',
-    ...raises(latest, policy, input).map((line) => `  - ${line}`),
+    ...raises(latest, policy, cycles).map((line) => `  - ${line}`),
   ];
 }
 
 function weightLines(
   standing: Standing,
-  standings: readonly Standing[],
-  { input, policy, posted }: Explained,
+  { head, standings, cycles, policy, posted }: Explained,
 ): string[] {
   const { latest, points, measured, age } = standing;
   const { hotkey } = latest.entry;
-  const uid = input.neurons.find((neuron) => neuron.hotkey === hotkey)?.uid;
+  const uid = head.neurons.find((neuron) => neuron.hotkey === hotkey)?.uid;
   const weight = uid === undefined ? 0 : (posted.weights[posted.uids.indexOf(uid)] ?? 0);
   const own = standings.filter((one) => one.latest.entry.hotkey === hotkey).length;
-  const cycles = Math.min(input.cycles.length, policy.window_cycles);
+  const window = Math.min(cycles, policy.window_cycles);
   return [
     `executor ${standing.executorId} of ${hotkey}`,
     uid === undefined
       ? 'Its hotkey is not registered: it gets no weight.'
-      : `uid ${uid} has weight ${weight} in epoch ${input.epoch}, for ${own} executor${own === 1 ? '' : 's'}.`,
+      : `uid ${uid} has weight ${weight} in epoch ${head.epoch}, for ${own} executor${own === 1 ? '' : 's'}.`,
     `Points: ${points.mining} in the pool of rented nodes, ${points.idle} in that of idle ones;` +
-      ` the mean of ${measured} of ${cycles} cycles.`,
+      ` the mean of ${measured} of ${window} cycles.`,
     age === 0
       ? `In the last cycle it had ${latest.points} points.`
       : `It was last measured ${age} cycle${age === 1 ? '' : 's'} before the last, with ${latest.points} points.`,
@@ -84,7 +89,7 @@ const CURES: Readonly<Record<Obstacle, string>> = {
   banned: 'Contact the validator: the hotkey is banned.',
 };
 
-function raises(score: Score, policy: WeightPolicy, { cycles }: CycleSet): string[] {
+function raises(score: Score, policy: WeightPolicy, cycles: number): string[] {
   const { entry, factors, obstacles } = score;
   const gain = (factor: Factor, best: number) => gainText(factors, factor, best);
   const lines: (string | false)[] = [
@@ -102,7 +107,7 @@ function raises(score: Score, policy: WeightPolicy, { cycles }: CycleSet): strin
     factors.dilution < ONE_PPM &&
       `Be rented, or offer what fewer leave idle: there are more idle GPUs of this kind than are wanted${gain('dilution', ONE_PPM)}.`,
     poolOf(score) === 'idle' && 'Be rented: the pool of rented nodes is another one.',
-    cycles.length < policy.window_cycles && 'Wait: the mean is still of few cycles.',
+    cycles < policy.window_cycles && 'Wait: the mean is still of few cycles.',
   ];
   const found = lines.filter((line) => line !== false);
   return found.length === 0 ? ['Nothing but more or better GPUs.'] : found;

@@ -2,7 +2,7 @@
 import type { LedgerDb } from '../ledger/ledger.tables.ts';
 import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
 import { nextFailurePpm, type Past } from './cycle-entry.ts';
-import type { CycleVerdict } from './cycle-set.ts';
+import type { CycleEntry, CycleVerdict } from './cycle-set.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
 const MINUTE_MS = 60_000;
@@ -29,6 +29,9 @@ export async function pastOf(
   return {
     failurePpm: nextFailurePpm(before?.failure_ppm ?? 0, verdict, policy),
     uptimeMinutes: Math.floor(uptimeMs / MINUTE_MS),
+    // Written by us from a CycleEntry: its form is known.
+    runtimeProven:
+      before !== undefined && (JSON.parse(before.entry_json) as CycleEntry).runtime_proven,
     isFirst: before === undefined,
   };
 }

@@ -5,11 +5,12 @@ import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
-import { computeWeights } from './compute-weights.ts';
-import { lengthOf, readCycle } from './cycle.store.ts';
+import { createWeigher, type Weigher } from './compute-weights.ts';
+import { cyclesOf, keptCycles, lengthOf } from './cycle.store.ts';
 import { cycleEntryOf, type Past } from './cycle-entry.ts';
-import type { CycleEntry, CycleSet } from './cycle-set.ts';
+import type { Cycle, CycleEntry } from './cycle-set.ts';
 import { epochRow, StoredInput } from './epoch-record.ts';
+import type { CycleSetHead } from './input-hash.ts';
 import { pastOf } from './past.ts';
 import { WeightPolicy } from './weight-policy.ts';
 
@@ -24,20 +25,25 @@ export type Replay = {
   problems: string[];
 };
 
-/** The input of a stored epoch, with its cycles; the numbers of those that are not kept any more. */
-export async function storedInput(
+/** A stored epoch weighed again under some policy; `missing`: the numbers of cycles that are not kept any more. */
+export type Weighing = { head: CycleSetHead; kept: number[]; missing: number[]; weigher: Weigher };
+
+/** `onCycle` sees each of the kept cycles, of which one is in memory at a time. */
+export async function weighStored(
   ledger: Ledger,
   row: EpochRow,
-): Promise<{ input: CycleSet; missing: number[] }> {
-  const stored = StoredInput.parse(JSON.parse(row.input_json));
-  const input: CycleSet = { ...stored, cycles: [] };
-  const missing: number[] = [];
-  for (const number of stored.cycles) {
-    const cycle = await readCycle(ledger, number);
-    if (cycle === undefined) missing.push(number);
-    else input.cycles.push(cycle);
+  policy: WeightPolicy,
+  onCycle: (cycle: Cycle) => Promise<void> = async () => undefined,
+): Promise<Weighing> {
+  const { cycles: numbers, ...head } = StoredInput.parse(JSON.parse(row.input_json));
+  const kept = await keptCycles(ledger, numbers);
+  const missing = numbers.filter((number) => !kept.includes(number));
+  const weigher = createWeigher(policy, { count: kept.length, embedded: head.embedded });
+  for await (const cycle of cyclesOf(ledger, kept)) {
+    weigher.add(cycle);
+    await onCycle(cycle);
   }
-  return { input, missing };
+  return { head, kept, missing, weigher };
 }
 
 /** The policy that an epoch was computed by. */
@@ -45,33 +51,37 @@ export const storedPolicy = (row: EpochRow): WeightPolicy =>
   WeightPolicy.parse(JSON.parse(row.policy_json));
 
 export async function replayEpoch(ledger: Ledger, stored: EpochRow): Promise<Replay> {
-  const { input, missing } = await storedInput(ledger, stored);
-  const problems = missing.map((number) => `cycle ${number} is not kept any more`);
-  const row = missing.length > 0 ? null : recomputed(input, stored);
-  if (row !== null) problems.push(...differencesOf(row, stored));
-  else if (missing.length === 0) problems.push('the burn recipient is not registered');
-  const under = { policy: storedPolicy(stored), policyHash: stored.policy_hash };
-  let documents = 0;
-  let forgotten = 0;
-  for (const { number, entries } of input.cycles) {
+  const policy = storedPolicy(stored);
+  const under = { policy, policyHash: stored.policy_hash };
+  const judged = { documents: 0, forgotten: 0 };
+  const ofDocuments: string[] = [];
+  const weighing = await weighStored(ledger, stored, policy, async ({ number, entries }) => {
     for (const entry of entries) {
       const evidence = await findEvidence(ledger, entry.evidence_id);
       if (evidence === undefined) {
-        forgotten += 1;
+        judged.forgotten += 1;
         continue;
       }
-      documents += 1;
+      judged.documents += 1;
       const past = await pastAgain(ledger, number, entry, under);
       const problem = await problemOf(ledger, entry, evidence, past);
-      if (problem !== null) problems.push(`evidence ${entry.evidence_id}: ${problem}`);
+      if (problem !== null) ofDocuments.push(`evidence ${entry.evidence_id}: ${problem}`);
     }
-  }
-  return { row, documents, forgotten, problems };
+  });
+  const { missing } = weighing;
+  const problems = missing.map((number) => `cycle ${number} is not kept any more`);
+  const row = missing.length > 0 ? null : recomputed(weighing, stored, policy);
+  if (row !== null) problems.push(...differencesOf(row, stored));
+  else if (missing.length === 0) problems.push('the burn recipient is not registered');
+  return { row, ...judged, problems: [...problems, ...ofDocuments] };
 }
 
-function recomputed(input: CycleSet, stored: EpochRow): EpochRow | null {
-  const policy = storedPolicy(stored);
-  const result = computeWeights(input, policy);
+function recomputed(
+  { head, kept, weigher }: Weighing,
+  stored: EpochRow,
+  policy: WeightPolicy,
+): EpochRow | null {
+  const result = weigher.result(head);
   if (result === null) return null;
   // Written by us as a payload: its form is known.
   const { current_block, version_key } = JSON.parse(stored.payload_json) as LatestSetWeights;
@@ -80,7 +90,7 @@ function recomputed(input: CycleSet, stored: EpochRow): EpochRow | null {
     computedMs: stored.computed_ms,
     versionKey: version_key,
   };
-  const row = epochRow({ input, policy, result, posted });
+  const row = epochRow({ input: { ...head, cycles: kept }, policy, result, posted });
   return { ...row, state: stored.state };
 }
 
@@ -112,6 +122,7 @@ type PastUnder = { past: Past; policyHash: string | null };
 const pastIn = (entry: CycleEntry): Past => ({
   failurePpm: entry.failure_ppm,
   uptimeMinutes: entry.uptime_minutes,
+  runtimeProven: entry.runtime_proven,
 });
 
 async function problemOf(

@@ -1,5 +1,5 @@
 /** What an executor is worth over the stored cycles: the mean of its points, by pool (validator reference 8.1). Pure. */
-import type { CycleSet } from './cycle-set.ts';
+import type { Cycle } from './cycle-set.ts';
 import { type Score, scoresOf } from './points.ts';
 import { CARRY_CYCLES, type WeightPolicy } from './weight-policy.ts';
 
@@ -18,37 +18,56 @@ export type Standing = {
   points: Readonly<Record<Pool, bigint>>;
 };
 
-/** One for each executor that was measured in any stored cycle, in the order of their ids. */
-export function standingsOf(set: CycleSet, policy: WeightPolicy): Standing[] {
-  const cycles = set.cycles.slice(-policy.window_cycles);
-  const scores = new Map<string, { age: number; score: Score }[]>();
-  for (const [index, cycle] of cycles.entries()) {
-    for (const score of scoresOf(cycle, policy, set.embedded)) {
-      const { executor_id: id } = score.entry;
-      const history = scores.get(id) ?? [];
-      scores.set(id, history);
-      history.push({ age: cycles.length - 1 - index, score });
-    }
-  }
-  return [...scores]
-    .flatMap(([executorId, history]) => standingOf(executorId, history) ?? [])
-    .sort((a, b) => (a.executorId < b.executorId ? -1 : 1));
+/** What is kept of an executor's cycles so far. */
+type Tally = { latest: Score; index: number; measured: number; sums: Record<Pool, bigint> };
+
+export type Standings = ReturnType<typeof createStandings>;
+
+/** Takes `count` cycles one after the other, oldest first, and keeps of them what it needs per executor. */
+export function createStandings(
+  policy: WeightPolicy,
+  { count, embedded }: { count: number; embedded: boolean },
+) {
+  const tallies = new Map<string, Tally>();
+  const oldest = count - policy.window_cycles;
+  let index = 0;
+
+  return {
+    add(cycle: Cycle): void {
+      if (index >= oldest) {
+        for (const score of scoresOf(cycle, policy, embedded)) addScore(tallies, index, score);
+      }
+      index += 1;
+    },
+
+    /** One for each executor that was measured in any cycle of the window, in the order of their ids. */
+    all: (): Standing[] =>
+      [...tallies]
+        .map(([executorId, tally]) => standingOf(executorId, tally, count))
+        .sort((a, b) => (a.executorId < b.executorId ? -1 : 1)),
+  };
 }
 
 export const poolOf = (score: Score): Pool => (score.entry.rented ? 'mining' : 'idle');
 
-function standingOf(
-  executorId: string,
-  history: readonly { age: number; score: Score }[],
-): Standing | null {
-  const last = history.at(-1);
-  if (last === undefined) return null;
-  const { age, score: latest } = last;
-  const known = { executorId, latest, age, measured: history.length };
-  if (age > CARRY_CYCLES + 1) return { ...known, points: { mining: 0n, idle: 0n } };
-  const counted = age > CARRY_CYCLES ? [latest] : history.map(({ score }) => score);
-  const points = { mining: 0n, idle: 0n };
-  for (const score of counted) points[poolOf(score)] += score.points;
-  const count = BigInt(counted.length);
-  return { ...known, points: { mining: points.mining / count, idle: points.idle / count } };
+function addScore(tallies: Map<string, Tally>, index: number, score: Score): void {
+  const { executor_id: id } = score.entry;
+  const { measured, sums } = tallies.get(id) ?? { measured: 0, sums: noPoints() };
+  sums[poolOf(score)] += score.points;
+  tallies.set(id, { latest: score, index, measured: measured + 1, sums });
+}
+
+const noPoints = (): Record<Pool, bigint> => ({ mining: 0n, idle: 0n });
+
+/** Not measured for a while it has its last value once more, then none. */
+function standingOf(executorId: string, tally: Tally, count: number): Standing {
+  const { latest, index, measured, sums } = tally;
+  const age = count - 1 - index;
+  const known = { executorId, latest, age, measured };
+  if (age > CARRY_CYCLES + 1) return { ...known, points: noPoints() };
+  if (age > CARRY_CYCLES) {
+    return { ...known, points: { ...noPoints(), [poolOf(latest)]: latest.points } };
+  }
+  const times = BigInt(measured);
+  return { ...known, points: { mining: sums.mining / times, idle: sums.idle / times } };
 }

@@ -74,6 +74,10 @@ function cleared(accountId: string, nowMs: number): Partial<Account> {
     termination_hours_json: '{}',
     chat_user_id: null,
     chat_username: null,
+    referral_payout_method: 'balance',
+    referral_crypto_address: null,
+    referral_crypto_network: null,
+    payment_customer_id: null,
     deleted_at: nowMs,
     updated_at: nowMs,
   };

@@ -8,6 +8,7 @@ import {
   LoginResponse,
   LoginUserDto,
   MessageResponse,
+  ReferralPayoutMethodUpdateDto,
   RequestResetPasswordDto,
   ResendVerifyEmailDto,
   ResetPasswordDto,
@@ -24,6 +25,7 @@ import { type Accounts, normalEmail } from './account.service.ts';
 import type { AccountUpdate } from './account.update.ts';
 import type { EmailVerification } from './email-verification.ts';
 import type { PasswordReset } from './password-reset.ts';
+import type { SetReferralPayout } from './referral-payout.ts';
 
 const tags = ['Users'];
 
@@ -33,6 +35,7 @@ export type AccountRoutesDeps = {
   remove: AccountRemoval;
   verification: EmailVerification;
   reset: PasswordReset;
+  setReferralPayout: SetReferralPayout;
 };
 
 /** Registers the account routes. */
@@ -76,7 +79,7 @@ export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps):
 /** What an account's owner reads and changes. */
 function registerProfileRoutes(
   api: HttpServer,
-  { accounts, update, remove }: AccountRoutesDeps,
+  { accounts, update, remove, setReferralPayout }: AccountRoutesDeps,
 ): void {
   api.get(
     '/users/me',
@@ -100,6 +103,14 @@ function registerProfileRoutes(
     '/users/me/preference/default-template',
     { config: { auth: 'user' }, schema: { tags, response: { 200: UserPreference } } },
     (request) => accounts.clearDefaultTemplate(userOf(request)),
+  );
+  api.put(
+    '/users/me/referral-payout-method',
+    {
+      config: { auth: 'user' },
+      schema: { tags, body: ReferralPayoutMethodUpdateDto, response: { 200: User } },
+    },
+    (request) => setReferralPayout(userOf(request), request.body, actorOf(request)),
   );
   api.delete(
     '/users/me',

@@ -1,5 +1,6 @@
 /** Accounts on the wire (contract 9.2). */
 import { z } from 'zod';
+import { AccountProof } from '#shared/signing/account-proof.ts';
 import { SOURCES } from '../auth/identity.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
 import { displayName, NaiveTime, optional, Usd, Uuid } from '../wire.ts';
@@ -14,6 +15,10 @@ const NewPassword = z.string().min(MIN_PASSWORD_CHARS).max(MAX_PASSWORD_CHARS);
 const GivenPassword = z.string().max(MAX_PASSWORD_CHARS);
 const AccountName = displayName(100);
 
+/** How somebody is paid for referrals (specification, Resources). */
+const ReferralPayoutMethod = z.enum(['balance', 'stripe_connect', 'crypto']);
+export type ReferralPayoutMethod = z.output<typeof ReferralPayoutMethod>;
+
 export const User = z
   .object({
     id: z.uuid(),
@@ -27,7 +32,7 @@ export const User = z
     stripe_customer_id: z.string().nullable(),
     stripe_connect_account_id: z.string().nullable(),
     stripe_onboarding_completed: z.boolean(),
-    referral_payout_method: z.enum(['balance', 'stripe_connect', 'crypto']),
+    referral_payout_method: ReferralPayoutMethod,
     pending_referral_balance: Usd,
     email_verified: z.boolean(),
     discord_id: z.string().nullable(),
@@ -87,7 +92,7 @@ export const LoginResponse = z
 const TerminationHours = z.partialRecord(z.enum(SOURCES), z.number().nullable());
 const WebAddress = z.url({ protocol: /^https?$/ }).max(2_048);
 
-/** Null clears `company_name`, `avatar_url` and `preference.default_template_id`. */
+/** Null clears `company_name`, `avatar_url`, the validator's hotkey and `preference.default_template_id`. */
 export const UpdateUserDto = z
   .object({
     name: optional(AccountName),
@@ -97,6 +102,8 @@ export const UpdateUserDto = z
     email: optional(Email),
     new_password: optional(NewPassword),
     current_password: optional(GivenPassword),
+    /** From then on the account's sessions speak for this validator (contract 11); null ends that. */
+    validator_proof: AccountProof.nullish(),
     preference: optional(
       z.object({
         default_template_id: Uuid.nullish(),
@@ -106,6 +113,25 @@ export const UpdateUserDto = z
   })
   .meta({ id: 'UpdateUserDto' });
 export type UpdateUserDto = z.output<typeof UpdateUserDto>;
+
+/** No chain's address or name is longer. */
+const CryptoAddress = z
+  .string()
+  .trim()
+  .regex(/^[0-9A-Za-z:._-]{8,128}$/, 'Not an address');
+const CryptoNetwork = z
+  .string()
+  .trim()
+  .regex(/^[0-9A-Za-z][0-9A-Za-z ._-]{0,63}$/, 'Not a network');
+
+export const ReferralPayoutMethodUpdateDto = z
+  .object({
+    referral_payout_method: ReferralPayoutMethod,
+    crypto_address: optional(CryptoAddress),
+    crypto_network: optional(CryptoNetwork),
+  })
+  .meta({ id: 'ReferralPayoutMethodUpdateDto' });
+export type ReferralPayoutMethodUpdateDto = z.output<typeof ReferralPayoutMethodUpdateDto>;
 
 export const UserPreference = z
   .object({

@@ -11,6 +11,7 @@ import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import type { CentralOptions, ChatUser } from '../ports.ts';
 import { rowFor, visibleTemplate } from '../templates/template.service.ts';
+import type { ValidatorAccounts } from '../validators/validator-account.service.ts';
 import type { CreateUserDto, LoginUserDto, User, UserPreference } from './account.schemas.ts';
 import {
   findAccount,
@@ -38,6 +39,7 @@ export type AccountsDeps = {
   verification: EmailVerification;
   mails: Mails;
   tokens: AccountTokens;
+  validatorAccounts: ValidatorAccounts;
   /** Has waiting mails sent now. */
   wakeMail(): void;
 };
@@ -51,10 +53,12 @@ export type Accounts = ReturnType<typeof createAccounts>;
 /** Rules of accounts; changes of the profile are in account.update.ts. */
 export function createAccounts(deps: AccountsDeps) {
   const { db, clock, random, options, sessions, passwords, apiKeys, balanceOf } = deps;
-  const { verification, wakeMail } = deps;
+  const { verification, validatorAccounts, wakeMail } = deps;
 
   async function present(account: Account): Promise<User> {
-    return toUser(account, await balanceOf(db, account.id), clock.now());
+    const balance = await balanceOf(db, account.id);
+    const validatorHotkey = await validatorAccounts.hotkeyOf(db, account.id);
+    return toUser({ account, balance, validatorHotkey }, clock.now());
   }
 
   function newAccount({ email, name }: CreateUserDto, passwordHash: string): Account {
@@ -66,7 +70,6 @@ export function createAccounts(deps: AccountsDeps) {
       email_verified_at: options.verifyEmailAtSignup ? nowMs : null,
       password_hash: passwordHash,
       name: name ?? email.slice(0, email.indexOf('@')),
-      balance_uusd: 0,
       default_template_id: null,
       referral_code: randomToken(random, REFERRAL_CODE_BYTES),
       company_name: null,
@@ -76,6 +79,10 @@ export function createAccounts(deps: AccountsDeps) {
       signup_credit_at: null,
       chat_user_id: null,
       chat_username: null,
+      referral_payout_method: 'balance',
+      referral_crypto_address: null,
+      referral_crypto_network: null,
+      payment_customer_id: null,
       deleted_at: null,
       created_at: nowMs,
       updated_at: nowMs,

@@ -26,7 +26,7 @@ export type AccountUpdate = ReturnType<typeof createAccountUpdate>;
 /** Returns the one function that changes an account. */
 export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
   const { db, clock, random, options, sessions, passwords, balanceOf } = deps;
-  const { verification, mails, tokens, wakeMail } = deps;
+  const { verification, mails, tokens, validatorAccounts, wakeMail } = deps;
 
   /** E-mail and password are what a thief of a key would change first. */
   async function refuseUnproven(caller: UserIdentity, account: Account, body: UpdateUserDto) {
@@ -112,13 +112,19 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
         await followPassword(tx, caller, after);
         details.push('password changed');
       }
+      if (body.validator_proof !== undefined) {
+        await validatorAccounts.link(tx, after.id, body.validator_proof);
+        details.push(body.validator_proof === null ? 'validator unlinked' : 'validator linked');
+      }
       for (const detail of details) {
         await recordAccountEvent(tx, { clock, random }, after.id, actor, detail);
       }
       return after;
     });
     wakeMail();
-    return toUser(changed, await balanceOf(db, changed.id), clock.now());
+    const balance = await balanceOf(db, changed.id);
+    const validatorHotkey = await validatorAccounts.hotkeyOf(db, changed.id);
+    return toUser({ account: changed, balance, validatorHotkey }, clock.now());
   };
 }
 

@@ -10,7 +10,6 @@ const account: Account = {
   email_verified_at: null,
   password_hash: 'secret',
   name: 'a',
-  balance_uusd: 0,
   default_template_id: null,
   referral_code: 'code',
   company_name: null,
@@ -20,17 +19,18 @@ const account: Account = {
   signup_credit_at: null,
   chat_user_id: null,
   chat_username: null,
+  referral_payout_method: 'balance',
+  referral_crypto_address: null,
+  referral_crypto_network: null,
+  payment_customer_id: null,
   deleted_at: null,
   created_at: NOW_MS,
   updated_at: NOW_MS,
 };
 
 it('tells what is free and when it runs out, never the password', () => {
-  const user = toUser(
-    account,
-    { posted: 3_000_000, held: 600_000, burnPerHour: 2_400_000 },
-    NOW_MS,
-  );
+  const balance = { posted: 3_000_000, held: 600_000, burnPerHour: 2_400_000 };
+  const user = toUser({ account, balance, validatorHotkey: null }, NOW_MS);
   expect(user).toMatchObject({
     balance: 3,
     held: 0.6,
@@ -43,7 +43,8 @@ it('tells what is free and when it runs out, never the password', () => {
 
 it('runs out now when more is held than there is, and never when it burns next to nothing', () => {
   const runsOutAt = (posted: number, held: number, burnPerHour: number) =>
-    toUser(account, { posted, held, burnPerHour }, NOW_MS).runs_out_at;
+    toUser({ account, balance: { posted, held, burnPerHour }, validatorHotkey: null }, NOW_MS)
+      .runs_out_at;
   expect(runsOutAt(0, 1, 1)).toBe('2027-01-15T08:00:00.000000');
   expect(runsOutAt(Number.MAX_SAFE_INTEGER, 0, 1)).toBeNull();
   expect(runsOutAt(5, 0, 0)).toBeNull();

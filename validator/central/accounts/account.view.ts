@@ -9,8 +9,10 @@ export type Balance = { posted: number; held: number; burnPerHour: number };
 
 const HOUR_MS = 3_600_000;
 
-/** Members of features that an account has not got (payments, workspaces) are null or off. */
-export function toUser(account: Account, balance: Balance, nowMs: number): User {
+export type AccountShown = { account: Account; balance: Balance; validatorHotkey: string | null };
+
+/** Members of features that an account has not got (payouts by the payment processor, workspaces) are null or off. */
+export function toUser({ account, balance, validatorHotkey }: AccountShown, nowMs: number): User {
   const available = balance.posted - balance.held;
   return {
     id: account.id,
@@ -21,17 +23,17 @@ export function toUser(account: Account, balance: Balance, nowMs: number): User 
     available: microToUsd(available),
     burn_per_hour: microToUsd(balance.burnPerHour),
     runs_out_at: runsOutAt(available, balance.burnPerHour, nowMs),
-    stripe_customer_id: null,
+    stripe_customer_id: account.payment_customer_id,
     stripe_connect_account_id: null,
     stripe_onboarding_completed: false,
-    referral_payout_method: 'balance',
+    referral_payout_method: account.referral_payout_method,
     pending_referral_balance: 0,
     email_verified: account.email_verified_at !== null,
     discord_id: account.chat_user_id,
     disable_incoming_connections: account.disable_incoming_connections === 1,
     avatar_url: account.avatar_url,
     company_name: account.company_name,
-    validator_hotkey: null,
+    validator_hotkey: validatorHotkey,
     admin: false,
     internal_member: false,
     referral_code: account.referral_code,

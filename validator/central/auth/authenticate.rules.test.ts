@@ -51,7 +51,8 @@ beforeEach(async () => {
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });
   const tickets = createStreamTickets({ db, clock, random, secret });
-  installAuthentication(server, { db, sessions, users, validators, tickets });
+  const others = { validatorOf: async () => null };
+  installAuthentication(server, { db, sessions, users, validators, tickets, ...others });
   server.get('/portal', { config: { auth: 'portal' } }, async (request) => ({
     hotkey: providerOf(request).hotkey,
   }));
@@ -88,7 +89,6 @@ it('tells a handler who calls, by what, from where and with which client', async
     email_verified_at: null,
     password_hash: '',
     name: 'a',
-    balance_uusd: 0,
     default_template_id: null,
     referral_code: 'code',
     created_at: 0,

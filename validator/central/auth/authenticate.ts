@@ -4,12 +4,18 @@ import { ApiError } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Database } from '../db/tables.ts';
-import type { AuthRule, Identity, PortalIdentity } from './identity.ts';
+import type {
+  AuthRule,
+  Identity,
+  PortalIdentity,
+  UserIdentity,
+  ValidatorIdentity,
+} from './identity.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';
 import type { StreamTickets } from './stream-ticket.ts';
 import { bearerToken, type UserCredentials } from './user-credentials.ts';
-import type { ValidatorSignatures } from './validator-signature.ts';
+import { refuseForeignPath, type ValidatorSignatures } from './validator-signature.ts';
 
 export type AuthenticationDeps = {
   db: Database;
@@ -17,6 +23,8 @@ export type AuthenticationDeps = {
   users: UserCredentials;
   validators: ValidatorSignatures;
   tickets: StreamTickets;
+  /** The validator that an account speaks for; null where it speaks for none. */
+  validatorOf(accountId: string): Promise<Hotkey | null>;
 };
 
 /** Clients map 419 to "expired, log in again" and 401 to "invalid" (contract 10). */
@@ -53,6 +61,10 @@ function identify(
       return portal(request, deps);
     case 'validator':
       return deps.validators.identify(request);
+    case 'validator-or-account':
+      return bearerToken(request) === null
+        ? deps.validators.identify(request)
+        : validatorOfAccount(request, deps);
     case 'weights':
       return deps.validators.identifyByPath(request);
   }
@@ -74,12 +86,31 @@ async function userIfValid(request: FastifyRequest, deps: AuthenticationDeps) {
   }
 }
 
-async function sessionOnly(request: FastifyRequest, deps: AuthenticationDeps): Promise<Identity> {
+async function sessionOnly(
+  request: FastifyRequest,
+  deps: AuthenticationDeps,
+): Promise<UserIdentity> {
   const identity = await deps.users.identify(request);
   if (identity.credential.type === 'session') return identity;
   throw new ApiError('forbidden', 'An API key may not do this', {
     hint: 'Log in and send the session token without an API key.',
   });
+}
+
+/** Whoever is logged in to the account that a validator's hotkey has signed for (contract 11). */
+async function validatorOfAccount(
+  request: FastifyRequest,
+  deps: AuthenticationDeps,
+): Promise<ValidatorIdentity> {
+  const { accountId } = await sessionOnly(request, deps);
+  const hotkey = await deps.validatorOf(accountId);
+  if (hotkey === null) {
+    throw new ApiError('forbidden', 'The account has no validator_hotkey', {
+      hint: 'Prove one with PUT /users/me.',
+    });
+  }
+  refuseForeignPath(request, hotkey);
+  return { kind: 'validator', hotkey, accountId };
 }
 
 async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promise<PortalIdentity> {

@@ -21,15 +21,23 @@ export type PortalIdentity = {
   hotkey: Hotkey;
   sessionId: string;
 };
-export type ValidatorIdentity = { kind: 'validator'; hotkey: Hotkey };
+/** `accountId`: of the account whose session speaks for it; null where the validator itself signed. */
+export type ValidatorIdentity = { kind: 'validator'; hotkey: Hotkey; accountId: string | null };
 export type Identity = UserIdentity | PortalIdentity | ValidatorIdentity;
 
 /**
  * What a route demands. `none` never answers 401, yet a valid credential is still attached and enriches;
  * `user` takes key or session; `session` takes a session only; `portal` a portal token; `validator` signed headers;
- * `weights` a signature over the body in Authorization, which whoever records the body verifies.
+ * `validator-or-account` those, or a session of the validator's account; `weights` a signature over the body in Authorization, which whoever records the body verifies.
  */
-export type AuthRule = 'none' | 'user' | 'session' | 'portal' | 'validator' | 'weights';
+export type AuthRule =
+  | 'none'
+  | 'user'
+  | 'session'
+  | 'portal'
+  | 'validator'
+  | 'validator-or-account'
+  | 'weights';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -62,7 +62,7 @@ export function createValidatorSignatures(deps: {
       }
       refuseForeignPath(request, hotkey);
       checkCanonical(request, hotkey);
-      return { kind: 'validator', hotkey };
+      return { kind: 'validator', hotkey, accountId: null };
     },
 
     /**
@@ -83,7 +83,7 @@ export function createValidatorSignatures(deps: {
         throw new ApiError('forbidden', 'The path names another validator than the signature');
       }
       checkCanonical(request, hotkey);
-      return { kind: 'validator', hotkey };
+      return { kind: 'validator', hotkey, accountId: null };
     },
 
     /** The second half of the canonical check: once the body is there. */
@@ -113,12 +113,12 @@ function signerOf(
   return verifySr25519(new TextEncoder().encode(timestamp), bytes, publicKey) ? known : null;
 }
 
-/** A validator speaks for itself only. */
-function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void {
+/** A validator speaks for itself only: throws 403, or 422 for a path that names nobody. */
+export function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void {
   const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
   if (stated === undefined || stated === hotkey) return;
   if (publicKeyOf(stated) !== null) {
-    throw new ApiError('forbidden', 'The path names another validator than the signature');
+    throw new ApiError('forbidden', 'The path names another validator than the credential');
   }
   throw badPath();
 }

@@ -1,17 +1,12 @@
-/**
- * What an account can spend. Nothing is charged until the ledger exists: a pod only places a hold, so that
- * two rents cannot lean on the same money.
- */
+/** What an account can spend and what its pods cost, what a rental must find there, and the credit of a sign-up. */
 import { ApiError } from '#shared/errors.ts';
 import { costMicroCeil, formatUsdCeil, formatUsdFloor } from '#shared/money.ts';
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
-import {
-  addToBalance,
-  claimAddressCredit,
-  claimSignupCredit,
-  pledgedBy,
-  postedOf,
-} from './balance.store.ts';
+import { postGroup } from '../ledger/ledger.service.ts';
+import { causedBy } from '../ledger/ledger-account.ts';
+import { grantedAccount, readable, walletOf } from '../ledger/wallet.service.ts';
+import { burnOf, claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 
 /** The runtime that a balance must cover when a pod is rented (specification, Authentication 8). */
 const FLOOR_MS = 900_000;
@@ -22,25 +17,8 @@ export type Balance = { posted: number; held: number; burnPerHour: number };
 
 /** 403 `account_balance_invalid` when the figures are no usable numbers. */
 export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
-  const posted = await readable(postedOf(db, accountId));
-  const { held, burn: burnPerHour } = await readable(pledgedBy(db, accountId));
-  if (posted === undefined || ![posted, held, burnPerHour].every(Number.isSafeInteger)) {
-    throw unreadable();
-  }
-  return { posted, held, burnPerHour };
-}
-
-/** Both engines refuse a whole number beyond the safe range with a RangeError. */
-async function readable<T>(reading: Promise<T>): Promise<T> {
-  try {
-    return await reading;
-  } catch (error) {
-    throw error instanceof RangeError ? unreadable() : error;
-  }
-}
-
-function unreadable(): ApiError {
-  return new ApiError('account_balance_invalid', 'The balance of this account cannot be read');
+  const { paid, granted, held } = await walletOf(db, accountId);
+  return { posted: paid + granted, held, burnPerHour: await readable(burnOf(db, accountId)) };
 }
 
 /** What must be available to rent `gpus` at this price: 15 minutes, rounded up. */
@@ -48,22 +26,21 @@ export function rentalFloor(priceUusdPerGpuHour: number, gpus: number): number {
   return costMicroCeil(priceUusdPerGpuHour, gpus, FLOOR_MS);
 }
 
-/** The hold of a rental. Throws 403 `insufficient_balance` in the words that clients parse (contract 2.3). */
+/** What a rental holds. Throws 403 `insufficient_balance` in the words that clients parse (contract 2.3). */
 export async function requireFloor(
   tx: Db,
   accountId: string,
   priceUusdPerGpuHour: number,
   gpus: number,
 ): Promise<number> {
-  const { posted, held } = await balanceOf(tx, accountId);
+  const { paid, granted, available } = await walletOf(tx, accountId);
   const floor = rentalFloor(priceUusdPerGpuHour, gpus);
-  const available = posted - held;
-  if (posted > 0 && available >= floor) return floor;
+  if (paid + granted > 0 && available >= floor) return floor;
   const hourly = formatUsdCeil(costMicroCeil(priceUusdPerGpuHour, gpus, HOUR_MS));
   throw new ApiError(
     'insufficient_balance',
     `Insufficient balance. This node costs ${hourly}/hour, so renting it requires at least ` +
-      `${formatUsdCeil(floor)} (15 minutes of runtime). Your balance is ${formatUsdFloor(Math.max(0, available))}.`,
+      `${formatUsdCeil(floor)} (15 minutes of runtime). Your balance is ${formatUsdFloor(available)}.`,
   );
 }
 
@@ -81,6 +58,12 @@ export async function grantSignupCredit(tx: Db, credit: SignupCredit): Promise<n
   if (amountUusd <= 0) return 0;
   if (!(await claimSignupCredit(tx, accountId, nowMs))) return 0;
   if (!(await claimAddressCredit(tx, addressHash, nowMs))) return 0;
-  await addToBalance(tx, accountId, amountUusd);
+  const leg = {
+    debit: 'platform:credits_granted',
+    credit: grantedAccount(accountId),
+    amountUusd,
+  } as const;
+  const cause = { type: 'signup-credit', id: accountId, atMs: nowMs, once: true };
+  await postGroup(tx, [leg], causedBy(SYSTEM_ACTOR, cause));
   return amountUusd;
 }

@@ -1,5 +1,6 @@
 /** Tables of accounts, how they log in and what belongs to them alone. */
 import type { Generated } from 'kysely';
+import type { ReferralPayoutMethod } from '../accounts/account.schemas.ts';
 import type { MachineRequestState } from '../machine-requests/machine-request.state.ts';
 import type { Flag, Stamped } from './columns.ts';
 
@@ -11,7 +12,6 @@ export type AccountsTable = Stamped & {
   email_verified_at: number | null;
   password_hash: string;
   name: string;
-  balance_uusd: number;
   default_template_id: string | null;
   referral_code: string;
   company_name: string | null;
@@ -24,6 +24,12 @@ export type AccountsTable = Stamped & {
   /** The account on the chat platform; unique. */
   chat_user_id: string | null;
   chat_username: string | null;
+  referral_payout_method: Generated<ReferralPayoutMethod>;
+  /** Both set exactly while the method is `crypto`. */
+  referral_crypto_address: string | null;
+  referral_crypto_network: string | null;
+  /** Who the account is at the payment processor; null until a payment method was kept. */
+  payment_customer_id: string | null;
   /** Set once the account is gone; the row stays for events and money that name it. */
   deleted_at: number | null;
 };

@@ -23,9 +23,13 @@ import { backupDrills } from './migrations/0018-backup-drills.ts';
 import { setWeights } from './migrations/0019-set-weights.ts';
 import { volumes } from './migrations/0020-volumes.ts';
 import { lines } from './migrations/0021-lines.ts';
+import { ledger } from './migrations/0022-ledger.ts';
+import { metering } from './migrations/0023-metering.ts';
 import { schedule } from './migrations/0024-schedule.ts';
 import { notices } from './migrations/0025-notices.ts';
+import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
+import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -52,9 +56,13 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   setWeights,
   volumes,
   lines,
+  ledger,
+  metering,
   schedule,
+  aroundBalance,
   webhooks,
   notices,
+  validatorAccounts,
 ];
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */

@@ -15,8 +15,8 @@ export type PodsTable = Stamped & {
   pod_name: string;
   gpu_count: number;
   price_uusd_per_gpu_hour: number;
-  /** Held from the balance until billing takes over. */
-  hold_uusd: number;
+  /** What was held for it when it was rented (ledger/hold.service.ts), whatever became of that. */
+  hold_id: string | null;
   state: string;
   phase: string;
   reason_code: string | null;
@@ -54,6 +54,8 @@ export type PodsTable = Stamped & {
   eta_basis: string | null;
   /** When the agent last reported this pod. */
   seen_at: number | null;
+  /** When its agent last said that it runs. */
+  healthy_at: number | null;
   delete_requested_at: number | null;
   /** Set once nothing of it is left on the node. */
   ended_at: number | null;

@@ -17,7 +17,7 @@ type LockedTable = keyof Pick<
  * them side by side at READ COMMITTED: an update that states its condition (`where state in …`), a unique key
  * and this lock are all that stands between two of them. Whoever needs several locks takes them in this
  * order, so that nobody waits in a circle: executors, pods, accounts, gpu_slots, templates, api_keys,
- * backup_repositories, volumes.
+ * backup_repositories, volumes, and accounts of the ledger last (ledger/ledger.service.ts).
  */
 export async function lockRow(tx: Db, table: LockedTable, id: string): Promise<void> {
   if (!tx.isTransaction) throw new Error('a row is locked outside a transaction');

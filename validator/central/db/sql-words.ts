@@ -16,6 +16,8 @@ export type SqlWords = ColumnWords & {
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
   /** The same for one more column of a table that has them. */
   stampOneMore(table: string, column: string): string[];
+  /** Triggers that refuse to change or remove a row of `table`, whoever asks. */
+  forbidChanges(table: string): string[];
 };
 
 type Parent = { table: string; columns: readonly string[]; reference: string };
@@ -43,6 +45,11 @@ export const SQLITE_WORDS: SqlWords = {
     `create trigger ${table}_change_${column} after update of ${column} on ${table}
       begin ${sqliteStamp(table)} where id = new.id; end`,
   ],
+  forbidChanges: (table) =>
+    ['update', 'delete'].map(
+      (change) => `create trigger ${table}_no_${change} before ${change} on ${table}
+        begin select raise(abort, '${table} only grows'); end`,
+    ),
 };
 
 export const POSTGRES_WORDS: SqlWords = {
@@ -68,6 +75,12 @@ export const POSTGRES_WORDS: SqlWords = {
   stampOneMore: (table, column) => [
     `create trigger ${table}_change_${column} before update of ${column} on ${table}
       for each row execute function ${table}_stamp()`,
+  ],
+  forbidChanges: (table) => [
+    `create function ${table}_only_grows() returns trigger language plpgsql as $$
+      begin raise exception '${table} only grows'; end $$`,
+    `create trigger ${table}_no_change before update or delete or truncate on ${table}
+      for each statement execute function ${table}_only_grows()`,
   ],
 };
 

@@ -14,6 +14,7 @@ import type {
   TemplatesTable,
   UploadsTable,
 } from './accounts.tables.ts';
+import type { AroundBalanceTables } from './around-balance.tables.ts';
 import type {
   BackupConfigsTable,
   BackupDrillsTable,
@@ -30,6 +31,8 @@ import type {
   GpuSlotsTable,
   ProvidersTable,
 } from './executors.tables.ts';
+import type { LedgerTables } from './ledger.tables.ts';
+import type { MeteringTables } from './metering.tables.ts';
 import type { NoticesTable, NoticeTables } from './notices.tables.ts';
 import type {
   EventsTable,
@@ -40,6 +43,7 @@ import type {
 } from './pods.tables.ts';
 import type { MailsTable, ProcessTables } from './processes.tables.ts';
 import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
+import type { ValidatorAccountTables } from './validator-accounts.tables.ts';
 import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
 
 export type Tables = AccountTables &
@@ -47,9 +51,13 @@ export type Tables = AccountTables &
   PodTables &
   BackupTables &
   ProcessTables &
+  LedgerTables &
+  MeteringTables &
   ScheduleTables &
   NoticeTables &
-  WebhookTables;
+  AroundBalanceTables &
+  WebhookTables &
+  ValidatorAccountTables;
 
 /** What every store function takes first: the database, or the transaction it runs in. */
 export type Db = Kysely<Tables> | Transaction<Tables>;

@@ -11,6 +11,7 @@ const LIMITS: Record<AuthRule, number> = {
   portal: 64 * KIB,
   user: 256 * KIB,
   validator: 1024 * KIB,
+  'validator-or-account': 1024 * KIB,
   weights: 1024 * KIB,
 };
 

@@ -19,6 +19,9 @@ import {
   type StoredEvent,
 } from './event.store.ts';
 
+/** More than one request ever makes. */
+const EVENTS_LOOKED_AT = 20;
+
 export type RecordedEvent = {
   accountId: string;
   podId?: string | null;
@@ -90,6 +93,12 @@ export async function findAccountEvent(
 export async function lastPodEvent(db: Db, podId: string): Promise<AccountEvent | null> {
   const [newest] = await listEventsOfPod(db, podId, { limit: 1 });
   return newest === undefined ? null : toAccountEvent(newest);
+}
+
+/** The id of the request that something was last asked of the pod with; null where that is long ago. */
+export async function newestRequestId(db: Db, podId: string): Promise<string | null> {
+  const events = await listEventsOfPod(db, podId, { limit: EVENTS_LOOKED_AT });
+  return events.findLast(({ request_id }) => request_id !== null)?.request_id ?? null;
 }
 
 /** The id of the request that last made a pod's event of this kind; null where none did. */

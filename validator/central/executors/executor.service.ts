@@ -18,6 +18,7 @@ import {
   dropFreeSlots,
   freeSlotsOf,
   insertSlots,
+  listAllSlots,
   listSlots,
   lockSlots,
   takeSlots,
@@ -104,16 +105,18 @@ export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise
   await dropFreeSlots(tx, id);
 }
 
-/** The UUIDs of its slots, and whether a pod holds any. */
-export async function slotsOf(
-  db: Db,
-  executorId: string,
-): Promise<{ uuids: string[]; rented: boolean }> {
-  const slots = await listSlots(db, executorId);
-  return {
-    uuids: slots.map((slot) => slot.gpu_uuid),
-    rented: slots.some((slot) => slot.pod_id !== null),
-  };
+export type SlotsInUse = { uuids: string[]; podIds: string[] };
+
+/** By executor the UUIDs of its slots, and the pods that hold any; nothing of who has none. */
+export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, SlotsInUse>> {
+  const known = new Map<string, SlotsInUse>();
+  for (const { executor_id: id, gpu_uuid: uuid, pod_id: podId } of await listAllSlots(db)) {
+    const slots = known.get(id) ?? { uuids: [], podIds: [] };
+    slots.uuids.push(uuid);
+    if (podId !== null && !slots.podIds.includes(podId)) slots.podIds.push(podId);
+    known.set(id, slots);
+  }
+  return known;
 }
 
 /** Notes that the agent answered; cheap enough to call on every answer. */

@@ -46,9 +46,14 @@ export async function findExecutorAt(
     .executeTakeFirst();
 }
 
-/** Everything not removed, oldest first: what validators check. */
-export async function listPresent(db: Db): Promise<ExecutorEntry[]> {
-  return entries(db)
+/** What validators check: everything not removed, oldest first, less what was measured of it. */
+export async function listPresent(db: Db) {
+  return db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .select(['executors.id', 'ip_address', 'port', 'first_verified_at', 'gpu_type', 'gpu_count'])
+    .select(['slots_total', 'price_uusd_per_gpu_hour', 'collateral_deposited'])
+    .select(['providers.hotkey as miner_hotkey', 'providers.banned_at'])
     .where('state', '<>', 'removed')
     .orderBy('executors.created_at')
     .orderBy('executors.id')

@@ -18,6 +18,18 @@ export async function listSlots(db: Db, executorId: string): Promise<GpuSlot[]> 
   return (await byIndex(db, { executorId })).rows;
 }
 
+/** Of all executors, each one's by index. */
+export async function listAllSlots(
+  db: Db,
+): Promise<Pick<GpuSlot, 'executor_id' | 'gpu_uuid' | 'pod_id'>[]> {
+  return db
+    .selectFrom('gpu_slots')
+    .select(['executor_id', 'gpu_uuid', 'pod_id'])
+    .orderBy('executor_id')
+    .orderBy('idx')
+    .execute();
+}
+
 const locked = prepared((tx, { executorId }: OfNode) =>
   tx
     .selectFrom('gpu_slots')

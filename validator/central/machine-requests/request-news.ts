@@ -9,6 +9,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { huidOf } from '../executors/huid.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { requestFulfilledMail, requestOfferedMail } from '../mail/mail.text.ts';
+import { wants } from '../notification-settings/notification-setting.service.ts';
 import { setDue } from '../schedule/due.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
 import { findMachineRequest } from './machine-request.store.ts';
@@ -33,8 +34,6 @@ export type RequestNewsDeps = {
   clock: Clock;
   random: Random;
   mails: Mails;
-  /** Whether the account wants such mails (notification settings). */
-  wants(db: Db, accountId: string, flag: 'machine_request'): Promise<boolean>;
   wakeMail(): void;
   subscriptions: Subscriptions;
 };
@@ -59,7 +58,7 @@ export function createRequestNews(deps: RequestNewsDeps) {
         machine_request_id: id,
       },
     });
-    if (request.notify === 0 || !(await deps.wants(tx, accountId, 'machine_request'))) return;
+    if (request.notify === 0 || !(await wants(tx, accountId, 'machine_request'))) return;
     const { email } = await accountOf(tx, { accountId });
     await mails.add(tx, {
       accountId,

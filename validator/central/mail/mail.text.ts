@@ -11,6 +11,8 @@ export type MailKind =
   | 'notice-period'
   | 'machine-request'
   | 'machine-request-offer'
+  | 'low-balance'
+  | 'top-up-suspended'
   | 'webhook-disabled';
 
 /** Where recipients act; nothing of a request ever gets in here. */
@@ -52,6 +54,29 @@ export function emailChangedMail(newAddress: string): MailContent {
   return mail('Your e-mail address was changed', [
     paragraph(`Your account at Podwright now has the address ${newAddress}.`),
     paragraph('If it was not you, contact support: this address no longer opens the account.'),
+  ]);
+}
+
+/** `left` in dollars, `runway` as `3 h 12 min left` or null while nothing runs. */
+export function lowBalanceMail(left: string, runway: string | null): MailContent {
+  return mail(`Your balance is low: ${runway ?? left}`, [
+    paragraph(`Your account at Podwright has ${left} left.`),
+    ...(runway === null ? [] : [paragraph(`At what your pods cost now: ${runway}.`)]),
+    paragraph('When nothing is left, pods are stopped. Top up, or delete what you do not need.'),
+    paragraph(
+      'You get this once, and again only after the balance was topped up or well above the threshold. ' +
+        'Set the threshold with PUT /users/me/low-balance-threshold, switch these mails off with PUT /users/me/notification.',
+    ),
+  ]);
+}
+
+/** Auto top-ups that charge nothing any more, and why. */
+export function topUpsSuspendedMail(reason: string): MailContent {
+  return mail('Your auto top-up is suspended', [
+    paragraph(`The auto top-up of your account at Podwright is suspended: ${reason}.`),
+    paragraph(
+      'Pods run on as long as your balance lasts. Look at the payment method, then switch the auto top-up on again with PUT /users/me/auto-top-up.',
+    ),
   ]);
 }
 

@@ -103,7 +103,7 @@ export async function beginRestart(
       : changeTo(pod, template, kind)),
   };
   const states = POD_STATES.filter((state) => state !== 'unknown');
-  if (!(await movePod(tx, pod.id, 'rebooting', change, states))) {
+  if (!(await movePod(tx, pod.id, 'rebooting', change, { from: states }))) {
     const what = kind === 'reboot' ? 'rebooted' : 'changed';
     throw new ApiError('pod_state_conflict', `A pod that is ${statusOf(pod)} cannot be ${what}`);
   }

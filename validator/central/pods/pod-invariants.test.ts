@@ -5,6 +5,7 @@ import {
   createTestMarket,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
+import { openHolds } from '../../../test/fakes/wallet.ts';
 
 const STEPS = 120;
 const SEEDS = [1, 2, 3, 4, 5, 6];
@@ -36,6 +37,7 @@ async function assertInvariants(): Promise<void> {
   const { db } = market.ports;
   const pods = await db.selectFrom('pods').selectAll().execute();
   const slots = await db.selectFrom('gpu_slots').selectAll().execute();
+  const holds = await openHolds(db);
   const byId = new Map(pods.map((pod) => [pod.id, pod]));
   for (const slot of slots) {
     const holder = slot.pod_id === null ? null : byId.get(slot.pod_id);
@@ -53,8 +55,11 @@ async function assertInvariants(): Promise<void> {
     const { generation } = JSON.parse(pod.spec_json);
     expect(generation, 'row and spec agree on the generation').toBe(pod.generation);
     if (!gave) expect(held, `a live pod has its GPUs (${pod.state})`).toHaveLength(pod.gpu_count);
-    expect(pod.hold_uusd).toBeGreaterThanOrEqual(0);
-    if (gave) expect(pod.hold_uusd, 'what is ending holds no money').toBe(0);
+    expect(pod.hold_id, 'every pod was held for').not.toBeNull();
+    // Its first settlement has ended it, where the pod has run.
+    const isHeld = holds.has(String(pod.hold_id));
+    if (gave) expect(isHeld, 'what is ending holds no money').toBe(false);
+    else if (pod.first_running_at === null) expect(isHeld, 'what never ran is held for').toBe(true);
   }
   for (const account of accounts) {
     const me = (await market.call('GET', '/users/me', { headers: account.key })).body;

@@ -9,30 +9,41 @@ import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';
 import { setRemovalDue } from './pod-dues.ts';
+import { releaseHold } from './pod-hold.ts';
 
 type Deps = { clock: Clock; random: Random };
 
-export type RemovalReason = 'user_initiated' | 'scheduled_termination' | 'provider_notice';
+export const REMOVAL_REASONS = [
+  'user_initiated',
+  'scheduled_termination',
+  'balance_exhausted',
+  'max_spend_reached',
+  'provider_notice',
+] as const;
+export type RemovalReason = (typeof REMOVAL_REASONS)[number];
+
+/** `atMs`: what it is used until, where that was said beforehand. */
+export type RemovalRequest = { actor: Actor; reason: RemovalReason; atMs?: number };
 
 /** The row as it is now. `atMs`: what it is used until, where that was said beforehand. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
 export async function beginRemoval(
   tx: Db,
   deps: Deps,
   pod: Pod,
-  { actor, reason, atMs }: { actor: Actor; reason: RemovalReason; atMs?: number },
+  { actor, reason, atMs }: RemovalRequest,
 ): Promise<Pod> {
   const nowMs = deps.clock.now();
   const change = {
     phase: wirePhase('deleting') ?? '',
     reason_code: reason,
-    hold_uusd: 0,
     delete_requested_at: nowMs,
     ...(atMs === undefined ? {} : { removal_at: Math.min(atMs, pod.removal_at ?? atMs) }),
     updated_at: nowMs,
   };
-  if (!(await movePod(tx, pod.id, 'deleting', change))) {
+  if (!(await movePod(tx, pod.id, 'deleting', change, { atMs: Math.min(nowMs, atMs ?? nowMs) }))) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
+  await releaseHold(tx, pod, { actor, nowMs });
   if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
   await recordEvent(tx, deps, {
     accountId: pod.account_id,

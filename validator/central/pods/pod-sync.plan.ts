@@ -37,6 +37,8 @@ export type SyncStep =
   | { do: 'ssh-keys'; keys: string[] }
   /** Ask for the notebook server that the row wants. */
   | { do: 'notebook'; view: PodView }
+  /** Have it stand still, or go on. */
+  | { do: 'stand'; stopped: boolean }
   /** Ask for the removal; an agent that knows no such pod confirms it. */
   | { do: 'delete' }
   /** Nothing of it is left on the node. */
@@ -54,6 +56,9 @@ export function nextStep(pod: Pod, view: PodView | undefined): SyncStep {
       : { do: 'put', anew: pod.acknowledged_generation > 0 };
   }
   if (view.desired === 'removed') return { do: 'wait' };
+  const stopped = state === 'stopped';
+  if (view.stopped !== stopped) return { do: 'stand', stopped };
+  if (stopped) return { do: 'wait' };
   if (view.generation < pod.generation) return { do: 'put', anew: false };
   const keys = podKeysOf(pod).map((key) => key.public_key);
   if (keys.length > 0 && view.ssh_keys_hash !== sshKeysHash(keys)) return { do: 'ssh-keys', keys };

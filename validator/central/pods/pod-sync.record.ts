@@ -24,6 +24,7 @@ import {
   settleTemplates,
 } from './pod-change.ts';
 import { setFailureEnd } from './pod-dues.ts';
+import { releaseHold } from './pod-hold.ts';
 import { notebookFailure, notebookNews } from './pod-notebook.ts';
 import { causeOf, eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
 import {
@@ -86,7 +87,7 @@ export function createPodRecorder(deps: {
       ...expectationAfter(pod, view, nowMs),
       ...(end === null ? {} : changeEndPatch(pod, end)),
     };
-    if (!(await movePod(tx, pod.id, seen.state, change, [from]))) return;
+    if (!(await movePod(tx, pod.id, seen.state, change, { from: [from] }))) return;
     if (end !== null) await settleTemplates(tx, pod, end, nowMs);
     const { reason, message } = seen;
     await tell(tx, pod, seen.state, { reason, message, isUndone: end === 'undone' });
@@ -137,7 +138,7 @@ export function createPodRecorder(deps: {
         message,
         updated_at: nowMs,
       };
-      if (!(await movePod(tx, pod.id, previous.state, change, [from]))) return;
+      if (!(await movePod(tx, pod.id, previous.state, change, { from: [from] }))) return;
       await settleTemplates(tx, pod, 'undone', nowMs);
       await tell(tx, pod, previous.state, { reason, message, isUndone: true });
     });
@@ -152,12 +153,12 @@ export function createPodRecorder(deps: {
         phase: REMOVAL_PHASE,
         reason_code: reason,
         message,
-        hold_uusd: 0,
         delete_requested_at: nowMs,
         updated_at: nowMs,
       };
       const from = podStateOf(pod.state);
-      if (!(await movePod(tx, pod.id, 'creation_failed', change, [from]))) return;
+      if (!(await movePod(tx, pod.id, 'creation_failed', change, { from: [from] }))) return;
+      await releaseHold(tx, pod, { actor: SYSTEM_ACTOR, nowMs });
       if (gpusFree) await releaseGpus(tx, pod.id);
       await tell(tx, pod, 'creation_failed', { reason, message });
     });
@@ -204,7 +205,16 @@ export function createPodRecorder(deps: {
         return;
       }
       await db.transaction().execute(async (tx) => {
-        if (!(await movePod(tx, pod.id, 'restoring', change, [from]))) return;
+        if (
+          !(await movePod(
+            tx,
+            pod.id,
+            'restoring',
+            { ...change, updated_at: clock.now() },
+            { from: [from] },
+          ))
+        )
+          return;
         await tell(tx, pod, 'restoring', { reason: null, message });
       });
     },
@@ -230,7 +240,7 @@ export function createPodRecorder(deps: {
           message,
           updated_at: clock.now(),
         };
-        if (!(await movePod(tx, pod.id, 'failed', change, [from]))) return;
+        if (!(await movePod(tx, pod.id, 'failed', change, { from: [from] }))) return;
         await tell(tx, pod, 'failed', { reason: 'start_failed', message });
       });
     },
@@ -283,7 +293,7 @@ export function createPodRecorder(deps: {
         if (!mayMove(from, 'unknown')) continue;
         await db.transaction().execute(async (tx) => {
           const change = { phase, updated_at: nowMs };
-          if (!(await movePod(tx, pod.id, 'unknown', change, [from]))) return;
+          if (!(await movePod(tx, pod.id, 'unknown', change, { from: [from] }))) return;
           await tell(tx, pod, 'unknown', { reason: 'provider_fault', message: '' });
         });
       }

@@ -6,7 +6,9 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError, type ErrorCode } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
+import { forRequest } from '#shared/request-context.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
+import { newestRequestId } from '../events/event.service.ts';
 import { findExecutor, noteSeen } from '../executors/executor.service.ts';
 import type { Agents } from '../ports.ts';
 import type { VolumeHolds, VolumePasses } from '../volumes/volume-sync.ts';
@@ -27,6 +29,8 @@ const FATAL_CODES: readonly ErrorCode[] = [
   // The id was removed on the node, or stands there for something else.
   'conflict',
 ];
+
+type AskingStep = Exclude<SyncStep, { do: 'wait' | 'observe' }>;
 
 /** Ids of unknown pods that were logged: each once, the memory bounded. */
 const MAX_LOGGED_IDS = 1_000;
@@ -121,7 +125,15 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
+  /** What the agent is asked goes on under the id of the request that it comes from. */
   async function perform(client: AgentClient, pod: Pod, step: SyncStep): Promise<void> {
+    if (step.do === 'wait') return;
+    if (step.do === 'observe') return record.observed(pod, step.view);
+    const requestId = await newestRequestId(db, pod.id);
+    await forRequest(requestId, () => ask(client, pod, step));
+  }
+
+  async function ask(client: AgentClient, pod: Pod, step: AskingStep): Promise<void> {
     switch (step.do) {
       case 'put':
         return put(client, pod, step.anew);
@@ -129,16 +141,16 @@ export function createPodSync(deps: SyncDeps) {
         return record.observed(pod, await client.rebootPod(pod.id, step.reboot));
       case 'ssh-keys':
         return record.observed(pod, await client.putSshKeys(pod.id, step.keys));
+      case 'stand': {
+        const view = await client.putStanding(pod.id, step.stopped);
+        return step.stopped ? undefined : record.observed(pod, view);
+      }
       case 'notebook':
         return askForNotebook(client, pod, step.view);
       case 'delete':
         return remove(client, pod);
       case 'gone':
         return record.gone(pod);
-      case 'observe':
-        return record.observed(pod, step.view);
-      case 'wait':
-        return;
     }
   }
 

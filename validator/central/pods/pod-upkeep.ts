@@ -25,11 +25,11 @@ export function podDueHandlers(deps: UpkeepDeps) {
   return {
     'pod-removal': {
       lock,
-      async run(tx, { subject }) {
+      async run(tx, { subject, dueAtMs: atMs }) {
         const pod = await stayingPod(tx, subject);
         if (pod === undefined) return undefined;
-        const request = { actor: SYSTEM_ACTOR, reason: 'scheduled_termination' } as const;
-        await beginRemoval(tx, deps, pod, request);
+        const reason = 'scheduled_termination';
+        await beginRemoval(tx, deps, pod, { actor: SYSTEM_ACTOR, reason, atMs });
         return { after: () => deps.wake(pod.executor_id) };
       },
     },

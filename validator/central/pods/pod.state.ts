@@ -22,7 +22,7 @@ export type PodState = (typeof POD_STATES)[number];
 /** Before the first `running`: all of them are PENDING on the wire, told apart by the phase. */
 export const CREATION_STATES = ['pending', 'building', 'pulling', 'starting', 'restoring'] as const;
 
-/** States whose time costs money, once there is a meter. */
+/** States whose time costs money. */
 export const BILLABLE_STATES = ['running', 'rebooting'] as const;
 
 /** Where a pod waits for its agent to get further: it is looked at often. */
@@ -46,7 +46,7 @@ const MOVES: Record<PodState, readonly PodState[]> = {
   restoring: ['pending', 'building', 'pulling', 'starting', ...CREATION_EXITS],
   running: ['rebooting', 'stopped', 'unknown', 'broken', 'failed', 'deleting'],
   // Not to unknown, which looks like running: a reboot that nobody can follow is still one.
-  rebooting: ['running', 'reboot_failed', 'failed', 'deleting'],
+  rebooting: ['running', 'reboot_failed', 'stopped', 'failed', 'deleting'],
   reboot_failed: ['rebooting', 'running', 'deleting'],
   unknown: ['running', 'rebooting', 'failed', 'broken', 'deleting'],
   failed: ['deleting'],

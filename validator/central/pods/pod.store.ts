@@ -3,6 +3,7 @@ import type { Updateable } from 'kysely';
 import type { PodsTable } from '../db/pods.tables.ts';
 import { insertOne, prepared, type Slots } from '../db/prepared.ts';
 import type { Db, Pod } from '../db/tables.ts';
+import { followPod, type Metered } from '../metering/usage.service.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
 
 /** Columns of a pod but its state, which `movePod` alone writes. */
@@ -104,19 +105,25 @@ export async function changePod(
   return updateIn(db, id, states, change);
 }
 
+/** A change that comes with a move, at the time of its `updated_at`. */
+export type PodMove = PodChange & { updated_at: number };
+
 /**
  * Moves a pod that has not ended to `to`: from where the table of pod.state.ts lets it, and of those from
- * `from` alone where that is given. False when the pod is elsewhere.
+ * `from` alone where that is given. False when the pod is elsewhere. Its meter follows: no state is written
+ * anywhere else, so none is left unmetered.
  */
 export async function movePod(
-  db: Db,
+  tx: Db,
   id: string,
   to: PodState,
-  change: PodChange,
-  from: readonly PodState[] = POD_STATES,
+  change: PodMove,
+  { from = POD_STATES, ...metered }: Metered & { from?: readonly PodState[] } = {},
 ): Promise<boolean> {
   const states = sourcesOf(to).filter((state) => from.includes(state));
-  return updateIn(db, id, states, { ...change, state: to });
+  if (!(await updateIn(tx, id, states, { ...change, state: to }))) return false;
+  await followPod(tx, id, to, { ...metered, nowMs: change.updated_at });
+  return true;
 }
 
 async function updateIn(
@@ -142,7 +149,7 @@ export async function endPod(
   id: string,
   change: Pick<Pod, 'ended_at' | 'updated_at'>,
 ): Promise<boolean> {
-  return movePod(db, id, 'deleted', { ...change, phase: '', hold_uusd: 0 });
+  return movePod(db, id, 'deleted', { ...change, phase: '' });
 }
 
 type Launches = Slots<{ executorId: string; limit: number }>;

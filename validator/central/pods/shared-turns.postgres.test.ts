@@ -7,7 +7,9 @@ import {
   createTestMarket,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
+import { openHolds, setAvailable } from '../../../test/fakes/wallet.ts';
 import { openCentralDatabase } from '../db/database.ts';
+import { walletOf } from '../ledger/wallet.service.ts';
 import { LEASE_MS } from '../processes/process.service.ts';
 
 const CALM_INTERVAL_MS = 10_000;
@@ -136,11 +138,7 @@ it('gives no GPU to two pods and no money to two rentals, asked for in both at o
   const rich = await one.renter();
   const node = await one.verifiedNode({ gpus: 4, minimum: 1, price: 1.2 });
   const balance = 1_000_000;
-  await one.ports.db
-    .updateTable('accounts')
-    .set({ balance_uusd: balance })
-    .where('id', '=', rich.id)
-    .execute();
+  await setAvailable(one.ports.db, balance, rich.id);
   const rents = Array.from({ length: 24 }, (_, index) =>
     (index % 2 === 0 ? one : other).rent(rich, node.id, { gpu_count: 1 }),
   );
@@ -149,12 +147,15 @@ it('gives no GPU to two pods and no money to two rentals, asked for in both at o
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 403]));
   const pods = await one.ports.db
     .selectFrom('pods')
-    .select(['id', 'hold_uusd'])
+    .select('id')
     .where('account_id', '=', rich.id)
     .execute();
   expect(pods).toHaveLength(served.length);
-  const held = pods.reduce((sum, pod) => sum + pod.hold_uusd, 0);
-  expect(held).toBeLessThanOrEqual(balance);
+  const holds = await openHolds(one.ports.db);
+  expect(holds.size).toBe(served.length);
+  const { held, available } = await walletOf(one.ports.db, rich.id);
+  expect(held).toBe(holds.values().reduce((sum, hold) => sum + hold, 0));
+  expect(available).toBe(balance - held);
   const slots = await one.ports.db
     .selectFrom('gpu_slots')
     .select('pod_id')

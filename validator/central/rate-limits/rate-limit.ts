@@ -81,6 +81,8 @@ function ownerOf(identity: Identity | null): string | null {
     }
     case 'portal':
       return `${identity.providerId} portal`;
+    case 'validator':
+      return identity.accountId === null ? null : `${identity.accountId} sessions`;
     default:
       return null;
   }

@@ -6,6 +6,7 @@ import {
   createTestMarket,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
+import { setAvailable } from '../../../test/fakes/wallet.ts';
 import { LEASE_MS } from '../processes/process.service.ts';
 import { createIdempotency, WINDOW_MS } from './idempotency.ts';
 
@@ -84,12 +85,11 @@ it.each([
 });
 
 it('stores refusals with their request id, and not what was refused before the claim', async () => {
-  const { db } = market.ports;
   expect((await market.rent(account, node.id, { gpu_count: 'x' }, KEY)).status).toBe(422);
-  await db.updateTable('accounts').set({ balance_uusd: 0 }).execute();
+  await setAvailable(market.ports.db, 0);
   const poor = await market.rent(account, node.id, ONE, KEY);
   expect(poor.status).toBe(403);
-  await db.updateTable('accounts').set({ balance_uusd: 9_000_000 }).execute();
+  await setAvailable(market.ports.db, 9_000_000);
   const again = await market.rent(account, node.id, ONE, KEY);
   expect(again.status).toBe(403);
   expect(again.headers['idempotent-replayed']).toBe('true');

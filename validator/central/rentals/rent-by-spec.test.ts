@@ -5,6 +5,7 @@ import {
   DEFAULT_TEMPLATE,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
+import { setAvailable } from '../../../test/fakes/wallet.ts';
 import type { Db } from '../db/tables.ts';
 import { createMarketView } from '../executors/market-view.ts';
 import { candidatesFor, rentFirstOf } from './rent-by-spec.service.ts';
@@ -110,7 +111,8 @@ describe('a specification that nodes meet', () => {
     expect(await both({ termination_hours: 0 })).toBe('ttl_invalid');
     expect(await both({ user_public_key: 'ssh-rsa x' })).toBe('bad_request');
     expect(await both({ secret_names: ['a'] })).toBe('bad_request');
-    await db.updateTable('accounts').set({ email_verified_at: null, balance_uusd: 1 }).execute();
+    await setAvailable(db, 1);
+    await db.updateTable('accounts').set({ email_verified_at: null }).execute();
     expect(await both({})).toBe('email_not_verified');
     await db.updateTable('accounts').set({ email_verified_at: 1 }).execute();
     expect(await both({})).toBe('insufficient_balance');
@@ -134,7 +136,7 @@ describe('a specification that nodes meet', () => {
   it('refuses what stands against the renter, not against the node, and keeps nothing', async () => {
     await market.verifiedNode();
     await market.verifiedNode();
-    await market.ports.db.updateTable('accounts').set({ balance_uusd: 1 }).execute();
+    await setAvailable(market.ports.db, 1);
     expect((await bySpec({})).body.error.code).toBe('insufficient_balance');
     expect((await bySpec({ termination_hours: 0 })).body.error.code).toBe('ttl_invalid');
     expect(await pods()).toEqual([]);

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../../../test/fakes/market-fixture.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
+import { setAvailable } from '../../../test/fakes/wallet.ts';
 
 const PRIVATE_KEY =
   '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----';
@@ -17,9 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-async function setBalance(micro: number): Promise<void> {
-  await market.ports.db.updateTable('accounts').set({ balance_uusd: micro }).execute();
-}
+const have = (micro: number) => setAvailable(market.ports.db, micro);
 
 describe('refusals, each before those after it', () => {
   it('checks the credential before the key, the key before the body, the body before the node', async () => {
@@ -46,7 +45,8 @@ describe('refusals, each before those after it', () => {
     const { db } = market.ports;
     const wrong = { gpu_count: 3, template_id: NOWHERE, termination_hours: 0 };
     await db.deleteFrom('ssh_keys').execute();
-    await db.updateTable('accounts').set({ email_verified_at: null, balance_uusd: 0 }).execute();
+    await have(0);
+    await db.updateTable('accounts').set({ email_verified_at: null }).execute();
     await db.updateTable('executors').set({ state: 'failed', paused: 1 }).execute();
     await db.updateTable('providers').set({ banned_at: 1 }).execute();
 
@@ -72,7 +72,7 @@ describe('refusals, each before those after it', () => {
   });
 
   it('says what is missing in the words that clients parse', async () => {
-    await setBalance(100_000);
+    await have(100_000);
     const { status, body } = await market.rent(account, node.id);
     expect(status).toBe(403);
     expect(body.message).toBe(
@@ -82,7 +82,7 @@ describe('refusals, each before those after it', () => {
   });
 
   it('allows a balance exactly at the floor, and counts what other pods hold', async () => {
-    await setBalance(550_000);
+    await have(550_000);
     expect((await market.rent(account, node.id, { gpu_count: 1 })).status).toBe(200);
     const second = await market.rent(account, node.id, { gpu_count: 1 });
     expect(second.body.message).toContain('Your balance is $0.00');
@@ -129,7 +129,7 @@ describe('one wrong at a time', () => {
     ['a key that is none', 400, 'bad_request', async () => {}, { user_public_key: 'ssh-rsa x' }],
     ['a private key', 400, 'bad_request', async () => {}, { user_public_key: PRIVATE_KEY }],
     ['a time too long', 400, 'ttl_invalid', async () => {}, { termination_hours: 721 }],
-    ['nothing on the account', 403, 'insufficient_balance', () => setBalance(0), {}],
+    ['nothing on the account', 403, 'insufficient_balance', () => have(0), {}],
   ])('%s', async (_, status, code, spoil, body) => {
     await spoil();
     const template_id = 'theirs' in body ? await privateTemplateOfAnother() : DEFAULT_TEMPLATE;

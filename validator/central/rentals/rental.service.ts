@@ -20,6 +20,7 @@ import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod, type NewPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
 import { setRemovalDue } from '../pods/pod-dues.ts';
+import { holdFor } from '../pods/pod-hold.ts';
 import { NOTEBOOK_PORT, newNotebook } from '../pods/pod-notebook.ts';
 import { podSpecFor } from '../pods/pod-spec.ts';
 import { removalAfter } from '../pods/removal-time.ts';
@@ -113,7 +114,7 @@ export async function rentIn(
     account_id: account.id,
     pod_name: body.pod_name,
     gpu_count: gpus,
-    hold_uusd: hold,
+    hold_id: await holdFor(tx, owner, hold, { actor, nowMs }),
     spec_json: JSON.stringify(spec),
     image_key: imageKeyOf(spec.image),
     removal_at: removalAt,
@@ -214,6 +215,7 @@ function newPod(
     is_favorite: 0 as const,
     first_running_at: null,
     seen_at: null,
+    healthy_at: null,
     delete_requested_at: null,
     ended_at: null,
     created_at: nowMs,

@@ -1,13 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckResult } from '#shared/central-api/validator-routes.ts';
+import { proveAccount } from '#shared/signing/account-proof.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
+import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   type TestMarket,
   testSigner,
 } from '../../../test/fakes/market-fixture.ts';
+import { watchDatabase } from '../../../test/fakes/watched-database.ts';
 import { testInventory } from '../../../test/fixtures/host-inventory.ts';
+import { createValidators } from './validator.service.ts';
 
 const FAILED: CheckResult = {
   check_id: 'gpu.runtime',
@@ -61,14 +65,33 @@ it('tells validators what to check', async () => {
     gpu_count: 2,
     gpu_uuids: [],
     rented: false,
+    pod_ids: [],
     price_uusd: 2_200_000,
     collateral_deposited: false,
     provider_banned: false,
   });
   await market.report(node);
-  await market.rent(await market.renter(), node.id);
+  const pod = (await market.rent(await market.renter(), node.id)).body;
   const [rented] = (await market.asValidator('/executors', {})).body;
-  expect(rented).toMatchObject({ rented: true, gpu_uuids: [{}, {}].map(() => expect.any(String)) });
+  expect(rented).toMatchObject({
+    pod_ids: [pod.id],
+    rented: true,
+    gpu_uuids: [{}, {}].map(() => expect.any(String)),
+  });
+});
+
+it('tells it in as many queries for one node as for many', async () => {
+  const watched = watchDatabase(market.ports.db);
+  const { executorsToCheck } = createValidators({ ...market.ports, db: watched.db });
+  const asked = async () => {
+    const before = watched.queries();
+    const { length } = await executorsToCheck();
+    return { length, queries: watched.queries() - before };
+  };
+  expect(await asked()).toEqual({ length: 1, queries: 2 });
+  await market.verifiedNode();
+  await market.verifiedNode();
+  expect(await asked()).toEqual({ length: 3, queries: 2 });
 });
 
 it('is for the validators of this market only', async () => {
@@ -174,6 +197,66 @@ describe('a verdict', () => {
     await market.sync();
     const [pod] = (await market.call('GET', '/pods', { headers: account.key })).body;
     expect(pod).toMatchObject({ status: 'RUNNING', executor: { active: false } });
+  });
+});
+
+describe('the account of a validator', () => {
+  const prove = async (account: TestAccount, signer = market.validator, ageMs = 0) => {
+    const proof = await proveAccount(signer, account.id, market.clock.now() - ageMs);
+    const body = { validator_proof: proof };
+    return market.call('PUT', '/users/me', { headers: account.session, body });
+  };
+  const check = (headers: Record<string, string>, change: object = {}, of = market.validator) =>
+    market.call('POST', `/validator/${of.hotkey}/executor-health-check`, {
+      headers,
+      body: { ...market.healthCheck(node), ...change },
+    });
+
+  it('has checks made with its session, and reports nothing itself', async () => {
+    const account = await market.signUp();
+    expect(await check(account.session)).toMatchObject({
+      status: 403,
+      body: { error: { message: 'The account has no validator_hotkey' } },
+    });
+    expect((await prove(account)).body.validator_hotkey).toBe(market.validator.hotkey);
+    expect(await check(account.session)).toMatchObject({
+      status: 200,
+      body: { reason_code: 'VALIDATOR_UNREACHABLE' },
+    });
+    const report = { verdict: 'verified', checked_at_ms: 1, checks: [], inventory: null };
+    expect((await check(account.session, { report })).status).toBe(403);
+    expect(await verification()).toMatchObject({ verified: false });
+    // Neither a key, nor for another validator, nor for anything else that validators do.
+    expect((await check(account.key)).status).toBe(401);
+    expect((await check({ authorization: `Bearer ${account.apiKey}` })).status).toBe(403);
+    expect((await check(account.session, {}, testSigner(9))).status).toBe(403);
+    const path = `/validator/${market.validator.hotkey}/executors`;
+    const listed = await market.call('POST', path, { headers: account.session, body: {} });
+    expect(listed.status).toBe(401);
+  });
+
+  it('is proven by the hotkey, for this account, just now, and one alone', async () => {
+    const [first, second] = [await market.signUp(), await market.signUp()];
+    expect((await prove(first, testSigner(9))).status).toBe(403);
+    expect((await prove(first, market.validator, 301_000)).status).toBe(403);
+    const foreign = await proveAccount(market.validator, second.id, market.clock.now());
+    const body = { validator_proof: foreign };
+    const taken = await market.call('PUT', '/users/me', { headers: first.session, body });
+    expect(taken.body.error.code).toBe('forbidden');
+    const hotkeyOf = async ({ key: headers }: TestAccount) =>
+      (await market.call('GET', '/users/me', { headers })).body.validator_hotkey;
+    expect(await hotkeyOf(first)).toBeNull();
+    await prove(first);
+    await prove(second);
+    const { hotkey } = market.validator;
+    expect([await hotkeyOf(first), await hotkeyOf(second)]).toEqual([null, hotkey]);
+    const none = { headers: second.session, body: { validator_proof: null } };
+    expect((await market.call('PUT', '/users/me', none)).body.validator_hotkey).toBeNull();
+    await prove(second);
+    await market.call('DELETE', '/users/me', { headers: second.session });
+    expect(await market.ports.db.selectFrom('validator_accounts').selectAll().execute()).toEqual(
+      [],
+    );
   });
 });
 

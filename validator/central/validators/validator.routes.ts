@@ -23,13 +23,16 @@ const HotkeyParams = z.object({ validator_hotkey: z.string() });
 export function registerValidatorRoutes(api: HttpServer, validators: Validators): void {
   api.post(
     '/validator/:validator_hotkey/executors',
-    { config, schema: { tags, params: HotkeyParams, response: { 200: ExecutorsToCheck } } },
+    {
+      config: { ...config, reads: true },
+      schema: { tags, params: HotkeyParams, response: { 200: ExecutorsToCheck } },
+    },
     () => validators.executorsToCheck(),
   );
   api.post(
     '/validator/:validator_hotkey/executor-health-check',
     {
-      config,
+      config: { auth: 'validator-or-account' },
       schema: {
         tags,
         params: HotkeyParams,
@@ -37,7 +40,7 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
         response: { 200: ExecutorHealthCheckResponse },
       },
     },
-    (request) => validators.healthCheck(validatorOf(request).hotkey, request.body),
+    (request) => validators.healthCheck(validatorOf(request), request.body),
   );
 }
 

@@ -9,6 +9,7 @@ import {
 } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import type { ValidatorIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database } from '../db/tables.ts';
 import { gpuTotalOf, uptimeMinutesOf } from '../executors/executor.row.ts';
@@ -17,7 +18,8 @@ import {
   findExecutorAt,
   listPresent,
   requireExecutor,
-  slotsOf,
+  type SlotsInUse,
+  slotsByExecutor,
 } from '../executors/executor.service.ts';
 import type { Agents } from '../ports.ts';
 import { firstFailure, recordVerdict } from './health-record.ts';
@@ -32,6 +34,9 @@ const NOT_CHECKED: HealthCheckResponse = {
   details: null,
   reason_code: 'VALIDATOR_UNREACHABLE',
 };
+
+/** Before a node was measured. */
+const NO_SLOTS: SlotsInUse = { uuids: [], podIds: [] };
 
 export type ValidatorsDeps = { db: Database; clock: Clock; agents: Agents };
 
@@ -59,10 +64,11 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
 
   return {
     async executorsToCheck(): Promise<ExecutorToCheck[]> {
-      const rows: ExecutorToCheck[] = [];
-      for (const executor of await listPresent(db)) {
-        const { uuids, rented } = await slotsOf(db, executor.id);
-        rows.push({
+      const present = await listPresent(db);
+      const slots = await slotsByExecutor(db);
+      return present.map((executor) => {
+        const { uuids, podIds } = slots.get(executor.id) ?? NO_SLOTS;
+        return {
           id: executor.id,
           executor_ip_address: executor.ip_address,
           executor_ip_port: String(executor.port),
@@ -71,17 +77,25 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
           gpu_type: executor.gpu_type,
           gpu_count: gpuTotalOf(executor),
           gpu_uuids: uuids,
-          rented,
+          rented: podIds.length > 0,
+          pod_ids: podIds,
           price_uusd: executor.price_uusd_per_gpu_hour,
           collateral_deposited: executor.collateral_deposited === 1,
           provider_banned: executor.banned_at !== null,
-        });
-      }
-      return rows;
+        };
+      });
     },
 
-    /** Records the report sent, or has the check run now. */
-    async healthCheck(hotkey: string, request: HealthCheckRequest): Promise<HealthCheckResponse> {
+    /** Records the report sent, or has the check run now. Throws `forbidden` for a report that nobody signed. */
+    async healthCheck(
+      { hotkey, accountId }: ValidatorIdentity,
+      request: HealthCheckRequest,
+    ): Promise<HealthCheckResponse> {
+      if (accountId !== null && request.report != null) {
+        throw new ApiError('forbidden', 'A report has to be signed by the validator itself', {
+          hint: 'Without a report the check is made now.',
+        });
+      }
       const { id } = await executorOf(request);
       const report = request.report ?? (await checkNow(id, request));
       if (report === null) return NOT_CHECKED;

@@ -1,7 +1,7 @@
 /** An answer of the host, or why there is none: facts are judged only when both have their place. */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import { withDeadline } from '#shared/with-deadline.ts';
+import type { Clock } from '../clock.ts';
+import { messageOf } from '../errors.ts';
+import { withDeadline } from '../with-deadline.ts';
 
 export type Told<T> = { value: T } | { problem: string };
 

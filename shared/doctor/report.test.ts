@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
 import { fail, ok } from './finding.ts';
-import { readOptions } from './options.ts';
 import { jsonReport, textReport } from './report.ts';
 
 const FINDINGS = [
@@ -27,15 +26,4 @@ it('colours the status alone, and only when asked to', () => {
 
 it('keeps the whole words in JSON', () => {
   expect(JSON.parse(jsonReport(FINDINGS))).toEqual(FINDINGS);
-});
-
-it('reads its options strictly', () => {
-  const none = { json: false, help: false, container: true, address: null, timeFrom: null };
-  expect(readOptions([])).toMatchObject(none);
-  expect(readOptions(['--json', '--no-container', '--address', 'fd00::2'])).toMatchObject({
-    ...{ json: true, container: false, address: 'fd00::2' },
-  });
-  for (const args of [['--nope'], ['extra'], ['--address', 'a b'], ['--time-from', 'file:///x']]) {
-    expect(typeof readOptions(args)).toBe('string');
-  }
 });

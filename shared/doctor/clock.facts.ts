@@ -1,6 +1,6 @@
 /** Whether the host's clock is kept right, and how far it is from somebody else's. */
-import { type Clock, parseHttpDate } from '#shared/clock.ts';
-import type { RunCommand } from '#shared/run-command.ts';
+import { type Clock, parseHttpDate } from '../clock.ts';
+import type { RunCommand } from '../run-command.ts';
 import { type Told, tell } from './told.ts';
 
 export type ClockFacts = {

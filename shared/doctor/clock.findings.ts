@@ -1,5 +1,5 @@
 /** Judges the host's clock: signed requests live by it. Pure. */
-import { MAX_SKEW_MS } from '#shared/signing/request-verifier.ts';
+import { MAX_SKEW_MS } from '../signing/request-verifier.ts';
 import type { ClockFacts } from './clock.facts.ts';
 import { type Finding, fail, ok, unknown, warn } from './finding.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseHttpDate } from '#shared/clock.ts';
+import { parseHttpDate } from '../clock.ts';
 import { clockFindings } from './clock.findings.ts';
 
 const URL = 'https://central.example/';

@@ -1,0 +1,53 @@
+/** The agent's configuration for whoever starts it: read, or refused in words and with an exit status. */
+import { CONFIG_REFUSED, ConfigError, type Environment, lookAtConfig } from '#shared/config.ts';
+import { type ConfigCommand, problemsOf, runConfigCommand } from '#shared/config-command.ts';
+import { messageOf } from '#shared/errors.ts';
+import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { trustedKeysFrom } from '../auth/key-set-file.ts';
+import { AGENT_CONFIG, type AgentConfig, readConfig } from '../config.ts';
+import {
+  NO_POLICY,
+  PolicyError,
+  type ProviderPolicy,
+  readPolicyFile,
+} from '../policy/policy-file.ts';
+
+export function configOrExit(environment: Environment): AgentConfig {
+  return orExit(() => readConfig(environment));
+}
+
+export function trustedKeysOrExit(config: AgentConfig): readonly TrustedKey[] {
+  return orExit(() => trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET));
+}
+
+export function policyOrExit(path: string | undefined): ProviderPolicy {
+  return orExit(() => (path === undefined ? NO_POLICY : readPolicyFile(path)));
+}
+
+/** `--check-config` and `--print-config`, with the files that the variables name. */
+export function showConfiguration(command: ConfigCommand, environment: Environment): void {
+  const look = lookAtConfig(AGENT_CONFIG, environment);
+  const { config } = look;
+  const further = config === null ? [] : problemsOf(...filesOf(config));
+  process.exitCode = runConfigCommand(command, look, further, {
+    out: (text) => void process.stdout.write(text),
+    error: (text) => void process.stderr.write(text),
+  });
+}
+
+function filesOf({ AGENT_POLICY, AGENT_TRUSTED_KEYS, AGENT_KEY_SET }: AgentConfig) {
+  return [
+    () => (AGENT_POLICY === undefined ? NO_POLICY : readPolicyFile(AGENT_POLICY)),
+    () => trustedKeysFrom(AGENT_TRUSTED_KEYS, AGENT_KEY_SET),
+  ];
+}
+
+function orExit<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ConfigError || error instanceof PolicyError)) throw error;
+    process.stderr.write(`podwright-agent: ${messageOf(error)}\n`);
+    process.exit(CONFIG_REFUSED);
+  }
+}

@@ -1,0 +1,49 @@
+/** `npm run agent -- remove-all`. */
+import { systemClock } from '#shared/clock.ts';
+import type { Environment } from '#shared/config.ts';
+import { type AgentConfig, dockerSocketOf } from '../config.ts';
+import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
+import { firewallOf } from '../host-adapters.ts';
+import { removeAll } from '../pods/remove-all.ts';
+import { openHome } from '../store/database.ts';
+import { configOrExit } from './configuration.ts';
+
+const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
+
+Removes every pod of this executor from the Docker engine, with its networks, its data volumes and
+the images built here, and with what of lasting volumes lies here, saved or not: for a host that
+leaves the market or a fresh start. Images from registries stay.
+It is refused while the agent runs, and asks nothing first. It takes the variables of the agent:
+AGENT_EXECUTOR_ID says whose pods, AGENT_HOME where the agent keeps its state.
+`;
+
+/** Anything that is not understood removes nothing. */
+export async function runRemoveAll(
+  args: readonly string[],
+  environment: Environment,
+): Promise<void> {
+  if (args.length === 0) return removeEverything(configOrExit(environment), environment);
+  const isHelp = args.length === 1 && args[0] === '--help';
+  (isHelp ? process.stdout : process.stderr).write(REMOVE_ALL_HELP);
+  process.exitCode = isHelp ? 0 : 2;
+}
+
+/** Refused while the agent runs: it would start its pods again. */
+async function removeEverything(config: AgentConfig, environment: Environment): Promise<void> {
+  const home = openHome(config.AGENT_HOME);
+  const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
+  const engine = createDockerodeEngine({ socketPath, clock: systemClock });
+  const { containers, networks, volumes, images, firewallProblem } = await removeAll({
+    engine,
+    executorId: config.AGENT_EXECUTOR_ID,
+    firewall: firewallOf(config),
+  });
+  home.close();
+  const objects = `${containers} containers, ${networks} networks, ${volumes} data volumes`;
+  process.stdout.write(`removed ${objects} and ${images} images built here\n`);
+  if (firewallProblem !== null) {
+    process.stderr.write(`firewall rules may be left: ${firewallProblem}\n`);
+  }
+  // The engine's idle connections would keep the process for a while.
+  process.exit(0);
+}

@@ -1,0 +1,83 @@
+/** What of the host itself an agent works with, as its configuration says. */
+import type { KeyObject } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import { messageOf } from '#shared/errors.ts';
+import type { Log } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
+import { type AgentConfig, isSecure, updateOf } from './config.ts';
+import { createDockerodeEngine } from './docker/dockerode-engine.ts';
+import { createOwnContainers } from './docker/own-containers.ts';
+import type { Firewall } from './network/firewall.ts';
+import { createIptablesFirewall } from './network/iptables-firewall.ts';
+import { hostResolvers } from './network/resolvers.ts';
+import { gatewayPaths } from './ssh/gateway-files.ts';
+import { prepareSftpFolder } from './ssh/sftp-folder.ts';
+import { createContainerInstallation } from './updates/container-installation.ts';
+import { createManifestReader } from './updates/manifest-reader.ts';
+import type { UpdatePorts } from './updates/update.service.ts';
+import { createUpdateHold } from './updates/update-hold.ts';
+
+const MS_PER_SECOND = 1_000;
+const IPV6_ADDRESSES = '/proc/net/if_inet6';
+
+/** Null: it is left to the provider. */
+export function updatesOf(
+  config: AgentConfig,
+  keys: readonly TrustedKey[],
+  socketPath: string,
+): UpdatePorts | null {
+  const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = config;
+  const update = updateOf(config);
+  if (update === null) return null;
+  const docker = { socketPath, clock: systemClock };
+  return {
+    ...{
+      image: update.image,
+      platform: `linux/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+    },
+    keys,
+    installation: createContainerInstallation({
+      ...{ name: update.container, image: update.image, executorId },
+      engine: createDockerodeEngine(docker),
+      containers: createOwnContainers(docker),
+    }),
+    readManifest: createManifestReader(update.url, systemClock),
+    intervalMs: config.AGENT_UPDATE_INTERVAL_S * MS_PER_SECOND,
+    heldBy: createUpdateHold(join(home, 'update-hold')),
+  };
+}
+
+export function certificatesOf(
+  config: AgentConfig,
+  privateKey: KeyObject,
+): CertificateSource | null {
+  const { AGENT_TLS_CERT: certFile, AGENT_TLS_KEY: keyFile, AGENT_EXECUTOR_ID: name } = config;
+  const file = join(config.AGENT_HOME, 'tls.crt');
+  const own = { file, privateKey, name, clock: systemClock, random: systemRandom };
+  return certificatesFor(isSecure(config), { certFile, keyFile }, own);
+}
+
+export function firewallOf(config: AgentConfig): Firewall {
+  return createIptablesFirewall({
+    runCommand,
+    allow: config.AGENT_EGRESS_ALLOW,
+    resolvers: hostResolvers,
+    hasIpv6: existsSync(IPV6_ADDRESSES),
+  });
+}
+
+/** Null, and a warning, when pods have to do without: SFTP and scp are then refused. */
+export async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null> {
+  const folder = gatewayPaths(agentHome).sftp;
+  const ready = await prepareSftpFolder(folder, runCommand).catch((error: unknown) => {
+    log.debug({ detail: messageOf(error) }, 'sftp-server could not be copied');
+    return false;
+  });
+  if (!ready) log.warn('SFTP is unavailable: install the package openssh-sftp-server');
+  return ready ? folder : null;
+}

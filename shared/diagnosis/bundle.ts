@@ -1,0 +1,69 @@
+/** One compressed archive of texts about a process, for whoever is to help: bounded, without secrets, mode 0600. */
+import { existsSync } from 'node:fs';
+import { createGzip } from 'node:zlib';
+import type { Clock } from '../clock.ts';
+import { messageOf } from '../errors.ts';
+import { replacePrivateFile } from '../private-file.ts';
+import type { Random } from '../random.ts';
+import { withDeadline } from '../with-deadline.ts';
+import type { Redact } from './redact.ts';
+
+/** One file of it. `collect` may fail or hang: the file then says so. */
+export type Part = { name: string; collect(): Promise<string> };
+
+export type BundlePorts = {
+  clock: Clock;
+  random: Random;
+  redact: Redact;
+  /** A line as each part is there. */
+  progress(line: string): void;
+};
+
+const PART_WITHIN_MS = 40_000;
+/** Of one part; what is older than its end is left out. */
+const MAX_PART_CHARS = 2 * 1024 * 1024;
+
+/** Resolves with the size in bytes. Rejects when there is a file at `path` already. */
+export async function writeBundle(
+  path: string,
+  parts: readonly Part[],
+  { clock, random, redact, progress }: BundlePorts,
+): Promise<number> {
+  if (existsSync(path)) throw new Error(`${path} is there already: name another file with --out`);
+  const files = await Promise.all(
+    parts.map(async ({ name, collect }) => {
+      const text = lastOf(redact(await textOf(collect, clock)));
+      progress(`${name}, ${text.length} characters`);
+      return { name, text };
+    }),
+  );
+  const bytes = await packed(files);
+  replacePrivateFile(path, bytes, random);
+  return bytes.length;
+}
+
+/** Never rejects. */
+async function textOf(collect: Part['collect'], clock: Clock): Promise<string> {
+  try {
+    return await withDeadline(clock, PART_WITHIN_MS, collect());
+  } catch (error) {
+    return `could not be had: ${messageOf(error)}\n`;
+  }
+}
+
+/** Whole lines from the end. */
+function lastOf(text: string): string {
+  if (text.length <= MAX_PART_CHARS) return text;
+  const end = text.slice(-MAX_PART_CHARS);
+  return `(what came before was left out)\n${end.slice(end.indexOf('\n') + 1)}`;
+}
+
+async function packed(files: readonly { name: string; text: string }[]): Promise<Uint8Array> {
+  const { pack } = await import('tar-stream');
+  const archive = pack();
+  for (const { name, text } of files) archive.entry({ name, mode: 0o600 }, text);
+  archive.finalize();
+  const chunks: Buffer[] = [];
+  for await (const chunk of archive.pipe(createGzip())) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}

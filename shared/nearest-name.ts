@@ -1,0 +1,41 @@
+/** Which of several names may have been meant by one that is none of them. Pure. */
+
+/** Beyond a third of its length it is another word. */
+const MAX_SHARE = 3;
+
+/** The name with the fewest letters to change, add, leave out or swap; null where none is near. */
+export function nearestName(name: string, known: readonly string[]): string | null {
+  let nearest: string | null = null;
+  let least = Math.floor(name.length / MAX_SHARE) + 1;
+  for (const candidate of known) {
+    const distance = distanceOf(name, candidate);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
+/** Optimal string alignment: a swap of two neighbours counts once. */
+function distanceOf(left: string, right: string): number {
+  let before: number[] = [];
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= left.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const changed = left[i - 1] === right[j - 1] ? 0 : 1;
+      const swaps = left[i - 1] === right[j - 2] && left[i - 2] === right[j - 1];
+      next[j] = Math.min(
+        at(row, j) + 1,
+        at(next, j - 1) + 1,
+        at(row, j - 1) + changed,
+        swaps ? at(before, j - 2) + 1 : Number.POSITIVE_INFINITY,
+      );
+    }
+    [before, row] = [row, next];
+  }
+  return at(row, right.length);
+}
+
+const at = (row: readonly number[], index: number): number =>
+  row[index] ?? Number.POSITIVE_INFINITY;

@@ -1,0 +1,79 @@
+/** A tracer that sends spans to an OpenTelemetry collector, by OTLP over HTTP with JSON. Loaded only where one is configured. */
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  RandomIdGenerator,
+} from '@opentelemetry/sdk-trace-base';
+import { currentRequestId } from '../request-context.ts';
+import { sha256Hex } from '../signing/canonical-request.ts';
+import { VERSION } from '../version.ts';
+import type { OpenSpan, Tracer } from './spans.ts';
+import { formatTraceparent, parseTraceparent } from './traceparent.ts';
+
+const KINDS = {
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  internal: SpanKind.INTERNAL,
+} as const;
+const TRACE_ID_CHARS = 32;
+
+/** Where to, headers, sampling and names come from the standard OTEL_* variables, which its libraries read themselves. */
+export function createOtlpTracer(serviceName: string): { tracer: Tracer; close(): Promise<void> } {
+  const named = resourceFromAttributes({ 'service.name': serviceName, 'service.version': VERSION });
+  const provider = new BasicTracerProvider({
+    resource: defaultResource()
+      .merge(named)
+      .merge(detectResources({ detectors: [envDetector] })),
+    idGenerator: { ...idGenerator() },
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+  });
+  const spans = provider.getTracer('podwright', VERSION);
+
+  function open(
+    { name, kind, attributes = {} }: Parameters<Tracer['open']>[0],
+    parent: string | null,
+  ): OpenSpan {
+    const from = parent === null ? null : parseTraceparent(parent);
+    const context =
+      from === null
+        ? ROOT_CONTEXT
+        : trace.setSpanContext(ROOT_CONTEXT, {
+            ...{ traceId: from.traceId, spanId: from.spanId, traceFlags: from.flags },
+            isRemote: true,
+          });
+    const span = spans.startSpan(name, { kind: KINDS[kind], attributes }, context);
+    const { traceId, spanId, traceFlags } = span.spanContext();
+    return {
+      traceparent: formatTraceparent({ traceId, spanId, flags: traceFlags }),
+      note: (more) => void span.setAttributes(more),
+      end(problem) {
+        if (problem !== null) span.setStatus({ code: SpanStatusCode.ERROR, message: problem });
+        span.end();
+      },
+    };
+  }
+
+  return { tracer: { open }, close: () => provider.shutdown() };
+}
+
+/** What is done later for a request, in another trace of calls, is found in the same trace: its id is the request's. */
+function idGenerator() {
+  const random = new RandomIdGenerator();
+  return {
+    generateSpanId: () => random.generateSpanId(),
+    generateTraceId() {
+      const requestId = currentRequestId();
+      return requestId === null
+        ? random.generateTraceId()
+        : sha256Hex(`trace of ${requestId}`).slice(0, TRACE_ID_CHARS);
+    },
+  };
+}

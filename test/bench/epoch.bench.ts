@@ -1,0 +1,108 @@
+/** What an epoch over a whole window of a large fleet takes of memory, and how long it holds up everything else. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { systemClock } from '#shared/clock.ts';
+import { createLog } from '#shared/log.ts';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
+import { openLedger } from '../../validator/ledger/ledger.ts';
+import { insertCycle } from '../../validator/weights/cycle.store.ts';
+import type { CycleEntry } from '../../validator/weights/cycle-set.ts';
+import { createEpochs } from '../../validator/weights/epoch.service.ts';
+import { BURN, entryOf, goldenPolicy, hotkey } from '../fixtures/cycle-set.ts';
+import { collectGarbage } from './collect-garbage.ts';
+import { type BenchRow, ceilingRow } from './row.ts';
+
+const FLEET = 10_000;
+const HOTKEYS = 200;
+const CYCLE_MS = 900_000;
+const MIB = 1_048_576;
+const KIB_PER_MIB = 1_024;
+const NS_PER_MS = 1e6;
+/** Until the delay of what was before is noted. */
+const SETTLE_MS = 20;
+/** Writing this there makes the kernel begin the peak anew (proc(5), clear_refs). */
+const BEGIN_PEAK = '5';
+
+const MAX_MIB = 256;
+const MAX_BLOCK_MS = 250;
+
+/** Two rows: memory and the longest stop. */
+export async function epochCosts(): Promise<BenchRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
+  const ledger = await openLedger(join(folder, 'ledger.db'));
+  try {
+    const policy = goldenPolicy();
+    const textMib = await fill(ledger, policy.window_cycles);
+    const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey(at + 1));
+    const neurons = hotkeys.map((key, uid) => ({ uid, hotkey: key }));
+    const epochs = createEpochs({
+      ...{ ledger, clock: systemClock, policy, validator: BURN, embedded: false, epochMs: 0 },
+      log: createLog({ name: 'bench', level: 'silent' }),
+      metagraph: { read: async () => ({ block: null, neurons }) },
+    });
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    collectGarbage();
+    const before = process.memoryUsage.rss() / MIB;
+    writeFileSync('/proc/self/clear_refs', BEGIN_PEAK);
+    delay.enable();
+    await systemClock.sleep(SETTLE_MS);
+    const beganMs = systemClock.monotonicMs();
+    if (!(await epochs.computeDue())) throw new Error('no epoch was computed');
+    const ms = systemClock.monotonicMs() - beganMs;
+    await systemClock.sleep(SETTLE_MS);
+    delay.disable();
+    const of = `${policy.window_cycles} cycles of ${FLEET}`;
+    const memory = { ours: peakMib() - before, reference: textMib };
+    const stop = { ours: delay.max / NS_PER_MS, reference: ms };
+    return [
+      ceilingRow(`memory of an epoch over ${of}`, 'MiB', 'their text', memory, MAX_MIB),
+      ceilingRow(`an epoch over ${of}: longest stop`, 'ms', 'all of it', stop, MAX_BLOCK_MS),
+    ];
+  } finally {
+    await ledger.destroy();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** How much text it wrote, in MiB. */
+async function fill(ledger: Ledger, cycles: number): Promise<number> {
+  const keys = Array.from({ length: HOTKEYS }, (_, at) => hotkey(at + 1));
+  let bytes = 0;
+  for (let number = 1; number <= cycles; number += 1) {
+    const rows = Array.from({ length: FLEET }, (_, at) => {
+      const base = { hotkey: keys[at % HOTKEYS] ?? BURN, uptime_minutes: number * 15 };
+      const entry: CycleEntry = { ...ENTRY, ...base, ...entryIds(at), rented: at % 3 === 0 };
+      const entry_json = canonicalJson(entry);
+      bytes += entry_json.length;
+      const { executor_id, verdict, failure_ppm } = entry;
+      return {
+        ...{ cycle: number, executor_id, verdict, failure_ppm, entry_json },
+        length_ms: CYCLE_MS,
+      };
+    });
+    await ledger
+      .transaction()
+      .execute((tx) => insertCycle(tx, { number, ended_ms: number * CYCLE_MS }, rows));
+  }
+  return bytes / MIB;
+}
+
+const ENTRY = entryOf(1);
+
+/** Without the key that each fixture derives. */
+function entryIds(at: number): Pick<CycleEntry, 'executor_id' | 'evidence_id'> {
+  const digits = String(at).padStart(12, '0');
+  return {
+    executor_id: `00000000-0000-4000-8000-${digits}`,
+    evidence_id: digits.padStart(64, '0'),
+  };
+}
+
+/** VmHWM of /proc. */
+function peakMib(): number {
+  const status = readFileSync('/proc/self/status', 'utf8');
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / KIB_PER_MIB;
+}

@@ -1,0 +1,120 @@
+/** The configuration of every process, as its program says it and as the README tells it. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { lookAtConfig } from '#shared/config.ts';
+import { COMPILE_CACHE } from '#shared/node-launch.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { AGENT_CONFIG } from '../../agent/config.ts';
+import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
+import { CENTRAL_CONFIG } from '../../validator/central/config.ts';
+import { VALIDATOR_CONFIG } from '../../validator/config.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const LIMITS = { timeoutMs: 20_000, maxOutputBytes: 100_000 };
+const ID = '3f9f41a6-0001-4000-8000-000000000001';
+const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
+
+type Program = {
+  main: string;
+  right: Record<string, string>;
+  /** And what is said of it. */
+  wrong: Record<string, string>;
+  says: readonly string[];
+  mistyped: string;
+  meant: string;
+};
+
+const PROGRAMS: readonly Program[] = [
+  {
+    main: 'agent/main.ts',
+    right: { AGENT_EXECUTOR_ID: ID },
+    wrong: { AGENT_PORT: 'x', AGENT_TLS: 'perhaps', AGENT_UPDATE_IMAGE: 'ghcr.io/x/agent' },
+    says: ['AGENT_EXECUTOR_ID (not set)', 'AGENT_PORT ("x")', 'AGENT_TLS ("perhaps")'],
+    mistyped: 'AGENT_HOEM',
+    meant: 'AGENT_HOME',
+  },
+  {
+    main: 'agent/ssh-gateway/main.ts',
+    right: {},
+    wrong: { SSH_SNAPSHOT: 'here', SSH_LOG_LEVEL: 'loud' },
+    says: ['SSH_SNAPSHOT ("here")', 'SSH_LOG_LEVEL ("loud")'],
+    mistyped: 'SSH_HOTS',
+    meant: 'SSH_HOST',
+  },
+  {
+    main: 'validator/main.ts',
+    right: { VALIDATOR_CENTRAL_URL: 'http://127.0.0.1:1/api', VALIDATOR_CENTRAL_HOTKEY: HOTKEY },
+    wrong: { VALIDATOR_PORT: '70000', VALIDATOR_CENTRAL_URL: 'ftp://x' },
+    says: ['VALIDATOR_PORT ("70000")', 'VALIDATOR_CENTRAL_URL ("ftp://x")'],
+    mistyped: 'VALIDATOR_HOEM',
+    meant: 'VALIDATOR_HOME',
+  },
+  {
+    main: 'validator/central/main.ts',
+    right: { CENTRAL_GATEWAY_URL: 'http://127.0.0.1:1', CENTRAL_GATEWAY_HOTKEY: HOTKEY },
+    wrong: { CENTRAL_SMTP_URL: 'http://me:hush@mail.example', CENTRAL_CHAT_CLIENT_ID: 'x' },
+    says: ['CENTRAL_SMTP_URL (http://[hidden]@mail.example)', 'CENTRAL_CHAT_TOKEN_URL', 'required'],
+    mistyped: 'CENTRAL_DATABSE',
+    meant: 'CENTRAL_DATABASE',
+  },
+];
+
+const ask = ({ main }: Program, option: string, env: Record<string, string>) => {
+  const { PATH = '' } = process.env;
+  const given = { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env };
+  return runCommand(process.execPath, [ROOT + main, option], { ...LIMITS, env: given });
+};
+
+describe.each(PROGRAMS)('$main', (program) => {
+  const { right, wrong, says, mistyped, meant } = program;
+
+  it('says whether its configuration is accepted, and prints it', async () => {
+    const [refused, accepted, printed] = await Promise.all([
+      ask(program, '--check-config', { [mistyped]: 'x', ...wrong }),
+      ask(program, '--check-config', { ...right, [mistyped]: 'x' }),
+      ask(program, '--print-config', right),
+    ]);
+    expect(refused).toMatchObject({ exitCode: 6, stdout: '' });
+    for (const words of says) expect(refused.stderr).toContain(words);
+    expect(refused.stderr).not.toContain('hush');
+    expect(accepted).toMatchObject({ exitCode: 0, stdout: 'configuration accepted\n' });
+    expect(accepted.stderr).toContain(`${mistyped}: unknown variable`);
+    expect(accepted.stderr).toContain(`is ${meant} meant?`);
+    expect(printed).toMatchObject({ exitCode: 0, stderr: '' });
+    for (const [name, value] of Object.entries(right)) {
+      expect(printed.stdout).toMatch(new RegExp(`^${name} +environment +${value}$`, 'm'));
+    }
+  });
+});
+
+describe('the README', () => {
+  const rows = configurationRows(readFileSync(`${ROOT}README.md`, 'utf8'));
+  const settings = [AGENT_CONFIG, SSH_CONFIG, CENTRAL_CONFIG, VALIDATOR_CONFIG].flatMap(
+    (spec) => lookAtConfig<Record<string, never>>(spec as never, {}).settings,
+  );
+
+  it('names every variable, and no other', () => {
+    const told = rows.flatMap(({ names }) => names);
+    expect(told.toSorted()).toEqual(settings.map(({ name }) => name).toSorted());
+  });
+
+  it('tells every default', () => {
+    const untold = settings.filter(({ name, value }) => {
+      const row = rows.find(({ names }) => names.includes(name));
+      const isTold = row?.defaults.includes(value ?? '') === true;
+      return value !== null && value !== '' && value !== '[]' && !isTold;
+    });
+    expect(untold).toEqual([]);
+  });
+});
+
+/** Names and defaults of each row; both columns name several by commas. */
+function configurationRows(readme: string): { names: string[]; defaults: string }[] {
+  const [, section = ''] = readme.split('\n## Configuration\n');
+  const [table = ''] = section.split('\n## ');
+  return table.split('\n').flatMap((line) => {
+    const [, first = '', defaults = ''] = line.split('|');
+    const names = [...first.matchAll(/`([A-Z0-9_]+)`/g)].flatMap(([, name]) => name ?? []);
+    return names.length === 0 ? [] : [{ names, defaults }];
+  });
+}

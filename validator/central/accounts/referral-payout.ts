@@ -1,0 +1,68 @@
+/** PUT /users/me/referral-payout-method: how an account is paid for those it brought (contract 9.2). */
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import type { Actor, UserIdentity } from '../auth/identity.ts';
+import type { Account, Database } from '../db/tables.ts';
+import type { ValidatorAccounts } from '../validators/validator-account.service.ts';
+import type { ReferralPayoutMethodUpdateDto, User } from './account.schemas.ts';
+import { accountOf, type BalanceOf } from './account.service.ts';
+import { updateAccount } from './account.store.ts';
+import { toUser } from './account.view.ts';
+import { recordAccountEvent } from './account-event.ts';
+
+export type ReferralPayoutDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  balanceOf: BalanceOf;
+  validatorAccounts: ValidatorAccounts;
+};
+export type SetReferralPayout = ReturnType<typeof createReferralPayout>;
+
+/** Returns the one function that changes the method. Throws `bad_request` for one that the account cannot be paid by. */
+export function createReferralPayout(deps: ReferralPayoutDeps) {
+  const { db, clock, random, balanceOf, validatorAccounts } = deps;
+  return async (
+    caller: UserIdentity,
+    body: ReferralPayoutMethodUpdateDto,
+    actor: Actor,
+  ): Promise<User> => {
+    const changes = { ...changesOf(body), updated_at: clock.now() };
+    const account = await db.transaction().execute(async (tx) => {
+      const before = await accountOf(tx, caller);
+      await updateAccount(tx, before.id, changes);
+      const detail = `referrals are paid by ${body.referral_payout_method}`;
+      await recordAccountEvent(tx, { clock, random }, before.id, actor, detail);
+      return { ...before, ...changes };
+    });
+    const balance = await balanceOf(db, account.id);
+    const validatorHotkey = await validatorAccounts.hotkeyOf(db, account.id);
+    return toUser({ account, balance, validatorHotkey }, clock.now());
+  };
+}
+
+function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
+  const { referral_payout_method: method, crypto_address, crypto_network } = body;
+  if (method === 'stripe_connect') {
+    // Nobody can have completed it: the marketplace offers no onboarding.
+    throw new ApiError('bad_request', 'Payouts by stripe_connect need completed onboarding', {
+      hint: 'Choose balance or crypto.',
+    });
+  }
+  if (method === 'balance') {
+    return {
+      referral_payout_method: method,
+      referral_crypto_address: null,
+      referral_crypto_network: null,
+    };
+  }
+  if (crypto_address === undefined || crypto_network === undefined) {
+    throw new ApiError('bad_request', 'Payouts by crypto need crypto_address and crypto_network');
+  }
+  return {
+    referral_payout_method: method,
+    referral_crypto_address: crypto_address,
+    referral_crypto_network: crypto_network,
+  };
+}

@@ -1,0 +1,86 @@
+/** The meter (README, "Money"): segments of use, running figures, settlements, days of providers, refunds. */
+import type { SqlWords } from '../sql-words.ts';
+
+export const metering = ({ int, tableEnd, forbidChanges }: SqlWords): string[] => [
+  // A segment refers to the end of the one before it by its own beginning: there is no gap and no overlap to write.
+  `create table usage_segments (
+    pod_id text not null references pods (id),
+    seq ${int} not null check (seq >= 0),
+    prev_seq ${int},
+    from_ms ${int} not null,
+    to_ms ${int},
+    state text not null,
+    is_billable ${int} not null check (is_billable in (0, 1)),
+    price_uusd_per_gpu_hour ${int} not null,
+    gpu_count ${int} not null,
+    cause text not null,
+    primary key (pod_id, seq),
+    unique (pod_id, seq, to_ms),
+    foreign key (pod_id, prev_seq, from_ms) references usage_segments (pod_id, seq, to_ms),
+    check (to_ms is null or to_ms >= from_ms),
+    check ((seq = 0 and prev_seq is null) or (seq > 0 and prev_seq is not null and prev_seq = seq - 1))
+  ) ${tableEnd}`,
+  'create unique index usage_segments_open on usage_segments (pod_id) where to_ms is null',
+  `create table usage_meters (
+    pod_id text primary key references pods (id),
+    account_id text not null references accounts (id),
+    provider_id text not null references providers (id),
+    executor_id text not null references executors (id),
+    price_uusd_per_gpu_hour ${int} not null,
+    gpu_count ${int} not null,
+    seq ${int} not null,
+    state text not null,
+    is_billable ${int} not null check (is_billable in (0, 1)),
+    since_ms ${int} not null,
+    closed_uusd ${int} not null check (closed_uusd >= 0),
+    closed_rest ${int} not null check (closed_rest >= 0 and closed_rest < 3600000),
+    charged_uusd ${int} not null check (charged_uusd >= 0),
+    provider_uusd ${int} not null check (provider_uusd >= 0 and provider_uusd <= charged_uusd),
+    granted_uusd ${int} not null check (granted_uusd >= 0),
+    absorbed_uusd ${int} not null check (absorbed_uusd >= 0),
+    refunded_uusd ${int} not null check (refunded_uusd >= 0 and refunded_uusd <= charged_uusd),
+    tick_seq ${int} not null,
+    settled_to_ms ${int} not null,
+    hold_id text,
+    ended_at ${int}
+  ) ${tableEnd}`,
+  'create index usage_meters_due on usage_meters (settled_to_ms, pod_id) where is_billable = 1',
+  'create index usage_meters_burning on usage_meters (account_id) where is_billable = 1',
+  `create table billing_ticks (
+    pod_id text not null,
+    tick_seq ${int} not null,
+    to_ms ${int} not null,
+    total_uusd ${int} not null,
+    provider_total_uusd ${int} not null,
+    group_id text not null,
+    primary key (pod_id, tick_seq)
+  ) ${tableEnd}`,
+  ...forbidChanges('billing_ticks'),
+  `create table billing_periods (
+    pod_id text not null,
+    day_ms ${int} not null,
+    provider_id text not null,
+    executor_id text not null,
+    gpu_count ${int} not null,
+    from_ms ${int} not null,
+    to_ms ${int} not null,
+    billed_ms ${int} not null,
+    gross_uusd ${int} not null,
+    net_uusd ${int} not null,
+    refunded_gross_uusd ${int} not null,
+    refunded_net_uusd ${int} not null,
+    primary key (pod_id, day_ms)
+  ) ${tableEnd}`,
+  'create index billing_periods_of on billing_periods (provider_id, day_ms, pod_id)',
+  `create table usage_refunds (
+    pod_id text primary key references pods (id),
+    from_ms ${int} not null,
+    to_ms ${int} not null,
+    amount_uusd ${int} not null check (amount_uusd > 0),
+    provider_uusd ${int} not null,
+    cause text not null,
+    group_id text not null,
+    at_ms ${int} not null
+  ) ${tableEnd}`,
+  `alter table pods add column healthy_at ${int}`,
+];

@@ -1,0 +1,10 @@
+/** Which accounts speak for which validators. */
+import type { SqlWords } from '../sql-words.ts';
+
+export const validatorAccounts = ({ int, tableEnd }: SqlWords): string[] => [
+  `create table validator_accounts (
+    hotkey text primary key,
+    account_id text not null unique references accounts (id),
+    proven_at ${int} not null
+  ) ${tableEnd}`,
+];

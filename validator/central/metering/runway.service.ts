@@ -1,0 +1,36 @@
+/** Keeps the schedule true to what an account has and what its pods cost: when it runs out, and when to warn of it. */
+import { lockRow } from '../db/row-lock.ts';
+import type { Db } from '../db/tables.ts';
+import { walletOf } from '../ledger/wallet.service.ts';
+import { nextWarningAt } from '../pods/removal-warnings.ts';
+import { clearDue, setDue } from '../schedule/due.ts';
+import { runsOutAt } from './runway.ts';
+import { fundsOf } from './settle.service.ts';
+import { burningOf } from './settlement.ts';
+import { listBurning } from './usage.store.ts';
+
+/** When the account's money is used up as things are; null: never. */
+export async function accountRunsOutAt(db: Db, accountId: string): Promise<number | null> {
+  const burning = await listBurning(db, accountId);
+  if (burning.length === 0) return null;
+  const funds = await fundsOf(await walletOf(db, accountId), db, burning);
+  return runsOutAt(funds, burning.map(burningOf));
+}
+
+/**
+ * To be called in the transaction of every change of what an account has or of which pods it pays for; but not for
+ * what the meter charges, which changes nothing. Holds the account's row from then on.
+ */
+export async function runwayChanged(tx: Db, accountId: string, nowMs: number): Promise<void> {
+  await lockRow(tx, 'accounts', accountId);
+  const atMs = await accountRunsOutAt(tx, accountId);
+  if (atMs === null) {
+    await clearDue(tx, 'cut-off', accountId);
+    await clearDue(tx, 'balance-warning', accountId);
+    return;
+  }
+  await setDue(tx, 'cut-off', accountId, atMs);
+  const warnAtMs = nextWarningAt(atMs, nowMs);
+  if (warnAtMs === null) await clearDue(tx, 'balance-warning', accountId);
+  else await setDue(tx, 'balance-warning', accountId, warnAtMs);
+}

@@ -1,0 +1,101 @@
+/** Settles every pod that costs money, again and again: how often changes nothing of what is charged. */
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import { type Loop, startLoop } from '#shared/loop.ts';
+import { createTurns } from '#shared/service-manager/turns.ts';
+import type { Database, Db } from '../db/tables.ts';
+import { ensureDue } from '../schedule/due.ts';
+import { runsOutAt, spendsOutAt } from './runway.ts';
+import { fundsOf, settleMeters, type ToSettle, walletsOf } from './settle.service.ts';
+import { burningOf } from './settlement.ts';
+import { listBurningOf, type Meter, type MeterBounds, takeAccounts } from './usage.store.ts';
+
+/** Accounts in one transaction, with all their pods: others wait no longer than that takes. */
+const ACCOUNTS_PER_BATCH = 500;
+
+export type TickDeps = {
+  db: Database;
+  clock: Clock;
+  log: Log;
+  /** Between two settlements of a pod. */
+  intervalMs: number;
+  /** What an account has spent may have brought it below a threshold; in the transaction that spent it. */
+  afterSpend?(tx: Db, accountId: string): Promise<void>;
+};
+
+export function createTickJob({ db, clock, log, intervalMs, afterSpend }: TickDeps) {
+  const turns = createTurns(clock);
+  let loop: Loop | null = null;
+
+  /** Null once every account that is due was taken, by this process or another. */
+  async function batch(cursor: string): Promise<string | null> {
+    return db.transaction().execute(async (tx) => {
+      const nowMs = clock.now();
+      const wish = { untilMs: nowMs - intervalMs, cursor, limit: ACCOUNTS_PER_BATCH };
+      const accounts = await takeAccounts(tx, wish);
+      if (accounts.taken.length === 0) return accounts.cursor;
+      await settleAccounts(tx, accounts.taken, nowMs);
+      for (const accountId of accounts.taken) await afterSpend?.(tx, accountId);
+      return accounts.cursor;
+    });
+  }
+
+  async function tick(): Promise<void> {
+    let cursor: string | null = '';
+    while (cursor !== null) cursor = await batch(cursor);
+  }
+
+  return {
+    /** Settles everything that was not settled for one interval: tests call it instead of `start`. */
+    runOnce: tick,
+
+    /** Milliseconds since the last tick ended. */
+    sinceLookMs: turns.sinceMs,
+
+    start(): void {
+      loop ??= startLoop({
+        clock,
+        intervalMs,
+        run: () => turns.noted(tick),
+        onError: (error) => log.error({ err: error }, 'the meter did not tick'),
+      });
+    },
+
+    async stop(): Promise<void> {
+      await loop?.stop();
+      loop = null;
+    },
+  };
+}
+
+/** Settles all burning meters of these accounts, whose rows the caller holds. */
+export async function settleAccounts(
+  tx: Db,
+  accountIds: readonly string[],
+  nowMs: number,
+): Promise<void> {
+  const wallets = await walletsOf(tx, accountIds);
+  const byAccount = Map.groupBy(await listBurningOf(tx, accountIds), (meter) => meter.account_id);
+  const due: ToSettle[] = [];
+  for (const [accountId, meters] of byAccount) {
+    const wallet = wallets.get(accountId);
+    if (wallet === undefined) continue;
+    const funds = await fundsOf(wallet, tx, meters);
+    const cutOffMs = runsOutAt(funds, meters.map(burningOf));
+    // It is there already, unless somebody took money away without telling the runway.
+    if (cutOffMs !== null && cutOffMs <= nowMs) await ensureDue(tx, 'cut-off', accountId, cutOffMs);
+    for (const meter of meters) due.push({ meter, untilMs: meteredUntil(meter, cutOffMs, nowMs) });
+  }
+  await settleMeters(tx, due, nowMs);
+}
+
+/**
+ * Up to when a pod's use is beyond doubt: its agent has said that it runs, and nothing that ends its time lies before.
+ * What is due is thus charged up to its own instant, however late somebody wakes up.
+ */
+function meteredUntil(meter: Meter & MeterBounds, cutOffMs: number | null, nowMs: number): number {
+  const cap = meter.max_spend_uusd;
+  const capMs = cap === null ? null : spendsOutAt(burningOf(meter), cap);
+  const bounds = [meter.seen_at, meter.removal_at, cutOffMs, capMs].filter((ms) => ms !== null);
+  return Math.max(meter.settled_to_ms, Math.min(nowMs, ...bounds));
+}

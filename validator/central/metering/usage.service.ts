@@ -1,0 +1,136 @@
+/** Follows the states of pods: every move of a pod comes by here, in its own transaction (pods/pod.store.ts). */
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { lockRow } from '../db/row-lock.ts';
+import type { Db } from '../db/tables.ts';
+import { voidHold } from '../ledger/hold.service.ts';
+import { causedBy } from '../ledger/ledger-account.ts';
+import { BILLABLE_STATES, type PodState } from '../pods/pod.state.ts';
+import { clearDue, setDue } from '../schedule/due.ts';
+import { runwayChanged } from './runway.service.ts';
+import { spendsOutAt } from './runway.ts';
+import { settleMeters } from './settle.service.ts';
+import { burningOf, costUntil } from './settlement.ts';
+import { USAGE_CAUSES, type UsageCause } from './usage.state.ts';
+import {
+  capOf,
+  closeSegment,
+  findMeter,
+  insertMeter,
+  insertSegment,
+  type Meter,
+  meteredPod,
+  placeMeter,
+} from './usage.store.ts';
+
+/** A move of a pod as its meter sees it. */
+export type Metered = {
+  /** From when on it counts; by default now. Never before what was settled already, nor before the last move. */
+  atMs?: number;
+  /** Why; by default what the state says. */
+  cause?: UsageCause;
+  /** The caller tells the account's runway of it, together with other moves. */
+  leavesRunway?: boolean;
+};
+
+const ENDS: readonly PodState[] = ['deleting', 'creation_failed', 'deleted'];
+
+/** A pod has come to `to`: its segment ends and the next begins. Nothing before its first `running`, nor after its end. */
+export async function followPod(
+  tx: Db,
+  podId: string,
+  to: PodState,
+  {
+    nowMs,
+    atMs = nowMs,
+    cause = USAGE_CAUSES[to],
+    leavesRunway = false,
+  }: Metered & { nowMs: number },
+): Promise<void> {
+  const meter = await findMeter(tx, podId);
+  if (meter === undefined ? to !== 'running' : meter.ended_at !== null || meter.state === to) {
+    return;
+  }
+  const placed =
+    meter === undefined
+      ? await begin(tx, podId, { atMs, cause })
+      : await turn(tx, meter, to, { nowMs, atMs, cause });
+  if (meter?.is_billable === placed.is_billable) return;
+  await boundSpending(tx, placed);
+  if (!leavesRunway) await runwayChanged(tx, placed.account_id, nowMs);
+}
+
+type At = { atMs: number; cause: UsageCause };
+
+async function begin(tx: Db, podId: string, { atMs, cause }: At): Promise<Meter> {
+  const pod = await meteredPod(tx, podId);
+  await lockRow(tx, 'accounts', pod.account_id);
+  const meter: Meter = {
+    pod_id: podId,
+    ...pod,
+    ...{ seq: 0, state: 'running', is_billable: 1, since_ms: atMs },
+    ...{ closed_uusd: 0, closed_rest: 0, charged_uusd: 0, provider_uusd: 0, granted_uusd: 0 },
+    ...{ absorbed_uusd: 0, refunded_uusd: 0, tick_seq: 0, settled_to_ms: atMs, ended_at: null },
+  };
+  await insertMeter(tx, meter);
+  await openSegment(tx, meter, cause);
+  return meter;
+}
+
+async function turn(
+  tx: Db,
+  meter: Meter,
+  to: PodState,
+  { nowMs, atMs, cause }: At & { nowMs: number },
+): Promise<Meter> {
+  await lockRow(tx, 'accounts', meter.account_id);
+  const endMs = Math.max(atMs, meter.since_ms, meter.settled_to_ms);
+  if (meter.is_billable === 1) await settleMeters(tx, [{ meter, untilMs: endMs }], nowMs);
+  await closeSegment(tx, meter.pod_id, meter.seq, endMs);
+  const closed = costUntil(meter, endMs);
+  const isEnd = ENDS.includes(to);
+  // Of what was used so far: what was held paid for it, and what was not used is free.
+  await releaseRest(tx, meter, nowMs);
+  const next: Meter = {
+    ...meter,
+    ...{ closed_uusd: closed.uusd, closed_rest: closed.rest, settled_to_ms: endMs, hold_id: null },
+    ...(isEnd
+      ? { is_billable: 0 as const, ended_at: endMs }
+      : { seq: meter.seq + 1, state: to, is_billable: billable(to), since_ms: endMs }),
+  };
+  await placeMeter(tx, next);
+  if (!isEnd) await openSegment(tx, next, cause);
+  return next;
+}
+
+async function releaseRest(tx: Db, { hold_id: holdId, pod_id: id }: Meter, nowMs: number) {
+  if (holdId === null) return;
+  const cause = { type: 'pod-hold-void', id, atMs: nowMs };
+  await voidHold(tx, holdId, causedBy(SYSTEM_ACTOR, cause));
+}
+
+function billable(state: PodState): 0 | 1 {
+  return BILLABLE_STATES.some((known) => known === state) ? 1 : 0;
+}
+
+function openSegment(tx: Db, meter: Meter, cause: UsageCause): Promise<void> {
+  return insertSegment(tx, {
+    pod_id: meter.pod_id,
+    seq: meter.seq,
+    prev_seq: meter.seq === 0 ? null : meter.seq - 1,
+    from_ms: meter.since_ms,
+    to_ms: null,
+    state: meter.state,
+    is_billable: meter.is_billable,
+    price_uusd_per_gpu_hour: meter.price_uusd_per_gpu_hour,
+    gpu_count: meter.gpu_count,
+    cause,
+  });
+}
+
+/** Sets when the pod alone has cost as much as its renter lets it; for a changed limit as well. */
+export async function boundSpending(tx: Db, meter: Meter): Promise<void> {
+  const cap = meter.is_billable === 1 ? await capOf(tx, meter.pod_id) : null;
+  const atMs = cap === null ? null : spendsOutAt(burningOf(meter), cap);
+  if (atMs === null) await clearDue(tx, 'spend-cap', meter.pod_id);
+  else await setDue(tx, 'spend-cap', meter.pod_id, atMs);
+}

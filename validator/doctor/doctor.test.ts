@@ -1,0 +1,147 @@
+/** The validator's doctor and diagnosis as processes, beside a real central API. */
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { FINDING_STATUSES } from '#shared/doctor/finding.ts';
+import { COMPILE_CACHE } from '#shared/node-launch.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { type CentralProcess, startCentralProcess } from '../../test/fakes/central-process.ts';
+import { freePorts } from '../../test/fakes/free-ports.ts';
+import { openLedger } from '../ledger/ledger.ts';
+
+const MAIN = new URL('../main.ts', import.meta.url).pathname;
+const LIMITS = { timeoutMs: 60_000, maxOutputBytes: 1_000_000 };
+const Report = z.array(
+  z.strictObject({
+    id: z.string(),
+    status: z.enum(FINDING_STATUSES),
+    finding: z.string().min(1),
+    remedy: z.string().min(1).nullable(),
+  }),
+);
+const SEED = '07'.repeat(32);
+const { hotkey } = createSigner(new Uint8Array(32).fill(7));
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-validator-doctor-'));
+const at = (name: string) => join(folder, name);
+let central: CentralProcess;
+let gateway: Server;
+let right: Record<string, string>;
+
+beforeAll(async () => {
+  const { first: port } = await freePorts(1);
+  central = await startCentralProcess({
+    CENTRAL_HOME: at('central'),
+    CENTRAL_GATEWAY_URL: 'http://127.0.0.1:1',
+    CENTRAL_GATEWAY_HOTKEY: hotkey,
+  });
+  gateway = createServer((_, response) => response.end(JSON.stringify({ hotkey })));
+  await new Promise<void>((resolve) => gateway.listen(port, '127.0.0.1', resolve));
+  chmodSync(folder, 0o700);
+  writeFileSync(at('hotkey.seed'), SEED, { mode: 0o600 });
+  writeFileSync(at('metagraph.json'), '{"block":null,"neurons":[]}');
+  await (await openLedger(at('ledger.db'))).destroy();
+  right = {
+    VALIDATOR_HOME: folder,
+    VALIDATOR_PORT: String(port),
+    VALIDATOR_CENTRAL_URL: `${central.origin}/api`,
+    VALIDATOR_CENTRAL_HOTKEY: hotkey,
+    VALIDATOR_METAGRAPH: at('metagraph.json'),
+  };
+});
+afterAll(async () => {
+  await central?.end();
+  gateway?.close();
+  rmSync(folder, { recursive: true });
+});
+
+const run = (args: readonly string[], environment: Record<string, string>) => {
+  const { PATH = '' } = process.env;
+  const env = { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment };
+  return runCommand(process.execPath, [MAIN, ...args], { ...LIMITS, env });
+};
+
+async function findings(environment: Record<string, string>) {
+  const { exitCode, stdout, stderr } = await run(['doctor', '--json'], environment);
+  expect(stderr).toBe('');
+  const list = Report.parse(JSON.parse(stdout));
+  expect(exitCode).toBe(list.some(({ status }) => status === 'fail') ? 1 : 0);
+  const needy = list.filter(({ status }) => status === 'warn' || status === 'fail');
+  expect(needy.filter(({ remedy }) => remedy === null)).toEqual([]);
+  return Object.fromEntries(list.map(({ id, status, finding }) => [id, `${status}: ${finding}`]));
+}
+
+it('finds nothing wrong where nothing is', async () => {
+  expect(await findings(right)).toMatchObject({
+    configuration: 'ok: every VALIDATOR_* variable is understood',
+    key: `ok: ${hotkey} can sign`,
+    'state-folder': expect.stringMatching(/^ok: .*, mode 0700$/),
+    ledger: expect.stringMatching(/^ok: schema (\d+) of \1, \d+ rows$/),
+    policies: expect.stringMatching(/^ok: /),
+    metagraph: 'ok: 0 registered',
+    central: expect.stringMatching(/^ok: .* takes our signature and lists 0 executors$/),
+    gateway: expect.stringMatching(/^ok: answers at /),
+    registry: 'ok: no image of the agent is signed for',
+    'clock-skew': expect.stringMatching(/^ok: /),
+  });
+});
+
+it('names each thing that is wrong', async () => {
+  writeFileSync(at('open.seed'), SEED, { mode: 0o644 });
+  writeFileSync(at('other.seed'), '09'.repeat(32), { mode: 0o600 });
+  writeFileSync(at('broken.json'), '{}');
+  const { first: nobody } = await freePorts(1);
+  const [wrong, stranger, refused] = await Promise.all([
+    findings({
+      ...right,
+      VALIDATOR_SEED_FILE: at('open.seed'),
+      VALIDATOR_DATABASE: `postgres://me:hush@127.0.0.1:${nobody}/x`,
+      VALIDATOR_CHECK_POLICY: at('broken.json'),
+      VALIDATOR_METAGRAPH: at('broken.json'),
+      VALIDATOR_PORT: String(nobody),
+      VALIDATOR_AGENT_IMAGE: `127.0.0.1:${nobody}/agent`,
+    }),
+    findings({ ...right, VALIDATOR_SEED_FILE: at('other.seed'), VALIDATOR_PROT: '1' }),
+    findings({ VALIDATOR_PORT: 'x' }),
+  ]);
+  expect(wrong).toMatchObject({
+    key: expect.stringMatching(/^fail: .*open.seed may be read by others/),
+    ledger: expect.stringMatching(/^fail: /),
+    policies: expect.stringMatching(/^fail: .*broken.json/),
+    metagraph: expect.stringMatching(/^fail: /),
+    central: expect.stringMatching(/^unknown: /),
+    gateway: expect.stringMatching(/^warn: nobody of ours answers/),
+    registry: expect.stringMatching(/^fail: 127.0.0.1:\d+\/agent:latest: /),
+  });
+  expect(JSON.stringify(wrong)).not.toContain('hush');
+  expect(stranger).toMatchObject({
+    configuration: expect.stringMatching(/^warn: VALIDATOR_PROT.*VALIDATOR_PORT meant/),
+    central: expect.stringMatching(/^fail: .* refuses our signature/),
+    gateway: expect.stringMatching(/^fail: another validator answers/),
+  });
+  expect(Object.keys(refused)).toEqual(['configuration']);
+});
+
+it('puts it all into one archive without secrets', async () => {
+  const out = at('diag.tar.gz');
+  writeFileSync(at('validator.log'), `the seed is ${SEED}\nAuthorization: hush\nthe last line\n`);
+  const diag = ['diag', '--out', out, '--log', at('validator.log')];
+  const said = await run(diag, { ...right, VALIDATOR_CHECK_POLICY: at('broken.json') });
+  expect(said).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(statSync(out).mode & 0o777).toBe(0o600);
+  const archive = gunzipSync(readFileSync(out)).toString('utf8');
+  for (const words of [
+    'VALIDATOR_HOME ',
+    'evidence: 0 rows',
+    'the last line',
+    'ok       central',
+  ]) {
+    expect(archive).toContain(words);
+  }
+  expect(archive).not.toMatch(new RegExp(`hush|${SEED}`));
+});

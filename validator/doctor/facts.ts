@@ -1,0 +1,150 @@
+/** What the validator's doctor sees: each question by itself, with a deadline. */
+import { access, constants, stat } from 'node:fs/promises';
+import { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
+import { type Environment, lookAtConfig } from '#shared/config.ts';
+import { type ClockFacts, readClockFacts } from '#shared/doctor/clock.facts.ts';
+import { type DiskUse, readDiskUse } from '#shared/doctor/disk-use.ts';
+import { type Told, tell } from '#shared/doctor/told.ts';
+import { localPlaceOf } from '#shared/listen-address.ts';
+import type { Random } from '#shared/random.ts';
+import type { RunCommand } from '#shared/run-command.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import { servesTls } from '#shared/tls/loopback.ts';
+import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
+import { createCentralClient } from '../central-client.ts';
+import { readCheckPolicy } from '../checks/check-policy.ts';
+import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
+import { ownKeyPlace } from '../keys/key-commands.ts';
+import { openKey } from '../keys/key-place.ts';
+import { type LedgerLook, lookIntoLedger } from '../ledger/ledger-look.ts';
+import { createReadTag } from '../updates/image-registry.ts';
+import { fileMetagraph } from '../weights/metagraph.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
+
+export type DoctorPorts = {
+  clock: Clock;
+  random: Random;
+  runCommand: RunCommand;
+  environment: Environment;
+};
+
+export type ConfigurationFacts = { problems: readonly string[]; unknown: readonly string[] };
+
+/** Null: nothing is configured, so that there is nothing to ask. */
+export type ValidatorFacts = {
+  config: ValidatorConfig;
+  /** The key's ss58. */
+  key: Told<string>;
+  /** Null: it is not there yet. */
+  home: Told<{ mode: number; writable: boolean } | null>;
+  ledger: Told<LedgerLook | null>;
+  policies: Told<string>;
+  /** How many are registered. */
+  metagraph: Told<number> | null;
+  /** How many executors the central API lists for us; null: there is no key to ask with. */
+  central: Told<number> | null;
+  /** The ss58 that our own address answers with. */
+  gateway: Told<string>;
+  /** The digest that the agent's tag names. */
+  registry: Told<string> | null;
+  time: ClockFacts;
+  disk: Told<DiskUse>;
+};
+
+const KEY_MS = 15_000;
+const LOOK_MS = 10_000;
+const CENTRAL_MS = 26_000;
+const GATEWAY_MS = 5_000;
+const PERMISSION_BITS = 0o777;
+const VersionAnswer = z.object({ hotkey: z.string() });
+
+export function readConfigurationFacts(environment: Environment) {
+  const { config, problems, warnings } = lookAtConfig(VALIDATOR_CONFIG, environment);
+  const words = (list: typeof problems) => list.map(({ message }) => message);
+  return { config, facts: { problems: words(problems), unknown: words(warnings) } };
+}
+
+export async function readFacts(
+  ports: DoctorPorts,
+  config: ValidatorConfig,
+): Promise<ValidatorFacts> {
+  const { clock, runCommand } = ports;
+  const key = await tell(clock, KEY_MS, () => openKey(ownKeyPlace(config), null));
+  const { VALIDATOR_METAGRAPH: metagraphFile, VALIDATOR_HOME: path } = config;
+  const [home, ledger, policies, metagraph, central, gateway, registry, time, disk] =
+    await Promise.all([
+      tell(clock, LOOK_MS, () => readHome(path)),
+      tell(clock, LOOK_MS, () => lookIntoLedger(ledgerTarget(config))),
+      tell(clock, LOOK_MS, async () => readPolicies(config)),
+      metagraphFile === undefined
+        ? null
+        : tell(
+            clock,
+            LOOK_MS,
+            async () => (await fileMetagraph(metagraphFile).read([])).neurons.length,
+          ),
+      'problem' in key ? null : askCentral(ports, config, key.value),
+      tell(clock, GATEWAY_MS, () => askGateway(clock, config)),
+      askRegistry(clock, config),
+      readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL }),
+      readDiskUse({ clock, runCommand, path }),
+    ]);
+  return {
+    ...{ config, home, ledger, policies, metagraph, central, gateway, registry, time, disk },
+    key: 'problem' in key ? key : { value: key.value.hotkey },
+  };
+}
+
+async function readHome(path: string) {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (found === null) return null;
+  const writable = await access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return { mode: found.mode & PERMISSION_BITS, writable };
+}
+
+/** Their versions, in words. Throws for a file that is none. */
+function readPolicies({
+  VALIDATOR_WEIGHT_POLICY,
+  VALIDATOR_CHECK_POLICY,
+}: ValidatorConfig): string {
+  const weights = readWeightPolicy(VALIDATOR_WEIGHT_POLICY ?? DEFAULT_POLICY_FILE);
+  readCheckPolicy(VALIDATOR_CHECK_POLICY);
+  return `weights by ${VALIDATOR_WEIGHT_POLICY ?? 'the built-in policy'} (version ${weights.version}), checks by ${
+    VALIDATOR_CHECK_POLICY ?? 'the built-in policy'
+  }`;
+}
+
+/** By the request that every pass begins with. */
+function askCentral({ clock, random }: DoctorPorts, config: ValidatorConfig, signer: Signer) {
+  const baseUrl = config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '');
+  const central = createCentralClient({ baseUrl, signer, clock, random });
+  return tell(clock, CENTRAL_MS, async () => (await central.listExecutors()).length);
+}
+
+async function askGateway(clock: Clock, config: ValidatorConfig): Promise<string> {
+  const { VALIDATOR_HOST: host, VALIDATOR_PORT: port, VALIDATOR_TLS: mode } = config;
+  const secure = servesTls(mode, host);
+  const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
+  try {
+    const answer = await transport.fetch(
+      new URL(`${secure ? 'https' : 'http'}://${localPlaceOf(host, port)}/version`),
+      { method: 'GET', headers: {}, signal: clock.deadline(GATEWAY_MS) },
+    );
+    return VersionAnswer.parse(await answer.json()).hotkey;
+  } finally {
+    transport.close();
+  }
+}
+
+function askRegistry(clock: Clock, config: ValidatorConfig): Promise<Told<string> | null> {
+  const { VALIDATOR_AGENT_IMAGE: image, VALIDATOR_AGENT_TAG: tag } = config;
+  if (image === undefined) return Promise.resolve(null);
+  return tell(clock, LOOK_MS, async () => (await createReadTag(clock)(image, tag)).digest);
+}
