@@ -54,6 +54,8 @@ export type Central = {
   syncPods(): Promise<void>;
   /** Everything that is due, without the pass. */
   runDue(): Promise<void>;
+  /** One tick of the meter, for the same. */
+  meterPods(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
@@ -119,7 +121,7 @@ export async function createCentral(
     stopping: stopping.signal,
   };
   const around = createAroundBalance(deps);
-  const market = createMarket(deps);
+  const market = createMarket({ ...deps, afterSpend: around.afterSpend });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
     handlers: { ...market.dueHandlers, ...around.dueHandlers },
@@ -185,6 +187,7 @@ export async function createCentral(
       await schedule.runDue();
       await market.syncOnce();
     },
+    meterPods: market.meterOnce,
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
     sendWebhooks: membership.sendWebhooks,

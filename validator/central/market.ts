@@ -22,6 +22,8 @@ import { createMachineRequests } from './machine-requests/machine-request.servic
 import { registerPortalRequestRoutes } from './machine-requests/portal-request.routes.ts';
 import { createPortalRequests } from './machine-requests/portal-request.service.ts';
 import { createRequestNews } from './machine-requests/request-news.ts';
+import { cutOffHandlers } from './metering/cut-off.ts';
+import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
 import { registerNoticeRoutes } from './notices/notice.routes.ts';
@@ -70,9 +72,11 @@ import { createVolumeWork } from './volumes.ts';
 const SWEEP_INTERVAL_MS = 600_000;
 /** Has other processes look for executors that are due. */
 const SYNC_WORD = 'sync';
+/** Between two settlements of a running pod (marketplace reference 2.3.4). */
+const TICK_MS = 60_000;
 
 /** Nothing runs and nothing is registered yet. */
-export function createMarket(deps: CentralDeps) {
+export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
   const baseUrl = deps.options.channelUrl ?? null;
@@ -96,7 +100,14 @@ export function createMarket(deps: CentralDeps) {
     ...podDueHandlers({ clock, random, wake }),
     ...news.dueHandlers,
     ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
+    ...cutOffHandlers({
+      ...{ clock, random, wake, mails: deps.mails },
+      lastBackup: backups.lastBackup,
+      isBackingUp: backups.isWorkingOn,
+    }),
   };
+  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
+  const meter = createTickJob({ db, clock, log, intervalMs, afterSpend: deps.afterSpend });
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf },
     operations: backups.operations,
@@ -188,6 +199,9 @@ export function createMarket(deps: CentralDeps) {
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
 
+    /** One tick of the meter, for the same. */
+    meterOnce: () => meter.runOnce(),
+
     /** One look at the schedules of backups, and one clean-up of them and of volumes: tests call it instead of `startJobs`. */
     tendBackups: () => runEach([backups.runOnce, volumes.runOnce]),
 
@@ -200,6 +214,7 @@ export function createMarket(deps: CentralDeps) {
     startJobs(): { stop(): Promise<void> } {
       processes.start();
       sync.start();
+      meter.start();
       backups.start();
       volumes.start();
       signals?.listen((word) => {
@@ -220,7 +235,13 @@ export function createMarket(deps: CentralDeps) {
       });
       return {
         async stop() {
-          await Promise.all([sync.stop(), backups.stop(), volumes.stop(), sweep.stop()]);
+          await Promise.all([
+            sync.stop(),
+            meter.stop(),
+            backups.stop(),
+            volumes.stop(),
+            sweep.stop(),
+          ]);
         },
       };
     },

@@ -267,6 +267,8 @@ export type CentralOptions = {
   channelUrl?: string | null;
   /** Hours between two drills of a schedule's newest backup, 720 when absent; 0: none by themselves. */
   backupDrillHours?: number;
+  /** Between two settlements of a running pod; a minute when absent. */
+  meterTickMs?: number;
   /** What the data of each volume may come to; 20 GiB when absent. */
   volumeLimitBytes?: number;
   /** Where webhooks may lead; `public` when absent. */

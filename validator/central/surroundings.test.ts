@@ -23,6 +23,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       channelUrl: null,
       webhookTargets: 'public',
       backupDrillHours: 720,
+      meterTickMs: 60_000,
       publicOrigin: null,
       volumeLimitBytes: 20 * 1024 ** 3,
     },
@@ -39,6 +40,7 @@ it('reads what is set', () => {
     CENTRAL_CONSOLE_URL: 'https://console.example',
     CENTRAL_CHAT_CHANNEL_URL: 'https://chat.example/c',
     CENTRAL_BACKUP_DRILL_HOURS: '24',
+    CENTRAL_METER_TICK_SECONDS: '10',
     CENTRAL_VOLUME_GIB: '1.5',
   });
   expect(ports.mailer).not.toBeNull();
@@ -50,6 +52,7 @@ it('reads what is set', () => {
     consoleUrl: 'https://console.example',
     channelUrl: 'https://chat.example/c',
     backupDrillHours: 24,
+    meterTickMs: 10_000,
     publicOrigin: 'https://api.example',
     volumeLimitBytes: 1.5 * 1024 ** 3,
   });

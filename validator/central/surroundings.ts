@@ -83,6 +83,8 @@ export const SURROUNDINGS = {
   CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
   /** Hours from one scheduled drill of a pod's backups to the next; 0: none. */
   CENTRAL_BACKUP_DRILL_HOURS: z.coerce.number().int().min(0).max(8_760).default(720),
+  /** Seconds between two settlements of a running pod; what is charged does not depend on it. */
+  CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(3_600).default(60),
   /** What the data of each volume may come to. */
   CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
   /** Below which restic finds repositories, each by its id; without it they lie here. */
@@ -142,6 +144,7 @@ export type Surroundings = {
     | 'publicOrigin'
     | 'channelUrl'
     | 'backupDrillHours'
+    | 'meterTickMs'
     | 'volumeLimitBytes'
     | 'webhookTargets'
   >;
@@ -175,6 +178,7 @@ export function openSurroundings(
       consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
       channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
+      meterTickMs: config.CENTRAL_METER_TICK_SECONDS * 1_000,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
       webhookTargets: config.CENTRAL_WEBHOOK_TARGETS,
       publicOrigin:

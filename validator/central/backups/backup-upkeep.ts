@@ -16,7 +16,7 @@ import {
 } from './backup.store.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';
 import { nextRunAt } from './backup-schedule.ts';
-import { dropOld } from './operation.store.ts';
+import { dropOld, findOpenOf } from './operation.store.ts';
 
 /** Taken per look; the rest comes with the next one. */
 const BATCH = 100;
@@ -70,6 +70,9 @@ export function createBackupUpkeep(deps: {
       if (config?.next_at == null || isGoing(pod)) return false;
       return (await beginScheduled(tx, deps, pod, config))?.state === 'PENDING';
     },
+
+    /** Whether a backup or restore of the pod is under way. */
+    isWorkingOn: async (tx: Db, podId: string) => (await findOpenOf(tx, podId)) !== undefined,
 
     /** Lets go of backups that were kept for long enough. */
     async expire(): Promise<void> {

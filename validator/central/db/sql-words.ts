@@ -14,10 +14,10 @@ export type SqlWords = ColumnWords & {
    * after some `horizon` was read have that revision or a higher one (executors/market.store.ts).
    */
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
-  /** The same for one more column of a table that has them. */
-  stampOneMore(table: string, column: string): string[];
   /** Triggers that refuse to change or remove a row of `table`, whoever asks. */
   forbidChanges(table: string): string[];
+  /** The same for one more column of a table that has them. */
+  stampOneMore(table: string, column: string): string[];
 };
 
 type Parent = { table: string; columns: readonly string[]; reference: string };
@@ -41,15 +41,15 @@ export const SQLITE_WORDS: SqlWords = {
         on ${parent.table} begin ${stamp} where ${parent.reference} = new.id; end`,
     ];
   },
-  stampOneMore: (table, column) => [
-    `create trigger ${table}_change_${column} after update of ${column} on ${table}
-      begin ${sqliteStamp(table)} where id = new.id; end`,
-  ],
   forbidChanges: (table) =>
     ['update', 'delete'].map(
       (change) => `create trigger ${table}_no_${change} before ${change} on ${table}
         begin select raise(abort, '${table} only grows'); end`,
     ),
+  stampOneMore: (table, column) => [
+    `create trigger ${table}_change_${column} after update of ${column} on ${table}
+      begin ${sqliteStamp(table)} where id = new.id; end`,
+  ],
 };
 
 export const POSTGRES_WORDS: SqlWords = {
@@ -72,15 +72,15 @@ export const POSTGRES_WORDS: SqlWords = {
     `create trigger ${parent.table}_change_${table} after update of ${parent.columns.join(', ')}
       on ${parent.table} for each row execute function ${parent.table}_stamp_${table}()`,
   ],
-  stampOneMore: (table, column) => [
-    `create trigger ${table}_change_${column} before update of ${column} on ${table}
-      for each row execute function ${table}_stamp()`,
-  ],
   forbidChanges: (table) => [
     `create function ${table}_only_grows() returns trigger language plpgsql as $$
       begin raise exception '${table} only grows'; end $$`,
     `create trigger ${table}_no_change before update or delete or truncate on ${table}
       for each statement execute function ${table}_only_grows()`,
+  ],
+  stampOneMore: (table, column) => [
+    `create trigger ${table}_change_${column} before update of ${column} on ${table}
+      for each row execute function ${table}_stamp()`,
   ],
 };
 

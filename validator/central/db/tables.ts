@@ -54,8 +54,8 @@ export type Tables = AccountTables &
   LedgerTables &
   MeteringTables &
   ScheduleTables &
-  NoticeTables &
   AroundBalanceTables &
+  NoticeTables &
   WebhookTables &
   ValidatorAccountTables;
 

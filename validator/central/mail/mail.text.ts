@@ -8,11 +8,13 @@ export type MailKind =
   | 'password-reset'
   | 'password-changed'
   | 'email-changed'
+  | 'low-balance'
+  | 'balance-running-out'
+  | 'balance-exhausted'
+  | 'top-up-suspended'
   | 'notice-period'
   | 'machine-request'
   | 'machine-request-offer'
-  | 'low-balance'
-  | 'top-up-suspended'
   | 'webhook-disabled';
 
 /** Where recipients act; nothing of a request ever gets in here. */
@@ -91,6 +93,23 @@ export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): M
     paragraph(
       'Nothing is lost: enable it with PATCH /webhooks/{id}, and it goes on where it stopped.',
     ),
+  ]);
+}
+
+/** Pods are stopped in so many minutes, as things are. */
+export function balanceRunningOutMail(minutes: number): MailContent {
+  return mail('Your balance is nearly used up', [
+    paragraph(`As things are, your balance is used up in ${minutes} minutes. Your pods stop then.`),
+    paragraph('Top up to keep them running.'),
+  ]);
+}
+
+/** They were stopped. */
+export function balanceExhaustedMail(podNames: readonly string[]): MailContent {
+  return mail('Your pods were stopped', [
+    paragraph('Your balance is used up, and these pods were stopped:'),
+    block(podNames.join('\n')),
+    paragraph('Their data is kept for ten minutes. Top up until then and they start again.'),
   ]);
 }
 

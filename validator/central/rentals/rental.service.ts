@@ -14,6 +14,7 @@ import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { isLeaving } from '../executors/notice-period.ts';
+import { fundsLowered } from '../metering/runway.service.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
@@ -129,6 +130,7 @@ export async function rentIn(
   await insertPod(tx, pod);
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await markTemplateRented(tx, template, nowMs);
+  await fundsLowered(tx, account.id, nowMs);
   await recordEvent(tx, deps, {
     accountId: account.id,
     podId,

@@ -16,10 +16,10 @@ export type DueKind =
   | 'low-balance'
   | 'balance-warning'
   | 'cut-off'
-  | 'grace-end'
   | 'top-up'
   /** A pod. */
   | 'spend-cap'
+  | 'grace-end'
   /** A machine request, and how far providers were told of it. */
   | 'machine-request-offer'
   /** What is to be removed once it is old, by a word. */
