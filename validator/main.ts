@@ -47,8 +47,9 @@ commands to agents.
   npm run validator -- doctor                  what is wrong with key, ledger, central API, gateway, clock …, and the remedy
   npm run validator -- diag                    write that and more into one archive, for whoever is to help
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
-  npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
-  npm run validator -- replay EPOCH --policy FILE
+  npm run validator -- replay [EPOCH]          compute stored weights again, byte for byte, from the stored evidence;
+                                               the last ones unless EPOCH says otherwise
+  npm run validator -- replay [EPOCH] --policy FILE
                                                what another policy would have given
   npm run validator -- evidence export [EXECUTOR]
                                                signed documents of all check runs, checked, one JSON line each

@@ -204,6 +204,7 @@ function healthOf(ledger: Ledger, onLook: () => void) {
     }),
     ways: createWayChecks({
       ...{ clock, random: systemRandom, isOn: false, intervalMs: 0, egressImage: null },
+      templateImages: [],
     }),
     lines: { facts: async () => null },
     rentals: { look: async () => null },

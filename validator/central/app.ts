@@ -6,6 +6,7 @@ import { createAroundBalance } from './around-balance.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
+import { createPasswords } from './auth/password.ts';
 import { createSessions } from './auth/session.ts';
 import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
@@ -29,6 +30,7 @@ import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
+import { createProviderTokens } from './providers/provider-token.service.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 import { installKeyGate } from './rentals/once.ts';
@@ -61,6 +63,8 @@ export type Central = {
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
   sendWebhooks(): Promise<void>;
+  /** One pass over charges in flight, for the same. */
+  chargeTopUps(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -115,7 +119,10 @@ export async function createCentral(
   });
   const isSent = (given.mailer ?? null) !== null;
   const mails = createMails({ db, clock, random, secret, isSent });
+  const passwords = createPasswords({ random });
+  const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
+    ...{ passwords, providerTokens },
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
     wakeMail: () => membership.wakeMail(),
     stopping: stopping.signal,
@@ -149,7 +156,7 @@ export async function createCentral(
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
   installAuthentication(server, {
-    ...{ db, sessions, users, validators, tickets },
+    ...{ db, sessions, users, validators, tickets, providerTokens },
     validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
   });
   refuseUnstorable(server);
@@ -169,12 +176,13 @@ export async function createCentral(
     registerOthers,
     membership.registerApi,
     market.registerApi,
-    around.registerApi,
+    (api) => around.registerApi(api, market.idempotency),
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
   await registerBelow(server, '/', [
     market.registerOrigin,
     membership.registerOrigin,
+    around.registerOrigin,
     async (origin) => backups?.register(origin),
   ]);
   await server.ready();
@@ -190,6 +198,7 @@ export async function createCentral(
     meterPods: market.meterOnce,
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
+    chargeTopUps: around.chargeTopUps,
     sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
@@ -197,7 +206,7 @@ export async function createCentral(
     start() {
       if (jobs.length > 0) return;
       schedule.start();
-      jobs = [schedule, market.startJobs(), membership.startJobs()];
+      jobs = [schedule, market.startJobs(), membership.startJobs(), around.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, given));
     },

@@ -19,14 +19,12 @@ import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
-import { registerPortalRequestRoutes } from './machine-requests/portal-request.routes.ts';
 import { createPortalRequests } from './machine-requests/portal-request.service.ts';
 import { createRequestNews } from './machine-requests/request-news.ts';
 import { cutOffHandlers } from './metering/cut-off.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
-import { registerNoticeRoutes } from './notices/notice.routes.ts';
 import { createNotices } from './notices/notice.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
@@ -43,11 +41,11 @@ import { createPodSyncJob } from './pods/pod-sync.job.ts';
 import { podDueHandlers } from './pods/pod-upkeep.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
+import { registerPortal } from './portal.ts';
 import type { CentralDeps } from './ports.ts';
 import { createProcesses } from './processes/process.service.ts';
-import { createNodes } from './providers/node.service.ts';
-import { registerPortalRoutes, registerSharedConfig } from './providers/portal.routes.ts';
-import { createProviders } from './providers/provider.service.ts';
+import { registerSharedConfig } from './providers/portal.routes.ts';
+import { subscriptions } from './providers/subscriptions.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
@@ -92,10 +90,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const volumes = createVolumeWork(deps, { processes, wake });
   const { mails, wakeMail } = deps;
   const noticeDeps = { db, clock, random, mails, wakeMail };
-  const news = createRequestNews({
-    ...noticeDeps,
-    subscriptions: { types: async () => [], subscribers: async () => [] },
-  });
+  const news = createRequestNews({ ...noticeDeps, subscriptions });
   const dueHandlers: DueHandlers = {
     ...podDueHandlers({ clock, random, wake }),
     ...news.dueHandlers,
@@ -126,18 +121,21 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { objects = null } = deps.ports;
   const knowsArrivals = objects !== null && 'folder' in objects;
   const channels = deps.ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
+  const templates = createTemplates({ db, clock, random });
+  const overview = createMarketOverview({
+    db,
+    officialTemplates: async () =>
+      (await templates.list(null)).filter((template) => template.user_id === null),
+  });
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
+    /** What answers a repeated request as the first one. */
+    idempotency,
+
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
       const executors = createExecutors({ db, clock, view, notesOf });
-      const templates = createTemplates({ db, clock, random });
-      const overview = createMarketOverview({
-        db,
-        officialTemplates: async () =>
-          (await templates.list(null)).filter((template) => template.user_id === null),
-      });
       const utilization = createHardwareUtilizations({ db, clock, agents });
       const estimates = createDeploymentEstimates({
         db,
@@ -166,16 +164,12 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     },
 
     /** Routes below /portal. */
-    registerPortal(portal: HttpServer): void {
-      const { sessions } = deps;
-      const providers = createProviders({ db, clock, random, sessions });
-      const nodes = createNodes({ db, clock, random });
-      registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
-      const requests = createPortalRequests({ db, clock, tellFulfilled: news.tellFulfilled });
-      registerPortalRequestRoutes(portal, { clock, requests });
-      registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
-      registerSharedConfig(portal);
-    },
+    registerPortal: (portal: HttpServer) =>
+      registerPortal(portal, deps, {
+        ...{ idempotency, overview },
+        requests: createPortalRequests({ db, clock, tellFulfilled: news.tellFulfilled }),
+        notices: createNotices(noticeDeps),
+      }),
 
     /** Routes at the origin. */
     registerOrigin: registerSharedConfig,

@@ -40,6 +40,8 @@ export type MarketplaceOptions = {
   progress(line: string): void;
 };
 
+/** A marketplace for this machine alone: variables say otherwise. */
+const LOCAL_DEFAULTS = { CENTRAL_WEBHOOK_TARGETS: 'loopback', CENTRAL_PAYMENTS: 'simulated' };
 const VERIFIED_WITHIN_MS = 60_000;
 const POLL_MS = 100;
 const WARM_UP_TIMEOUT_MS = 30_000;
@@ -58,7 +60,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     provider: createSigner(readOrCreateSeedFile(home.providerSeed, random)),
   };
   const surroundings = openSurroundings(
-    readSurroundings({ CENTRAL_WEBHOOK_TARGETS: 'loopback', ...parts.environment }),
+    readSurroundings({ ...LOCAL_DEFAULTS, ...parts.environment }),
     {
       clock,
       objectFolder: home.centralObjects,

@@ -59,7 +59,7 @@ const LIST_INTERVAL_MS = 1_000;
 const EPOCH_MS = 120_000;
 /** On a machine that serves other ends, too, and may have no way to the internet. */
 const LOCAL_CHECKS: Partial<CheckPolicy> = {
-  ...{ min_free_disk_gib: 0, egress_image: null },
+  ...{ min_free_disk_gib: 0, egress_image: null, template_images: [] },
   // Its own memory is the line: how fast that is depends on what else it does.
   ...{ min_bandwidth_mbit: 0, bandwidth_floor_mbit: 0 },
 };

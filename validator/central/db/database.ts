@@ -27,6 +27,7 @@ import { ledger } from './migrations/0022-ledger.ts';
 import { metering } from './migrations/0023-metering.ts';
 import { schedule } from './migrations/0024-schedule.ts';
 import { notices } from './migrations/0025-notices.ts';
+import { portal } from './migrations/0026-portal.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
 import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
@@ -59,9 +60,10 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   ledger,
   metering,
   schedule,
+  notices,
+  portal,
   aroundBalance,
   webhooks,
-  notices,
   validatorAccounts,
 ];
 

@@ -1,16 +1,12 @@
 /** Machine requests below /portal (contract 10). */
 import { z } from 'zod';
-import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { actorOf, providerOf } from '../auth/identity.ts';
-import { NodeParams, portalAnswer, portalList } from '../providers/provider.schemas.ts';
-import {
-  MachineAdded,
-  PortalRequest,
-  RequestAggregate,
-  RequestPageQuery,
-} from './portal-request.schemas.ts';
-import type { PortalRequests, RequestPage } from './portal-request.service.ts';
+import { NodeParams } from '../providers/node.schemas.ts';
+import type { PortalAnswers } from '../providers/portal-answer.ts';
+import { PageQuery, portalAnswer, portalList } from '../providers/provider.schemas.ts';
+import { MachineAdded, PortalRequest, RequestAggregate } from './portal-request.schemas.ts';
+import type { PortalRequests } from './portal-request.service.ts';
 
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
@@ -20,46 +16,37 @@ const many = { 200: portalList(PortalRequest) };
 /** Registers them. */
 export function registerPortalRequestRoutes(
   portal: HttpServer,
-  { clock, requests }: { clock: Clock; requests: PortalRequests },
+  { answers, requests }: { answers: PortalAnswers; requests: PortalRequests },
 ): void {
-  const answer = <Data>(data: Data) => ({
-    success: true as const,
-    data,
-    timestamp: naiveUtc(clock.now()),
-  });
-  const paged = ({ items, total }: RequestPage, { page, limit }: RequestPageQuery) => {
-    const pagination = { page, limit, total, total_pages: Math.ceil(total / limit) };
-    return { ...answer(items), total, page, limit, pagination };
-  };
   portal.get(
     '/machine-requests',
     {
       config,
       schema: {
         tags,
-        querystring: RequestPageQuery,
+        querystring: PageQuery,
         response: { 200: z.union([portalList(PortalRequest), portalAnswer(RequestAggregate)]) },
       },
     },
     async (request) => {
       const found = await requests.list(providerOf(request), request.query);
-      return 'tier' in found ? answer(found) : paged(found, request.query);
+      return 'tier' in found ? answers.one(found) : answers.page(found, request.query);
     },
   );
   portal.get(
     '/machine-requests/:id',
     { config, schema: { tags, params: NodeParams, response: one } },
-    async (request) => answer(await requests.get(providerOf(request), request.params.id)),
+    async (request) => answers.one(await requests.get(providerOf(request), request.params.id)),
   );
   portal.get(
     '/executors/:id/machine-requests',
     {
       config,
-      schema: { tags, params: NodeParams, querystring: RequestPageQuery, response: many },
+      schema: { tags, params: NodeParams, querystring: PageQuery, response: many },
     },
     async (request) => {
       const { params, query } = request;
-      return paged(await requests.fittingTo(providerOf(request), params.id, query), query);
+      return answers.page(await requests.fittingTo(providerOf(request), params.id, query), query);
     },
   );
   portal.post(
@@ -67,7 +54,7 @@ export function registerPortalRequestRoutes(
     { config, schema: { tags, body: MachineAdded, response: one } },
     async (request) => {
       const caller = { provider: providerOf(request), actor: actorOf(request) };
-      return answer(await requests.fulfil(caller, request.body));
+      return answers.one(await requests.fulfil(caller, request.body));
     },
   );
   portal.post(
@@ -76,7 +63,7 @@ export function registerPortalRequestRoutes(
     async (request) => {
       const caller = { provider: providerOf(request), actor: actorOf(request) };
       const added = { ...request.body, executorId: request.params.id };
-      return answer(await requests.fulfil(caller, added));
+      return answers.one(await requests.fulfil(caller, added));
     },
   );
 }

@@ -1,17 +1,7 @@
 /** Machine requests as providers see and answer them (contract 10). */
 import { z } from 'zod';
-import { NaiveTime, optional, queryNumber, Usd, Uuid } from '../wire.ts';
+import { NaiveTime, optional, Usd, Uuid } from '../wire.ts';
 import { MACHINE_REQUEST_STATES } from './machine-request.state.ts';
-
-const MAX_LIMIT = 1_000;
-const DEFAULT_LIMIT = 20;
-const MAX_PAGE = 1_000_000;
-
-export const RequestPageQuery = z.object({
-  page: queryNumber(z.int().min(1).max(MAX_PAGE).default(1)),
-  limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT)),
-});
-export type RequestPageQuery = z.output<typeof RequestPageQuery>;
 
 /** Nothing in it says whose it is. */
 export const PortalRequest = z

@@ -13,6 +13,8 @@ import {
   pageOfProvider,
 } from '../executors/executor.service.ts';
 import { requireOwnNode } from '../providers/node.service.ts';
+import { pageOf } from '../providers/portal-answer.ts';
+import type { PageQuery } from '../providers/provider.schemas.ts';
 import { answers } from './machine-request.match.ts';
 import { toPortalRequest } from './machine-request.row.ts';
 import {
@@ -22,12 +24,7 @@ import {
   moveMachineRequest,
   pageOfPending,
 } from './machine-request.store.ts';
-import type {
-  MachineAdded,
-  PortalRequest,
-  RequestAggregate,
-  RequestPageQuery,
-} from './portal-request.schemas.ts';
+import type { MachineAdded, PortalRequest, RequestAggregate } from './portal-request.schemas.ts';
 import { aggregateOf } from './request-bands.ts';
 import type { TellFulfilled } from './request-news.ts';
 
@@ -88,7 +85,7 @@ export function createPortalRequests({ db, clock, tellFulfilled }: PortalRequest
     /** The pending ones, oldest first; only counts for a provider without a verified node. */
     async list(
       { providerId }: PortalIdentity,
-      query: RequestPageQuery,
+      query: PageQuery,
     ): Promise<RequestPage | RequestAggregate> {
       if (!(await hasVerifiedNode(db, providerId))) return aggregateOf(await groupPending(db));
       const { rows, total } = await pageOfPending(db, query);
@@ -104,15 +101,14 @@ export function createPortalRequests({ db, clock, tellFulfilled }: PortalRequest
     async fittingTo(
       provider: PortalIdentity,
       executorId: string,
-      { page, limit }: RequestPageQuery,
+      query: PageQuery,
     ): Promise<RequestPage> {
       const node = await requireOwnNode(db, provider, executorId);
       await requireVerified(db, provider);
       const subject = asOffered(node);
       const pending = await listPendingUpTo(db, subject.gpuCount, MOST_MATCHED);
       const fitting = pending.filter((request) => answers(request, subject));
-      const items = fitting.slice((page - 1) * limit, page * limit).map(toPortalRequest);
-      return { items, total: fitting.length };
+      return pageOf(fitting.map(toPortalRequest), query);
     },
 
     /** Closes it, and tells the renter. The same again changes nothing; 409 once another has answered it. */

@@ -163,6 +163,22 @@ describe('a provider with a verified node', () => {
     expect((await read(id)).status).toBe('pending');
   });
 
+  it('hears by mail of what it subscribed to, once, and of nothing else', async () => {
+    const { db } = market.ports;
+    await db.updateTable('providers').set({ email: 'host@example.com' }).execute();
+    const wish = { machine_request_subscription: ['H100', 'NVIDIA H100 80GB HBM3'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', { token, body: wish });
+    const id = await ask({ gpu_class: 'h100', notes: 'confidential' });
+    await ask({ gpu_class: 'L40S' });
+    await market.central.runDue();
+    await market.central.runDue();
+    const mails = await mailsTo(market, 'host@example.com');
+    expect(mails.map(({ kind }) => kind)).toEqual(['machine-request-offer']);
+    expect(mails[0]?.text).toContain(`/machine-requests/${id}`);
+    expect(mails[0]?.text).not.toContain('confidential');
+    expect(await db.selectFrom('due_work').select('kind').execute()).toEqual([]);
+  });
+
   it('is one of many that answer at once', async () => {
     const id = await ask();
     const other = await market.verifiedNode({ gpus: 2 });
