@@ -74,7 +74,7 @@ import { problemOfStore } from './store/store-probe.ts';
 import { createUpdateStore } from './store/update.store.ts';
 import { createReadiness } from './system/readiness.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
-import { probeProblem, workUnderWay } from './updates/host-work.ts';
+import { probeProblem, runningPods, workUnderWay } from './updates/host-work.ts';
 import {
   createUpdateService,
   UPDATE_PASS_MS,
@@ -210,6 +210,7 @@ export function createAgent(given: AgentPorts) {
         free: core.portLeases.freeCount(),
       },
       logSubscribers: logs.followers(),
+      ssh: ports.gatewayLink.traffic(),
       diskQuota: core.diskQuota.found(),
       simulated: gpuDriver.kind === 'simulated',
       firewallEnforced: core.firewall.enforced(),
@@ -359,6 +360,7 @@ function updateServiceOf(
     ...{ ...updates, clock, random, log, executorId },
     store: createUpdateStore(database),
     busyWith: () => workUnderWay(records.list(), operations.unfinished(1)),
+    runningPods: () => runningPods(records.list()),
     async tryContainer() {
       const { devices } = await gpuDriver.read();
       const found = await verify.verify({ gpu_uuids: devices.map(({ uuid }) => uuid) });

@@ -1,6 +1,13 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
-import { allOrNone, type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
+import {
+  allOrNone,
+  type ConfigProblem,
+  type ConfigSpec,
+  type Environment,
+  type IsGiven,
+  parseConfig,
+} from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
@@ -120,6 +127,8 @@ const Schema = z.object({
     .string()
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}$/)
     .optional(),
+  AGENT_UPDATE_TREE: AbsolutePath.optional(),
+  AGENT_UPDATE_LOGIN_FILE: AbsolutePath.optional(),
   AGENT_UPDATE_INTERVAL_S: z.coerce.number('Not a number').int().min(1).max(86_400).default(300),
   AGENT_UPDATE_PROBATION_S: z.coerce.number('Not a number').int().min(1).max(3_600).default(60),
   AGENT_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
@@ -140,24 +149,39 @@ export const AGENT_CONFIG: ConfigSpec<typeof Schema.shape> = {
       acknowledged: right.AGENT_TLS_OFF_EXPOSED,
       isGiven,
     }),
-    ...allOrNone(['AGENT_UPDATE_URL', 'AGENT_UPDATE_IMAGE', 'AGENT_UPDATE_CONTAINER'], isGiven),
+    ...updateProblems(isGiven),
   ],
 };
+
+/** An agent in a container says which; of one that is a service the service has said where its releases lie, updated or not. */
+function updateProblems(isGiven: IsGiven): ConfigProblem[] {
+  const source = ['AGENT_UPDATE_URL', 'AGENT_UPDATE_IMAGE'];
+  const tree = 'AGENT_UPDATE_TREE';
+  const container = 'AGENT_UPDATE_CONTAINER';
+  if (!isGiven(tree)) return allOrNone([...source, container], isGiven);
+  if (!isGiven(container)) return allOrNone(source, isGiven);
+  return [{ name: container, message: `${container}: unset it, this agent runs from ${tree}` }];
+}
 
 /** Throws ConfigError naming every problem at once. */
 export function readConfig(environment: Environment): AgentConfig {
   return parseConfig(AGENT_CONFIG, environment);
 }
 
-/** How this agent updates itself. */
-export type UpdateConfig = { url: string; image: string; container: string };
+/** How this agent updates itself: what replaces it, its container or the release in a folder of them, and by what. */
+export type UpdateConfig = {
+  url: string;
+  image: string;
+  place: { kind: 'container'; name: string } | { kind: 'tree'; folder: string };
+};
 
 /** Null: it does not. The schema lets no half of it pass. */
 export function updateOf(config: AgentConfig): UpdateConfig | null {
   const { AGENT_UPDATE_URL: url, AGENT_UPDATE_IMAGE: image } = config;
-  const { AGENT_UPDATE_CONTAINER: container } = config;
-  if (url === undefined || image === undefined || container === undefined) return null;
-  return { url, image, container };
+  const { AGENT_UPDATE_CONTAINER: name, AGENT_UPDATE_TREE: folder } = config;
+  if (url === undefined || image === undefined) return null;
+  if (folder !== undefined) return { url, image, place: { kind: 'tree', folder } };
+  return name === undefined ? null : { url, image, place: { kind: 'container', name } };
 }
 
 /** Whether the agent's listener serves TLS. */
@@ -209,6 +233,8 @@ AGENT_KERNEL_LOG          where the driver's Xid messages are read, a device, pi
 AGENT_UPDATE_URL          where signed digests of new versions are told: https://…/api/updater/digest (no updates)
 AGENT_UPDATE_IMAGE        the repository that they have to be of: ghcr.io/example/agent
 AGENT_UPDATE_CONTAINER    the name of the container that the agent runs in, which is replaced
+AGENT_UPDATE_TREE         folder of releases that the agent runs from, set by its service (none)
+AGENT_UPDATE_LOGIN_FILE   JSON file, mode 0600, with username and password for that repository (public)
 AGENT_UPDATE_INTERVAL_S   seconds between two looks (300)
 AGENT_UPDATE_PROBATION_S  seconds that a new version has to work before the old one is given up (60)
 AGENT_LOG_LEVEL           fatal, error, warn, info, debug, trace or silent (info)

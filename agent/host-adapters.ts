@@ -2,6 +2,8 @@
 import type { KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import { systemClock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
@@ -9,6 +11,7 @@ import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
+import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import { type AgentConfig, isSecure, updateOf } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { createOwnContainers } from './docker/own-containers.ts';
@@ -19,10 +22,14 @@ import { gatewayPaths } from './ssh/gateway-files.ts';
 import { prepareSftpFolder } from './ssh/sftp-folder.ts';
 import { createContainerInstallation } from './updates/container-installation.ts';
 import { createManifestReader } from './updates/manifest-reader.ts';
+import { createReleaseTree } from './updates/release-tree.ts';
+import { createSignedImage, PLATFORM } from './updates/signed-image.ts';
+import { createTreeInstallation, createUpdateRequest } from './updates/tree-installation.ts';
 import type { UpdatePorts } from './updates/update.service.ts';
 import { createUpdateHold } from './updates/update-hold.ts';
 
 const MS_PER_SECOND = 1_000;
+const UNITS_FOLDER = '/etc/systemd/system';
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
 
 /** Null: it is left to the provider. */
@@ -35,21 +42,36 @@ export function updatesOf(
   const update = updateOf(config);
   if (update === null) return null;
   const docker = { socketPath, clock: systemClock };
+  const engine = createDockerodeEngine(docker);
+  const readLogin = () => updateLoginOf(config);
+  const image = createSignedImage({ image: update.image, engine, readLogin });
+  const { place } = update;
   return {
-    ...{
-      image: update.image,
-      platform: `linux/${process.arch === 'x64' ? 'amd64' : process.arch}`,
-    },
-    keys,
-    installation: createContainerInstallation({
-      ...{ name: update.container, image: update.image, executorId },
-      engine: createDockerodeEngine(docker),
-      containers: createOwnContainers(docker),
-    }),
+    ...{ image: update.image, platform: PLATFORM, keys },
+    installation:
+      place.kind === 'tree'
+        ? createTreeInstallation({
+            ...{ clock: systemClock, folder: place.folder, image, engine },
+            own: fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, ''),
+            unitsFolder: UNITS_FOLDER,
+            tree: createReleaseTree(place.folder),
+            request: createUpdateRequest(home),
+          })
+        : createContainerInstallation({
+            ...{ name: place.name, image, executorId, engine },
+            containers: createOwnContainers(docker),
+          }),
     readManifest: createManifestReader(update.url, systemClock),
     intervalMs: config.AGENT_UPDATE_INTERVAL_S * MS_PER_SECOND,
     heldBy: createUpdateHold(join(home, 'update-hold')),
   };
+}
+
+/** The login for the registry of new versions; throws what is wrong with its file. */
+export function updateLoginOf(config: AgentConfig): RegistryAuth | undefined {
+  const { AGENT_UPDATE_LOGIN_FILE: file, AGENT_UPDATE_IMAGE: image } = config;
+  if (file === undefined || image === undefined) return undefined;
+  return readRegistryLogin(file, image, 'AGENT_UPDATE_LOGIN_FILE');
 }
 
 export function certificatesOf(

@@ -10,14 +10,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 source_tree=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=installation.sh
 . "$here/installation.sh"
+# shellcheck source-path=SCRIPTDIR source=release.sh
+. "$here/release.sh"
 
 readonly NEEDED_MIB=1500
 readonly MIN_SYSTEMD=247
 readonly KEPT_RELEASES=3
 # Seconds for which a new release has to serve before it counts.
 probation_s=30
-# What a release is made of, beside its packages.
-readonly PARTS='agent shared validator systemd package.json package-lock.json README.md LICENSE'
 
 components=
 mode=install
@@ -69,7 +69,7 @@ number() {
 
 install() {
   preflight
-  release=$(release_name "$source_tree")
+  release=$(release_of "$source_tree")
   if [ ! -d "$RELEASES/$release" ]; then step "put release $release into $RELEASES" stage "$release"; fi
   for component in $components; do configure "$component"; done
   proven=no
@@ -124,17 +124,6 @@ check_packages() {
   fi
 }
 
-# By what npm noted of its last installation there.
-packages_present() {
-  [ -e "$source_tree/node_modules/.bin/node" ] && "$source_tree/node_modules/.bin/node" -e '
-    const [tree] = process.argv.slice(1);
-    const { packages: wanted } = require(tree + "/package-lock.json");
-    const { packages: present } = require(tree + "/node_modules/.package-lock.json");
-    const isThere = ([path, { dev, optional, version }]) =>
-      path === "" || dev || optional || present[path]?.version === version;
-    process.exit(Object.entries(wanted).every(isThere) ? 0 : 1);' "$source_tree" 2>/dev/null
-}
-
 check_agent_host() {
   missing=$(sh "$here/prerequisites.sh" --check 2>&1) || problem "$missing (sh systemd/prerequisites.sh installs it)."
 }
@@ -153,16 +142,10 @@ check_port() {
 
 # --- the release ---------------------------------------------------------------------------------
 
-# The version and what the tree holds: the same tree has the same name, another one never takes its place.
-release_name() {
-  version=$(sed -n 's/^  "version": "\([0-9A-Za-z.-]*\)",$/\1/p' "$1/package.json")
-  digest=$(list_files "$1" | (cd "$1" && tr '\n' '\0' | xargs -0 sha256sum) | sha256sum | cut -c1-12)
-  echo "$version-$digest"
-}
-
-list_files() {
-  # shellcheck disable=SC2086 # a list of names, one word each
-  (cd "$1" && find $PARTS -type f ! -name '*.test.ts' | LC_ALL=C sort)
+# A tree that is a release already keeps its name: that of an update's is its image's digest.
+release_of() {
+  at=$(readlink -f "$1")
+  case $at in "$RELEASES"/*) basename "$at" ;; *) release_name "$1" ;; esac
 }
 
 # Made beside and renamed: under its name a release is whole.
@@ -170,13 +153,11 @@ stage() {
   new=$RELEASES/.new
   rm -rf "$new"
   mkdir -p "$new"
-  list_files "$source_tree" | copy_to "$new"
+  put_files "$new"
   if same_lock "$CURRENT_LINK" && [ -d "$CURRENT_LINK/node_modules" ]; then
     cp -al "$(readlink -f "$CURRENT_LINK")/node_modules" "$new/node_modules"
-  elif packages_present; then
-    runtime_packages | copy_to "$new"
   else
-    (cd "$new" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
+    put_packages "$new"
   fi
   [ "$(release_name "$new")" = "$1" ] || fail "The tree changed or could not be read while it was copied."
   "$new/node_modules/.bin/node" --version >/dev/null || fail "There is no packaged Node for $(uname -sm)."
@@ -184,20 +165,7 @@ stage() {
   mv -T "$new" "$RELEASES/$1"
 }
 
-# Names on standard input, below a tree; root's, and readable for all.
-copy_to() { tar -C "$source_tree" --owner=0 --group=0 --mode=u+rwX,go+rX,go-w -cf - -T - | tar -C "$1" -xf -; }
-
 same_lock() { cmp -s "$1/package-lock.json" "$source_tree/package-lock.json"; }
-
-# Those of the lock that are not only for development, and the link to the packaged Node.
-runtime_packages() {
-  "$source_tree/node_modules/.bin/node" -e '
-    const [tree] = process.argv.slice(1);
-    const { packages } = require(tree + "/package-lock.json");
-    for (const [path, { dev }] of Object.entries(packages))
-      if (path !== "" && !dev && require("node:fs").existsSync(tree + "/" + path)) console.log(path);
-    console.log("node_modules/.bin/node");' "$source_tree"
-}
 
 drop_old_releases() {
   current=$(readlink "$CURRENT_LINK") previous=$(readlink "$PREVIOUS_LINK" || true)
@@ -310,14 +278,15 @@ link() {
 install_units() {
   changed=no
   for component in $components; do
-    for unit in $(services_of "$component"); do install_unit "$unit"; done
+    for unit in $(units_of "$component"); do install_unit "$unit"; done
   done
   install_unit "$SLICE"
   case " $components" in *' agent '*) allow_docker_root ;; esac
   [ "$changed" = no ] || reload
 }
 
-install_unit() { put_file "$UNITS/$1" <"$CURRENT_LINK/systemd/$1"; }
+# An older release lacks those that came later.
+install_unit() { [ ! -e "$CURRENT_LINK/systemd/$1" ] || put_file "$UNITS/$1" <"$CURRENT_LINK/systemd/$1"; }
 
 # Whole or not at all, and only when it differs.
 put_file() {
@@ -358,6 +327,7 @@ bring_up() {
   for component in $ready; do
     # shellcheck disable=SC2046 # a list of names, one word each
     systemctl --quiet enable $(enabled_of "$component")
+    [ "$component" != agent ] || systemctl --quiet enable --now "$AGENT_UPDATE.path"
   done
   if [ -z "$ready" ]; then
     prove

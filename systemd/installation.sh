@@ -15,6 +15,8 @@
   readonly CREDENTIALS=$ETC/credentials
   readonly UNITS=/etc/systemd/system
   readonly SLICE=podwright.slice
+  # Exchanges the agent's release: the service takes the lock below, and may wait for whoever has it.
+  readonly AGENT_UPDATE=podwright-agent-update
   readonly ALL_COMPONENTS='agent validator central'
   readonly LOCK=/run/podwright-install.lock
   readonly DOCKER_SOCKET=/var/run/docker.sock
@@ -34,6 +36,12 @@ services_of() {
     validator) echo podwright-validator.service ;;
     central) echo podwright-central.service ;;
   esac
+}
+
+# Those, and what is started when it is asked for.
+units_of() {
+  [ "$1" != agent ] || echo "$AGENT_UPDATE.path" "$AGENT_UPDATE.service"
+  services_of "$1"
 }
 
 # Components of this host: those that have a unit.

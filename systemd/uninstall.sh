@@ -79,7 +79,7 @@ remove_pods() {
 }
 
 remove() {
-  for unit in $(services_of "$1"); do
+  for unit in $(units_of "$1"); do
     [ -e "$UNITS/$unit" ] || continue
     step "stop and remove $unit" remove_unit "$unit"
   done
@@ -101,7 +101,7 @@ purge() {
   for name in $names; do
     rm -rf "/var/lib/$name" "/var/lib/private/$name" "/var/cache/$name" "/var/cache/private/$name"
   done
-  for unit in $(services_of "$1"); do rm -rf "${UNITS:?}/$unit.d"; done
+  for unit in $(units_of "$1"); do rm -rf "${UNITS:?}/$unit.d"; done
   rm -f "$ETC/$1.env" "$CREDENTIALS/$1".*
   [ "$1" != agent ] || rm -f "$ETC/ssh-gateway.env"
 }

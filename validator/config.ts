@@ -69,6 +69,8 @@ const Schema = z.object({
   /** Repository of the agent's image, whose tag's digest is signed; none when absent. */
   VALIDATOR_AGENT_IMAGE: ImageName.optional(),
   VALIDATOR_AGENT_TAG: ImageTag.default('latest'),
+  /** The login for its registry, a JSON file of mode 0600; the image is public when absent. */
+  VALIDATOR_AGENT_LOGIN_FILE: z.string().min(1).optional(),
   /** Of a thousand agents, how many get a new digest before anybody says more. */
   VALIDATOR_AGENT_ROLLOUT: z.coerce.number().pipe(Permille).default(ROLLOUT_PARTS),
   /** Seconds that a signed digest counts. */

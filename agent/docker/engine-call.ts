@@ -21,6 +21,8 @@ export const DEADLINES_MS = {
   /** Added to the grace that the container is given. */
   stop: 10_000,
   import: 60_000,
+  /** Until the last byte of what a container holds was read. */
+  copyOut: 600_000,
   /** The engine asks a registry meanwhile. */
   registry: 60_000,
   /** Deletes the files of all layers. */

@@ -45,6 +45,9 @@ const Container = z.object({
 export type OwnContainer = z.output<typeof Container>;
 
 const Image = z.object({ Config: Config.nullish() });
+const Archive = z.custom<AsyncIterable<unknown>>(
+  (value) => value instanceof Object && Symbol.asyncIterator in value,
+);
 
 const Dockerode = await loadDockerode();
 /** Short ids are what containers are called inside where nobody said otherwise. */
@@ -79,6 +82,20 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
       docker.getContainer(idOrName).inspect({ abortSignal }),
     );
     return unless(['not_found'], null, read);
+  }
+
+  /** Missing is success. */
+  async function removeOwn(name: string, labels: Record<string, string>): Promise<void> {
+    const found = await find(name);
+    if (found === null) return;
+    const isOwn = Object.entries(labels).every(
+      ([key, value]) => found.Config.Labels[key] === value,
+    );
+    if (!isOwn) throw new EngineError('conflict', `the container ${name} is somebody else's`);
+    const gone = call(DEADLINES_MS.create, Anything, (abortSignal) =>
+      docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
+    );
+    await unless(['not_found'], undefined, gone);
   }
 
   return {
@@ -119,6 +136,30 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
           Binds: bindsOf(old),
         },
       });
+    },
+    /**
+     * What `image` holds at `path`, as a tar archive to be read by `use`; nothing of the image runs. The container that this
+     * takes goes again; of one that a kill has left under the name, the labels have to be the same.
+     */
+    async copyOut<T>(
+      image: string,
+      path: string,
+      { name, labels }: { name: string; labels: Record<string, string> },
+      use: (archive: AsyncIterable<unknown>) => Promise<T>,
+    ): Promise<T> {
+      await removeOwn(name, labels);
+      const HostConfig = { NetworkMode: 'none' };
+      // An image may lack a command, and one is asked for.
+      const id = await create(name, { Image: image, Cmd: ['none'], Labels: labels, HostConfig });
+      try {
+        const archive = await call(DEADLINES_MS.copyOut, Archive, (abortSignal) => {
+          const request = { path, abortSignal };
+          return docker.getContainer(id).getArchive(request);
+        });
+        return await use(archive);
+      } finally {
+        await removeOwn(name, labels);
+      }
     },
     /** Missing is an error: what is renamed is needed. */
     async rename(id: string, name: string): Promise<void> {

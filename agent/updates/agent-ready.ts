@@ -11,20 +11,23 @@ export type AgentReadyOptions = {
   executorId: string;
   scheme: 'http' | 'https';
   port: number;
-  /** Accepts the agent's own key alone. */
-  transport: Transport;
+  /** Accepts the agent's own key alone. Asked for once it is needed: its files may come with the agent's service. */
+  openTransport(): Transport;
   clock: Clock;
 };
 
 export function createAgentReady(options: AgentReadyOptions) {
-  const { executorId, scheme, port, transport, clock } = options;
+  const { executorId, scheme, port, clock } = options;
+  let transport: Transport | null = null;
   return async (host: string): Promise<boolean> => {
     const signal = clock.deadline(TIMEOUT_MS);
-    const read = (path: string) =>
-      transport.fetch(new URL(`${scheme}://${host}:${port}${path}`), {
-        ...{ method: 'GET', headers: {}, signal },
-      });
     try {
+      transport ??= options.openTransport();
+      const { fetch } = transport;
+      const read = (path: string) =>
+        fetch(new URL(`${scheme}://${host}:${port}${path}`), {
+          ...{ method: 'GET', headers: {}, signal },
+        });
       const version = await boundedText(await read('/version'), MAX_BYTES);
       if (VersionInfo.parse(JSON.parse(version)).executor_id !== executorId) return false;
       const readiness = await read('/readyz');

@@ -8,13 +8,14 @@ import { switcherArguments } from '#shared/node-launch.ts';
 import { type ContainerEngine, EngineError, LABELS } from '../docker/engine.ts';
 import type { OwnContainer, OwnContainers } from '../docker/own-containers.ts';
 import type { Installation, Look, Replacement } from './installation.ts';
+import type { SignedImage } from './signed-image.ts';
 import type { Target } from './update.state.ts';
 
 export type ContainerInstallationOptions = {
   /** What the agent's container is called. */
   name: string;
-  /** The repository that versions come from. */
-  image: string;
+  /** Where versions come from. */
+  image: SignedImage;
   executorId: string;
   engine: ContainerEngine;
   containers: OwnContainers;
@@ -29,7 +30,7 @@ const NEVER = { Name: 'no', MaximumRetryCount: 0 };
 
 export function createContainerInstallation(
   options: ContainerInstallationOptions,
-): Installation & Replacement {
+): Installation & Replacement & { leave(): Promise<void> } {
   const { name, image, executorId, engine, containers } = options;
   const switcher = `${name}-switcher`;
   const ours = { [LABELS.agent]: executorId };
@@ -37,7 +38,6 @@ export function createContainerInstallation(
     ...ours,
     [LABELS.release]: `${sequence}-${digest.slice(7, 19)}`,
   });
-  const referenceOf = ({ digest }: Target) => `${image}@${digest}`;
 
   async function own(): Promise<OwnContainer> {
     const found = await containers.find(name);
@@ -71,18 +71,12 @@ export function createContainerInstallation(
     }
   }
 
-  async function runningPods(): Promise<string[]> {
-    const labels = { [LABELS.executor]: executorId, [LABELS.kind]: 'pod' };
-    const pods = await engine.listContainers(labels);
-    return pods.filter(({ status }) => status === 'running').map(({ id }) => id);
-  }
-
   return {
     kind: 'image-digest',
 
     async running() {
       const found = await engine.inspectImage((await own()).Image);
-      return digestsIn(image, found?.repoDigests ?? []);
+      return image.digestsOf(found?.repoDigests ?? []);
     },
     async hasRoom() {
       const size = (await engine.inspectImage((await own()).Image))?.sizeBytes ?? 0;
@@ -90,34 +84,21 @@ export function createContainerInstallation(
       const { bavail, bsize } = await statfs('/');
       return bavail * bsize >= ROOM * size;
     },
-    async fetch(target, signal) {
-      const reference = referenceOf(target);
-      if ((await engine.inspectImage(reference)) === null) {
-        await engine.pullImage(reference, { onProgress: () => undefined }, signal);
-      }
-      const found = await engine.inspectImage(reference);
-      if (digestsIn(image, found?.repoDigests ?? []).includes(target.digest)) return;
-      throw new EngineError('image_digest_mismatch', `${reference} is not what was pulled`);
-    },
+    fetch: image.fetch,
     async stage(target) {
       const old = await own();
       // One that was made before may lack what its provider has changed since.
       await unstage();
       await containers.createLike(old, {
         name: `${name}-next-${target.sequence}`,
-        image: referenceOf(target),
+        image: image.referenceOf(target),
         labels: labelOf(target),
       });
     },
     unstage,
     async passage() {
       const { Id, HostConfig } = await own();
-      return {
-        old_id: Id,
-        restart_policy: HostConfig.RestartPolicy,
-        pods: await runningPods(),
-        back: null,
-      };
+      return { old_id: Id, restart_policy: HostConfig.RestartPolicy };
     },
     async startSwitcher() {
       const id = await containers.createBeside(await own(), {
@@ -128,6 +109,8 @@ export function createContainerInstallation(
       await engine.startContainer(id);
     },
 
+    // It was made by the agent that asks for it.
+    refusal: async () => null,
     async stopOld({ sequence }, { old_id: id }) {
       // The engine starts it again neither when it ends nor when the host boots: two would fight for the home.
       await containers.setRestartPolicy(id, NEVER);
@@ -147,7 +130,6 @@ export function createContainerInstallation(
         // The engine may have started it again: once ended is ended.
         isAlive: Running && !Restarting && found?.RestartCount === 0,
         host: found === null ? null : addressOf(found),
-        pods: await runningPods(),
       };
     },
     async lastWords(target) {
@@ -163,10 +145,11 @@ export function createContainerInstallation(
     },
     async dropNew(target) {
       const found = await newOf(target);
-      if (found === null) return;
+      if (found === null) return true;
       await containers.setRestartPolicy(found.Id, NEVER);
       await stop(found.Id);
       await engine.removeContainer(found.Id);
+      return true;
     },
     async startOld({ old_id: id, restart_policy: policy }) {
       if ((await containers.find(id))?.Name !== name) await containers.rename(id, name);
@@ -184,6 +167,7 @@ export function createContainerInstallation(
         });
       }
     },
+    /** Ends this switcher for good; what called it may not go on. */
     leave: () => engine.removeContainer(switcher),
   };
 }
@@ -192,13 +176,4 @@ export function createContainerInstallation(
 function addressOf({ HostConfig, NetworkSettings: { Networks } }: OwnContainer): string | null {
   if (HostConfig.NetworkMode === 'host') return '127.0.0.1';
   return Object.values(Networks).find(({ IPAddress }) => IPAddress !== '')?.IPAddress ?? null;
-}
-
-/** The engine calls images of Docker Hub by short names. */
-function digestsIn(image: string, repoDigests: readonly string[]): string[] {
-  const short = image.replace(/^docker\.io\/(?:library\/)?/, '');
-  return repoDigests.flatMap((each) => {
-    const [repository = '', digest = ''] = each.split('@');
-    return [image, short].includes(repository) ? [digest] : [];
-  });
 }

@@ -1,8 +1,9 @@
-/** What on this host an update would cut off, and what its probe container tells. Pure. */
+/** What on this host an update would cut off, what it has to leave alone, and what its probe container tells. Pure. */
 import type { VerifyResult } from '#shared/agent-api/inventory.ts';
 import type { PodPhase } from '#shared/agent-api/pod.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { Hold } from './update.service.ts';
+import type { PodMark } from './update.state.ts';
 
 /** In all others something is under way with the pod. */
 const QUIET_PHASES: readonly PodPhase[] = [
@@ -25,6 +26,15 @@ export function workUnderWay(
     return !QUIET_PHASES.includes(phase) || (phase !== 'removed' && isChanged);
   });
   return pod === undefined ? null : `the pod ${pod.id} is being launched, changed or removed`;
+}
+
+/** Pods whose containers run, as an update is to leave them. */
+export function runningPods(
+  pods: readonly Pick<PodRow, 'id' | 'phase' | 'container_id' | 'generation'>[],
+): PodMark[] {
+  return pods.flatMap(({ id, phase, container_id, generation }) =>
+    phase === 'running' && container_id !== null ? [{ id, container_id, generation }] : [],
+  );
 }
 
 /** Null when the container started. */

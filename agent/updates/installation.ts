@@ -16,8 +16,8 @@ export type Installation = {
   stage(target: Target): Promise<void>;
   /** Drops what was made ready and never started. */
   unstage(): Promise<void>;
-  /** What the way back needs. */
-  passage(): Promise<Passage>;
+  /** What the way back needs of what runs. */
+  passage(): Promise<Pick<Passage, 'old_id' | 'restart_policy'>>;
   /** Starts the switcher unless it runs: a short-lived process of the version that runs now, apart from the agent. */
   startSwitcher(): Promise<void>;
 };
@@ -28,23 +28,21 @@ export type Look = {
   isAlive: boolean;
   /** Where it can be asked; null while it has no address. */
   host: string | null;
-  /** Containers of pods that run. */
-  pods: readonly string[];
 };
 
 export type Replacement = {
+  /** Why the target may not be started, looked at before anything is touched; null: it may. */
+  refusal(target: Target, passage: Passage): Promise<string | null>;
   /** The old version has ended when it resolves, and nothing but us starts it again. */
   stopOld(target: Target, passage: Passage): Promise<void>;
-  startNew(target: Target): Promise<void>;
+  startNew(target: Target, passage: Passage): Promise<void>;
   look(target: Target): Promise<Look>;
   /** The last lines that the new version wrote. */
   lastWords(target: Target): Promise<string>;
-  /** The new version has ended when it resolves, and nothing starts it again. */
-  dropNew(target: Target): Promise<void>;
+  /** The new version has ended when it resolves, and nothing starts it again. False: somebody has put another in its place. */
+  dropNew(target: Target, passage: Passage): Promise<boolean>;
   /** As it was before. */
   startOld(passage: Passage): Promise<void>;
   /** Drops what is older than the version before this one. */
   tidy(target: Target, passage: Passage): Promise<void>;
-  /** Ends this switcher for good; what called it may not go on. */
-  leave(): Promise<void>;
 };

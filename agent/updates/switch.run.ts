@@ -9,7 +9,14 @@ import type { Log } from '#shared/log.ts';
 import type { UpdateStore } from '../store/update.store.ts';
 import type { Replacement } from './installation.ts';
 import type { StoreCopy } from './store-copy.ts';
-import { backOffMs, moved, type Passage, SWITCHERS, type Target } from './update.state.ts';
+import {
+  backOffMs,
+  moved,
+  type Passage,
+  type PodMark,
+  SWITCHERS,
+  type Target,
+} from './update.state.ts';
 
 export type SwitchOptions = {
   clock: Clock;
@@ -20,6 +27,8 @@ export type SwitchOptions = {
   storeCopy: StoreCopy;
   /** Whether the agent at this host is ready to work; never rejects. */
   isReady(host: string): Promise<boolean>;
+  /** Which of them are gone though nobody asked for that. */
+  lostPods(pods: readonly PodMark[]): Promise<readonly string[]>;
   probationMs: number;
   /** How long the new version may take until it is ready. */
   readyWithinMs: number;
@@ -63,10 +72,12 @@ async function advance(options: SwitchOptions, work: Work): Promise<Way | null> 
   const { clock, log, withStore, replacement, storeCopy } = options;
   const { target, passage } = work;
   if (work.state === 'SWITCHING') {
+    const refusal = await replacement.refusal(target, passage);
+    if (refusal !== null) return { reason: 'NEW_VERSION_REFUSED', message: refusal };
     await replacement.stopOld(target, passage);
     storeCopy.make(target);
     try {
-      await replacement.startNew(target);
+      await replacement.startNew(target, passage);
     } catch (error) {
       return { reason: 'NEW_VERSION_NOT_STARTED', message: messageOf(error) };
     }
@@ -98,9 +109,8 @@ async function watch(options: SwitchOptions, { target, passage }: Work): Promise
     const nowMs = clock.monotonicMs();
     if (look.host !== null && (await isReady(look.host))) {
       misses = 0;
-      // Compared when it has just begun to work: what renters change from then on is theirs to change.
-      const lost = readyMs === null ? passage.pods.filter((id) => !look.pods.includes(id)) : [];
-      if (lost.length > 0) return { reason: 'PODS_CHANGED', message: `not running: ${lost}` };
+      const lost = await options.lostPods(passage.pods);
+      if (lost.length > 0) return { reason: 'PODS_LOST', message: `gone: ${lost.join(', ')}` };
       readyMs ??= nowMs;
       if (nowMs - readyMs >= options.probationMs) return null;
     } else if (readyMs === null && nowMs >= giveUpMs) {
@@ -115,12 +125,12 @@ async function watch(options: SwitchOptions, { target, passage }: Work): Promise
   }
 }
 
-/** Up to the old version running again, on a store that it can read. */
+/** Up to the old version running again, on a store that it can read; unless another has taken over, whose the store is. */
 async function goBack(
   { replacement, storeCopy }: SwitchOptions,
   { target, passage }: Pick<Work, 'target' | 'passage'>,
 ): Promise<void> {
-  await replacement.dropNew(target);
+  if (!(await replacement.dropNew(target, passage))) return storeCopy.drop(target);
   storeCopy.restoreIfNewer(target);
   await replacement.startOld(passage);
 }

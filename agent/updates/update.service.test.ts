@@ -14,7 +14,7 @@ import { createUpdateStore } from '../store/update.store.ts';
 import type { Replacement } from './installation.ts';
 import { runSwitch } from './switch.run.ts';
 import { createUpdateService, type Hold } from './update.service.ts';
-import { backOffMs, type Passage, type Target, type UpdateRow } from './update.state.ts';
+import { backOffMs, type Target, type UpdateRow } from './update.state.ts';
 
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 const INTERVAL_MS = 300_000;
@@ -33,13 +33,12 @@ function createHost() {
     /** The digest that runs; null while none does. */
     runs: digestOf('a') as string | null,
     staged: null as string | null,
+    refusal: null as string | null,
     switchers: 0,
-    pods: ['pod'],
+    lost: [] as string[],
     /** How the new version fares. */
     isSound: true,
     isReady: true,
-    /** Those that run once it is there; null: the same. */
-    podsAfter: null as string[] | null,
     answer: signedDigest() as unknown,
     isForeign: false,
     held: null as string | null,
@@ -62,6 +61,7 @@ function createHost() {
   };
   const old = digestOf('a');
   const replacement: Replacement = {
+    refusal: async () => host.refusal,
     async stopOld() {
       if (host.runs === old) host.runs = null;
     },
@@ -69,21 +69,17 @@ function createHost() {
       if (host.staged !== digest) throw new Error('not staged');
       host.runs = digest;
     },
-    look: async () => ({
-      isAlive: host.isSound,
-      host: '127.0.0.1',
-      pods: host.podsAfter ?? host.pods,
-    }),
+    look: async () => ({ isAlive: host.isSound, host: '127.0.0.1' }),
     lastWords: async () => 'it said so',
     async dropNew() {
       host.staged = null;
       if (host.runs !== old) host.runs = null;
+      return true;
     },
     async startOld() {
       host.runs = old;
     },
     tidy: async () => undefined,
-    leave: async () => undefined,
   };
   const boot = () =>
     createUpdateService({
@@ -107,9 +103,7 @@ function createHost() {
         async unstage() {
           host.staged = null;
         },
-        passage: async (): Promise<Passage> => ({
-          ...{ old_id: 'old', restart_policy: {}, pods: [...host.pods], back: null },
-        }),
+        passage: async () => ({ old_id: 'old', restart_policy: {} }),
         async startSwitcher() {
           host.switchers += 1;
         },
@@ -121,6 +115,7 @@ function createHost() {
       intervalMs: INTERVAL_MS,
       heldBy: () => host.held,
       busyWith: () => host.busy,
+      runningPods: () => [{ id: 'pod', container_id: 'container', generation: 1 }],
       tryContainer: async () => host.probe,
     });
   async function switchOver(): Promise<void> {
@@ -129,6 +124,7 @@ function createHost() {
       withStore: (work) => work(watched),
       storeCopy: { make: () => undefined, restoreIfNewer: () => undefined, drop: () => undefined },
       isReady: async () => host.isReady,
+      lostPods: async (pods) => pods.map(({ id }) => id).filter((id) => host.lost.includes(id)),
     }).then(
       () => null,
       (error: unknown) => error,
@@ -201,7 +197,8 @@ it.each(kills(8))(
 it.each([
   ['is never ready', { isReady: false }, 'NEW_VERSION_NOT_READY'],
   ['ends', { isSound: false }, 'NEW_VERSION_ENDED'],
-  ['lost a pod', { podsAfter: [] }, 'PODS_CHANGED'],
+  ['loses a pod', { lost: ['pod'] }, 'PODS_LOST'],
+  ['is not let in', { refusal: 'not signed' }, 'NEW_VERSION_REFUSED'],
 ])(
   'gives up a version that %s, and comes back to it after an hour, then two',
   async (_, fault, reason) => {

@@ -11,11 +11,19 @@ import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { SignedDigest } from '#shared/updates/update-manifest.ts';
 import { VERSION } from '#shared/version.ts';
 import type { UpdateStore } from '../store/update.store.ts';
 import type { Installation } from './installation.ts';
 import { judgeManifest, REFUSALS } from './update.rules.ts';
-import { moved, RESTING, SWITCHERS, type Target, type UpdateRow } from './update.state.ts';
+import {
+  moved,
+  type PodMark,
+  RESTING,
+  SWITCHERS,
+  type Target,
+  type UpdateRow,
+} from './update.state.ts';
 import { statusOf } from './update.status.ts';
 
 /** Why it stays where it is, for now. */
@@ -43,6 +51,8 @@ export type UpdateServiceOptions = UpdatePorts & {
   store: UpdateStore;
   /** What runs that an update would cut off; null: nothing. */
   busyWith(): string | null;
+  /** Pods whose containers run. */
+  runningPods(): PodMark[];
   /** Whether a container with all GPUs starts here now; null: it does. */
   tryContainer(): Promise<Hold | null>;
 };
@@ -78,7 +88,11 @@ export function createUpdateService(options: UpdateServiceOptions) {
       const early = hold();
       if (early !== null) return early;
       await installation.stage(target);
-      const passage = await installation.passage();
+      const passage = {
+        ...(await installation.passage()),
+        pods: options.runningPods(),
+        back: null,
+      };
       // Looked at last: between this and the hand-over nothing is waited for.
       return hold() ?? go('SWITCHING', { passage });
     },
@@ -187,11 +201,13 @@ export function createUpdateService(options: UpdateServiceOptions) {
     againAtMs = 0;
     const fresh = { since_ms: clock.now(), attempts: 0, denied_until_ms: 0, passage: null };
     if (ruling.outcome === 'take') {
-      return moved(taken, 'VERIFIED', { ...fresh, target, attempts: isKnown ? row.attempts : 0 });
+      const attempts = isKnown ? row.attempts : 0;
+      const signed = SignedDigest.parse(answer);
+      return moved(taken, 'VERIFIED', { ...fresh, target, signed, attempts });
     }
     const hasRested = row.state === 'IDLE' || (row.state === 'COMMITTED' && isKnown);
     if (hasRested) return { ...taken, reason: null, message: '' };
-    return moved(taken, 'IDLE', { ...fresh, target: null });
+    return moved(taken, 'IDLE', { ...fresh, target: null, signed: null });
   }
 
   return {

@@ -1,7 +1,7 @@
 /** The states of an update, the moves between them, and the row that holds them, as data (validator reference 4.3). Pure. */
 import { z } from 'zod';
 import { UPDATE_STATES, type UpdateState } from '#shared/agent-api/update-status.ts';
-import { Digest } from '#shared/updates/update-manifest.ts';
+import { Digest, SignedDigest } from '#shared/updates/update-manifest.ts';
 
 /** Every move there is. A newer manifest begins anew wherever the agent still is what it was. */
 export const MOVES: Record<UpdateState, readonly UpdateState[]> = {
@@ -25,13 +25,16 @@ export const SWITCHERS: readonly UpdateState[] = ['SWITCHING', 'PROBATION'];
 const Target = z.object({ sequence: z.int(), digest: Digest });
 export type Target = z.output<typeof Target>;
 
+/** A pod that ran, its container, and what had been asked of it until then. */
+const PodMark = z.object({ id: z.string(), container_id: z.string(), generation: z.int() });
+export type PodMark = z.output<typeof PodMark>;
+
 /** What the way back needs: recorded before anything is touched. */
 const Passage = z.object({
-  /** The container that is replaced, and how the engine is to restart it. */
+  /** The container or the release that is replaced; of a container, how the engine is to restart it. */
   old_id: z.string(),
   restart_policy: z.record(z.string(), z.unknown()),
-  /** Containers of pods that ran. */
-  pods: z.array(z.string()),
+  pods: z.array(PodMark),
   /** Why it goes back, once that is decided: a switcher that is killed meanwhile does not change its mind. */
   back: z.object({ reason: z.string(), message: z.string() }).nullable(),
 });
@@ -44,6 +47,8 @@ export const UpdateRow = z.object({
   sequence: z.int(),
   digest: Digest.nullable(),
   target: Target.nullable(),
+  /** What asked for the target, as it was signed: whoever replaces the agent looks again. */
+  signed: SignedDigest.nullable().default(null),
   passage: Passage.nullable(),
   reason: z.string().nullable(),
   message: z.string(),
@@ -61,6 +66,7 @@ export const NO_UPDATE: UpdateRow = {
   sequence: 0,
   digest: null,
   target: null,
+  signed: null,
   passage: null,
   reason: null,
   message: '',

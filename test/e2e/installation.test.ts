@@ -1,8 +1,10 @@
 /** Installs, upgrades, rolls back and takes off services under a real systemd. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { UpdateStatus } from '#shared/agent-api/update-status.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
+import { ENDS, startTreeUpdates, WORKS } from '../fakes/tree-updates.ts';
 
 const INSTALL = 'sh /src/systemd/install.sh --probation 0';
 const UNINSTALL = 'sh /opt/podwright/current/systemd/uninstall.sh';
@@ -11,7 +13,14 @@ const VALIDATOR_ENV = `VALIDATOR_CENTRAL_URL=http://127.0.0.1:8000/api
 VALIDATOR_CENTRAL_HOTKEY=5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY`;
 const EXECUTOR = '8c4fd1f0-7b0e-4c57-9f3a-1d3f0e8b7a11';
 const AGENT_ENV = `AGENT_EXECUTOR_ID=${EXECUTOR}
-AGENT_GPU=none`;
+AGENT_GPU=none
+AGENT_HOST=127.0.0.1`;
+/** State and reason of the update, whichever version runs. */
+const READ_ROW = `/src/node_modules/.bin/node -e '
+  const { DatabaseSync } = require("node:sqlite");
+  const store = new DatabaseSync("/var/lib/podwright/agent.sqlite");
+  const { state, reason } = JSON.parse(store.prepare("SELECT row_json FROM agent_update").get().row_json);
+  console.log(state, reason);'`;
 /** The real programs are started several times, on a machine that may be busy. */
 const LONG_MS = 180_000;
 const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator';
@@ -42,6 +51,8 @@ beforeAll(async () => {
 afterAll(() => host.remove());
 
 const line = async (script: string) => (await host.mustRun(script)).trim();
+const docker = (...args: string[]) =>
+  runCommand('docker', args, { timeoutMs: 20_000, maxOutputBytes: 100_000 });
 const current = () => line('readlink /opt/podwright/current');
 const mainPid = (unit: string) => line(`systemctl show --property=MainPID --value ${unit}`);
 /** A small tree that is installed like the real one; `program` is what its services run. */
@@ -97,7 +108,7 @@ it('has units that systemd finds nothing wrong with, none more exposed than 4.0'
     await host.mustRun(`cd /tmp && cp /src/systemd/podwright* . && for unit in *.service; do
     systemd-analyze security --offline=true --threshold=40 ./$unit >/dev/null && echo $unit
     systemd-analyze verify ./$unit 2>&1 | grep podwright || true; done`);
-  const names = ['agent', 'central', 'kernel-log', 'ssh-gateway', 'validator'];
+  const names = ['agent-update', 'agent', 'central', 'kernel-log', 'ssh-gateway', 'validator'];
   expect(seen.trim().split('\n')).toEqual(names.map((name) => `podwright-${name}.service`));
 });
 
@@ -116,6 +127,79 @@ TEXT
     ...['may not other-network', 'may not make-devices', 'may not set-clock'],
   ]);
 });
+
+/** What the agent says of its update, once it is so. */
+const updateStatus = (what: string, holds: (found: UpdateStatus) => boolean) =>
+  eventually(
+    what,
+    async () => {
+      const { stdout } = await host.run('busybox wget -qO- http://127.0.0.1:8080/update-status');
+      const found = stdout.includes('"state"') ? UpdateStatus.parse(JSON.parse(stdout)) : null;
+      return found !== null && holds(found) ? found : null;
+    },
+    60_000,
+  );
+
+it(
+  'exchanges its release for a signed one, goes back from one that ends, and goes on after a kill of the switcher',
+  async () => {
+    const updates = await startTreeUpdates(host);
+    const pod = `podwright-test-pod-${EXECUTOR}`;
+    const unit = '/etc/systemd/system/podwright-validator.service';
+    const first = await current();
+    try {
+      const labels = Object.entries({ executor: EXECUTOR, kind: 'pod', managed: '1', pod: 'x' });
+      const flags = labels.flatMap(([key, value]) => ['--label', `io.podwright.${key}=${value}`]);
+      await docker('run', '--detach', '--name', pod, ...flags, 'podwright.local/base:1');
+      const podState = async () =>
+        (await docker('inspect', '--format', '{{json .State}}', pod)).stdout;
+      const before = await podState();
+      await host.mustRun(
+        `cp /etc/podwright/agent.env /root/agent.env && echo '${updates.variables}' >>/etc/podwright/agent.env`,
+      );
+      const bad = await updates.release(ENDS);
+      await host.mustRun('systemctl restart podwright-agent');
+      const refused = await updateStatus('a refusal', ({ reason }) => reason !== null);
+      expect(refused).toMatchObject({
+        reason: 'INSTALLATION_UNSUITABLE',
+        message: expect.stringContaining('podwright-validator.service runs from there too'),
+      });
+      // Out of sight alone: it runs on.
+      await host.mustRun(`mv ${unit} /root/ && systemctl restart podwright-agent`);
+      const back = await updateStatus('going back', ({ state }) => state === 'ROLLED_BACK');
+      expect(back).toMatchObject({
+        ...{ reason: 'NEW_VERSION_ENDED', target_digest: bad, attempts: 1 },
+        message: expect.stringContaining('it cannot go on'),
+      });
+      expect(await current()).toBe(first);
+
+      const good = await updates.release(WORKS);
+      await host.mustRun(`for try in $(seq 1000); do [ -e /opt/podwright/trial ] && break; sleep 0.02; done
+        systemctl kill --signal=KILL podwright-agent-update`);
+      const row = () => line(READ_ROW);
+      await eventually('the new version', async () => (await row()).startsWith('COMMITTED'));
+      expect(await current()).toBe(`releases/${good.replace(':', '-')}`);
+      expect(await line('readlink /opt/podwright/previous')).toBe(first);
+      expect(await line('busybox wget -qO- http://127.0.0.1:8080/version')).toContain('9.9.9');
+      const journal = await host.mustRun('journalctl --unit podwright-agent-update');
+      expect(journal).toMatch(/status=9\/KILL/);
+      await eventually(
+        'the end of the switcher',
+        async () => (await host.run('[ -e /var/lib/podwright/update-request ]')).exitCode !== 0,
+      );
+      expect(await podState()).toBe(before);
+    } finally {
+      await docker('rm', '--force', pod);
+      await updates.close();
+    }
+    await host.mustRun(
+      `mv /root/podwright-validator.service ${unit}; mv /root/agent.env /etc/podwright/agent.env`,
+    );
+    expect(await host.mustRun(INSTALL)).toMatch(/serves: agent validator/);
+    expect(await current()).toBe(first);
+  },
+  LONG_MS,
+);
 
 it(
   'has a validator that stands still restarted by the watchdog',
@@ -194,8 +278,6 @@ it(
       `io.podwright.executor=${EXECUTOR}`,
     ];
     const pod = `podwright-test-pod-${EXECUTOR}`;
-    const docker = (...args: string[]) =>
-      runCommand('docker', args, { timeoutMs: 20_000, maxOutputBytes: 100_000 });
     await docker('create', '--name', pod, ...labels, 'podwright.local/base:1', 'true');
     try {
       const refused = await host.run(`${UNINSTALL} --keep-data`);

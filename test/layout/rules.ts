@@ -70,7 +70,10 @@ export const RULES: readonly Rule[] = [
   home('ssh2', (path) => isUnder(path, 'agent/ssh-gateway/', 'validator/rental-probe/')),
   home('fast-xml-parser', (path) => isUnder(path, 'agent/gpu/')),
   home('pino', (path) => path === 'shared/log.ts'),
-  home('tar-stream', (path) => isUnder(path, 'agent/images/', 'shared/diagnosis/')),
+  home(
+    'tar-stream',
+    (path) => isUnder(path, 'agent/images/', 'agent/updates/', 'shared/diagnosis/') || isTest(path),
+  ),
   home('node:timers', (path) => path === 'shared/clock.ts' || isTest(path)),
 
   forbidCode(

@@ -22,6 +22,7 @@ import { errorProfileOf } from './edge/error-profiles.ts';
 import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
+import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
 import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
@@ -171,6 +172,7 @@ export async function createCentral(
     registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
     registerTemplateRoutes(api, createTemplates({ db, clock, random }));
     registerEventRoutes(api, { db });
+    registerLedgerRoutes(api, { db });
   };
   await registerBelow(server, API_PREFIX, [
     registerOthers,

@@ -1,10 +1,11 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
 import { z } from 'zod';
-import { type ConfigSpec, type Environment, parseConfig, secret } from '#shared/config.ts';
+import { type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { isPrivateUrl } from '#shared/tls/loopback.ts';
 import { Pin } from '#shared/tls/pin.ts';
+import { DatabasePlace } from './database-place.ts';
 import { CorsVariables } from './edge/config.ts';
 import { RateLimitVariables } from './rate-limits/config.ts';
 import { SURROUNDINGS, surroundingProblems } from './surroundings.ts';
@@ -14,18 +15,14 @@ const HotkeyList = z
   .transform((text) => text.split(',').map((entry) => entry.trim()))
   .pipe(z.array(Hotkey));
 
-/** `npm start` reads it, too. */
-export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
+/** `npm start` reads it, too: plain HTTP for /metrics and nothing else; none when absent. */
+export const MetricsVariable = z.object({ CENTRAL_METRICS_LISTEN: ListenAddress.optional() });
 
 const Schema = z.object({
-  /** Folder of its files: SQLite database, seed, secret. */
-  CENTRAL_HOME: z.string().default('/var/lib/podwright-central'),
-  /** `postgres://…` or a SQLite file; `central.db` in its home when absent. */
-  ...DatabaseVariable.shape,
+  ...DatabasePlace.shape,
   CENTRAL_HOST: z.string().default('127.0.0.1'),
   CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
-  /** Plain HTTP for /metrics and nothing else; none when absent. */
-  CENTRAL_METRICS_LISTEN: ListenAddress.optional(),
+  ...MetricsVariable.shape,
   /** Base address of the gateway of the validator that relays to agents. */
   CENTRAL_GATEWAY_URL: z
     .url({ protocol: /^https?$/ })

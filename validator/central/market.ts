@@ -22,6 +22,8 @@ import { createMachineRequests } from './machine-requests/machine-request.servic
 import { createPortalRequests } from './machine-requests/portal-request.service.ts';
 import { createRequestNews } from './machine-requests/request-news.ts';
 import { cutOffHandlers } from './metering/cut-off.ts';
+import { registerBilling, registerStatement } from './metering/statement.routes.ts';
+import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
@@ -92,11 +94,11 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const noticeDeps = { db, clock, random, mails, wakeMail };
   const news = createRequestNews({ ...noticeDeps, subscriptions });
   const dueHandlers: DueHandlers = {
-    ...podDueHandlers({ clock, random, wake }),
+    ...podDueHandlers({ clock, random, wake, mails }),
     ...news.dueHandlers,
     ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
     ...cutOffHandlers({
-      ...{ clock, random, wake, mails: deps.mails },
+      ...{ clock, random, wake, mails },
       lastBackup: backups.lastBackup,
       isBackingUp: backups.isWorkingOn,
     }),
@@ -104,7 +106,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { meterTickMs: intervalMs = TICK_MS } = deps.options;
   const meter = createTickJob({ db, clock, log, intervalMs, afterSpend: deps.afterSpend });
   const sync = createPodSyncJob({
-    ...{ db, clock, random, log, agents, notebookToken, loginOf },
+    ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
     volumes: volumes.sync,
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
@@ -150,6 +152,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
+      registerStatement(api, createStatements({ db }));
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
@@ -164,12 +167,14 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     },
 
     /** Routes below /portal. */
-    registerPortal: (portal: HttpServer) =>
+    registerPortal(portal: HttpServer): void {
       registerPortal(portal, deps, {
         ...{ idempotency, overview },
         requests: createPortalRequests({ db, clock, tellFulfilled: news.tellFulfilled }),
         notices: createNotices(noticeDeps),
-      }),
+      });
+      registerBilling(portal, { statements: createStatements({ db }), clock });
+    },
 
     /** Routes at the origin. */
     registerOrigin: registerSharedConfig,

@@ -13,7 +13,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
     ports: {
       ...{ mailer: null, objects: { folder: '/objects' }, chat: null, backupStorage: null },
-      centralMiner: null,
+      ...{ centralMiner: null, alphaRates: null },
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
       pruneBackups: expect.any(Function),
       ...{ alphaRates: null, payments: null },

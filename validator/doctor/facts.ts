@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { type Environment, lookAtConfig } from '#shared/config.ts';
 import { type ClockFacts, readClockFacts } from '#shared/doctor/clock.facts.ts';
-import { type DiskUse, readDiskUse } from '#shared/doctor/disk-use.ts';
+import { type DiskUse, nearestFolder, readDiskUse } from '#shared/doctor/disk-use.ts';
 import { type Told, tell } from '#shared/doctor/told.ts';
 import { localPlaceOf } from '#shared/listen-address.ts';
 import type { Random } from '#shared/random.ts';
@@ -19,6 +19,7 @@ import { ownKeyPlace } from '../keys/key-commands.ts';
 import { openKey } from '../keys/key-place.ts';
 import { type LedgerLook, lookIntoLedger } from '../ledger/ledger-look.ts';
 import { createReadTag } from '../updates/image-registry.ts';
+import { releaseLoginOf } from '../updates/release-login.ts';
 import { fileMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
 
@@ -88,7 +89,7 @@ export async function readFacts(
       tell(clock, GATEWAY_MS, () => askGateway(clock, config)),
       askRegistry(clock, config),
       readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL }),
-      readDiskUse({ clock, runCommand, path }),
+      readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
     ]);
   return {
     ...{ config, home, ledger, policies, metagraph, central, gateway, registry, time, disk },
@@ -146,5 +147,8 @@ async function askGateway(clock: Clock, config: ValidatorConfig): Promise<string
 function askRegistry(clock: Clock, config: ValidatorConfig): Promise<Told<string> | null> {
   const { VALIDATOR_AGENT_IMAGE: image, VALIDATOR_AGENT_TAG: tag } = config;
   if (image === undefined) return Promise.resolve(null);
-  return tell(clock, LOOK_MS, async () => (await createReadTag(clock)(image, tag)).digest);
+  return tell(clock, LOOK_MS, async () => {
+    const { digest } = await createReadTag(clock)(image, tag, releaseLoginOf(config));
+    return digest;
+  });
 }

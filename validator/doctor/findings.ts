@@ -134,6 +134,6 @@ function registry({ registry: told, config }: ValidatorFacts): Finding {
   return fail(
     id,
     `${image}: ${told.problem}`,
-    'it has to be readable without a login, at that name',
+    'it has to be readable at that name, with the login in VALIDATOR_AGENT_LOGIN_FILE or without one',
   );
 }

@@ -1,5 +1,6 @@
 /** What a tag names in a registry just now: the digest of its manifest, and of each platform's (OCI distribution, v2). */
 import { z } from 'zod';
+import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import type { Clock } from '#shared/clock.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
@@ -8,8 +9,12 @@ import { PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 
 export type TagContent = { digest: string; platforms: Record<string, string> };
-/** Rejects when the registry does not say within five seconds. */
-export type ReadTag = (image: string, tag: string) => Promise<TagContent>;
+/** Rejects when the registry does not say within five seconds. The login is for the image's registry; null: the image is public. */
+export type ReadTag = (
+  image: string,
+  tag: string,
+  login: RegistryAuth | null,
+) => Promise<TagContent>;
 
 /** Of everything that one reading asks. */
 const TIMEOUT_MS = 5_000;
@@ -42,12 +47,12 @@ const Token = z.union([
     .transform(({ access_token: token }) => ({ token })),
 ]);
 
-/** Registries of this machine are spoken to plainly, all others over TLS. Logins are not used: the image is public. */
+/** Registries of this machine are spoken to plainly, all others over TLS: a login never travels in clear. */
 export function createReadTag(clock: Clock): ReadTag {
-  return async (image, tag) => {
+  return async (image, tag, login) => {
     const signal = clock.deadline(TIMEOUT_MS);
     const { origin, name } = placeOf(image);
-    let authorization: Record<string, string> = {};
+    let authorization: HeaderFields = {};
 
     async function ask(method: 'GET' | 'HEAD', reference: string): Promise<Response> {
       const url = new URL(`${origin}/v2/${name}/manifests/${reference}`);
@@ -60,15 +65,18 @@ export function createReadTag(clock: Clock): ReadTag {
       const first = await send();
       if (first.status !== 401 || 'authorization' in authorization) return first;
       await first.body?.cancel();
-      authorization = await tokenFor(first.headers.get('www-authenticate') ?? '', name, signal);
+      const challenge = first.headers.get('www-authenticate') ?? '';
+      authorization = /^basic\b/i.test(challenge)
+        ? basicOf(login)
+        : await tokenFor({ challenge, name, login, signal });
       return send();
     }
 
     const head = await ask('HEAD', tag);
-    if (!head.ok) throw new Error(`the registry answered with status ${head.status}`);
+    refuseUnless(head, login);
     const digest = Digest.parse(head.headers.get('docker-content-digest'));
     const answer = await ask('GET', digest);
-    if (!answer.ok) throw new Error(`the registry answered with status ${answer.status}`);
+    refuseUnless(answer, login);
     const text = await boundedText(answer, MAX_MANIFEST_BYTES);
     if (`sha256:${sha256Hex(text)}` !== digest)
       throw new Error('the manifest is of another digest');
@@ -98,25 +106,50 @@ function placeOf(image: string): { origin: string; name: string } {
 
 const schemeOf = (host: string) => (isLoopback(host.replace(/:\d+$/, '')) ? 'http:' : 'https:');
 
+type HeaderFields = Record<string, string>;
+
+/** What a registry hides from those who may not see it is told as missing or denied, as it likes. */
+function refuseUnless({ ok, status }: Response, login: RegistryAuth | null): void {
+  if (ok) return;
+  if (status === 401 || status === 403) throw new Error(refusalOf(login));
+  throw new Error(`the registry answered with status ${status}`);
+}
+
+const refusalOf = (login: RegistryAuth | null) =>
+  login === null
+    ? 'the registry wants a login: name one in VALIDATOR_AGENT_LOGIN_FILE'
+    : 'the registry refuses the login in VALIDATOR_AGENT_LOGIN_FILE: mend its user name or password';
+
+function basicOf(login: RegistryAuth | null): HeaderFields {
+  if (login === null) throw new Error(refusalOf(login));
+  const text = Buffer.from(`${login.username}:${login.password}`, 'utf8').toString('base64');
+  return { authorization: `Basic ${text}` };
+}
+
 /** A bearer token for reading, as the registry's challenge says where to get it. */
-async function tokenFor(
-  challenge: string,
-  name: string,
-  signal: AbortSignal,
-): Promise<Record<string, string>> {
+async function tokenFor({
+  challenge,
+  name,
+  login,
+  signal,
+}: {
+  challenge: string;
+  name: string;
+  login: RegistryAuth | null;
+  signal: AbortSignal;
+}): Promise<HeaderFields> {
   const field = (key: string) => new RegExp(`\\b${key}="([^"]{1,500})"`).exec(challenge)?.[1];
   const realm = field('realm');
-  if (!/^bearer /i.test(challenge) || realm === undefined) {
-    throw new Error('the registry wants a login');
-  }
+  if (!/^bearer /i.test(challenge) || realm === undefined) throw new Error(refusalOf(login));
   const url = new URL(realm);
   if (url.protocol !== schemeOf(url.hostname))
     throw new Error('its tokens come from a plain address');
   const service = field('service');
   if (service !== undefined) url.searchParams.set('service', service);
   url.searchParams.set('scope', `repository:${name}:pull`);
-  const answer = await PLAIN_TRANSPORT.fetch(url, { method: 'GET', headers: {}, signal });
-  if (!answer.ok) throw new Error(`no token: status ${answer.status}`);
+  const headers = login === null ? {} : basicOf(login);
+  const answer = await PLAIN_TRANSPORT.fetch(url, { method: 'GET', headers, signal });
+  refuseUnless(answer, login);
   const parsed = Token.safeParse(JSON.parse(await boundedText(answer, MAX_TOKEN_BYTES)));
   if (!parsed.success) throw new Error('no token in the answer');
   return { authorization: `Bearer ${parsed.data.token}` };

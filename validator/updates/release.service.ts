@@ -1,4 +1,5 @@
 /** The signed answer to what agents are to run: the registry is asked now and then, the rest is on record (validator reference 4.1). */
+import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
@@ -24,6 +25,8 @@ export type ReleaseSource = {
   firstPermille: number;
   /** How long an answer counts. */
   expiryMs: number;
+  /** The login for a registry that wants one, read anew each time; throws what is wrong with it. Absent or null: the image is public. */
+  readLogin?(): RegistryAuth | null;
 };
 
 export type ReleaseServiceOptions = {
@@ -48,8 +51,11 @@ export function createReleases(options: ReleaseServiceOptions) {
   const { ledger, clock, log, signer, source } = options;
   let cached: { atMs: number; answer: Promise<SignedDigest> } | null = null;
 
+  const contentOf = async (from: ReleaseSource): Promise<TagContent> =>
+    options.readTag(from.image, from.tag, from.readLogin?.() ?? null);
+
   async function answer(from: ReleaseSource): Promise<SignedDigest> {
-    const found = await options.readTag(from.image, from.tag).catch((cause: unknown) => {
+    const found = await contentOf(from).catch((cause: unknown) => {
       const message = `The registry could not be read (${messageOf(cause)})`;
       throw new ApiError('upstream_unavailable', message, { cause });
     });

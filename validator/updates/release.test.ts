@@ -4,6 +4,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -19,6 +20,7 @@ import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
 import { openLedger } from '../ledger/ledger.ts';
+import { createReadTag } from './image-registry.ts';
 import { runReleaseCommand } from './release-command.ts';
 
 const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
@@ -32,9 +34,15 @@ const folder = mkdtempSync(join(tmpdir(), 'podwright-releases-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** A registry with one tag that gives tokens to everybody, and what it is made to do. */
-let registry: { index: string; fault: 'none' | 'status' | 'silence' | 'forgery'; asked: string[] };
+let registry: {
+  index: string;
+  fault: 'none' | 'status' | 'silence' | 'forgery';
+  asked: string[];
+  /** What whoever wants a token has to send; null: nothing. */
+  tokensFor: string | null;
+};
 beforeEach(() => {
-  registry = { index: indexOf('first'), fault: 'none', asked: [] };
+  registry = { index: indexOf('first'), fault: 'none', asked: [], tokensFor: null };
 });
 
 const indexOf = (variant: string) =>
@@ -55,7 +63,11 @@ function startRegistry(): Promise<{ host: string; server: Server }> {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://registry');
     registry.asked.push(`${request.method} ${pathname}`);
     const realm = `http://${request.headers.host}/token`;
-    if (pathname === '/token') response.end(JSON.stringify({ token: searchParams.get('scope') }));
+    const { tokensFor } = registry;
+    if (pathname === '/token' && tokensFor !== null && request.headers.authorization !== tokensFor)
+      response.writeHead(401).end();
+    else if (pathname === '/token')
+      response.end(JSON.stringify({ token: searchParams.get('scope') }));
     else if (request.headers.authorization !== 'Bearer repository:podwright/agent:pull') {
       const challenge = `Bearer realm="${realm}",service="test"`;
       response.writeHead(401, { 'www-authenticate': challenge }).end();
@@ -184,6 +196,20 @@ describe('GET /updater/digest', () => {
       expect((await ask()).status).toBe(200);
     },
   );
+
+  it('fetches its token with the login that it was given', async () => {
+    const { host } = await startRegistry();
+    const [username, password] = ['me', 'secret of mine'];
+    registry.tokensFor = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+    const read = (secret: string) =>
+      createReadTag(systemClock)(`${host}/podwright/agent`, 'stable', {
+        ...{ host, username, password: secret },
+      });
+    expect(await read(password)).toMatchObject({ digest: digestOf(registry.index) });
+    await expect(read('another')).rejects.toThrow(
+      /refuses the login in VALIDATOR_AGENT_LOGIN_FILE/,
+    );
+  });
 
   it('raises the sequence for every new digest, also after a restart', async () => {
     const first = await createScene();

@@ -58,7 +58,7 @@ export function createAccounts(deps: AccountsDeps) {
   async function present(account: Account): Promise<User> {
     const balance = await balanceOf(db, account.id);
     const validatorHotkey = await validatorAccounts.hotkeyOf(db, account.id);
-    return toUser({ account, balance, validatorHotkey }, clock.now());
+    return toUser({ account, balance, validatorHotkey });
   }
 
   function newAccount({ email, name }: CreateUserDto, passwordHash: string): Account {

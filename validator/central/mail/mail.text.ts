@@ -9,6 +9,8 @@ export type MailKind =
   | 'password-changed'
   | 'email-changed'
   | 'low-balance'
+  | 'pod-failed'
+  | 'scheduled-removal'
   | 'balance-running-out'
   | 'balance-exhausted'
   | 'top-up-suspended'
@@ -68,6 +70,26 @@ export function lowBalanceMail(left: string, runway: string | null): MailContent
     paragraph(
       'You get this once, and again only after the balance was topped up or well above the threshold. ' +
         'Set the threshold with PUT /users/me/low-balance-threshold, switch these mails off with PUT /users/me/notification.',
+    ),
+  ]);
+}
+
+/** A pod that does not run any more, or never did; `why` is what its event says. */
+export function podFailedMail(podName: string, why: string): MailContent {
+  return mail(`Your pod ${podName} failed`, [
+    paragraph(`Your pod ${podName} at Podwright failed: ${why}`),
+    paragraph(
+      'GET /pods/{id}/events tells what happened. You are not charged while it does not run.',
+    ),
+  ]);
+}
+
+/** A pod that is removed at `at`, UTC. */
+export function scheduledRemovalMail(podName: string, at: string): MailContent {
+  return mail(`Your pod ${podName} will be removed`, [
+    paragraph(`Your pod ${podName} at Podwright will be removed at ${at} UTC, with its data.`),
+    paragraph(
+      'To keep it, cancel that with DELETE /pods/{id}/schedule-removal, or choose another time.',
     ),
   ]);
 }

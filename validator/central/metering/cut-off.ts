@@ -38,13 +38,6 @@ export function cutOffHandlers(deps: CutOffDeps) {
     for (const { executor_id: id } of pods) deps.wake(id);
   };
 
-  /** Pods before accounts (`lockRow`). */
-  async function lockAll(tx: Db, accountId: string): Promise<void> {
-    const ids = (await listLiveOf(tx, accountId)).map(({ id }) => id);
-    for (const id of ids.toSorted()) await lockRow(tx, 'pods', id);
-    await lockRow(tx, 'accounts', accountId);
-  }
-
   async function lockPod(tx: Db, podId: string): Promise<void> {
     await lockRow(tx, 'pods', podId);
     const pod = await findAnyPod(tx, podId);
@@ -69,7 +62,7 @@ export function cutOffHandlers(deps: CutOffDeps) {
       },
     },
     'cut-off': {
-      lock: lockAll,
+      lock: (tx, accountId) => lockWithPods(tx, [accountId]),
       async run(tx, { subject, nowMs }) {
         const atMs = await accountRunsOutAt(tx, subject);
         if (atMs === null) return undefined;
@@ -115,6 +108,14 @@ export function cutOffHandlers(deps: CutOffDeps) {
       },
     },
   } satisfies DueHandlers;
+}
+
+/** Locks accounts with all their pods, pods before accounts (`lockRow`): for who brings money to them. */
+export async function lockWithPods(tx: Db, accountIds: readonly string[]): Promise<void> {
+  const pods = [];
+  for (const id of accountIds) pods.push(...(await listLiveOf(tx, id)));
+  for (const id of pods.map((pod) => pod.id).toSorted()) await lockRow(tx, 'pods', id);
+  for (const id of accountIds.toSorted()) await lockRow(tx, 'accounts', id);
 }
 
 async function billablePods(tx: Db, accountId: string): Promise<Pod[]> {

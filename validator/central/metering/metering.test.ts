@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { testSigner } from '../../../test/fakes/market-fixture.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import type { Leg } from '../ledger/ledger-account.ts';
@@ -285,4 +286,73 @@ it('takes nothing for a clock that goes back (I18)', async () => {
   await scene.remove(id);
   expect(await meter(id)).toMatchObject({ charged_uusd: before });
   expect(await segments(id)).toEqual([[0, 10 * MINUTE_MS, 'running']]);
+});
+
+it('shows one figure everywhere: rows, statement, the day of the provider, the ledger', async () => {
+  const id = await running();
+  await live(MINUTE_MS);
+  scene.host.up = false;
+  await live(2 * MINUTE_MS);
+  scene.host.up = true;
+  await live(MINUTE_MS);
+  await tick();
+  const { charged_uusd: charged, provider_uusd: net } = await meter(id);
+  const usd = charged / 1_000_000;
+  expect(await me()).toMatchObject({ burn_per_hour: 3.6, balance: 10 - usd });
+  expect((await scene.pod(id)).spent_usd).toBe(usd);
+  expect((await scene.call('GET', '/pods')).body[0].spent_usd).toBe(usd);
+  const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
+  expect(statement).toMatchObject({ total: usd, refunded: 0, currency: 'USD' });
+  expect(statement.billed_seconds).toBe(Math.floor(charged / 1_000));
+  const amounts = statement.lines.map(({ amount }: { amount: number }) => amount);
+  expect(amounts[1]).toBe(0);
+  expect(amounts.reduce((sum: number, amount: number) => sum + amount, 0)).toBeCloseTo(usd, 6);
+  const token = await scene.market.logIn();
+  const billing = (await scene.market.portal('GET', '/billing', { token })).body;
+  expect(billing).toMatchObject({ total: 1, page: 1, limit: 20, pagination: { total_pages: 1 } });
+  expect(billing.data[0]).toMatchObject({
+    ...{ pod_id: id, executor_id: scene.node.id, gpu_count: 1, status: 'pending' },
+    ...{ seconds: Math.floor(charged / 1_000), gross_usd: usd, net_usd: net / 1_000_000 },
+  });
+  const { hotkey } = scene.market.provider;
+  const own = await scene.market.portal('GET', `/billing/${hotkey}`, { token });
+  expect(own.body.data).toEqual(billing.data);
+  const foreign = await scene.market.logIn(testSigner(9));
+  for (const path of [`/billing/${hotkey}`, '/billing?scope=all']) {
+    expect((await scene.market.portal('GET', path, { token: foreign })).status).toBe(403);
+  }
+  const stranger = await scene.market.signUp();
+  const headers = stranger.key;
+  expect((await scene.market.call('GET', `/pods/${id}/statement`, { headers })).status).toBe(404);
+  await scene.remove(id);
+  await scene.later();
+  expect((await scene.call('GET', `/pods/${id}/statement`)).body.total).toBeGreaterThan(usd - 1e-9);
+});
+
+it('starts a pod again whose renter raises its limit in the grace, and only then', async () => {
+  const id = await running({ max_spend_usd: 0.1 });
+  await live(110_000);
+  expect((await scene.pod(id)).status).toBe('STOPPED');
+  const patch = (usd: number) => scene.call('PATCH', `/pods/${id}`, { max_spend_usd: usd });
+  expect((await patch(0.1)).body.status).toBe('STOPPED');
+  expect((await patch(0.2)).body.status).toBe('PENDING');
+  await live(30_000);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await live(110_000);
+  expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.2 });
+});
+
+it('runs out earlier when another rental holds money, and later when a pod ends', async () => {
+  const id = await running();
+  const before = (await me()).runs_out_at;
+  const second = await scene.rentOne();
+  const held = (await me()).runs_out_at;
+  expect(Date.parse(`${before}Z`) - Date.parse(`${held}Z`)).toBe(900_000);
+  const due = () =>
+    db().selectFrom('due_work').select('due_at').where('kind', '=', 'cut-off').execute();
+  expect(await due()).toEqual([{ due_at: Date.parse(`${held}Z`) }]);
+  await scene.remove(second);
+  expect((await me()).runs_out_at).toBe(before);
+  await scene.remove(id);
+  expect([(await me()).runs_out_at, await due()]).toEqual([null, []]);
 });

@@ -11,6 +11,7 @@ import { lastRequestId, recordEvent } from '../events/event.service.ts';
 import { releaseGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { createPullMeasures } from '../executors/pull-measures.ts';
+import type { Mails } from '../mail/mail.service.ts';
 import { refundFault } from '../metering/provider-fault.ts';
 import { followPod } from '../metering/usage.service.ts';
 import { maintenanceAt } from '../notices/maintenance.ts';
@@ -28,6 +29,7 @@ import {
 } from './pod-change.ts';
 import { setFailureEnd } from './pod-dues.ts';
 import { releaseHold } from './pod-hold.ts';
+import { mailPodFailed } from './pod-mails.ts';
 import { notebookFailure, notebookNews } from './pod-notebook.ts';
 import { causeOf, eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
 import {
@@ -47,6 +49,9 @@ const UNREACHED = 'The node could not be reached for two hours';
 /** `seen_at` is written at most this often while nothing else changes. */
 const SEEN_RESOLUTION_MS = 5_000;
 
+/** Of which the renter gets a mail. */
+const FAILURES: readonly PodState[] = ['creation_failed', 'reboot_failed', 'failed', 'broken'];
+
 type Failure = { reason: EventReason; message: string; gpusFree: boolean };
 type Told = {
   reason: EventReason | null;
@@ -61,6 +66,7 @@ export function createPodRecorder(deps: {
   clock: Clock;
   random: Random;
   log: Log;
+  mails: Mails;
   restoresAtStart(podId: string): Promise<boolean>;
   detachVolume(tx: Db, podId: string): Promise<void>;
 }) {
@@ -144,6 +150,9 @@ export function createPodRecorder(deps: {
     const { type, outcome } = told.isUndone === true ? UNDONE : eventOf(from, to);
     const cause = causeOf(from, type);
     const requestId = cause === null ? null : await lastRequestId(tx, pod.id, cause);
+    if (FAILURES.some((state) => state === to)) {
+      await mailPodFailed(tx, deps.mails, pod, message, clock.now());
+    }
     await recordEvent(tx, deps, {
       accountId: pod.account_id,
       podId: pod.id,

@@ -36,13 +36,14 @@ export function statusOf(pod: Pod): WireStatus {
   return wireStatus(podStateOf(pod.state));
 }
 
-/** The whole row; `notebookToken` opens the pod's notebook server, `volume` is what it has at /mnt. */
+/** The whole row; `notebookToken` opens the pod's notebook server, `volume` is what it has at /mnt, `spentUusd` what its renter paid for it so far (metering/spent.ts). */
 export function podRow(
   pod: Pod,
   executor: ExecutorEntry,
   nowMs: number,
   notebookToken: string,
   volume: VolumeResponse | null,
+  spentUusd: number,
 ): PodListItemResponse {
   const status = statusOf(pod);
   const ports = JSON.parse(pod.ports_json) as Record<string, number>;
@@ -92,7 +93,7 @@ export function podRow(
     message: pod.message === '' ? null : pod.message,
     max_spend_usd: pod.max_spend_uusd === null ? null : microToUsd(pod.max_spend_uusd),
     idle_shutdown_minutes: pod.idle_shutdown_minutes,
-    spent_usd: 0,
+    spent_usd: microToUsd(spentUusd),
   };
 }
 

@@ -2,12 +2,11 @@
 import type { RewardShares } from '#shared/central-api/reward-estimate.ts';
 import type { Clock } from '#shared/clock.ts';
 import { microToUsd } from '#shared/money.ts';
+import { providerShare } from '../metering/meter.ts';
 import type { Agents } from '../ports.ts';
 import type { MachineQuery, RewardEstimate } from './machine.schemas.ts';
-import { PLATFORM_FEE_RATE } from './machine-catalogue.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';
 
-const PERCENT = 100;
 /** Nothing that it rests on changes faster: weights come by cycles of minutes. */
 const CACHE_MS = 60_000;
 const MAX_CACHED = 1_000;
@@ -54,7 +53,7 @@ export function createRewardEstimates({ clock, agents, rentalRateOf }: RewardEst
         rewards_while_idle: shares.idle,
         reward_obstacles: shares.obstacles,
         rental_income_per_hour: microToUsd(incomeUusd),
-        platform_fee_per_hour: microToUsd(feeOf(incomeUusd)),
+        platform_fee_per_hour: microToUsd(incomeUusd - providerShare(incomeUusd)),
         expected_utilization: utilization,
         gpu_type: entry.name,
         gpu_count: count,
@@ -62,10 +61,4 @@ export function createRewardEstimates({ clock, agents, rentalRateOf }: RewardEst
       };
     },
   };
-}
-
-/** What is left of an amount once its provider has the whole micro-dollars of its share. */
-function feeOf(amountUusd: number): number {
-  const shared = PERCENT - Math.round(PLATFORM_FEE_RATE * PERCENT);
-  return amountUusd - Math.floor((amountUusd * shared) / PERCENT);
 }

@@ -147,7 +147,7 @@ export async function rentIn(
     await beginRestore(tx, deps, { pod, caller, request: restore, occasion: 'STARTUP' });
   }
   const taken = { ...executor, slots_free: executor.slots_free - gpus };
-  return { ...podRow(pod, taken, nowMs, NO_TOKEN, volume), success: true, pod_id: podId };
+  return { ...podRow(pod, taken, nowMs, NO_TOKEN, volume, 0), success: true, pod_id: podId };
 }
 
 /** On the market, as far as its provider and its validator are concerned. */

@@ -15,6 +15,7 @@ import { paidAccount, walletOf } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { topUpsSuspendedMail } from '../mail/mail.text.ts';
+import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
 import { runwayChanged } from '../metering/runway.service.ts';
 import type { ChargeAnswer, PaymentNews } from '../ports.ts';
 import { afterCharge, type ChargeOutcome } from './auto-top-up.state.ts';
@@ -59,7 +60,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(accountId), amountUusd };
     const cause = { type: 'top-up', id, atMs: clock.now(), once: true };
     await postGroup(tx, [leg], causedBy(SYSTEM_ACTOR, cause));
-    await runwayChanged(tx, accountId, clock.now());
+    await fundsAdded(tx, { clock, random }, accountId);
     await rearmLowBalance(tx, accountId);
     await record(tx, accountId, true, `topped up by ${formatUsdFloor(amountUusd)}`);
   }
@@ -78,7 +79,8 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
   /** False when somebody else noted something at the same time: read it again. */
   async function settleIn(tx: Db, row: TopUpRow, to: TopUpState, told: Told): Promise<boolean> {
     if (!REACHED_FROM[to].includes(row.state)) return true;
-    await lockRow(tx, 'accounts', row.account_id);
+    if (to === 'succeeded') await lockWithPods(tx, [row.account_id]);
+    else await lockRow(tx, 'accounts', row.account_id);
     const reason = told.reason?.slice(0, MAX_ERROR_CHARS) ?? null;
     const externalId = told.externalId ?? row.external_id;
     const changes = { state: to, external_id: externalId, last_error: reason };

@@ -5,12 +5,12 @@ import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/m
 import type { Random } from '#shared/random.ts';
 import { accountOf, findAccountByAddress } from '../accounts/account.service.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
-import { lockRow } from '../db/row-lock.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
 import { runwayChanged } from '../metering/runway.service.ts';
 import type {
   TransferCreditsDto,
@@ -37,13 +37,12 @@ export type Transfers = ReturnType<typeof createTransfers>;
 
 /** Rules of transfers. */
 export function createTransfers({ db, clock, random, afterSpend }: TransfersDeps) {
-  /** Both rows are locked in one order: two that pay each other do not wait in a circle. */
   async function parties(tx: Db, caller: UserIdentity, email: string) {
     const { id: recipientId } = await recipientOf(tx, email);
     if (recipientId === caller.accountId) {
       throw new ApiError('bad_request', 'Credit cannot be transferred to your own account');
     }
-    for (const id of [caller.accountId, recipientId].toSorted()) await lockRow(tx, 'accounts', id);
+    await lockWithPods(tx, [caller.accountId, recipientId]);
     const sender = await accountOf(tx, caller);
     // Again under the lock: it may have been deleted meanwhile.
     const recipient = await recipientOf(tx, email);
@@ -88,7 +87,8 @@ export function createTransfers({ db, clock, random, afterSpend }: TransfersDeps
       const amount = `$${body.amount}`;
       await record(tx, sender.id, actor, `${amount} transferred to another account`);
       await record(tx, recipient.id, { ...actor, apiKeyId: null }, `${amount} received`);
-      for (const account of [sender, recipient]) await runwayChanged(tx, account.id, atMs);
+      await fundsAdded(tx, { clock, random }, recipient.id);
+      await runwayChanged(tx, sender.id, atMs);
       await afterSpend(tx, sender.id);
       return {
         ...toHistory(sender.id, {

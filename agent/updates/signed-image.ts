@@ -1,0 +1,64 @@
+/** The image that a validator has signed for, in this host's engine: known by its digest alone. */
+import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
+import { type ContainerEngine, EngineError } from '../docker/engine.ts';
+import type { Target } from './update.state.ts';
+
+export type SignedImageOptions = {
+  /** AGENT_UPDATE_IMAGE. */
+  image: string;
+  engine: Pick<ContainerEngine, 'inspectImage' | 'pullImage' | 'removeImage'>;
+  /** The login for its registry, read anew each time; throws what is wrong with it. Undefined: the image is public. */
+  readLogin(): RegistryAuth | undefined;
+};
+
+export type SignedImage = ReturnType<typeof createSignedImage>;
+
+const LOGIN_REMEDY = 'see AGENT_UPDATE_LOGIN_FILE';
+
+export function createSignedImage({ image, engine, readLogin }: SignedImageOptions) {
+  const referenceOf = ({ digest }: Target) => `${image}@${digest}`;
+  /** Of an image's digests those in this repository. */
+  const digestsOf = (repoDigests: readonly string[]) => digestsIn(image, repoDigests);
+
+  async function isThere(target: Target): Promise<boolean> {
+    const found = await engine.inspectImage(referenceOf(target));
+    return digestsOf(found?.repoDigests ?? []).includes(target.digest);
+  }
+
+  return {
+    referenceOf,
+    digestsOf,
+    isThere,
+    /** Has it at hand, and that very one. Ends with the signal. */
+    async fetch(target: Target, signal: AbortSignal): Promise<void> {
+      const reference = referenceOf(target);
+      if ((await engine.inspectImage(reference)) === null) {
+        const options = { auth: readLogin(), onProgress: () => undefined };
+        await engine.pullImage(reference, options, signal).catch((error: unknown) => {
+          if (!(error instanceof EngineError) || error.kind !== 'image_auth') throw error;
+          throw new EngineError(error.kind, `${error.message} (${LOGIN_REMEDY})`, { cause: error });
+        });
+      }
+      if (await isThere(target)) return;
+      throw new EngineError('image_digest_mismatch', `${reference} is not what was pulled`);
+    },
+    /** What others use of it stays. */
+    async drop(target: Target): Promise<void> {
+      await engine.removeImage(referenceOf(target)).catch((error: unknown) => {
+        if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
+      });
+    },
+  };
+}
+
+/** The engine calls images of Docker Hub by short names. */
+function digestsIn(image: string, repoDigests: readonly string[]): string[] {
+  const short = image.replace(/^docker\.io\/(?:library\/)?/, '');
+  return repoDigests.flatMap((each) => {
+    const [repository = '', digest = ''] = each.split('@');
+    return [image, short].includes(repository) ? [digest] : [];
+  });
+}
+
+/** What registries call this machine's kind. */
+export const PLATFORM = `linux/${process.arch === 'x64' ? 'amd64' : process.arch}`;

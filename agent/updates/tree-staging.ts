@@ -1,0 +1,92 @@
+/**
+ * Puts the signed version beside the releases that are there, for the switcher of a tree: the agent, which may not write
+ * programs, asks for it. What the agent's folder says is not believed: the manifest is judged again, by the variables of this
+ * host and by what was accepted here before.
+ */
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '#shared/clock.ts';
+import type { RunCommand } from '#shared/run-command.ts';
+import { LABELS } from '../docker/engine.ts';
+import type { OwnContainers } from '../docker/own-containers.ts';
+import type { ReleaseTree } from './release-tree.ts';
+import type { SignedImage } from './signed-image.ts';
+import { unpackTree } from './unpack-tree.ts';
+import { judgeManifest, REFUSALS, type RuleFacts } from './update.rules.ts';
+import type { Target, UpdateRow } from './update.state.ts';
+
+/** Where the image has the release. */
+export const TREE_IN_IMAGE = '/opt/podwright';
+const NEEDED = ['package.json', 'agent/main.ts', 'agent/updates/main.ts', 'node_modules/.bin/node'];
+/** Node compiles all of the agent for it. */
+const TRY = { timeoutMs: 60_000, maxOutputBytes: 64 * 1024 };
+const SYNC = { timeoutMs: 600_000, maxOutputBytes: 4_096 };
+
+export type TreeStagingOptions = {
+  clock: Clock;
+  tree: ReleaseTree;
+  image: SignedImage;
+  containers: Pick<OwnContainers, 'copyOut'>;
+  runCommand: RunCommand;
+  /** The agent's variables, which the new version has to accept. */
+  environment: Record<string, string>;
+  facts: Pick<RuleFacts, 'keys' | 'image' | 'executorId' | 'agentVersion' | 'platform'>;
+};
+
+export function createTreeStaging(options: TreeStagingOptions) {
+  const { clock, tree, image, containers, runCommand, facts } = options;
+
+  /** Throws why the target is not what a trusted key has signed for this host. */
+  function accept({ target, signed }: { target: Target; signed: UpdateRow['signed'] }): void {
+    const before = tree.accepted();
+    if (before?.sequence === target.sequence && before.digest === target.digest) return;
+    const row = { sequence: 0, digest: null, ...before, target: null, denied_until_ms: 0 };
+    const ruling = judgeManifest(signed, { ...facts, nowMs: clock.now(), running: [], row });
+    if (ruling.outcome === 'refused') throw new Error(REFUSALS[ruling.reason]);
+    const { sequence, digest } = ruling.target;
+    if (sequence !== target.sequence || digest !== target.digest) {
+      throw new Error('the manifest asks for another digest');
+    }
+    tree.accept(target);
+  }
+
+  async function tryRelease(folder: string): Promise<void> {
+    for (const path of NEEDED) statSync(join(folder, path));
+    const node = join(folder, 'node_modules/.bin/node');
+    const args = [join(folder, 'agent/main.ts'), '--check-config'];
+    const bounds = { ...TRY, env: options.environment };
+    const { exitCode, stdout, stderr } = await runCommand(node, args, bounds);
+    if (exitCode === 0) return;
+    throw new Error(`the new version does not take this host's variables: ${stdout}${stderr}`);
+  }
+
+  async function fill(target: Target): Promise<void> {
+    const folder = tree.openDraft();
+    const place = {
+      name: `podwright-update-${facts.executorId}`,
+      labels: { [LABELS.agent]: facts.executorId, [LABELS.release]: String(target.sequence) },
+    };
+    await containers.copyOut(image.referenceOf(target), TREE_IN_IMAGE, place, (archive) =>
+      unpackTree(archive, folder),
+    );
+    await tryRelease(folder);
+    const { exitCode, stderr } = await runCommand('sync', ['--file-system', folder], SYNC);
+    if (exitCode !== 0) throw new Error(`sync: ${stderr}`);
+    tree.keepDraft(target, clock.now());
+  }
+
+  /** The target is a whole release when this resolves. Rejects with what stands in the way; nothing that runs is touched. */
+  return async (target: Target, signed: UpdateRow['signed']): Promise<void> => {
+    accept({ target, signed });
+    if (!tree.has(target)) {
+      tree.prune();
+      if (!(await image.isThere(target))) throw new Error('the engine does not have the image');
+      try {
+        await fill(target);
+      } finally {
+        tree.dropDraft();
+      }
+    }
+    await image.drop(target);
+  };
+}

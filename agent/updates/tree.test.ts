@@ -1,0 +1,243 @@
+/** A folder of releases in which the switcher is cut off anywhere, and what its staging lets in. */
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pack } from 'tar-stream';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { runCommand } from '#shared/run-command.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import {
+  AGENT_IMAGE,
+  digestOf,
+  NOW_MS,
+  signedDigest,
+  validatorKey,
+} from '../../test/fixtures/update-manifest.ts';
+import type { AgentUnit } from './agent-unit.ts';
+import { createReleaseTree, digestOfRelease, releaseNameOf } from './release-tree.ts';
+import { createTreeReplacement } from './tree-replacement.ts';
+import { createTreeStaging } from './tree-staging.ts';
+
+const TARGET = { sequence: 7, digest: digestOf('b') };
+const NEW = releaseNameOf(TARGET);
+const PASSAGE = { old_id: 'old', restart_policy: {}, pods: [], back: null };
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'podwright-tree-'));
+  for (const name of ['releases/old', 'cache']) mkdirSync(join(root, name), { recursive: true });
+  symlinkSync('releases/old', join(root, 'current'));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+/** What runs is what `current` names when it is started. */
+function createUnit() {
+  const unit = { runs: 'old' as string | null, starts: 0, stops: 0 };
+  const port: AgentUnit = {
+    async stop() {
+      unit.stops += 1;
+      unit.runs = null;
+    },
+    async start() {
+      unit.starts += 1;
+      unit.runs ??= readlinkSync(join(root, 'current')).slice('releases/'.length);
+    },
+    isAlive: async () => unit.runs !== null,
+    lastWords: async () => '',
+  };
+  return { unit, port };
+}
+
+function createScene() {
+  const tree = createReleaseTree(root);
+  const { unit, port } = createUnit();
+  const cacheFolder = join(root, 'cache');
+  const side = createTreeReplacement({ tree, unit: port, host: '127.0.0.1', cacheFolder });
+  return { tree, unit, side };
+}
+
+function makeRelease(
+  tree: ReturnType<typeof createReleaseTree>,
+  target = TARGET,
+  atMs = NOW_MS,
+): void {
+  tree.openDraft();
+  tree.keepDraft(target, atMs);
+}
+
+it('switches to a release and proves it, whatever is repeated', async () => {
+  const { tree, unit, side } = createScene();
+  makeRelease(tree);
+  tree.accept(TARGET);
+  for (const _ of [1, 2]) {
+    expect(await side.refusal(TARGET, PASSAGE)).toBeNull();
+    await side.stopOld(TARGET, PASSAGE);
+    await side.startNew(TARGET, PASSAGE);
+  }
+  expect([unit.runs, tree.current(), tree.before()]).toEqual([NEW, NEW, 'old']);
+  expect(readFileSync(join(root, 'trial'), 'utf8')).toBe('releases/old\n');
+  for (const _ of [1, 2]) await side.tidy(TARGET, PASSAGE);
+  expect([existsSync(join(root, 'trial')), readlinkSync(join(root, 'previous'))]).toEqual([
+    ...[false, 'releases/old'],
+  ]);
+});
+
+it('goes back from wherever it was cut off, and lets what runs run where nothing was touched', async () => {
+  const { tree, unit, side } = createScene();
+  makeRelease(tree);
+  const goBack = async () => {
+    expect(await side.dropNew(TARGET, PASSAGE)).toBe(true);
+    await side.startOld(PASSAGE);
+  };
+  await goBack();
+  expect([unit.runs, unit.stops]).toEqual(['old', 0]);
+  await side.startNew(TARGET, PASSAGE);
+  await side.dropNew(TARGET, PASSAGE);
+  // Cut off before it was started, and the host started by itself what is current.
+  unit.runs = 'old';
+  await goBack();
+  expect([unit.runs, tree.current(), tree.isOnTrial()]).toEqual(['old', 'old', false]);
+  expect(existsSync(join(root, 'previous'))).toBe(false);
+  const stops = unit.stops;
+  await goBack();
+  expect(unit.stops).toBe(stops);
+});
+
+it('leaves a release alone that was installed meanwhile', async () => {
+  const { tree, unit, side } = createScene();
+  makeRelease(tree);
+  tree.accept(TARGET);
+  rmSync(join(root, 'current'));
+  symlinkSync('releases/third', join(root, 'current'));
+  unit.runs = 'third';
+  expect(await side.refusal(TARGET, PASSAGE)).toMatch(/installed meanwhile/);
+  expect(await side.dropNew(TARGET, PASSAGE)).toBe(false);
+  expect([unit.runs, unit.stops, tree.current()]).toEqual(['third', 0, 'third']);
+});
+
+it('starts nothing that it has not accepted itself, whatever the row says', async () => {
+  const { tree, side } = createScene();
+  makeRelease(tree);
+  expect(await side.refusal(TARGET, PASSAGE)).toMatch(/not what was found to be signed/);
+  tree.accept({ ...TARGET, sequence: 8 });
+  expect(await side.refusal(TARGET, PASSAGE)).toMatch(/not what was found to be signed/);
+  tree.accept(TARGET);
+  tree.drop(TARGET);
+  expect(await side.refusal(TARGET, PASSAGE)).toMatch(/gone/);
+});
+
+it('keeps three releases, the current, the one before and the one to go back to whatever their age', async () => {
+  const { tree, side } = createScene();
+  const targets = ['1', '2', '3', '4', '5'].map((digit) => ({
+    sequence: 1,
+    digest: digestOf(digit),
+  }));
+  for (const [at, target] of targets.entries()) makeRelease(tree, target, NOW_MS + at * 1_000);
+  writeFileSync(join(root, 'cache', 'compiled'), '');
+  const [first = TARGET] = targets;
+  tree.switchTo(first, 'old');
+  await side.tidy(first, PASSAGE);
+  const left = targets.filter((target) => tree.has(target)).map(({ digest }) => digest.at(-1));
+  expect([left, existsSync(tree.pathOf('old'))]).toEqual([['1', '3', '4', '5'], true]);
+  expect(existsSync(join(root, 'cache', 'compiled'))).toBe(false);
+});
+
+it('tells a digest from the name of its release alone', () => {
+  expect([digestOfRelease(NEW), digestOfRelease('0.1.0-0123456789ab')]).toEqual([
+    digestOf('b'),
+    null,
+  ]);
+});
+
+/** A release whose Node says yes to the variables or no. */
+async function* releaseThat(says: 0 | 1): AsyncGenerator<Uint8Array> {
+  const tar = pack();
+  const folders = ['', 'agent/', 'agent/updates/', 'node_modules/', 'node_modules/.bin/'];
+  for (const name of folders) tar.entry({ name: `podwright/${name}`, type: 'directory' });
+  for (const name of ['package.json', 'agent/main.ts', 'agent/updates/main.ts'])
+    tar.entry({ name: `podwright/${name}` }, '{}');
+  const node = `#!/bin/sh\necho "wrong: $AGENT_X"; exit ${says}\n`;
+  tar.entry({ name: 'podwright/node_modules/.bin/node', mode: 0o755 }, node);
+  tar.finalize();
+  for await (const chunk of tar) if (chunk instanceof Uint8Array) yield chunk;
+}
+
+function createStaging({ isThere = true, says = 0 as 0 | 1 } = {}) {
+  const tree = createReleaseTree(root);
+  const image = {
+    referenceOf: () => 'image',
+    digestsOf: () => [],
+    isThere: async () => isThere,
+    fetch: async () => undefined,
+    drop: async () => undefined,
+  };
+  const stage = createTreeStaging({
+    ...{ clock: createManualClock(NOW_MS), tree, image, runCommand, environment: { AGENT_X: 'x' } },
+    containers: { copyOut: async (_image, _path, _place, use) => use(releaseThat(says)) },
+    facts: {
+      ...{ image: AGENT_IMAGE, executorId: 'executor', agentVersion: '0.1.0' },
+      ...{ platform: 'linux/amd64' },
+      keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
+    },
+  });
+  return { tree, stage };
+}
+
+it('puts a signed release in place, whole, and again after a kill', async () => {
+  const { tree, stage } = createStaging();
+  writeFileSync(join(tree.openDraft(), 'left'), '');
+  await stage(TARGET, signedDigest());
+  expect([tree.has(TARGET), existsSync(join(tree.pathOf(NEW), 'left'))]).toEqual([true, false]);
+  // Accepted before: what is resumed long after its manifest has expired is the same.
+  tree.drop(TARGET);
+  await stage(TARGET, null);
+  expect(tree.has(TARGET)).toBe(true);
+});
+
+it.each([
+  ['no manifest', null, /no signed manifest/],
+  [
+    'another signer',
+    signedDigest({}, createSigner(new Uint8Array(32).fill(1))),
+    /signed by no key/,
+  ],
+  [
+    'a bad signature',
+    { ...signedDigest(), manifest: signedDigest({ notes: 'x' }).manifest },
+    /signature is not/,
+  ],
+  ['another digest', signedDigest({ digest: digestOf('e') }), /asks for another digest/],
+  ['another image', signedDigest({ image: 'evil.example/agent' }), /another image/],
+  ['an expired one', signedDigest({ expiresAt: NOW_MS }), /counts no more/],
+])('puts nothing in place for %s, whatever the row says', async (_, signed, message) => {
+  const { tree, stage } = createStaging();
+  await expect(stage(TARGET, signed)).rejects.toThrow(message);
+  expect([tree.has(TARGET), tree.accepted()]).toEqual([false, null]);
+});
+
+it('takes none that is older than one it took', async () => {
+  const { tree, stage } = createStaging();
+  tree.accept({ sequence: 8, digest: digestOf('c') });
+  await expect(stage(TARGET, signedDigest())).rejects.toThrow(/newer one was taken/);
+});
+
+it('leaves nothing of a release that does not take the variables, or whose image is not there', async () => {
+  const refusing = createStaging({ says: 1 });
+  await expect(refusing.stage(TARGET, signedDigest())).rejects.toThrow(/wrong: x/);
+  await expect(createStaging({ isThere: false }).stage(TARGET, signedDigest())).rejects.toThrow(
+    /does not have the image/,
+  );
+  expect([refusing.tree.has(TARGET), existsSync(join(root, 'releases/.update'))]).toEqual([
+    ...[false, false],
+  ]);
+});

@@ -1,0 +1,40 @@
+/** A login for the registry of the agent's image: a file of its owner alone, or a credential of systemd. */
+import { z } from 'zod';
+import { RegistryAuth, registryAddressOf } from '../agent-api/registry-auth.ts';
+import { ConfigError } from '../config.ts';
+import { messageOf } from '../errors.ts';
+import { readPrivateFile } from '../private-file.ts';
+
+const MAX_BYTES = 64 * 1024;
+const FORM = '{"username": "…", "password": "…"}';
+const Login = z.strictObject({
+  username: RegistryAuth.shape.username,
+  password: RegistryAuth.shape.password,
+});
+
+/**
+ * The login that `path` holds, for the registry of `image` alone. Throws ConfigError when there is none, others may read it, or it is of
+ * another form; `variable` is what names the file. Nothing of the file is ever told: not in the error either.
+ */
+export function readRegistryLogin(path: string, image: string, variable: string): RegistryAuth {
+  const refuse = (why: string) => new ConfigError(`${variable}: ${why}`);
+  let bytes: Uint8Array | null;
+  try {
+    bytes = readPrivateFile(path);
+  } catch (error) {
+    throw refuse(messageOf(error));
+  }
+  if (bytes === null) throw refuse(`there is no file ${path}`);
+  const login = bytes.length > MAX_BYTES ? null : loginIn(Buffer.from(bytes).toString('utf8'));
+  if (login === null) throw refuse(`${path} does not hold a login like ${FORM}`);
+  return { host: registryAddressOf(image), ...login };
+}
+
+/** Without the parsers' words, which quote what they could not read. */
+function loginIn(text: string): z.output<typeof Login> | null {
+  try {
+    return Login.safeParse(JSON.parse(text)).data ?? null;
+  } catch {
+    return null;
+  }
+}

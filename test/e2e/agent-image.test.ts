@@ -1,0 +1,74 @@
+/** The agent's image, built by the real engine on a base of this machine's files, and started. */
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { VersionInfo } from '#shared/agent-api/inventory.ts';
+import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { VERSION } from '#shared/version.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { command, mustRun } from '../fakes/real-host.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const RUN_LABEL = `io.podwright.test-run=${inject('testRun')}`;
+const executorId = systemRandom.uuid();
+const name = `podwright-image-test-${executorId.slice(0, 8)}`;
+const [base, image] = [`${name}:base`, `${name}:agent`];
+const BUILD = { timeoutMs: 300_000, maxOutputBytes: 1024 * 1024 };
+
+/** A shell and what Node is linked with. */
+async function makeBase(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-base-'));
+  const put = (from: string, path: string) => {
+    const to = join(folder, 'root', path);
+    mkdirSync(dirname(to), { recursive: true });
+    cpSync(realpathSync(from), to);
+  };
+  try {
+    const linked = await mustRun('ldd', realpathSync(join(ROOT, 'node_modules/.bin/node')));
+    for (const [path] of linked.matchAll(/\/\S+/g)) put(path, path);
+    put('/bin/busybox', 'bin/busybox');
+    symlinkSync('busybox', join(folder, 'root/bin/sh'));
+    const archive = join(folder, 'base.tar');
+    await mustRun('tar', '-C', join(folder, 'root'), '-cf', archive, '.');
+    await mustRun('docker', 'import', archive, base);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+beforeAll(async () => {
+  await makeBase();
+  const script = join(ROOT, 'systemd/image/build.sh');
+  const words = ['--tag', image, '--base', base, '--packages', ''];
+  const built = await runCommand('sh', [script, ...words], BUILD);
+  if (built.exitCode !== 0) throw new Error(`${built.stdout}${built.stderr}`);
+}, BUILD.timeoutMs);
+
+afterAll(async () => {
+  await command('docker', 'rm', '--force', '--volumes', name);
+  await command('docker', 'rmi', image, base);
+});
+
+it('has the release alone, and an agent that answers', async () => {
+  const variables = { AGENT_EXECUTOR_ID: executorId, AGENT_GPU: 'none', AGENT_HOST: '127.0.0.1' };
+  const flags = Object.entries(variables).flatMap(([key, value]) => ['--env', `${key}=${value}`]);
+  const place = ['--name', name, '--label', RUN_LABEL, '--network', 'none'];
+  await mustRun('docker', 'run', '--detach', ...place, ...flags, image);
+  const ask = (path: string) =>
+    command('docker', 'exec', name, 'busybox', 'wget', '-qO-', `http://127.0.0.1:8080${path}`);
+  await eventually('an answer', async () => (await ask('/healthz')).exitCode === 0);
+  const told = VersionInfo.parse(JSON.parse((await ask('/version')).stdout));
+  expect(told).toMatchObject({ version: VERSION, executor_id: executorId });
+  const list =
+    'find . -name "*.d.ts" -o -path "./[asv]*" -name "*.test.ts"; ls; ls -d node_modules/[vz]*';
+  const shell = ['exec', '--workdir', '/opt/podwright', name, 'busybox', 'sh', '-c'];
+  const inside = await mustRun('docker', ...shell, list);
+  expect(inside.trim().split('\n')).toEqual([
+    ...['LICENSE', 'README.md', 'agent', 'node_modules', 'package-lock.json', 'package.json'],
+    ...['shared', 'systemd', 'validator'],
+    'node_modules/zod',
+  ]);
+});

@@ -1,0 +1,91 @@
+/** Debian's own registry, which lets in one login alone. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { createLog } from '#shared/log.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { readRegistryLogin } from '#shared/updates/registry-login.ts';
+import {
+  type ImageRegistry,
+  REGISTRY_LOGIN,
+  startImageRegistry,
+} from '../../test/fakes/image-registry.ts';
+import { openLedger } from '../ledger/ledger.ts';
+import { createReadTag } from './image-registry.ts';
+import { createReleases } from './release.service.ts';
+
+const VARIABLE = 'VALIDATOR_AGENT_LOGIN_FILE';
+const folder = mkdtempSync(join(tmpdir(), 'podwright-login-'));
+const file = join(folder, 'login.json');
+const signer = createSigner(new Uint8Array(32).fill(3));
+let registry: ImageRegistry;
+let digest: string;
+
+beforeAll(async () => {
+  registry = await startImageRegistry({ isPrivate: true });
+  digest = await registry.publish('podwright/agent', 'stable', ['CMD ["true"]']);
+});
+afterAll(async () => {
+  await registry.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** What the route answers while the file holds `content`. */
+async function answerWith(content: unknown, mode = 0o600) {
+  writeFileSync(file, JSON.stringify(content));
+  chmodSync(file, mode);
+  const image = `${registry.host}/podwright/agent`;
+  const ledger = await openLedger(':memory:');
+  const releases = createReleases({
+    ...{ ledger, clock: systemClock, signer, graceMs: 0 },
+    log: createLog({ name: 'test', level: 'silent' }),
+    readTag: createReadTag(systemClock),
+    source: {
+      ...{ image, tag: 'stable', keyId: signer.hotkey, firstPermille: 1_000, expiryMs: 60_000 },
+      ...(content === null ? {} : { readLogin: () => readRegistryLogin(file, image, VARIABLE) }),
+    },
+  });
+  const answer = releases.current().finally(() => ledger.destroy());
+  return answer;
+}
+
+it('reads the tag with the login of the file', async () => {
+  expect(await answerWith(REGISTRY_LOGIN)).toMatchObject({ digest });
+});
+
+it.each([
+  ['no login', null, 0o600, /the registry wants a login: name one in VALIDATOR_AGENT_LOGIN_FILE/],
+  [
+    'a wrong login',
+    { ...REGISTRY_LOGIN, password: 'pass-of-others' },
+    0o600,
+    /refuses the login in VALIDATOR_AGENT_LOGIN_FILE: mend/,
+  ],
+  [
+    'a file that others may read',
+    REGISTRY_LOGIN,
+    0o644,
+    /VALIDATOR_AGENT_LOGIN_FILE: .*may be read by others.*chmod 600/,
+  ],
+  [
+    'a file of another form',
+    ['pass-of-others'],
+    0o600,
+    /VALIDATOR_AGENT_LOGIN_FILE: .* does not hold a login like/,
+  ],
+])(
+  'is 502, says what to mend and nothing of the secret, with %s',
+  async (_, content, mode, message) => {
+    const error = await answerWith(content, mode).then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    expect(error).toMatchObject({
+      code: 'upstream_unavailable',
+      message: expect.stringMatching(message),
+    });
+    expect(String(error)).not.toMatch(/pass-of/);
+  },
+);
