@@ -4,7 +4,11 @@ import { defineConfig } from 'vitest/config';
 /** Tests that have a database of the central API or a ledger from there: they run a second time, on PostgreSQL. */
 const databaseTests = globSync('{validator,test}/**/*.test.ts', {
   // They have a central API, and are about something else.
-  exclude: ['test/contract/{cheats,line}.test.ts', 'test/e2e/prometheus.test.ts'],
+  exclude: [
+    'test/contract/{cheats,line}.test.ts',
+    'test/e2e/prometheus.test.ts',
+    'validator/central/{alpha/alpha,accounts/referral-payout,pods/pod-mails,top-ups/stripe}.test.ts',
+  ],
 }).filter((path) =>
   /(?:central-fixture|market-fixture|pod-scene|central-backup-scene|volume-scene|central-database|test-ledger)\.ts'/.test(
     readFileSync(path, 'utf8'),

@@ -43,6 +43,8 @@ import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
 import { createInventoryService } from './hardware/inventory.service.ts';
 import { signAnswers } from './identity/answer-signing.ts';
 import { registerIdentityRoutes } from './identity/identity.routes.ts';
+import { registerImageCheckRoutes } from './images/image-check.routes.ts';
+import { createImageChecks } from './images/image-check.service.ts';
 import { IMAGE_GC_INTERVAL_MS } from './images/image-gc.job.ts';
 import { registerLogRoutes } from './logs/log.routes.ts';
 import { createLogService } from './logs/log.service.ts';
@@ -208,6 +210,7 @@ export function createAgent(given: AgentPorts) {
         free: core.portLeases.freeCount(),
       },
       logSubscribers: logs.followers(),
+      ssh: ports.gatewayLink.traffic(),
       diskQuota: core.diskQuota.found(),
       simulated: gpuDriver.kind === 'simulated',
       firewallEnforced: core.firewall.enforced(),
@@ -247,6 +250,7 @@ export function createAgent(given: AgentPorts) {
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
   registerPortCheckRoutes(server, { portChecks, stopping: stopping.signal });
   registerEgressCheckRoutes(server, { egressChecks });
+  registerImageCheckRoutes(server, { imageChecks: createImageChecks(ports) });
   registerSpeedTestRoutes(server, { speedTests, stopping: stopping.signal });
   registerSampleRoutes(server, { samples });
   const { random } = ports;

@@ -34,6 +34,7 @@ import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
 import { createHostProbe, readBootId } from './hardware/host-probe.ts';
 import { createHostSources } from './hardware/host-sources.ts';
 import { readNumaNodes } from './hardware/numa.ts';
+import { createSideDisk } from './hardware/side-disk.ts';
 import { certificatesOf, firewallOf, sftpFolderIn, updatesOf } from './host-adapters.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import type { Firewall } from './network/firewall.ts';
@@ -99,13 +100,14 @@ async function run(config: AgentConfig): Promise<void> {
     smi,
     clock,
   });
+  const engine = createDockerodeEngine({ socketPath, clock });
   const agent = createAgent({
     executorId,
     clock,
     random: systemRandom,
     log,
     database: home.database,
-    engine: createDockerodeEngine({ socketPath, clock }),
+    engine,
     endLeftoverTask,
     execEngine: async () =>
       (await import('./docker/exec.ts')).createExecEngine({ socketPath, clock }),
@@ -121,6 +123,7 @@ async function run(config: AgentConfig): Promise<void> {
     hostSources: createHostSources({
       ...{ clock, folder: join(config.AGENT_HOME, 'scratch') },
       restic: createResticVersion({ clock, runCommand, program: 'restic' }),
+      sideDisk: createSideDisk({ clock, engineBytes: engine.engineDiskBytes }),
     }),
     probePort,
     auth: createAuth({ clock, executorId, keys, log, metrics }),

@@ -13,6 +13,8 @@ export const ListenAddress = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+export type PlainAddress = z.output<typeof ListenAddress>;
+
 /** Host and port as a URL names them for callers on this machine: listeners of every address by the loopback's. */
 export function localPlaceOf(host: string, port: number): string {
   const named = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;

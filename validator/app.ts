@@ -6,7 +6,7 @@ import { createHttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
-import { createTurns } from '#shared/service-manager/turns.ts';
+import { createTurns, slowestOf } from '#shared/service-manager/turns.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -45,6 +45,8 @@ import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
 import { createReadTag } from './updates/image-registry.ts';
 import { registerReleaseRoutes } from './updates/release.routes.ts';
 import { createReleases, type ReleaseSource } from './updates/release.service.ts';
+import { registerRewardEstimateRoutes } from './weights/reward-estimate.routes.ts';
+import { createRewardEstimates } from './weights/reward-estimate.service.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
@@ -136,7 +138,11 @@ export function createValidator(options: ValidatorOptions) {
     graceMs: GRACE_CYCLES * options.checkIntervalMs,
   });
   const { sendTo, connectTo } = links;
-  const turns = createTurns(clock);
+  const turns = {
+    check: createTurns(clock),
+    weights: createTurns(clock),
+    line: createTurns(clock),
+  };
   const rentals = createRentalProbes({
     ...{ ledger, clock, random, log },
     logIn: createSshLogin(clock),
@@ -144,6 +150,7 @@ export function createValidator(options: ValidatorOptions) {
   const lines = createLines({
     ...{ ledger, clock, random, log, connectTo },
     ...{ size: options.line ?? null, intervalMs: LINE_INTERVAL_MS },
+    noted: turns.line.noted,
     lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
     isOurs: () => {
       const untilMs = clock.now() + LINES_LEASE_MS;
@@ -174,11 +181,12 @@ export function createValidator(options: ValidatorOptions) {
     ways: createWayChecks({
       ...{ clock, random, intervalMs: options.checkIntervalMs },
       ...{ isOn: options.proof !== null, egressImage: options.policy.checks.egress_image },
+      templateImages: options.policy.checks.template_images,
     }),
     lines,
     inspections,
     // A pass over many executors is long: each that is judged shows that it goes on.
-    evidence: { record: (...run) => turns.noted(() => evidence.record(...run)) },
+    evidence: { record: (...run) => turns.check.noted(() => evidence.record(...run)) },
     ...{ outbox, atOnce: options.checksAtOnce ?? CHECKS_AT_ONCE },
   });
 
@@ -218,6 +226,7 @@ export function createValidator(options: ValidatorOptions) {
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, rentals, sendTo, relaySocket, clock });
   registerReleaseRoutes(server, releases);
+  registerRewardEstimateRoutes(server, createRewardEstimates({ ...weighing, ledger, validator }));
 
   const startPasses = (what: string, run: () => Promise<void>): Loop =>
     startLoop({
@@ -240,18 +249,18 @@ export function createValidator(options: ValidatorOptions) {
     start(): void {
       if (loops.length > 0) return;
       loops = [
-        startPasses('check', () => turns.noted(health.runOnce)),
-        startPasses('weights', weights.runOnce),
-        startPasses('line', measureLines),
+        startPasses('check', () => turns.check.noted(health.runOnce)),
+        startPasses('weights', () => turns.weights.noted(weights.runOnce)),
+        startPasses('line', () => turns.line.noted(measureLines)),
       ];
       if (certificate === null) return;
       loops.push(certificate.renewEvery(CERTIFICATE_INTERVAL_MS, server, clock));
     },
     /** Looks at due executors now instead of at the next pass. */
     wake: () => loops[0]?.wake(),
-    /** How the check loop and the ledger are, once started. */
+    /** How the loops and the ledger are, once started. */
     vitals: async (): Promise<Vitals> => ({
-      sinceTurnMs: turns.sinceMs(),
+      ...slowestOf(turns),
       storeProblem: await problemOfLedger(ledger),
       engine: 'unused',
     }),

@@ -82,11 +82,13 @@ describe('explain', () => {
       /^uid 1 has weight \d+ in epoch 3, for 1 executor\.$/m,
       /^ {2}unit +4 USD\/h {2}2 x NVIDIA H100 80GB HBM3 at 2$/m,
       /^ {2}uptime +x 0\.05\d+ {2}2 of 7200 good minutes$/m,
-      /^ {2}eligible +x 0 +failed$/m,
+      /^ {2}while idle +\d+, 100\.00 % of a pool that has 20 % of all weight$/m,
+      /^ {2}eligible +x 0 +its checks failed$/m,
       /^ {2}- Pass the checks/m,
       /^ {2}- Deposit collateral/m,
       /^ {2}- Stay up: 7198 more good minutes/m,
-      /CONTAINER_START_FAILED: .+ Run `docker run/m,
+      /^What failed, and counts:\n {2}container_start CONTAINER_START_FAILED: .+\n.+\n {4}Run `docker run/m,
+      /^What failed, and is on record only:\n {2}collateral /m,
     ]) {
       expect(out).toMatch(line);
     }
@@ -94,7 +96,10 @@ describe('explain', () => {
 
   it('of an executor that nobody knows is not well', async () => {
     const { isWell, out, err } = await run('explain', NOBODY);
-    expect([isWell, out]).toEqual([false, `executor ${NOBODY} is in no weights yet\n`]);
+    expect([isWell, out]).toEqual([
+      false,
+      `executor ${NOBODY} was measured in no cycle of epoch 3, the last one\n`,
+    ]);
     expect(err).toMatch(/no check of .+ is on record/);
   });
 });
@@ -118,7 +123,8 @@ describe('replay', () => {
       expect(out).toContain(`result ${epoch.result_hash}\n`);
       expect(out).toContain('the same, byte for byte; ');
     }
-    expect((await run('replay', '9')).err).toBe('there is no epoch 9\n');
+    expect((await run('replay', '9')).err).toBe('there is no epoch 9: the last is 3\n');
+    expect((await run('replay')).out).toBe((await run('replay', '3')).out);
   });
 
   it.each<[string, (ledger: ValidatorScene['ledger']) => Promise<unknown>, RegExp]>([
@@ -135,12 +141,12 @@ describe('replay', () => {
             ]),
           }))
           .execute(),
-      /^payload_json was .+13108.+, and is .+13107/m,
+      /^uid 1 was posted 13108, and gets 13107$/m,
     ],
     [
       'another verdict in a cycle',
       (ledger) => inEntries(ledger, '"ok"', '"failed"'),
-      /^input_hash was .+\n[\s\S]*the cycle says something else/m,
+      /^input_hash was .+\n[\s\S]*^cycle 1, executor .+says something else: verdict was "failed", and is "ok"/m,
     ],
     [
       'a longer uptime than the cycles before give',

@@ -4,7 +4,7 @@ import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
 import { naiveUtc } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { isPostgresAddress } from './database/target.ts';
-import { parseDocument } from './evidence/evidence.document.ts';
+import { type EvidenceDocument, parseDocument } from './evidence/evidence.document.ts';
 import { findEvidence, lastEvidence } from './evidence/evidence.store.ts';
 import { exportEvidence } from './evidence/evidence-export.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
@@ -43,21 +43,25 @@ export async function withLedger<T>(
   }
 }
 
+/** Shown of those that a replay found. */
+const MAX_PROBLEMS = 100;
+
 type Command = (ledger: Ledger, output: Output) => Promise<boolean>;
 
 function commandOf({ words, policyFile }: LedgerAsk): Command {
   const [name, argument, third, ...rest] = words;
-  const isEpoch = /^\d{1,9}$/.test(argument ?? '') && third === undefined;
+  const isEpoch = argument === undefined || (/^\d{1,9}$/.test(argument) && third === undefined);
+  const epoch = argument === undefined ? null : Number(argument);
   if (name === 'replay' && isEpoch && policyFile !== null) {
     const policy = readWeightPolicy(policyFile);
-    return (ledger, output) => tryPolicy(ledger, Number(argument), policy, output);
+    return (ledger, output) => tryPolicy(ledger, epoch, policy, output);
   }
   if (policyFile !== null) throw new ConfigError('--policy goes with replay EPOCH; see --help');
   if (name === 'explain' && argument !== undefined && third === undefined) {
     return (ledger, output) => explain(ledger, argument, output);
   }
   if (name === 'replay' && isEpoch) {
-    return (ledger, output) => replay(ledger, Number(argument), output);
+    return (ledger, output) => replay(ledger, epoch, output);
   }
   if (name === 'evidence' && argument === 'export' && rest.length === 0) {
     return (ledger, output) => exportAll(ledger, third ?? null, output);
@@ -68,11 +72,15 @@ function commandOf({ words, policyFile }: LedgerAsk): Command {
 async function explain(ledger: Ledger, executorId: string, output: Output): Promise<boolean> {
   const epoch = await lastEpoch(ledger);
   const lines = epoch === undefined ? null : await explainIn(ledger, epoch, executorId);
-  output.print(`${(lines ?? [`executor ${executorId} is in no weights yet`]).join('\n')}\n`);
+  const none =
+    epoch === undefined
+      ? 'no weights were computed yet'
+      : `executor ${executorId} was measured in no cycle of epoch ${epoch.number}, the last one`;
+  output.print(`${(lines ?? [none]).join('\n')}\n`);
   const last = await lastEvidence(ledger, executorId);
   const evidence = last === undefined ? undefined : await findEvidence(ledger, last.id);
   if (evidence === undefined) {
-    output.complain(`no check of ${executorId} is on record\n`);
+    output.complain(`no check of ${executorId} is on record: is it the id of an executor?\n`);
     return false;
   }
   output.print(`\n${lastCheck(evidence).join('\n')}\n`);
@@ -101,23 +109,29 @@ function lastCheck(evidence: { id: string; document: string }): string[] {
   const read = parseDocument(evidence);
   if ('problem' in read) return [`Its last check is damaged: ${read.problem}`];
   const { verdict, finished_at: finishedMs, checks } = read.document;
+  const failed = checks.filter((check) => !check.passed);
+  const [counted, noted] = [true, false].map((isCounted) =>
+    failed.filter(({ mode }) => (mode === 'enforce') === isCounted),
+  );
   return [
-    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${evidence.id})`,
-    ...checks
-      .filter((check) => !check.passed)
-      .map(
-        (check) =>
-          `  ${check.reason_code}: ${check.message}; measured ${check.measured}, required ${check.required}. ${check.remediation}`,
-      ),
+    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${evidence.id}); weights have it from its cycle on`,
+    ...checkLines('What failed, and counts:', counted ?? []),
+    ...checkLines('What failed, and is on record only:', noted ?? []),
   ];
 }
 
-async function replay(ledger: Ledger, number: number, output: Output): Promise<boolean> {
-  const stored = await findEpoch(ledger, number);
-  if (stored === undefined) {
-    output.complain(`there is no epoch ${number}\n`);
-    return false;
-  }
+function checkLines(title: string, checks: EvidenceDocument['checks']): string[] {
+  const lines = checks.flatMap((check) => [
+    `  ${check.check_id} ${check.reason_code}: ${check.message}`,
+    `    measured ${check.measured}; required ${check.required}`,
+    `    ${check.remediation}`,
+  ]);
+  return lines.length === 0 ? [] : [title, ...lines];
+}
+
+async function replay(ledger: Ledger, number: number | null, output: Output): Promise<boolean> {
+  const stored = await epochOf(ledger, number, output);
+  if (stored === undefined) return false;
   const { row, documents, forgotten, problems } = await replayEpoch(ledger, stored);
   if (row !== null) {
     const { input_hash, policy_hash, result_hash } = row;
@@ -125,24 +139,46 @@ async function replay(ledger: Ledger, number: number, output: Output): Promise<b
       `${row.payload_json}\ninput  ${input_hash}\npolicy ${policy_hash}\nresult ${result_hash}\n`,
     );
   }
-  for (const problem of problems) output.complain(`${problem}\n`);
+  for (const problem of problems.slice(0, MAX_PROBLEMS)) output.complain(`${problem}\n`);
+  const more = problems.length - MAX_PROBLEMS;
+  if (more > 0) output.complain(`and ${more} more\n`);
+  const kept = forgotten === 0 ? '' : `, ${forgotten} too old to be kept`;
   output.print(
-    `epoch ${number}: ${problems.length === 0 ? 'the same, byte for byte' : 'DIFFERS'};` +
-      ` ${documents} documents judged again, ${forgotten} not kept any more\n`,
+    `epoch ${stored.number}: ${problems.length === 0 ? 'the same, byte for byte' : 'DIFFERS'};` +
+      ` ${documents} ${documents === 1 ? 'document' : 'documents'} judged again${kept}\n`,
   );
   return problems.length === 0;
 }
 
+/** The one of that number, else the last; says so where there is none. */
+async function epochOf(
+  ledger: Ledger,
+  number: number | null,
+  output: Output,
+): Promise<Epoch | undefined> {
+  const last = await lastEpoch(ledger);
+  const found = number === null ? last : await findEpoch(ledger, number);
+  if (found === undefined) {
+    const known =
+      last === undefined ? 'no weights were computed yet' : `the last is ${last.number}`;
+    output.complain(number === null ? `${known}\n` : `there is no epoch ${number}: ${known}\n`);
+  }
+  return found;
+}
+
 async function tryPolicy(
   ledger: Ledger,
-  number: number,
+  number: number | null,
   policy: WeightPolicy,
   output: Output,
 ): Promise<boolean> {
-  const stored = await findEpoch(ledger, number);
-  const lines = stored === undefined ? null : await weightsUnder(ledger, stored, policy);
+  const stored = await epochOf(ledger, number, output);
+  if (stored === undefined) return false;
+  const lines = await weightsUnder(ledger, stored, policy);
   if (lines === null) {
-    output.complain(`there is no epoch ${number}, or the burn recipient is not registered\n`);
+    output.complain(
+      'the burn recipient of that policy is not registered: nothing would be posted\n',
+    );
     return false;
   }
   output.print(`${lines.join('\n')}\n`);

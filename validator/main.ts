@@ -11,12 +11,15 @@ import {
 } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
+import { terminalProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
 import { startTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
+import { centralDatabaseIn } from './central/database-place.ts';
+import { runMoneyCommand } from './central/ledger/money-command.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
 import {
   ledgerTarget,
@@ -48,11 +51,15 @@ commands to agents.
   npm run validator -- doctor                  what is wrong with key, ledger, central API, gateway, clock …, and the remedy
   npm run validator -- diag                    write that and more into one archive, for whoever is to help
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
-  npm run validator -- replay EPOCH            compute stored weights again, byte for byte, from the stored evidence
-  npm run validator -- replay EPOCH --policy FILE
+  npm run validator -- replay [EPOCH]          compute stored weights again, byte for byte, from the stored evidence;
+                                               the last ones unless EPOCH says otherwise
+  npm run validator -- replay [EPOCH] --policy FILE
                                                what another policy would have given
   npm run validator -- evidence export [EXECUTOR]
                                                signed documents of all check runs, checked, one JSON line each
+  npm run validator -- ledger verify           add up the money ledger of the central API and compare
+  npm run validator -- ledger export [--format jsonl|csv]
+                                               every transfer and account of it, for others to add up
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
@@ -71,8 +78,10 @@ commands to agents.
 ${CONFIG_COMMANDS_HELP}
 
 explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, release writes it, also beside a
-running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start. They
-exit with 1 when something is not as it should be.
+running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start.
+ledger reads the money in the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
+CENTRAL_HOME; --database FILE names another, as var/central.db of npm start. They exit with 1 when something is not as it
+should be.
 `;
 
 /** Executors that do not answer, many of them, are what a pass waits for longest. */
@@ -86,6 +95,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.help === true) return print(HELP);
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
+  if (command === 'ledger') return lookAtMoney(words, values);
   if (command === 'encrypt-key') return print(await encryptSeed(words));
   const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
   if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
@@ -102,7 +112,9 @@ async function examineSurroundings(args: readonly string[]): Promise<never> {
   const { runDoctor } = await import('./doctor/doctor-command.ts');
   const colours = process.stdout.isTTY === true && !process.env['NO_COLOR'];
   // A question that nobody answers would keep the process.
-  process.exit(await runDoctor(args, lookPorts(), { out: print, error: complain, colours }));
+  const progress = terminalProgress(systemClock, process.stderr);
+  const terminal = { out: print, error: complain, colours, progress };
+  process.exit(await runDoctor(args, lookPorts(), terminal));
 }
 
 async function writeDiagnosis(args: readonly string[]): Promise<never> {
@@ -145,7 +157,13 @@ function readArguments(argv: readonly string[]) {
     return parseArgs({
       args: [...argv],
       allowPositionals: true,
-      options: { ...options, ledger: { type: 'string' }, policy: { type: 'string' } },
+      options: {
+        ...options,
+        ledger: { type: 'string' },
+        policy: { type: 'string' },
+        database: { type: 'string' },
+        format: { type: 'string' },
+      },
     });
   } catch (error) {
     throw new ConfigError(`${messageOf(error)}; see --help`);
@@ -161,6 +179,15 @@ async function lookUp(
   const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
   const isWell = await run(ask, { print, complain });
   if (!isWell) process.exitCode = 1;
+}
+
+async function lookAtMoney(
+  words: readonly string[],
+  { database, format }: { database?: string | undefined; format?: string | undefined },
+): Promise<void> {
+  const usualDatabase = centralDatabaseIn(process.env);
+  const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
+  if (!(await runMoneyCommand(ask, { print, complain }))) process.exitCode = 1;
 }
 
 function weighingOf(config: ValidatorConfig): Weighing {

@@ -44,6 +44,11 @@ async function read(...options: Parameters<ContainerEngine['containerLogs']>): P
   return chunks.map((chunk) => `${chunk.stream} ${textOf(chunk).trim()}`);
 }
 
+it('says what it has on its disk, images and all', async () => {
+  const info = await engine.inspectImage(image);
+  expect(await engine.engineDiskBytes()).toBeGreaterThanOrEqual(info?.sizeBytes ?? Infinity);
+});
+
 it('gives the output of a container by stream, with its last lines only or from a time on', async () => {
   const id = await runScript('echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three');
   expect(await engine.waitContainer(id, NEVER)).toBe(0);

@@ -11,6 +11,7 @@ import {
   ContainerSizeAnswer,
   ContainerUsageAnswer,
   CreatedAnswer,
+  DiskAnswer,
   EventAnswer,
   InfoAnswer,
   NetworkAnswer,
@@ -63,6 +64,7 @@ export function createDockerodeEngine(options: {
       await call(DEADLINES_MS.inspect, Anything, () => docker.ping());
     },
     info: () => call(DEADLINES_MS.inspect, InfoAnswer, () => docker.info()),
+    engineDiskBytes: () => call(DEADLINES_MS.size, DiskAnswer, () => docker.df()),
     ...createEngineImages(docker, call, clock),
     ...createEngineVolumes(docker, call),
     async startedMs() {

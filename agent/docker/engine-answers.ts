@@ -44,6 +44,27 @@ export const InfoAnswer = z
     }),
   );
 
+const Sized = z.object({ Size: z.number().nullish() });
+
+/** Of `docker system df`, in bytes. Layers that several images share are in LayersSize once. */
+export const DiskAnswer = z
+  .object({
+    LayersSize: z.number(),
+    Containers: z.array(z.object({ SizeRw: z.number().nullish() })).nullish(),
+    Volumes: z.array(z.object({ UsageData: Sized.nullish() })).nullish(),
+    BuildCache: z.array(Sized).nullish(),
+  })
+  .transform((disk): number => {
+    const parts = [
+      disk.LayersSize,
+      ...(disk.Containers ?? []).map(({ SizeRw }) => SizeRw ?? 0),
+      // -1 where the engine cannot tell.
+      ...(disk.Volumes ?? []).map(({ UsageData }) => Math.max(0, UsageData?.Size ?? 0)),
+      ...(disk.BuildCache ?? []).map(({ Size }) => Size ?? 0),
+    ];
+    return parts.reduce((sum, bytes) => sum + bytes, 0);
+  });
+
 export const ImageAnswer = z
   .object({
     Id: z.string(),

@@ -214,6 +214,8 @@ export type ContainerEngine = {
   /** Resolves when the engine answers. */
   ping(): Promise<void>;
   info(): Promise<EngineInfo>;
+  /** What images, containers, volumes and builds take of its disk. Slow: the engine walks the files. */
+  engineDiskBytes(): Promise<number>;
   /** When the engine was last started, by its own clock; 0 when that cannot be told. */
   startedMs(): Promise<number>;
 

@@ -1,6 +1,6 @@
 /** How full the disks are that images, pods and the agent's store lie on. */
 import type { Clock } from '#shared/clock.ts';
-import { type DiskUse, readDiskUse } from '#shared/doctor/disk-use.ts';
+import { type DiskUse, nearestFolder, readDiskUse } from '#shared/doctor/disk-use.ts';
 import type { Told } from '#shared/doctor/told.ts';
 import type { RunCommand } from '#shared/run-command.ts';
 
@@ -18,7 +18,7 @@ export async function readDiskFacts(options: {
     engineRoot === null
       ? { problem: 'the engine did not name its folder' }
       : readDiskUse({ ...options, path: engineRoot }),
-    readDiskUse({ ...options, path: home }),
+    readDiskUse({ ...options, path: nearestFolder(home) }),
   ]);
   return { engine, home: ours };
 }

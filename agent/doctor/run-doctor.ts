@@ -1,12 +1,14 @@
 /** `npm run agent -- doctor`: options in, report and exit status out. */
 
 import { jsonReport, textReport } from '#shared/doctor/report.ts';
+import type { Progress } from '#shared/progress.ts';
 import type { DoctorPorts } from './examine.ts';
 import { DOCTOR_HELP, readOptions } from './options.ts';
 
 export type DoctorTerminal = {
   out(text: string): void;
   error(text: string): void;
+  progress: Progress;
   /** Somebody looks at it who sees colours. */
   colours: boolean;
 };
@@ -29,7 +31,9 @@ export async function runDoctor(
     return 0;
   }
   const { examine } = await import('./examine.ts');
+  terminal.progress.step('looking over this host');
   const findings = await examine(ports, options);
+  terminal.progress.end();
   terminal.out(options.json ? jsonReport(findings) : textReport(findings, terminal.colours));
   return findings.some(({ status }) => status === 'fail') ? 1 : 0;
 }

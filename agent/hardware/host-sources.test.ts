@@ -22,7 +22,10 @@ function put(path: string, content: string): void {
 }
 
 const read = (folder = join(root, 'scratch')) =>
-  createHostSources({ clock: systemClock, folder, root, restic: async () => '0.14.0' })(root);
+  createHostSources({
+    ...{ clock: systemClock, folder, root, restic: async () => '0.14.0' },
+    sideDisk: () => 7,
+  })(root);
 
 it('reads cards, library, processors and memory where kernel and driver tell them', async () => {
   put('sys/bus/pci/devices/0000:01:00.0/vendor', '0x10de\n');
@@ -49,6 +52,7 @@ it('reads cards, library, processors and memory where kernel and driver tell the
     disk_kib: null,
     disk_writable: true,
     restic: '0.14.0',
+    side_disk_kib: 7,
   });
   expect(readdirSync(join(root, 'scratch'))).toEqual([]);
 });
@@ -59,6 +63,7 @@ it('says nothing of what is not told, and that a folder takes no file', async ()
     ...{ pci_gpus: null, driver_gpus: null, driver_library_sha256: null },
     ...{ cpus_present: null, memory_kib: null, disk_kib: null, disk_writable: false },
     restic: '0.14.0',
+    side_disk_kib: 7,
   });
 });
 
@@ -102,7 +107,8 @@ it('says nothing of memory when its blocks cannot be read', async () => {
 it('reads the present host', async () => {
   const restic = createResticVersion({ clock: systemClock, runCommand, program: 'restic' });
   const folder = join(root, 'own');
-  const sources = await createHostSources({ clock: systemClock, folder, restic })('/');
+  const sideDisk = () => null;
+  const sources = await createHostSources({ clock: systemClock, folder, restic, sideDisk })('/');
   expect(HostSources.parse(sources).cpus_present).toBeGreaterThan(0);
   const { memory } = await createHostProbe({ clock: systemClock }).read('/');
   expect(memory.total_kib).toBeLessThanOrEqual((sources?.memory_kib ?? 0) * 1.03);

@@ -7,6 +7,7 @@ import type { HostSources } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
 import { withDeadline } from '#shared/with-deadline.ts';
 import { presentMemoryKib } from './host-memory.ts';
+import type { SideDisk } from './side-disk.ts';
 
 /** Null when they could not be read in time. `diskPath` is a folder of the disk that pods fill. */
 export type ReadHostSources = (diskPath: string) => Promise<HostSources | null>;
@@ -37,13 +38,14 @@ export function createHostSources(options: {
   root?: string;
   /** Which restic there is. */
   restic(): Promise<string | null>;
+  sideDisk: SideDisk;
 }): ReadHostSources {
-  const { clock, folder, root = '/', restic } = options;
+  const { clock, folder, root = '/', restic, sideDisk } = options;
   let cached: { atMs: number; sources: Promise<HostSources | null> } | null = null;
   return (diskPath) => {
     const nowMs = clock.monotonicMs();
     if (cached === null || nowMs - cached.atMs >= FRESH_MS) {
-      const reading = readSources({ root, folder, diskPath, restic });
+      const reading = readSources({ root, folder, diskPath, restic, sideDisk });
       const sources = withDeadline(clock, DEADLINE_MS, reading).catch(() => null);
       cached = { atMs: nowMs, sources };
     }
@@ -56,6 +58,7 @@ type Places = {
   folder: string;
   diskPath: string;
   restic(): Promise<string | null>;
+  sideDisk: SideDisk;
 };
 
 async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<HostSources> {
@@ -73,6 +76,7 @@ async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<
     ...{ pci_gpus: pci, driver_gpus: driver, driver_library_sha256: library },
     ...{ cpus_present: cpus, memory_kib: memory, disk_kib: disk, disk_writable: writable },
     restic,
+    side_disk_kib: ask.sideDisk(diskPath),
   };
 }
 

@@ -8,7 +8,7 @@ import { systemRandom } from '#shared/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
+import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent, AgentPorts } from '../app.ts';
 import type { GpuReading } from '../gpu/gpu-driver.ts';
 import { createGpuSource } from '../gpu/gpu-source.ts';
@@ -85,6 +85,21 @@ it('is clean by promtool, with everything that can be told but under the names o
   metrics.timedOut('gpu');
   const input = (await scrape()).join('\n');
   expect(execFileSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' })).toBe('');
+});
+
+it('tells of sessions and failed logins what the SSH gateway says, and nothing while it is away', async () => {
+  await agent.metricsJob.runOnce();
+  expect((await scrape()).filter((line) => line.startsWith('podwright_agent_ssh_'))).toEqual([]);
+  const traffic = { sessions: 2, sessions_total: 5, login_failures_total: 7 };
+  await again({ gatewayLink: { ...NO_GATEWAY, traffic: () => traffic } });
+  await agent.metricsJob.runOnce();
+  expect(await scrape()).toEqual(
+    expect.arrayContaining([
+      'podwright_agent_ssh_sessions 2',
+      'podwright_agent_ssh_sessions_total 5',
+      'podwright_agent_ssh_login_failures_total 7',
+    ]),
+  );
 });
 
 it('tells of cards under the names that public dashboards join on', async () => {

@@ -2,6 +2,7 @@
 import { POD_PHASES, type PodPhase } from '#shared/agent-api/pod.ts';
 import type { UpdateState } from '#shared/agent-api/update-status.ts';
 import { type Family, single } from '#shared/metrics/family.ts';
+import type { GatewayTraffic } from '../ssh/gateway-files.ts';
 import { AGENT_PREFIX } from './instruments.ts';
 
 /** `held` by a pod, `free`, or `dirty` (a process outlived its pod). */
@@ -20,6 +21,8 @@ export type AgentState = {
   cordonedUuids: readonly string[];
   ports: { size: number; free: number };
   logSubscribers: number;
+  /** Null where no gateway tells. */
+  ssh: GatewayTraffic | null;
   diskQuota: string;
   firewallEnforced: boolean;
   unfinishedOperations: number;
@@ -73,6 +76,25 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
       [],
       (now) => single(now.logSubscribers),
     ]),
+    gauge('ssh_sessions', 'Sessions of the SSH gateway.', [
+      [],
+      ({ ssh }) => (ssh === null ? [] : single(ssh.sessions)),
+    ]),
+    {
+      ...gauge('ssh_sessions_total', 'Sessions since the start of the SSH gateway.', [
+        [],
+        ({ ssh }) => (ssh === null ? [] : single(ssh.sessions_total)),
+      ]),
+      type: 'counter',
+    },
+    {
+      ...gauge(
+        'ssh_login_failures_total',
+        'Tries to log in by SSH that proved no key of the pod.',
+        [[], ({ ssh }) => (ssh === null ? [] : single(ssh.login_failures_total))],
+      ),
+      type: 'counter',
+    },
     gauge('disk_quota_enforced', '1 for what holds pods to their share of the disk.', [
       ['mode'],
       ({ diskQuota: mode }) => [{ labels: { mode }, value: 1 }],

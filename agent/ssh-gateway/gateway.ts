@@ -21,6 +21,7 @@ import {
 import { createPodDoor, type DoorPorts, type PodDoor } from './pod-door.ts';
 import { createProbeKey, probeLogin } from './probe.ts';
 import { BOUNDS, type Bounds, createSeats } from './seats.ts';
+import { countTraffic } from './traffic.ts';
 
 export type GatewayPorts = {
   snapshotPath: string;
@@ -52,15 +53,16 @@ type Served = {
 export function startGateway(ports: GatewayPorts) {
   const { snapshotPath, clock, log, bounds = BOUNDS } = ports;
   const probeKey = createProbeKey(ports.random);
-  const limit = createFailureLimit(clock);
+  const counted = countTraffic({ limit: createFailureLimit(clock), seats: createSeats(bounds) });
+  let told = '';
   const doorPorts: DoorPorts = {
     ...ports,
-    limit,
+    limit: counted.limit,
     track(work) {
       running.add(work);
       void work.finally(() => running.delete(work));
     },
-    seats: createSeats(bounds),
+    seats: counted.seats,
     bounds,
     probeKey: probeKey.authorized,
   };
@@ -70,7 +72,9 @@ export function startGateway(ports: GatewayPorts) {
 
   function report(): void {
     const pods = [...served].map(([id, { status }]) => [id, status] as const);
-    const status: GatewayStatus = { pid: ports.pid, pods: Object.fromEntries(pods) };
+    const traffic = counted.traffic();
+    const status: GatewayStatus = { pid: ports.pid, pods: Object.fromEntries(pods), traffic };
+    told = JSON.stringify(traffic);
     writeWhole(statusPathOf(snapshotPath), status);
   }
 
@@ -148,6 +152,7 @@ export function startGateway(ports: GatewayPorts) {
   }
 
   function look(): void {
+    if (JSON.stringify(counted.traffic()) !== told) report();
     const snapshot = readWhole(snapshotPath, GatewaySnapshot);
     if (snapshot === null) return;
     const wanted = new Map(snapshot.pods.map((pod) => [pod.id, pod]));

@@ -8,6 +8,7 @@ import { systemClock } from '#shared/clock.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createSecurityKey, startSecurityKeyAgent } from '../../test/fakes/security-key.ts';
 import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
+import { GatewayStatus, gatewayPaths, readWhole } from '../ssh/gateway-files.ts';
 import { BOUNDS } from './seats.ts';
 
 let host: SshHost;
@@ -47,6 +48,15 @@ describe('who is let in', () => {
     const password = ['-o', 'PreferredAuthentications=password,keyboard-interactive'];
     const args = [...host.options(host.portOf(pod)), ...password, 'root@127.0.0.1', 'echo in'];
     expect((await runClient('ssh', args)).stderr).toContain('Permission denied (publickey)');
+    const { status } = gatewayPaths(join(host.home, 'agent'));
+    await eventually('what went on at the doors', () => {
+      const {
+        sessions = 1,
+        sessions_total: all = 0,
+        login_failures_total: failures = 0,
+      } = readWhole(status, GatewayStatus)?.traffic ?? {};
+      return sessions === 0 && all >= 1 && failures >= 1;
+    });
   });
 
   it('sees the host key that the agent announces', async () => {

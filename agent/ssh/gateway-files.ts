@@ -38,10 +38,20 @@ export const GatewayPodStatus = z.object({
 });
 export type GatewayPodStatus = z.output<typeof GatewayPodStatus>;
 
+/** Sessions now and since the gateway's start, and tries that proved no key. */
+const GatewayTraffic = z.object({
+  sessions: z.int(),
+  sessions_total: z.int(),
+  login_failures_total: z.int(),
+});
+export type GatewayTraffic = z.output<typeof GatewayTraffic>;
+
 export const GatewayStatus = z.object({
   /** Of the gateway: its words count while it lives. */
   pid: z.int(),
   pods: z.record(z.string(), GatewayPodStatus),
+  /** Null: a gateway of an older version, which does not tell. */
+  traffic: GatewayTraffic.nullable().default(null),
 });
 export type GatewayStatus = z.output<typeof GatewayStatus>;
 

@@ -8,6 +8,7 @@ import {
   type GatewayPodStatus,
   type GatewaySnapshot,
   GatewayStatus,
+  type GatewayTraffic,
   gatewayPaths,
   readWhole,
   writeWhole,
@@ -18,6 +19,8 @@ export type GatewayLink = {
   publish(snapshot: GatewaySnapshot): void;
   /** What it last said of a pod; null when it is away. */
   statusOf(podId: string): GatewayPodStatus | null;
+  /** What went on at its doors by its last report; null when it is away. */
+  traffic(): GatewayTraffic | null;
   /** Calls back after each of its reports. */
   follow(onReport: () => void): { stop(): Promise<void> };
 };
@@ -45,6 +48,7 @@ export function createGatewayLink(options: {
         log.error({ detail: messageOf(error) }, 'the SSH gateway could not be told of a change');
       }
     },
+    traffic: () => (status !== null && isAlive(status.pid) ? status.traffic : null),
     statusOf: (podId) =>
       status !== null && isAlive(status.pid) ? (status.pods[podId] ?? null) : null,
     follow: (onReport) =>

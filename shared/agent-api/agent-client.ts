@@ -6,6 +6,7 @@ import { readSse } from '../http/sse.ts';
 import type { SignedFetch } from '../signing/signed-fetch.ts';
 import { type ChallengeRequest, Commitment, Opening, type OpenRequest } from './challenges.ts';
 import { type EgressCheckRequest, EgressCheckResult } from './egress-checks.ts';
+import { type ImageCheckRequest, ImageCheckResult } from './image-checks.ts';
 import { Inventory, VerifyResult } from './inventory.ts';
 import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
@@ -92,6 +93,8 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
     checkPorts: (request: PortCheckRequest) =>
       call(PortCheckOpened, 'POST', '/v1/port-checks', request),
+    checkImages: (request: ImageCheckRequest) =>
+      call(ImageCheckResult, 'POST', '/v1/image-checks', request),
     checkEgress: (request: EgressCheckRequest) =>
       call(EgressCheckResult, 'POST', '/v1/egress-checks', request),
     challenge: (request: ChallengeRequest) =>

@@ -117,6 +117,8 @@ export const HostSources = z.object({
   disk_writable: z.boolean().nullable(),
   /** Version of what backs up; null: there is none, absent: not told. */
   restic: Name.nullish(),
+  /** What of that disk is used, less what the container engine has there; absent: not told. */
+  side_disk_kib: Amount.nullish(),
 });
 export type HostSources = z.output<typeof HostSources>;
 

@@ -51,6 +51,7 @@ export const AGENT_ROUTES = [
   { method: 'POST', path: '/v1/challenges/:id/open', roles: CONTROLLERS, relayed: false },
   { method: 'POST', path: '/v1/port-checks', roles: CONTROLLERS, relayed: false },
   { method: 'POST', path: '/v1/egress-checks', roles: CONTROLLERS, relayed: false },
+  { method: 'POST', path: '/v1/image-checks', roles: CONTROLLERS, relayed: false },
   {
     method: 'GET',
     path: '/v1/speed-test',

@@ -24,7 +24,7 @@ export function readDiskUse(options: {
   runCommand: RunCommand;
   path: string;
 }): Promise<Told<DiskUse>> {
-  const path = nearest(options.path);
+  const { path } = options;
 
   async function df(...flags: string[]): Promise<number[]> {
     const ran = await options.runCommand('df', [...flags, path], COMMAND);
@@ -56,8 +56,8 @@ function columnsIn(text: string): number[] {
 }
 
 /** A home that is not made yet is on the disk of its nearest parent. */
-function nearest(path: string): string {
-  return existsSync(path) || path === '/' ? path : nearest(dirname(path));
+export function nearestFolder(path: string): string {
+  return existsSync(path) || path === '/' ? path : nearestFolder(dirname(path));
 }
 
 /** One finding by the name `id`. */

@@ -22,3 +22,14 @@ export function createTurns(clock: Clock): Turns {
     sinceMs: () => clock.monotonicMs() - endedMs,
   };
 }
+
+/** Of several loops the one that has been longest at a turn, by its name. */
+export function slowestOf(loops: Readonly<Record<string, Turns>>): {
+  loop: string;
+  sinceTurnMs: number;
+} {
+  const [first = { loop: 'main', sinceTurnMs: 0 }] = Object.entries(loops)
+    .map(([loop, turns]) => ({ loop, sinceTurnMs: turns.sinceMs() }))
+    .toSorted((a, b) => b.sinceTurnMs - a.sinceTurnMs);
+  return first;
+}

@@ -1,8 +1,10 @@
 /** Whether a process that runs also works: what is looked at, and what counts as ill. Pure. */
 
 export type Vitals = {
-  /** Since the main loop last ended a turn, whatever came of it. */
+  /** Since the loop last ended a turn, whatever came of it; of several, the one that has been longest at it. */
   sinceTurnMs: number;
+  /** Which one that is; absent where there is but one. */
+  loop?: string;
   /** Why the store could not be written or read; null while it can. */
   storeProblem: string | null;
   /** `away` is known: a restart of ours brings no engine back. */
@@ -10,7 +12,7 @@ export type Vitals = {
 };
 
 export type VitalBounds = {
-  /** The main loop ends a turn at least this often, also on a bad day. */
+  /** Each loop ends a turn at least this often, also on a bad day. */
   turnWithinMs: number;
 };
 
@@ -22,14 +24,14 @@ export const MAX_LAG_MS = 2_000;
  * fired. A loop that waits for an engine that is away is not stuck.
  */
 export function ailmentOf(
-  { sinceTurnMs, storeProblem, engine }: Vitals,
+  { sinceTurnMs, loop = 'main', storeProblem, engine }: Vitals,
   lagMs: number,
   { turnWithinMs }: VitalBounds,
 ): string | null {
   if (lagMs >= MAX_LAG_MS) return `the event loop lags by ${Math.round(lagMs)} ms`;
   if (storeProblem !== null) return `the store does not work: ${storeProblem}`;
   if (sinceTurnMs > turnWithinMs && engine !== 'away') {
-    return `the main loop has not ended a turn for ${Math.round(sinceTurnMs / 1000)} s`;
+    return `the ${loop} loop has not ended a turn for ${Math.round(sinceTurnMs / 1000)} s`;
   }
   return null;
 }

@@ -13,6 +13,13 @@ export function isLoopback(host: string): boolean {
   return /^127(?:\.\d{1,3}){3}$/.test(address);
 }
 
+/** False where somebody between here and there could read what is sent; what is no URL at all passes. */
+export function isPrivateUrl(url: string): boolean {
+  if (!URL.canParse(url)) return true;
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'https:' || isLoopback(hostname);
+}
+
 export function servesTls(mode: TlsMode, host: string): boolean {
   return mode === 'auto' ? !isLoopback(host) : mode === 'on';
 }

@@ -40,6 +40,7 @@ const noAgents: Agents = {
   terminalOf: () => unreachable(),
   checkNow: () => unreachable(),
   signedDigest: () => unreachable(),
+  rewardShares: () => unreachable(),
 };
 
 export async function executorList(): Promise<BenchRow[]> {

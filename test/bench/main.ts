@@ -7,6 +7,7 @@ import { backups } from './backup.bench.ts';
 import { centralRequests } from './central-requests.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import { executorList } from './executor-list.bench.ts';
+import { ledgerCosts } from './ledger.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
@@ -45,6 +46,7 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   metrics: metricsCost,
   backups,
   validator: validatorCosts,
+  ledger: ledgerCosts,
 };
 const AGENT = 'agent';
 

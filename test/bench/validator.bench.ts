@@ -192,6 +192,7 @@ function healthOf(ledger: Ledger, onLook: () => void) {
         onLook();
         return { ...(await answer()), executor_id: id };
       },
+      listPods: async () => [],
       verify: async () => ({ ok: true, reason_code: null, steps: [], simulated: false }),
     }),
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
@@ -204,6 +205,7 @@ function healthOf(ledger: Ledger, onLook: () => void) {
     }),
     ways: createWayChecks({
       ...{ clock, random: systemRandom, isOn: false, intervalMs: 0, egressImage: null },
+      templateImages: [],
     }),
     lines: { facts: async () => null },
     rentals: { look: async () => null },

@@ -1,33 +1,11 @@
 /** Dishonest agents, each caught by the check that is meant for it; and honest ones that have a hard time. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { WebSocket } from 'ws';
-import {
-  type CARD_FAULTS,
-  ChallengeRequest,
-  type Commitment,
-} from '#shared/agent-api/challenges.ts';
-import type { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
-import type { Inventory } from '#shared/agent-api/inventory.ts';
-import { PortCheckRequest, portAnswer } from '#shared/agent-api/port-checks.ts';
-import { ApiError } from '#shared/errors.ts';
-import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
-import { createCardChallenges } from '../../agent/challenges/card-challenges.ts';
-import { registerChallengeRoutes } from '../../agent/challenges/challenge.routes.ts';
-import { createChallengeService } from '../../agent/challenges/challenge.service.ts';
-import { work } from '../../agent/challenges/proof.tasks.ts';
-import type { RunProof } from '../../agent/challenges/proof-threads.ts';
-import { registerEgressCheckRoutes } from '../../agent/egress-check/egress-check.routes.ts';
-import { registerPortCheckRoutes } from '../../agent/ports/port-check.routes.ts';
-import { createPortCheckService } from '../../agent/ports/port-check.service.ts';
-import { registerSpeedTestRoutes } from '../../agent/speed-test/speed-test.routes.ts';
-import { createSpeedTests } from '../../agent/speed-test/speed-test.service.ts';
 import { createValidator, type Validator } from '../../validator/app.ts';
 import { type CheckPolicy, readCheckPolicy } from '../../validator/checks/check-policy.ts';
 import { CHECKS } from '../../validator/checks/check-table.ts';
@@ -40,26 +18,28 @@ import { SMALL_PROOF } from '../../validator/pow/proof-facts.ts';
 import { releaseOf } from '../../validator/updates/release.state.ts';
 import { addRelease } from '../../validator/updates/release.store.ts';
 import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
-import { enrolAgent } from '../fakes/enrolled-agent.ts';
-import { freePorts } from '../fakes/free-ports.ts';
-import { hostCards } from '../fakes/host-cards.ts';
+import {
+  AGENT_DIGEST,
+  addConductedAgent,
+  type Conduct,
+  type ConductedAgent,
+  DIGEST,
+  HONEST,
+  LISTEN,
+  USUAL_MS,
+} from '../fakes/conducted-agent.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
-import { updateStatus } from '../fixtures/update-status.ts';
+import { CHEATS, everyCard, withGpu } from './cheats.cases.ts';
 
 const CYCLE_MS = 60_000;
-/** What a proof takes such a processor, as others of it have shown. */
-const USUAL_MS = 1_000;
 /** One message each way. */
 const LINE_BYTES = 64 * 1024;
 const LINE: LineSize = {
   ...{ firstBytes: LINE_BYTES, mostBytes: LINE_BYTES, enoughMs: 1_000, mostMs: 5_000 },
 };
 const FAST = { last_down_kbit: 1_000_000, last_up_kbit: 1_000_000 };
-const DIGEST = 'a'.repeat(64);
-const AGENT_DIGEST = `sha256:${DIGEST}`;
-const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
 
 /** Of another executor with the same hardware. */
@@ -75,61 +55,9 @@ const POLICY: CheckPolicy = {
   driver_libraries: { '570.86.15': [DIGEST] },
 };
 
-/** The agent's work without threads: it is small here. */
-const inline: RunProof = {
-  leaves: async (task) => {
-    const done = await work(task);
-    return 'leaves' in done ? done.leaves : [];
-  },
-  rows: async (task) => {
-    const done = await work(task);
-    return 'rows' in done ? done.rows : [];
-  },
-  walk: async (task) => {
-    const done = await work(task);
-    if (!('digest' in done)) throw new Error('no walk');
-    return done;
-  },
-};
-
-/** What an agent does otherwise than an honest one. */
-type Conduct = {
-  inventory(inventory: Inventory): Inventory;
-  /** Milliseconds that pass before it answers: of everything, of proofs alone, of those of cards. */
-  delayMs: number;
-  proofMs: number;
-  cardsMs: number;
-  commitment(commitment: Commitment): Commitment;
-  /** Which agent does the work for a challenge. */
-  nonce(nonce: string): string;
-  answer(port: number, honest: string): string | null;
-  /** Whether it opens no ports, and takes part in no test of its line. */
-  refuses: boolean;
-  /** What it sends in a test of its line, after so many milliseconds. */
-  said(data: Said): Said;
-  lineMs: number;
-  egress: EgressCheckResult['registry'];
-};
-
-type Said = string | Uint8Array;
-
-const HONEST: Conduct = {
-  inventory: (inventory) => inventory,
-  delayMs: 0,
-  proofMs: USUAL_MS,
-  cardsMs: USUAL_MS,
-  commitment: (commitment) => commitment,
-  nonce: (nonce) => nonce,
-  answer: (_, honest) => honest,
-  refuses: false,
-  said: (data) => data,
-  lineMs: 0,
-  egress: 'answers',
-};
-
 let market: TestMarket;
 let folder: string;
-const nodes: { id: string; server: HttpServer }[] = [];
+const nodes: ConductedAgent[] = [];
 let conduct: Conduct;
 let second: Conduct;
 let ledger: Ledger;
@@ -140,7 +68,9 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'podwright-cheats-'));
   market = await createTestMarket();
   centralUrl = `${await market.server.listen(LISTEN)}/api`;
-  for (const conductOf of [() => conduct, () => second]) nodes.push(await addAgent(conductOf));
+  for (const conductOf of [() => conduct, () => second]) {
+    nodes.push(await addConductedAgent(market, folder, conductOf));
+  }
 });
 afterAll(async () => {
   await Promise.all(nodes.map(({ server }) => server.close()));
@@ -183,132 +113,11 @@ afterEach(async () => {
   await ledger.destroy();
 });
 
-/** A node of the market and the agent at its address. */
-async function addAgent(conductOf: () => Conduct) {
-  const { clock } = market;
-  const { id } = await market.addNode({ gpus: 2 });
-  const server = createHttpServer({ log, clock, random: systemRandom, bodyLimitBytes: 100_000 });
-  enrolAgent(server, id, market.provider);
-  const { first, last } = await freePorts(4);
-  const stopping = new AbortController();
-  const signal = stopping.signal;
-  server.get('/v1/inventory', async () => {
-    await clock.advance(conductOf().delayMs);
-    return conductOf().inventory(honestInventory(id, { first, last }));
-  });
-  server.post('/v1/verify', async () => ({
-    ok: true,
-    reason_code: null,
-    steps: [],
-    simulated: false,
-  }));
-  server.get('/v1/pods', async () => ({ pods: [...market.agents.host(id).pods.values()] }));
-  const challenges = createChallengeService({
-    ...{ clock, executorId: id, workers: 1, folder: join(folder, id), proof: inline },
-    cards: createCardChallenges({ executorId: id, gpuProof: hostCards() }),
-    isRented: () => false,
-  });
-  registerChallengeRoutes(server, {
-    challenges: {
-      ...challenges,
-      commit: async (request) => {
-        const { nonce, commitment, delayMs, proofMs, cardsMs } = conductOf();
-        const done = await challenges.commit(
-          { ...ChallengeRequest.parse(request), nonce: nonce(request.nonce) },
-          signal,
-        );
-        await clock.advance(delayMs + (request.gpu === null ? proofMs : cardsMs));
-        return commitment(done);
-      },
-    },
-    stopping: signal,
-  });
-  const portChecks = createPortCheckService({
-    ...{ clock, executorId: id, range: { first, last } },
-    ...{ isLeased: () => false, isRented: () => false },
-  });
-  registerPortCheckRoutes(server, {
-    portChecks: {
-      async open(request) {
-        if (conductOf().refuses) throw new ApiError('conflict', 'busy');
-        return conductOf().answer === HONEST.answer
-          ? portChecks.open(request, signal)
-          : openOtherwise(PortCheckRequest.parse(request), conductOf());
-      },
-    },
-    stopping: signal,
-  });
-  registerEgressCheckRoutes(server, {
-    egressChecks: { check: async () => ({ registry: conductOf().egress, problem: '' }) },
-  });
-  registerSpeedTestRoutes(server, { speedTests: speedTestsOf(id, conductOf), stopping: signal });
-  server.addHook('onClose', async () => stopping.abort());
-  const port = Number(new URL(await server.listen(LISTEN)).port);
-  const listed = { port, collateral_deposited: 1 } as const;
-  await market.ports.db.updateTable('executors').set(listed).where('id', '=', id).execute();
-  return { id, server };
-}
-
-/** An agent's, but for what it says. */
-function speedTestsOf(executorId: string, conductOf: () => Conduct) {
-  const { clock } = market;
-  const isRented = () => conductOf().refuses;
-  const tests = createSpeedTests({ clock, executorId, isRented });
-  return {
-    reserve: tests.reserve,
-    serve(socket: WebSocket, stopping: AbortSignal) {
-      const send = socket.send.bind(socket);
-      const sendLater = (data: Said, options: { binary: boolean }, done: () => void) => {
-        const { said, lineMs } = conductOf();
-        clock.advance(lineMs).then(() => send(said(data), options, done));
-      };
-      Object.assign(socket, { send: sendLater });
-      return tests.serve(socket, stopping);
-    },
-  };
-}
-
 const fastLineOf = (executorId: string) => ({
   executor_id: executorId,
   ...{ tried_ms: market.clock.now(), measured_ms: market.clock.now(), samples: 5 },
   ...{ down_kbit: 1_000_000, up_kbit: 1_000_000, ...FAST, false_stream: null, refusals: 0 },
 });
-
-/** Says that all ports are open, and answers as it likes; null: not at all. */
-async function openOtherwise(request: PortCheckRequest, { answer }: Conduct) {
-  for (const port of request.ports) {
-    const said = answer(port, portAnswer(request, port));
-    if (said === null) continue;
-    const server = createServer((socket) => {
-      socket.end(said);
-      server.close();
-    });
-    await new Promise<void>((resolve) => server.listen(port, resolve));
-  }
-  return { opened: request.ports };
-}
-
-function honestInventory(id: string, range: { first: number; last: number }): Inventory {
-  const inventory = testInventory(id, { collectedMs: market.clock.now() });
-  const { gpu } = inventory;
-  return {
-    ...inventory,
-    simulated: false,
-    gpu: { ...gpu, driver: 'nvidia' },
-    ports: { ...range, free: 4 },
-    update: updateStatus(AGENT_DIGEST, market.clock.now()),
-    sources: {
-      pci_gpus: gpu.devices.length,
-      driver_gpus: gpu.devices.map(({ uuid, name }) => ({ uuid, model: name })),
-      driver_library_sha256: DIGEST,
-      cpus_present: inventory.cpu.cores,
-      memory_kib: inventory.memory.total_kib,
-      disk_kib: inventory.disk.total_kib,
-      disk_writable: true,
-      restic: '0.14.0',
-    },
-  };
-}
 
 /** So many looks at both, one each cycle; the last document of the first, or of another. */
 async function look(times: number, which = 0): Promise<EvidenceDocument> {
@@ -328,144 +137,12 @@ const reasonsOf = ({ checks }: EvidenceDocument) =>
     reason_code === null ? [] : [`${check_id} ${reason_code}`],
   );
 
-type Gpu = Inventory['gpu'];
-const withGpu = (change: (gpu: Gpu) => Partial<Gpu>): Partial<Conduct> => ({
-  inventory: (inventory) => ({ ...inventory, gpu: { ...inventory.gpu, ...change(inventory.gpu) } }),
-});
-const everyCard = (change: Partial<Gpu['devices'][number]>) =>
-  withGpu(({ devices }) => ({ devices: devices.map((device) => ({ ...device, ...change })) }));
-
-/** One card does not do its part; null: the agent says that it has nothing to have it done with. */
-const ofCards = (code: (typeof CARD_FAULTS)[number] | null): Partial<Conduct> => ({
-  commitment: (commitment) => {
-    if (commitment.cards === null || code === null) return { ...commitment, cards: null };
-    const [first, ...others] = commitment.cards;
-    if (first === undefined) throw new Error('no card');
-    const fault = { code, detail: 'said by the driver' };
-    return { ...commitment, cards: [{ ...first, fault, product: null, memory: null }, ...others] };
-  },
-});
-
-let recorded: Commitment | null = null;
 /** Of a test before. */
 const OLD_STREAM = new Uint8Array(LINE_BYTES).fill(7);
 const AGAIN_MS = 6 * 60_000;
 
 describe('a cheat', () => {
-  it.each<[string, string, Partial<Conduct>, number]>([
-    ['of another model', 'gpu_vram GPU_VRAM_MISMATCH', everyCard({ memory_total_mib: 24_576 }), 1],
-    [
-      'of a missing card',
-      'gpu_inventory GPU_COUNT_MISMATCH',
-      {
-        inventory: (inventory) => {
-          const devices = inventory.gpu.devices.slice(1);
-          const driver_gpus = inventory.sources?.driver_gpus?.slice(1) ?? null;
-          const sources = inventory.sources && { ...inventory.sources, driver_gpus, pci_gpus: 1 };
-          return { ...inventory, gpu: { ...inventory.gpu, devices }, sources };
-        },
-      },
-      1,
-    ],
-    [
-      'of an altered inventory',
-      'cpu_truth CPU_OVERSTATED',
-      { inventory: (inventory) => ({ ...inventory, cpu: { ...inventory.cpu, cores: 128 } }) },
-      1,
-    ],
-    [
-      'of cards that only nvidia-smi knows',
-      'gpu_sources_agree GPU_SOURCES_DISAGREE',
-      withGpu(({ devices }) => ({
-        devices: devices.map((each) => ({ ...each, uuid: `${each.uuid}x` })),
-      })),
-      1,
-    ],
-    ['of a throttled card', 'power_limit GPU_POWER_CAPPED', everyCard({ power_limit_w: 300 }), 1],
-    [
-      'of a foreign library',
-      'driver_library DRIVER_LIBRARY_MISMATCH',
-      {
-        inventory: ({ sources, ...inventory }) => ({
-          ...inventory,
-          sources: sources && { ...sources, driver_library_sha256: 'b'.repeat(64) },
-        }),
-      },
-      1,
-    ],
-    [
-      'of a foreign image of the agent',
-      'image_digest AGENT_IMAGE_FOREIGN',
-      {
-        inventory: ({ update, ...inventory }) => ({
-          ...inventory,
-          update: update && { ...update, current_digest: `sha256:${'e'.repeat(64)}` },
-        }),
-      },
-      1,
-    ],
-    [
-      'of an update that never ends',
-      'agent_update AGENT_UPDATE_STUCK',
-      {
-        inventory: ({ update, ...inventory }) => ({
-          ...inventory,
-          update: update && { ...update, state: 'STAGED', since_ms: 0 },
-        }),
-      },
-      1,
-    ],
-    [
-      'of a shifted clock',
-      'clock CLOCK_SKEW',
-      {
-        inventory: (inventory) => ({ ...inventory, collected_ms: inventory.collected_ms + 60_000 }),
-      },
-      1,
-    ],
-    [
-      'of a busy card',
-      'gpu_idle_use GPU_BUSY_OUTSIDE_POD',
-      everyCard({ processes: 1, utilization_percent: 99 }),
-      2,
-    ],
-    ['of closed ports', 'ports PORTS_CLOSED', { answer: () => null }, 2],
-    ['of ports that answer for others', 'ports PORTS_CLOSED', { answer: (port) => `${port}` }, 2],
-    ['of ports that stay shut', 'ports PORTS_REFUSED', { refuses: true }, 3],
-    ['of a host behind a wall', 'egress EGRESS_BLOCKED', { egress: 'blocked' }, 2],
-    ['of a throttled line', 'bandwidth BANDWIDTH_LOW', { lineMs: 50 }, 2],
-    [
-      'of a precomputed proof',
-      'pow_cpu POW_MISMATCH, pow_gpu POW_MISMATCH',
-      { nonce: () => 'A'.repeat(22) },
-      1,
-    ],
-    [
-      'of a replayed proof',
-      'pow_cpu POW_MISMATCH, pow_gpu POW_MISMATCH',
-      {
-        commitment: (commitment) => {
-          recorded ??= commitment;
-          return { ...recorded, challenge_id: commitment.challenge_id };
-        },
-      },
-      2,
-    ],
-    [
-      'of a skipped walk',
-      'pow_mem POW_MISMATCH',
-      { commitment: (each) => ({ ...each, memory: null }) },
-      1,
-    ],
-    ['of slow answers', 'pow_cpu POW_TOO_SLOW', { proofMs: 5 * USUAL_MS }, 3],
-    ['of cards that work slowly', 'pow_gpu POW_TOO_SLOW', { cardsMs: 5 * USUAL_MS }, 3],
-    ['of cards elsewhere', 'pow_gpu POW_TOO_FAST', { cardsMs: 100 }, 3],
-    ['of a card that is another', 'pow_gpu UUID_MISMATCH', ofCards('UUID_MISMATCH'), 1],
-    ['of a card that is not there', 'pow_gpu DEVICE_ABSENT', ofCards('DEVICE_ABSENT'), 3],
-    ['of memory that is in use', 'pow_gpu VRAM_UNAVAILABLE', ofCards('VRAM_UNAVAILABLE'), 3],
-    ['of cards that are not asked', 'pow_gpu GPU_PROOF_MISSING', ofCards(null), 3],
-    ['of answers from elsewhere', 'pow_cpu POW_TOO_FAST', { proofMs: 100 }, 3],
-  ])('%s is caught: %s', async (_, reason, change, looks) => {
+  it.each(CHEATS)('%s is caught: %s', async (_, reason, change, looks) => {
     conduct = { ...HONEST, ...change };
     const document = await look(looks);
     expect([reasonsOf(document).join(', '), document.verdict]).toEqual([reason, 'failed']);
@@ -513,7 +190,14 @@ describe('an honest executor', () => {
       document.checks
         .filter(({ message }) => message === 'unknown')
         .map(({ check_id }) => check_id),
-    ).toEqual(['ssh_reach', 'rental_probe', 'gpu_drop', 'gpu_side_use', 'pod_alive']);
+    ).toEqual([
+      'dind_runtime',
+      'ssh_reach',
+      'rental_probe',
+      'gpu_drop',
+      'gpu_side_use',
+      'pod_alive',
+    ]);
     expect(document.pow).toMatchObject({
       roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
       ms: USUAL_MS,

@@ -1,5 +1,5 @@
-/** A real Prometheus with our configuration scrapes a real agent with a pod, and a central API; our dashboards ask it. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+/** A real Prometheus with our configuration scrapes a real agent with a pod, a central API and a validator; our dashboards ask it. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -14,6 +14,7 @@ import { freePorts } from '../fakes/free-ports.ts';
 import { testSigner } from '../fakes/market-fixture.ts';
 import { type Prometheus, startPrometheus } from '../fakes/prometheus.ts';
 import { podSpec } from '../fakes/test-agent.ts';
+import { startValidatorProcess, type ValidatorProcess } from '../fakes/validator-process.ts';
 
 const DASHBOARDS = new URL('../../systemd/grafana/', import.meta.url).pathname;
 const RULE_TEST = new URL('../../systemd/prometheus/podwright.rules.test.yml', import.meta.url)
@@ -32,14 +33,17 @@ let home: AgentHome;
 let agent: AgentProcess | undefined;
 let gateway: FakeGateway;
 let central: CentralProcess | undefined;
+let validator: ValidatorProcess | undefined;
 let prometheus: Prometheus;
 
 beforeAll(async () => {
-  const { first, last } = await freePorts(8);
-  const [agentPlace, centralPlace] = [`127.0.0.1:${first}`, `127.0.0.1:${first + 1}`];
+  const { first, last } = await freePorts(9);
+  const [agentPlace = '', centralPlace = '', validatorPlace = ''] = [0, 1, 2].map(
+    (index) => `127.0.0.1:${first + index}`,
+  );
   home = createAgentHome({
     AGENT_METRICS_LISTEN: agentPlace,
-    AGENT_PORT_RANGE: `${first + 2}-${last}`,
+    AGENT_PORT_RANGE: `${first + 3}-${last}`,
     AGENT_GPU: 'simulated',
     AGENT_SIMULATED_GPUS: 'NVIDIA L4*2',
     AGENT_GPU_METRICS: 'both',
@@ -54,17 +58,28 @@ beforeAll(async () => {
       CENTRAL_METRICS_LISTEN: centralPlace,
     }),
   ]);
+  writeFileSync(join(folder, 'validator.seed'), '01'.repeat(32), { mode: 0o600 });
+  validator = await startValidatorProcess({
+    VALIDATOR_HOME: folder,
+    VALIDATOR_SEED_FILE: join(folder, 'validator.seed'),
+    VALIDATOR_CENTRAL_URL: `${central.origin}/api`,
+    VALIDATOR_CENTRAL_HOTKEY: testSigner(1).hotkey,
+    VALIDATOR_METRICS_LISTEN: validatorPlace,
+  });
   await agent.client.putPod(podId, {
     ...podSpec({ command: ['sleep', '600'], internal_ports: [] }),
   });
   await central.call('GET', '/executors');
-  prometheus = await startPrometheus({ agent: agentPlace, central: centralPlace });
+  prometheus = await startPrometheus({
+    ...{ agent: agentPlace, central: centralPlace, validator: validatorPlace },
+  });
   const hasPod = () => prometheus.query(`container_cpu_usage_seconds_total{pod_id="${podId}"}`);
   await eventually('the pod in Prometheus', async () => (await hasPod()).length === 1);
 });
 
 afterAll(async () => {
   await prometheus?.stop();
+  await validator?.end();
   await central?.end();
   await gateway?.close();
   rmSync(folder, { recursive: true, force: true });
@@ -80,8 +95,8 @@ const figureOf = async (expression: string) => {
   return found === undefined ? null : Number(found.value[1]);
 };
 
-it('answers what agent and central API told it', async () => {
-  expect(await figureOf('sum(up)')).toBe(2);
+it('answers what agent, central API and validator told it', async () => {
+  expect(await figureOf('sum(up)')).toBe(3);
   expect(await figureOf('sum(nvidia_smi_memory_total_bytes)')).toBe(2 * 23_034 * 2 ** 20);
   expect(await figureOf('sum(DCGM_FI_DEV_FB_FREE)')).toBe(2 * 23_034);
   expect(await figureOf('podwright_agent_pods{phase="running"}')).toBe(1);
@@ -92,6 +107,8 @@ it('answers what agent and central API told it', async () => {
   );
   const listed = `podwright_central_http_request_duration_seconds_count{route="/api/executors",status="200"}`;
   expect(await figureOf(listed)).toBe(1);
+  const passes = () => figureOf('podwright_validator_cycle_seconds_count');
+  await eventually('a pass of the validator', async () => ((await passes()) ?? 0) > 0);
   const work = () => figureOf('podwright_central_jobs_due{kind="pod_sync"}');
   expect(await work()).toBe(0);
 });

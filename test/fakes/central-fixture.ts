@@ -17,12 +17,14 @@ type Outside = Partial<
     | 'mailer'
     | 'objects'
     | 'chat'
+    | 'centralMiner'
     | 'channels'
     | 'db'
     | 'backupStorage'
     | 'pruneBackups'
     | 'metrics'
     | 'alphaRates'
+    | 'payments'
   >
 >;
 
@@ -60,6 +62,9 @@ const noAgents: Agents = {
   signedDigest: async () => {
     throw new ApiError('upstream_unavailable', 'no validator in this test');
   },
+  rewardShares: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
+  },
 };
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
@@ -72,6 +77,8 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     pruneBackups = null,
     metrics = null,
     alphaRates = null,
+    centralMiner = null,
+    payments = null,
     ...others
   } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
@@ -84,7 +91,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups, metrics, alphaRates },
+    ...{ backupStorage, pruneBackups, metrics, alphaRates, centralMiner, payments },
   };
   const central = await createCentral(ports, {
     validators: [],

@@ -12,6 +12,7 @@ import {
 } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import { VolumeList } from '#shared/agent-api/volumes.ts';
+import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-estimate.ts';
 import type { CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
@@ -72,6 +73,10 @@ export type FakeAgents = Agents & {
   listings(): number;
   /** Of checks that were asked for by hand, oldest first. */
   wishes: CheckWish[];
+  /** About rewards, oldest first. */
+  questions: RewardQuestion[];
+  /** What the answer is; null: there is none. */
+  rewards: { shares: RewardShares | null };
 };
 
 /** Every executor has a host that is up and empty until the test says otherwise. */
@@ -80,6 +85,8 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
   let clock: Clock | null = null;
   let listings = 0;
   const wishes: CheckWish[] = [];
+  const questions: RewardQuestion[] = [];
+  const rewards: FakeAgents['rewards'] = { shares: null };
 
   function host(executorId: string): FakeHost {
     const known = hosts.get(executorId) ?? createHost(executorId);
@@ -93,7 +100,7 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
       clock = given;
     },
     listings: () => listings,
-    wishes,
+    ...{ wishes, questions, rewards },
     clientOf(executorId) {
       const client = clientOf(host(executorId), executorId, () => clock?.now() ?? 0);
       return {
@@ -115,6 +122,11 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
     },
     async signedDigest() {
       throw new ApiError('upstream_unavailable', 'the fake validator signs nothing');
+    },
+    async rewardShares(question) {
+      questions.push(question);
+      if (rewards.shares !== null) return rewards.shares;
+      throw new ApiError('upstream_unavailable', 'the fake validator is silent');
     },
   };
 }
@@ -279,6 +291,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
     cancelOperation: (id) => reach(() => host.operations.cancel(id, nowMs())),
     verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
     checkPorts: () => Promise.reject(new Error('the fake agent opens no ports')),
+    checkImages: () => Promise.reject(new Error('the fake agent has no images')),
     checkEgress: () => Promise.reject(new Error('the fake agent asks no registry')),
     challenge: () => Promise.reject(new Error('the fake agent proves nothing')),
     openChallenge: () => Promise.reject(new Error('the fake agent proves nothing')),

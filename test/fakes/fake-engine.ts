@@ -126,6 +126,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
         rootDir: '/var/lib/docker',
         seccomp: true,
       })),
+    engineDiskBytes: () => notFaked('engineDiskBytes'),
     startedMs: () => call('startedMs', '', () => world.startedMs),
     ...createImageMethods(world, actions, call),
     ...createNetworkMethods(world, actions, call, clock),

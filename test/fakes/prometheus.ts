@@ -11,6 +11,7 @@ import { freePorts } from './free-ports.ts';
 const RULES = 'podwright.rules.yml';
 const AGENT_PLACE = '127.0.0.1:9100';
 const CENTRAL_PLACE = '127.0.0.1:9101';
+const VALIDATOR_PLACE = '127.0.0.1:9102';
 const ANSWER_WITHIN_MS = 10_000;
 
 const Answer = z.object({ status: z.literal('success'), data: z.unknown() });
@@ -26,13 +27,18 @@ const Metadata = z.record(z.string(), z.unknown());
 
 export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
-/** Scrapes both addresses every second; resolves once it serves. */
-export async function startPrometheus({ agent, central }: { agent: string; central: string }) {
+/** Scrapes the addresses every second; resolves once it serves. */
+export async function startPrometheus(places: {
+  agent: string;
+  central: string;
+  validator: string;
+}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-prometheus-'));
   const ours = new URL('../../systemd/prometheus/', import.meta.url).pathname;
   const text = readFileSync(join(ours, 'prometheus.yml'), 'utf8')
-    .replace(AGENT_PLACE, agent)
-    .replace(CENTRAL_PLACE, central)
+    .replace(AGENT_PLACE, places.agent)
+    .replace(CENTRAL_PLACE, places.central)
+    .replace(VALIDATOR_PLACE, places.validator)
     .replace(/scrape_interval: \w+/, 'scrape_interval: 1s');
   writeFileSync(join(folder, 'prometheus.yml'), text);
   copyFileSync(join(ours, RULES), join(folder, RULES));

@@ -9,12 +9,22 @@ export type SmtpMailbox = Awaited<ReturnType<typeof startSmtpMailbox>>;
 type Login = { user: string; password: string } | null;
 type Refusal = { code: number; text: string } | null;
 
-/** Takes mails without TLS, and without log-in unless `login` asks for one; end it with `close()`. */
-export async function startSmtpMailbox(login: Login = null) {
+/** PEM; `implicit`: TLS from the first byte, otherwise after STARTTLS, before which no mail is taken. */
+type Tls = { cert: string; key: string; implicit: boolean } | null;
+
+/** Takes mails without log-in and without TLS, unless `login` or `tls` ask for it; end it with `close()`. */
+export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
   const received: ReceivedMail[] = [];
   let refusal: Refusal = null;
   const server = new SMTPServer({
-    disabledCommands: login === null ? ['AUTH', 'STARTTLS'] : ['STARTTLS'],
+    disabledCommands: [
+      ...(login === null ? ['AUTH'] : []),
+      ...(tls === null || tls.implicit ? ['STARTTLS'] : []),
+    ],
+    ...(tls === null ? {} : { cert: tls.cert, key: tls.key, secure: tls.implicit }),
+    onMailFrom(_address, { secure }, done) {
+      done(tls === null || secure ? null : refusedWith({ code: 530, text: 'STARTTLS first' }));
+    },
     authOptional: login === null,
     allowInsecureAuth: true,
     onAuth({ username, password }, _session, done) {
@@ -39,11 +49,13 @@ export async function startSmtpMailbox(login: Login = null) {
       });
     },
   });
+  // Of one client: it did not like the certificate, and went.
+  server.on('error', () => undefined);
   const port = await listening(server.server as unknown as Server, () =>
     server.listen(0, '127.0.0.1'),
   );
   return {
-    url: `smtp://127.0.0.1:${port}`,
+    url: `${tls?.implicit ? 'smtps' : 'smtp'}://127.0.0.1:${port}`,
     port,
     received,
     /** From now on; null takes mails again. */

@@ -99,6 +99,7 @@ export const NO_KEY_FOLDERS: KeyFolders = {
 export const NO_GATEWAY: GatewayLink = {
   publish: () => undefined,
   statusOf: () => null,
+  traffic: () => null,
   follow: () => ({ stop: async () => undefined }),
 };
 

@@ -6,6 +6,7 @@ import { createAgentHome } from '../fakes/agent-process.ts';
 import { backupKills } from './backup-kills.soak.ts';
 import { backupTree } from './backup-tree.soak.ts';
 import { badRequests } from './bad-requests.soak.ts';
+import { ledgerPostings } from './ledger.soak.ts';
 import { logFollowers } from './log-followers.soak.ts';
 import { randomOperations } from './random-operations.soak.ts';
 import type { SoakRow } from './row.ts';
@@ -15,7 +16,7 @@ const POD_PORTS = '28100-28199';
 const DEFAULT_MINUTES = 10;
 const MAX_SEED = 2 ** 31;
 
-const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz|backup] [--seed N]
+const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz|backup|ledger] [--seed N]
 
 Each part but fuzz lasts N minutes (${DEFAULT_MINUTES}):
   logs    8 pods write, 16 readers follow: the agent's memory and descriptors
@@ -23,6 +24,7 @@ Each part but fuzz lasts N minutes (${DEFAULT_MINUTES}):
   fuzz    10,000 bad requests to a central API, from the same seed: its answers and its memory
   backup  a gigabyte backed up and restored on two agents (needs root); then, for N minutes, kills of agent, restic
           and central at requests of backups and restores, from the same seed
+  ledger  random postings to a money ledger, from the same seed; every rule of it checked
 Prints a table and writes ${RESULT_FILE}. A missed bar does not fail the run; what does not settle does.
 `;
 
@@ -43,7 +45,8 @@ function options() {
     const minutes = Number(values.minutes);
     const seed = values.seed === undefined ? systemRandom.int(MAX_SEED) : Number(values.seed);
     const known =
-      values.only === undefined || ['logs', 'random', 'fuzz', 'backup'].includes(values.only);
+      values.only === undefined ||
+      ['logs', 'random', 'fuzz', 'backup', 'ledger'].includes(values.only);
     const valid = minutes > 0 && Number.isInteger(seed) && known && !values.help;
     return valid ? { minutes, seed, only: values.only } : { help: values.help };
   } catch {
@@ -82,6 +85,7 @@ for (const [name, part] of [
   ['random', () => randomOperations({ seed, minutes, print })],
   ['fuzz', () => badRequests({ seed, print })],
   ['backup', backup],
+  ['ledger', () => ledgerPostings({ seed, minutes, print })],
 ] as const) {
   if (only !== undefined && only !== name) continue;
   const done = await part();

@@ -1,26 +1,13 @@
 /** Every route of the running app against every kind of bad request: the envelope, a known code, a hint, no leak. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ERROR_TABLE } from '#shared/errors.ts';
-import { errorProfileOf } from '../../validator/central/edge/error-profiles.ts';
 import { createTestCentral, type TestAccount, type TestCentral } from '../fakes/central-fixture.ts';
 import { isEndless } from '../fakes/fuzz.ts';
+import { expectRefusal, HOSTILE } from './refusal.ts';
 
 type Route = { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const JSON_TYPE = { 'content-type': 'application/json' };
-const TOO_LARGE = `"${'x'.repeat(1024 * 1024 + 1)}"`;
-/** What would be an inside of ours in a refusal. */
-const LEAK = /node_modules|\.ts\b|\bat \w+ \(|SQLITE|sqlite|select .* from|\/home|\/root\/|stack/i;
-const HOSTILE = [
-  '{',
-  'null',
-  '[]',
-  '"text"',
-  '{"__proto__":{"admin":true}}',
-  '{"pod_name":{"$gt":""},"email":[],"name":12,"template_id":"\'; drop table pods; --"}',
-  `{"name":"${'n'.repeat(200_000)}"}`,
-];
 
 let central: TestCentral;
 let account: TestAccount;
@@ -51,30 +38,6 @@ async function send(route: Route, url: string, headers: Record<string, string>, 
   });
 }
 
-function expectRefusal(
-  response: Awaited<ReturnType<typeof send>>,
-  url: string,
-  what: string,
-): void {
-  const { statusCode, body: text, headers } = response;
-  expect([what, statusCode < 500 || statusCode === 502]).toEqual([what, true]);
-  if (statusCode < 400) return;
-  expect([what, text.match(LEAK)?.[0]]).toEqual([what, undefined]);
-  const body = response.json();
-  expect([what, body.success]).toEqual([what, false]);
-  if (errorProfileOf(`/api${url}`, statusCode) === 'flat') {
-    const flat = { success: false, message: expect.stringMatching(/\w/) };
-    expect([what, body]).toEqual([what, flat]);
-    return;
-  }
-  expect([what, Object.keys(ERROR_TABLE)]).toEqual([
-    what,
-    expect.arrayContaining([body.error.code]),
-  ]);
-  expect([what, body.error.hint]).toEqual([what, expect.stringMatching(/\w+ \w+/)]);
-  expect([what, body.request_id]).toEqual([what, headers['x-request-id']]);
-}
-
 it('knows a whole interface', () => {
   expect(routes.length).toBeGreaterThan(40);
 });
@@ -82,10 +45,10 @@ it('knows a whole interface', () => {
 it('refuses hostile bodies on every route that takes one', async () => {
   for (const route of routes.filter(({ method }) => ['POST', 'PUT', 'PATCH'].includes(method))) {
     const url = withIds(route, UNKNOWN_ID);
-    for (const payload of [...HOSTILE, TOO_LARGE]) {
+    for (const payload of HOSTILE) {
       const headers = { ...JSON_TYPE, ...account.key };
       const what = `${route.method} ${url} ${payload.slice(0, 40)}`;
-      expectRefusal(await send(route, url, headers, payload), url, what);
+      expectRefusal(await send(route, url, headers, payload), `/api${url}`, what);
     }
   }
 });
@@ -95,7 +58,7 @@ it('refuses malformed ids, unknown methods and broken credentials on every route
     for (const id of ['not-a-uuid', '..%2f..%2fetc', "1'%20or%201=1", '%00', 'x'.repeat(400)]) {
       const url = withIds(route, id);
       if (isEndless(url)) continue;
-      expectRefusal(await send(route, url, account.key), url, `${route.method} ${url}`);
+      expectRefusal(await send(route, url, account.key), `/api${url}`, `${route.method} ${url}`);
     }
     const url = withIds(route, UNKNOWN_ID);
     for (const headers of [
@@ -106,7 +69,7 @@ it('refuses malformed ids, unknown methods and broken credentials on every route
     ]) {
       expectRefusal(
         await send(route, url, headers as unknown as Record<string, string>),
-        url,
+        `/api${url}`,
         `${route.method} ${url} ${JSON.stringify(headers).slice(0, 60)}`,
       );
     }

@@ -156,6 +156,43 @@ export const PORTAL_ROUTES: readonly (readonly [method: string, path: string])[]
   ['POST', '/machine-added'],
 ];
 
+/** The rest of contract 10 that is served: `token` routes demand a portal token, `{id}` is a node of the caller. */
+export const PORTAL_OPERATIONS: readonly (readonly [
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  auth: 'open' | 'token',
+])[] = [
+  ['POST', '/auth/login-flexible', 'open'],
+  ['POST', '/auth/set-password', 'open'],
+  ['GET', '/auth/me', 'token'],
+  ['POST', '/auth/logout', 'token'],
+  ['POST', '/auth/set-email', 'token'],
+  ['POST', '/auth/set-machine-request-subscription', 'token'],
+  ['GET', '/auth/me/discord/oauth-url', 'token'],
+  ['GET', '/auth/me/discord/callback', 'token'],
+  ['DELETE', '/auth/me/discord', 'token'],
+  ['GET', '/auth/tokens', 'token'],
+  ['POST', '/auth/tokens', 'token'],
+  ['POST', '/miners/opt-in', 'token'],
+  ['POST', '/providers/opt-in', 'token'],
+  ['GET', '/executors', 'token'],
+  ['POST', '/executors', 'token'],
+  ['POST', '/executors/sync-executor-central-miner', 'token'],
+  ['POST', '/executors/sync-executor-central-provider', 'token'],
+  ['POST', '/executors/sync-executor-miner-portal', 'token'],
+  ['GET', '/executors/{id}', 'token'],
+  ['DELETE', '/executors/{id}', 'token'],
+  ['GET', '/executors/{id}/pods', 'token'],
+  ['GET', '/executors/{id}/verification', 'token'],
+  ['POST', '/executors/{id}/update-price', 'token'],
+  ['POST', '/executors/{id}/update-gpu', 'token'],
+  ['POST', '/executors/{id}/min-gpu-count-for-rental', 'token'],
+  ['DELETE', '/executors/{id}/min-gpu-count-for-rental', 'token'],
+  ['GET', '/machines', 'open'],
+  ['GET', '/machines/estimated-rewards', 'open'],
+  ['GET', '/v1/shared-config', 'open'],
+];
+
 /** What nodes, and pods by their nodes, are filtered by. */
 const NODE_FILTERS = [
   'machine_names string',

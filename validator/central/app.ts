@@ -6,6 +6,7 @@ import { createAroundBalance } from './around-balance.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
+import { createPasswords } from './auth/password.ts';
 import { createSessions } from './auth/session.ts';
 import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
@@ -21,14 +22,17 @@ import { errorProfileOf } from './edge/error-profiles.ts';
 import { installSecurityHeaders } from './edge/security-headers.ts';
 import { registerEventRoutes } from './events/event.routes.ts';
 import { createEventNews } from './events/event-news.ts';
+import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
 import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
+import { wants } from './notification-settings/notification-setting.service.ts';
 import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
+import { createProviderTokens } from './providers/provider-token.service.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 import { installKeyGate } from './rentals/once.ts';
@@ -54,11 +58,15 @@ export type Central = {
   syncPods(): Promise<void>;
   /** Everything that is due, without the pass. */
   runDue(): Promise<void>;
+  /** One tick of the meter, for the same. */
+  meterPods(): Promise<void>;
   /** One look at the schedules of backups and one clean-up, for the same. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
   sendWebhooks(): Promise<void>;
+  /** One pass over charges in flight, for the same. */
+  chargeTopUps(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -113,12 +121,17 @@ export async function createCentral(
   });
   const isSent = (given.mailer ?? null) !== null;
   const mails = createMails({ db, clock, random, secret, isSent });
+  const passwords = createPasswords({ random });
+  const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
+    ...{ passwords, providerTokens },
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
+    wakeMail: () => membership.wakeMail(),
+    wants,
     stopping: stopping.signal,
   };
   const around = createAroundBalance(deps);
-  const market = createMarket(deps);
+  const market = createMarket({ ...deps, afterSpend: around.afterSpend });
   const schedule = createSchedule({
     ...{ db, clock, log, news: dueNews },
     handlers: { ...market.dueHandlers, ...around.dueHandlers },
@@ -146,7 +159,7 @@ export async function createCentral(
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
   installAuthentication(server, {
-    ...{ db, sessions, users, validators, tickets },
+    ...{ db, sessions, users, validators, tickets, providerTokens },
     validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
   });
   refuseUnstorable(server);
@@ -161,17 +174,19 @@ export async function createCentral(
     registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
     registerTemplateRoutes(api, createTemplates({ db, clock, random }));
     registerEventRoutes(api, { db });
+    registerLedgerRoutes(api, { db });
   };
   await registerBelow(server, API_PREFIX, [
     registerOthers,
     membership.registerApi,
     market.registerApi,
-    around.registerApi,
+    (api) => around.registerApi(api, market.idempotency),
   ]);
   await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
   await registerBelow(server, '/', [
     market.registerOrigin,
     membership.registerOrigin,
+    around.registerOrigin,
     async (origin) => backups?.register(origin),
   ]);
   await server.ready();
@@ -184,8 +199,10 @@ export async function createCentral(
       await schedule.runDue();
       await market.syncOnce();
     },
+    meterPods: market.meterOnce,
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
+    chargeTopUps: around.chargeTopUps,
     sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
@@ -193,7 +210,7 @@ export async function createCentral(
     start() {
       if (jobs.length > 0) return;
       schedule.start();
-      jobs = [schedule, market.startJobs(), membership.startJobs()];
+      jobs = [schedule, market.startJobs(), membership.startJobs(), around.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, given));
     },

@@ -10,39 +10,77 @@ import {
   createNotificationSettings,
   forgetNotificationSetting,
 } from './notification-settings/notification-setting.service.ts';
-import type { CentralDeps } from './ports.ts';
+import type { CentralDeps, CentralPorts, Payments } from './ports.ts';
+import type { Idempotency } from './rentals/idempotency.ts';
 import type { DueHandlers } from './schedule/schedule.ts';
+import { createAutoTopUps, forgetAutoTopUp } from './top-ups/auto-top-up.service.ts';
+import { createSimulatedPayments } from './top-ups/simulated-payments.ts';
+import { createTopUpJob } from './top-ups/top-up.job.ts';
+import { registerAutoTopUpRoutes, registerPaymentCallback } from './top-ups/top-up.routes.ts';
+import { createTopUps } from './top-ups/top-up.service.ts';
+import { registerTransferRoutes } from './transfers/transfer.routes.ts';
+import { createTransfers, forgetTransferNotes } from './transfers/transfer.service.ts';
 
 export type AroundBalance = ReturnType<typeof createAroundBalance>;
 
 /** Nothing runs and nothing is registered yet. */
 export function createAroundBalance(deps: CentralDeps) {
-  const { db, clock, random, alphaRates = null } = deps.ports;
+  const { db, clock, random, log, alphaRates = null } = deps.ports;
   const { balanceOf, mails } = deps;
+  const payments = paymentsOf(deps.ports);
   const lowBalance = createLowBalance({ db, clock, random, mails });
-  const dueHandlers: DueHandlers = {};
+  const autoTopUps = createAutoTopUps({ db, clock, random, balanceOf, payments });
+  const topUps = createTopUps({ db, clock, random, mails });
+  const job = payments && createTopUpJob({ db, clock, log, payments, topUps });
+  const dueHandlers: DueHandlers = { 'top-up': autoTopUps.daily };
+
+  /** What follows from a spend, in its transaction. */
+  async function afterSpend(tx: Db, accountId: string): Promise<void> {
+    const { posted, held, burnPerHour } = await balanceOf(tx, accountId);
+    const funds = { available: posted - held, burnPerHour };
+    await lowBalance.watch(tx, accountId, funds);
+    await autoTopUps.watch(tx, accountId, funds);
+  }
 
   return {
     /** Routes below /api. */
-    registerApi(api: HttpServer): void {
+    registerApi(api: HttpServer, idempotency: Idempotency): void {
       registerNotificationSettingRoutes(api, createNotificationSettings({ db, clock, random }));
       registerLowBalanceRoutes(api, lowBalance);
       registerAlphaRoutes(api, createAlpha(alphaRates));
+      registerAutoTopUpRoutes(api, autoTopUps);
+      const transfers = createTransfers({ db, clock, random, afterSpend });
+      registerTransferRoutes(api, { transfers, idempotency, clock });
+    },
+
+    /** Routes at the origin. */
+    registerOrigin(origin: HttpServer): void {
+      if (payments?.read) registerPaymentCallback(origin, payments.read, topUps.hear);
     },
 
     /** What it does when its time has come. */
     dueHandlers,
 
-    /** What follows from a spend, in its transaction. */
-    async afterSpend(tx: Db, accountId: string): Promise<void> {
-      const { posted, held, burnPerHour } = await balanceOf(tx, accountId);
-      await lowBalance.watch(tx, accountId, { available: posted - held, burnPerHour });
-    },
+    afterSpend,
+
+    /** One pass over charges in flight: tests call it instead of `startJobs`. */
+    chargeTopUps: async () => job?.runOnce(),
 
     /** Removes what is kept for an account that is being deleted. */
     async forget(tx: Db, accountId: string): Promise<void> {
       await forgetNotificationSetting(tx, accountId);
       await forgetLowBalance(tx, accountId);
+      await forgetAutoTopUp(tx, accountId);
+      await forgetTransferNotes(tx, accountId);
+    },
+
+    startJobs(): { stop(): Promise<void> } {
+      job?.start();
+      return { stop: async () => job?.stop() };
     },
   };
+}
+
+function paymentsOf({ payments = null, ...ports }: CentralPorts): Payments | null {
+  return payments === 'simulated' ? createSimulatedPayments(ports) : payments;
 }

@@ -53,6 +53,11 @@ export function createBackupWork(
       });
     },
 
+    /** For a pod that is about to go, in the transaction that holds it; whether a backup began. */
+    lastBackup: upkeep.beginLast,
+    /** Whether a backup or restore of the pod is under way. */
+    isWorkingOn: upkeep.isWorkingOn,
+
     runOnce: () => job.runOnce(),
     start: () => job.start(),
     stop: () => job.stop(),

@@ -1,41 +1,32 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
 import { z } from 'zod';
-import {
-  allOrNone,
-  type ConfigSpec,
-  type Environment,
-  parseConfig,
-  secret,
-} from '#shared/config.ts';
+import { type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { isLoopback } from '#shared/tls/loopback.ts';
+import { isPrivateUrl } from '#shared/tls/loopback.ts';
 import { Pin } from '#shared/tls/pin.ts';
+import { DatabasePlace } from './database-place.ts';
 import { CorsVariables } from './edge/config.ts';
 import { RateLimitVariables } from './rate-limits/config.ts';
-import { SURROUNDING_GROUPS, SURROUNDINGS } from './surroundings.ts';
+import { SURROUNDINGS, surroundingProblems } from './surroundings.ts';
 
 const HotkeyList = z
   .string()
   .transform((text) => text.split(',').map((entry) => entry.trim()))
   .pipe(z.array(Hotkey));
 
-/** `npm start` reads it, too. */
-export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
+/** `npm start` reads it, too: plain HTTP for /metrics and nothing else; none when absent. */
+export const MetricsVariable = z.object({ CENTRAL_METRICS_LISTEN: ListenAddress.optional() });
 
 const Schema = z.object({
-  /** Folder of its files: SQLite database, seed, secret. */
-  CENTRAL_HOME: z.string().default('/var/lib/podwright-central'),
-  /** `postgres://…` or a SQLite file; `central.db` in its home when absent. */
-  ...DatabaseVariable.shape,
+  ...DatabasePlace.shape,
   CENTRAL_HOST: z.string().default('127.0.0.1'),
   CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
-  /** Plain HTTP for /metrics and nothing else; none when absent. */
-  CENTRAL_METRICS_LISTEN: ListenAddress.optional(),
+  ...MetricsVariable.shape,
   /** Base address of the gateway of the validator that relays to agents. */
   CENTRAL_GATEWAY_URL: z
     .url({ protocol: /^https?$/ })
-    .refine(isSecret, 'https:// away from this machine, for it carries secrets'),
+    .refine(isPrivateUrl, 'https:// away from this machine, for it carries secrets'),
   /** By which its certificate is known, `sha256//…=` as the validator logs it; the system's authorities when absent. */
   CENTRAL_GATEWAY_PIN: Pin.optional(),
   /** The hotkey of that validator. */
@@ -61,17 +52,10 @@ export type CentralConfig = z.output<typeof Schema>;
 export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'CENTRAL_',
-  rules: (_, isGiven) => SURROUNDING_GROUPS.flatMap((names) => allOrNone(names, isGiven)),
+  rules: surroundingProblems,
 };
 
 /** Throws ConfigError naming every wrong variable. */
 export function readCentralConfig(environment: Environment): CentralConfig {
   return parseConfig(CENTRAL_CONFIG, environment);
-}
-
-/** False where somebody between here and there could read what is sent. */
-function isSecret(url: string): boolean {
-  if (!URL.canParse(url)) return true;
-  const { protocol, hostname } = new URL(url);
-  return protocol === 'https:' || isLoopback(hostname);
 }

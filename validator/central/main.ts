@@ -4,9 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
-import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
-import { createLog, type Log } from '#shared/log.ts';
-import { registerScrape } from '#shared/metrics/scrape.ts';
+import { createLog } from '#shared/log.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
@@ -21,10 +19,12 @@ import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
 import { CENTRAL_CONFIG, type CentralConfig, readCentralConfig } from './config.ts';
+import { centralDatabaseOf } from './database-place.ts';
 import { openCentralDatabase } from './db/database.ts';
 import { openSignals } from './db/signals.ts';
 import { corsOriginsFrom } from './edge/config.ts';
-import { type CentralMetrics, createCentralMetrics } from './metrics/central-metrics.ts';
+import { createCentralMetrics } from './metrics/central-metrics.ts';
+import { listenForScrapes } from './metrics/scrape-listener.ts';
 import type { CentralOptions } from './ports.ts';
 import { rateLimitsFrom } from './rate-limits/config.ts';
 import { openSurroundings, type Surroundings } from './surroundings.ts';
@@ -42,8 +42,6 @@ ${CONFIG_COMMANDS_HELP}
 const SECRET_BYTES = 32;
 /** The pod sync looks several times a second, as long as its database answers. */
 const LOOK_WITHIN_MS = 60_000;
-/** Nothing there takes a body. */
-const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
 async function run(argument: string | undefined): Promise<void> {
   if (argument === '--help') return print(HELP);
@@ -74,7 +72,7 @@ async function serve(config: CentralConfig): Promise<void> {
     objectFolder: inHome('objects'),
     backupFolder: inHome('backups'),
   });
-  const target = config.CENTRAL_DATABASE ?? inHome('central.db');
+  const target = centralDatabaseOf(config);
   const db = await openCentralDatabase(target);
   const signals = openSignals({ target, clock: systemClock, log });
   const closeStorage = async () => {
@@ -94,7 +92,9 @@ async function serve(config: CentralConfig): Promise<void> {
       optionsOf(config, surroundings),
     );
     await central.server.listen({ host: config.CENTRAL_HOST, port: config.CENTRAL_PORT });
-    const monitoring = await listenForScrapes(config, metrics, log);
+    const monitoring = await listenForScrapes(config.CENTRAL_METRICS_LISTEN, {
+      ...{ metrics, log, clock: systemClock, random: systemRandom },
+    });
     central.start();
     stopOnSignal(async () => {
       await serviceManager.stopping();
@@ -112,20 +112,6 @@ async function serve(config: CentralConfig): Promise<void> {
     await closeStorage();
     throw error;
   }
-}
-
-/** Null where nobody is to scrape. */
-async function listenForScrapes(
-  { CENTRAL_METRICS_LISTEN: listen }: CentralConfig,
-  metrics: CentralMetrics,
-  log: Log,
-): Promise<HttpServer | null> {
-  if (listen === undefined) return null;
-  const ports = { log, clock: systemClock, random: systemRandom };
-  const server = createHttpServer({ ...ports, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES });
-  registerScrape(server, { ...metrics, clock: systemClock });
-  await server.listen(listen);
-  return server;
 }
 
 function agentsBehind(config: CentralConfig, signer: Signer) {

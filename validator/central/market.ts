@@ -19,7 +19,14 @@ import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
+import { cutOffHandlers } from './metering/cut-off.ts';
+import { registerBilling, registerStatement } from './metering/statement.routes.ts';
+import { createStatements } from './metering/statement.service.ts';
+import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
+import { noticeDueHandlers } from './notices/notice.due.ts';
+import { registerNoticeRoutes } from './notices/notice.routes.ts';
+import { createNotices } from './notices/notice.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { templateKnowledge } from './pods/launch-eta.ts';
@@ -35,11 +42,10 @@ import { createPodSyncJob } from './pods/pod-sync.job.ts';
 import { podDueHandlers } from './pods/pod-upkeep.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
+import { registerPortal } from './portal.ts';
 import type { CentralDeps } from './ports.ts';
 import { createProcesses } from './processes/process.service.ts';
-import { createNodes } from './providers/node.service.ts';
-import { registerPortalRoutes, registerSharedConfig } from './providers/portal.routes.ts';
-import { createProviders } from './providers/provider.service.ts';
+import { registerSharedConfig } from './providers/portal.routes.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
@@ -64,9 +70,11 @@ import { createVolumeWork } from './volumes.ts';
 const SWEEP_INTERVAL_MS = 600_000;
 /** Has other processes look for executors that are due. */
 const SYNC_WORD = 'sync';
+/** Between two settlements of a running pod (marketplace reference 2.3.4). */
+const TICK_MS = 60_000;
 
 /** Nothing runs and nothing is registered yet. */
-export function createMarket(deps: CentralDeps) {
+export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
   const baseUrl = deps.options.channelUrl ?? null;
@@ -80,15 +88,33 @@ export function createMarket(deps: CentralDeps) {
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
   const volumes = createVolumeWork(deps, { processes, wake });
+  const noticeDeps = {
+    db,
+    clock,
+    random,
+    mails: deps.mails,
+    wants: deps.wants,
+    wakeMail: deps.wakeMail,
+  };
+  const dueHandlers: DueHandlers = {
+    ...podDueHandlers({ clock, random, wake, mails: deps.mails }),
+    ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
+    ...cutOffHandlers({
+      ...{ clock, random, wake, mails: deps.mails },
+      lastBackup: backups.lastBackup,
+      isBackingUp: backups.isWorkingOn,
+    }),
+  };
+  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
+  const meter = createTickJob({ db, clock, log, intervalMs, afterSpend: deps.afterSpend });
   const sync = createPodSyncJob({
-    ...{ db, clock, random, log, agents, notebookToken, loginOf },
+    ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
     volumes: volumes.sync,
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
     turns,
     wakeOthers,
   });
-  const dueHandlers: DueHandlers = { ...podDueHandlers({ clock, random, wake }) };
   const idempotency = createIdempotency({ db, clock, processes });
   const pods = createPods({
     ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
@@ -99,18 +125,21 @@ export function createMarket(deps: CentralDeps) {
   const { objects = null } = deps.ports;
   const knowsArrivals = objects !== null && 'folder' in objects;
   const channels = deps.ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
+  const templates = createTemplates({ db, clock, random });
+  const overview = createMarketOverview({
+    db,
+    officialTemplates: async () =>
+      (await templates.list(null)).filter((template) => template.user_id === null),
+  });
   const clearance = createPodClearance({ db, clock, random, wake });
 
   return {
+    /** What answers a repeated request as the first one. */
+    idempotency,
+
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
       const executors = createExecutors({ db, clock, view, notesOf });
-      const templates = createTemplates({ db, clock, random });
-      const overview = createMarketOverview({
-        db,
-        officialTemplates: async () =>
-          (await templates.list(null)).filter((template) => template.user_id === null),
-      });
       const utilization = createHardwareUtilizations({ db, clock, agents });
       const estimates = createDeploymentEstimates({
         db,
@@ -125,6 +154,7 @@ export function createMarket(deps: CentralDeps) {
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
+      registerStatement(api, createStatements({ db }));
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
@@ -140,11 +170,9 @@ export function createMarket(deps: CentralDeps) {
 
     /** Routes below /portal. */
     registerPortal(portal: HttpServer): void {
-      const { sessions } = deps;
-      const providers = createProviders({ db, clock, random, sessions });
-      const nodes = createNodes({ db, clock, random });
-      registerPortalRoutes(portal, { clock, idempotency, providers, nodes });
-      registerSharedConfig(portal);
+      registerPortal(portal, deps, { idempotency, overview });
+      registerBilling(portal, { statements: createStatements({ db }), clock });
+      registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
     },
 
     /** Routes at the origin. */
@@ -169,6 +197,9 @@ export function createMarket(deps: CentralDeps) {
     /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
     syncOnce: () => sync.runOnce(),
 
+    /** One tick of the meter, for the same. */
+    meterOnce: () => meter.runOnce(),
+
     /** One look at the schedules of backups, and one clean-up of them and of volumes: tests call it instead of `startJobs`. */
     tendBackups: () => runEach([backups.runOnce, volumes.runOnce]),
 
@@ -181,6 +212,7 @@ export function createMarket(deps: CentralDeps) {
     startJobs(): { stop(): Promise<void> } {
       processes.start();
       sync.start();
+      meter.start();
       backups.start();
       volumes.start();
       signals?.listen((word) => {
@@ -201,7 +233,13 @@ export function createMarket(deps: CentralDeps) {
       });
       return {
         async stop() {
-          await Promise.all([sync.stop(), backups.stop(), volumes.stop(), sweep.stop()]);
+          await Promise.all([
+            sync.stop(),
+            meter.stop(),
+            backups.stop(),
+            volumes.stop(),
+            sweep.stop(),
+          ]);
         },
       };
     },

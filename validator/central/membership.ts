@@ -12,7 +12,6 @@ import { createPasswordReset } from './accounts/password-reset.ts';
 import { createReferralPayout } from './accounts/referral-payout.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
-import { createPasswords } from './auth/password.ts';
 import { forgetBackups } from './backups/backup.service.ts';
 import { forgetBookmarks } from './bookmarks/bookmark.service.ts';
 import { registerChatRoutes } from './chat/chat.routes.ts';
@@ -46,13 +45,12 @@ export type MembershipDeps = CentralDeps & {
 
 /** Nothing runs and nothing is registered yet. */
 export function createMembership({ apiKeys, validatorAccounts, ...deps }: MembershipDeps) {
-  const { ports, options, sessions, balanceOf } = deps;
+  const { ports, options, sessions, balanceOf, passwords } = deps;
   const { db, clock, random, log, secret, mailer = null, objects: store = null } = ports;
   const { mails, forgetAround } = deps;
   const mailJob = mailer === null ? null : createMailJob({ db, clock, log, mails, mailer });
   const wakeMail = () => mailJob?.wake();
   const tokens = createAccountTokens({ clock, random });
-  const passwords = createPasswords({ random });
   const addressHash = createAddressHash({ secret });
   const objects = createObjects({ db, clock, random, secret, store });
   const links = createChatLinks({ db, clock, random, secret, platform: ports.chat ?? null });
@@ -97,13 +95,14 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
         (tx: Db, accountId: string) => forgetVolumes(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetMachineRequests(tx, accountId, clock.now()),
       ];
+      const accounts = createAccounts(account);
       registerAccountRoutes(api, {
-        accounts: createAccounts(account),
+        accounts,
         update: createAccountUpdate(account),
         remove: createAccountRemoval({ ...account, forget }),
         verification,
         reset: createPasswordReset({ ...shared, wakeMail }),
-        setReferralPayout: createReferralPayout({ ...shared, balanceOf, validatorAccounts }),
+        setReferralPayout: createReferralPayout({ ...shared, accounts }),
       });
       registerApiKeyRoutes(api, apiKeys);
       webhooks.register(api);
@@ -116,6 +115,8 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
     async registerOrigin(origin: HttpServer): Promise<void> {
       if (objects.isEmbedded) await registerObjectRoutes(origin, objects);
     },
+
+    wakeMail,
 
     /** One pass over the mails that are due: tests call it instead of `startJobs`. */
     sendMails: async () => mailJob?.runOnce(),

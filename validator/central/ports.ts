@@ -4,6 +4,7 @@ import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
 import type { TerminalQuery } from '#shared/agent-api/terminal.ts';
+import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-estimate.ts';
 import type { CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
@@ -13,16 +14,18 @@ import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
 import type { AlphaSubnet } from './alpha/alpha.schemas.ts';
 import type { CredentialWatch } from './auth/credential-watch.ts';
+import type { Passwords } from './auth/password.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { Space } from './backup-storage/disk-room.ts';
 import type { TransferLimits } from './backup-storage/transfers.ts';
 import type { Signals } from './db/signals.ts';
-import type { Database } from './db/tables.ts';
+import type { Database, Db } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
 import type { Mails } from './mail/mail.service.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
+import type { ProviderTokens } from './providers/provider-token.service.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
 import type { Targets } from './webhooks/target-address.ts';
 import type { Attempt } from './webhooks/webhook.state.ts';
@@ -40,6 +43,8 @@ export type Agents = {
   checkNow(executorId: string, wish: CheckWish): Promise<HealthReport>;
   /** What agents are to run, as the validator signs it; rejects with `upstream_unavailable`. */
   signedDigest(): Promise<SignedDigest>;
+  /** What the validator's weights would give a node of this kind; rejects with `upstream_unavailable`. */
+  rewardShares(question: RewardQuestion): Promise<RewardShares>;
 };
 
 /** A mail to one address; `id` stays the same over attempts. */
@@ -90,6 +95,30 @@ export type ChatPlatform = {
   authorizationUrl(ask: { state: string; codeChallenge: string }): string;
   /** Rejects with `bad_request` for a code that the platform refuses, `upstream_unavailable` when it does not answer. */
   identify(proof: { code: string; verifier: string }): Promise<ChatUser>;
+};
+
+/** A node as the central miner server has it. */
+export type MinerNode = {
+  ipAddress: string;
+  port: number;
+  gpuType: string;
+  gpuCount: number;
+  /** Null: what the type costs by itself. */
+  usdPerGpuHour: number | null;
+};
+
+/** What a synchronisation came to. */
+export type SyncCounts = { added: number; updated: number; removed: number };
+
+/** The server that answers validators on behalf of providers who opted in, and keeps a list of each one's nodes. */
+export type CentralMiner = {
+  /** Where it is, as providers are told. */
+  host: string;
+  port: number;
+  /** A provider's nodes there. Rejects with `upstream_unavailable`. */
+  list(hotkey: Hotkey): Promise<MinerNode[]>;
+  /** Makes these a provider's nodes there, in place of those before. Rejects with `upstream_unavailable`. */
+  replace(hotkey: Hotkey, nodes: readonly MinerNode[]): Promise<SyncCounts>;
 };
 
 /** A pod's support channel; `name` is the same whenever it is asked for. */
@@ -230,6 +259,8 @@ export type CentralPorts = {
   backupFolder?: BackupFolder | null;
   /** The chat platform that accounts can be linked to; null or absent: none. */
   chat?: ChatPlatform | null;
+  /** The central miner server; null or absent: none. */
+  centralMiner?: CentralMiner | null;
   /** Support channels; null or absent: they are kept in the database alone. */
   channels?: SupportChannels | null;
   /** Frees the space of single backups; null or absent: only whole repositories go. */
@@ -267,8 +298,12 @@ export type CentralOptions = {
   channelUrl?: string | null;
   /** Hours between two drills of a schedule's newest backup, 720 when absent; 0: none by themselves. */
   backupDrillHours?: number;
+  /** Between two settlements of a running pod; a minute when absent. */
+  meterTickMs?: number;
   /** What the data of each volume may come to; 20 GiB when absent. */
   volumeLimitBytes?: number;
+  /** Where people read what checks are about; null or absent: nowhere. */
+  docsUrl?: string | null;
   /** Where webhooks may lead; `public` when absent. */
   webhookTargets?: Targets;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
@@ -287,8 +322,16 @@ export type CentralDeps = {
   /** Tells streams of new events. */
   news: EventNews;
   balanceOf: BalanceOf;
+  /** Hashes passwords, in turns that everybody shares. */
+  passwords: Passwords;
+  /** Credentials of providers. */
+  providerTokens: ProviderTokens;
   /** Writes mails in the transaction of what they tell of. */
   mails: Mails;
+  /** Has them sent soon: they were committed. */
+  wakeMail(): void;
+  /** Whether an account wants mails of that kind. */
+  wants(db: Db, accountId: string, flag: 'notice_period' | 'machine_request'): Promise<boolean>;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;
 };

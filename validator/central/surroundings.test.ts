@@ -13,8 +13,10 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
     ports: {
       ...{ mailer: null, objects: { folder: '/objects' }, chat: null, backupStorage: null },
+      ...{ centralMiner: null, alphaRates: null },
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
       pruneBackups: expect.any(Function),
+      ...{ alphaRates: null, payments: null },
     },
     options: {
       trustedProxies: [],
@@ -22,7 +24,9 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       consoleUrl: null,
       channelUrl: null,
       webhookTargets: 'public',
+      docsUrl: null,
       backupDrillHours: 720,
+      meterTickMs: 60_000,
       publicOrigin: null,
       volumeLimitBytes: 20 * 1024 ** 3,
     },
@@ -38,10 +42,22 @@ it('reads what is set', () => {
     CENTRAL_PUBLIC_ORIGIN: 'https://api.example/',
     CENTRAL_CONSOLE_URL: 'https://console.example',
     CENTRAL_CHAT_CHANNEL_URL: 'https://chat.example/c',
+    CENTRAL_DOCS_URL: 'https://docs.example/readme',
+    CENTRAL_MINER_URL: 'https://miner.example/v1',
+    CENTRAL_MINER_TOKEN: 'hush',
     CENTRAL_BACKUP_DRILL_HOURS: '24',
+    CENTRAL_METER_TICK_SECONDS: '10',
     CENTRAL_VOLUME_GIB: '1.5',
+    CENTRAL_ALPHA_RATES: 'https://rates.example/alpha',
+    CENTRAL_PAYMENTS: 'stripe',
+    CENTRAL_STRIPE_SECRET_KEY: 'sk_live_hush',
+    CENTRAL_STRIPE_CALLBACK_SECRET: 'whsec_hush',
   });
+  expect(ports.alphaRates).toMatchObject({ subnets: expect.any(Function) });
+  expect(ports.payments).toMatchObject({ name: 'stripe' });
+  expect(open({ CENTRAL_PAYMENTS: 'simulated' }).ports.payments).toBe('simulated');
   expect(ports.mailer).not.toBeNull();
+  expect(ports.centralMiner).toMatchObject({ host: 'miner.example', port: 443 });
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
   expect(options).toEqual({
     trustedProxies: ['10.0.0.0/8', '2001:db8::/32', '127.0.0.1'],
@@ -49,7 +65,9 @@ it('reads what is set', () => {
     apiKeysRetrievable: false,
     consoleUrl: 'https://console.example',
     channelUrl: 'https://chat.example/c',
+    docsUrl: 'https://docs.example/readme',
     backupDrillHours: 24,
+    meterTickMs: 10_000,
     publicOrigin: 'https://api.example',
     volumeLimitBytes: 1.5 * 1024 ** 3,
   });
@@ -63,6 +81,23 @@ it.each([
   [{ CENTRAL_S3_BUCKET: 'b', CENTRAL_S3_ACCESS_KEY_ID: 'x' }, /CENTRAL_S3_SECRET_ACCESS_KEY/],
   [{ CENTRAL_BACKUP_REPOSITORY: 'backups' }, /CENTRAL_BACKUP_REPOSITORY .*: an absolute path/],
   [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY .*: give/],
+  [
+    { CENTRAL_MINER_URL: 'http://miner.example', CENTRAL_MINER_TOKEN: 'hush' },
+    /CENTRAL_MINER_URL .*: https/,
+  ],
+  [{ CENTRAL_ALPHA_RATES: '/no/such/file' }, /CENTRAL_ALPHA_RATES/],
+  [{ CENTRAL_PAYMENTS: 'stripe' }, /CENTRAL_PAYMENTS: stripe needs CENTRAL_STRIPE_SECRET_KEY/],
+  [
+    { CENTRAL_PAYMENTS: 'stripe', CENTRAL_STRIPE_SECRET_KEY: 'hush' },
+    /CENTRAL_STRIPE_CALLBACK_SECRET: set them too/,
+  ],
+  [
+    {
+      ...{ CENTRAL_PAYMENTS: 'simulated', CENTRAL_STRIPE_SECRET_KEY: 'hush' },
+      CENTRAL_STRIPE_CALLBACK_SECRET: 'hush',
+    },
+    /CENTRAL_PAYMENTS: set it to stripe/,
+  ],
   [{ CENTRAL_BACKUP_GIB: '0' }, /CENTRAL_BACKUP_GIB/],
   [{ CENTRAL_BACKUP_DRILL_HOURS: '-1' }, /CENTRAL_BACKUP_DRILL_HOURS/],
   [{ CENTRAL_VOLUME_GIB: '-1' }, /CENTRAL_VOLUME_GIB/],

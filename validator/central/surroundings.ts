@@ -1,25 +1,31 @@
-/** What the central API reaches beyond this machine, from CENTRAL_* variables: mail, object store, chat platform, proxies. */
+/** What the central API reaches beyond this machine, from CENTRAL_* variables: mail, payments, object store, chat platform, proxies. */
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import {
   allOrNone,
+  type ConfigProblem,
   type ConfigSpec,
   type Environment,
+  type IsGiven,
   parseConfig,
   secret,
 } from '#shared/config.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { isPrivateUrl } from '#shared/tls/loopback.ts';
 import { createFileAlphaRates, createHttpAlphaRates } from './adapters/alpha-rates.ts';
+import { createHttpCentralMiner } from './adapters/http-central-miner.ts';
 import { createOAuthChat } from './adapters/oauth-chat.ts';
 import { createResticLocation } from './adapters/restic-location.ts';
 import { createResticPrune } from './adapters/restic-prune.ts';
 import { createS3Objects } from './adapters/s3-objects.ts';
 import { createSmtpMailer } from './adapters/smtp-mailer.ts';
+import { createStripePayments } from './adapters/stripe-payments.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
 import { TARGETS } from './webhooks/target-address.ts';
 
 const HttpUrl = z.url({ protocol: /^https?$/ });
+const PAYMENTS = ['none', 'simulated', 'stripe'] as const;
 const GIB = 1024 ** 3;
 const DEFAULT_SENDER = 'Podwright <no-reply@localhost>';
 
@@ -83,6 +89,8 @@ export const SURROUNDINGS = {
   CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
   /** Hours from one scheduled drill of a pod's backups to the next; 0: none. */
   CENTRAL_BACKUP_DRILL_HOURS: z.coerce.number().int().min(0).max(8_760).default(720),
+  /** Seconds between two settlements of a running pod; what is charged does not depend on it. */
+  CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(3_600).default(60),
   /** What the data of each volume may come to. */
   CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
   /** Below which restic finds repositories, each by its id; without it they lie here. */
@@ -102,10 +110,24 @@ export const SURROUNDINGS = {
   /** The console's page that people come back to. */
   CENTRAL_CHAT_REDIRECT_URL: HttpUrl.optional(),
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
+  /** Base address of the central miner server; without it nothing is synchronised. */
+  CENTRAL_MINER_URL: HttpUrl.refine(
+    isPrivateUrl,
+    'https:// away from this machine, for the token goes there',
+  ).optional(),
+  /** Sent to it as a bearer token. */
+  CENTRAL_MINER_TOKEN: secret(z.string().min(1).max(1_000).optional()),
+  /** Where people read what checks are about, as this project's README. */
+  CENTRAL_DOCS_URL: HttpUrl.optional(),
   /** Below which support shows the channels of pods, each by its name. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
   /** What alpha tokens are worth: a JSON file, or where it is had by HTTP. */
   CENTRAL_ALPHA_RATES: AlphaRates.optional(),
+  /** Who moves money: nobody, a processor that only acts as if, or Stripe. */
+  CENTRAL_PAYMENTS: z.enum(PAYMENTS).default('none'),
+  CENTRAL_STRIPE_SECRET_KEY: secret(z.string().optional()),
+  /** `whsec_…` of the endpoint that leads to /payments/callback. */
+  CENTRAL_STRIPE_CALLBACK_SECRET: secret(z.string().optional()),
 };
 
 const S3_KEYS = ['CENTRAL_S3_ACCESS_KEY_ID', 'CENTRAL_S3_SECRET_ACCESS_KEY'] as const;
@@ -117,14 +139,33 @@ const CHAT_MEMBERS = [
   'CENTRAL_CHAT_CLIENT_SECRET',
   'CENTRAL_CHAT_REDIRECT_URL',
 ] as const;
+const STRIPE_SECRETS = ['CENTRAL_STRIPE_SECRET_KEY', 'CENTRAL_STRIPE_CALLBACK_SECRET'] as const;
 /** Variables that go together. */
-export const SURROUNDING_GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS];
+const GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS, STRIPE_SECRETS];
+
+/** What these variables have to be like together. */
+export function surroundingProblems(
+  { CENTRAL_PAYMENTS: payments }: Partial<SurroundingsConfig>,
+  isGiven: IsGiven,
+): ConfigProblem[] {
+  const problems = GROUPS.flatMap((names) => allOrNone(names, isGiven));
+  const name = 'CENTRAL_PAYMENTS';
+  const hasSecrets = STRIPE_SECRETS.some(isGiven);
+  if (payments === 'stripe' && !hasSecrets) {
+    problems.push({ name, message: `${name}: stripe needs ${STRIPE_SECRETS.join(' and ')}` });
+  }
+  // Real secrets beside payments that are none: one of the two is a mistake.
+  if (payments !== undefined && payments !== 'stripe' && hasSecrets) {
+    problems.push({ name, message: `${name}: set it to stripe, or remove Stripe's secrets` });
+  }
+  return problems;
+}
 
 const Schema = z.object(SURROUNDINGS);
 const SPEC: ConfigSpec<typeof SURROUNDINGS> = {
   schema: Schema,
   prefix: 'CENTRAL_',
-  rules: (_, isGiven) => SURROUNDING_GROUPS.flatMap((names) => allOrNone(names, isGiven)),
+  rules: surroundingProblems,
 };
 
 export type SurroundingsConfig = z.output<typeof Schema>;
@@ -132,7 +173,15 @@ export type SurroundingsConfig = z.output<typeof Schema>;
 export type Surroundings = {
   ports: Pick<
     CentralPorts,
-    'mailer' | 'objects' | 'chat' | 'backupStorage' | 'backupFolder' | 'pruneBackups' | 'alphaRates'
+    | 'mailer'
+    | 'objects'
+    | 'chat'
+    | 'centralMiner'
+    | 'backupStorage'
+    | 'backupFolder'
+    | 'pruneBackups'
+    | 'alphaRates'
+    | 'payments'
   >;
   options: Pick<
     CentralOptions,
@@ -141,7 +190,9 @@ export type Surroundings = {
     | 'consoleUrl'
     | 'publicOrigin'
     | 'channelUrl'
+    | 'docsUrl'
     | 'backupDrillHours'
+    | 'meterTickMs'
     | 'volumeLimitBytes'
     | 'webhookTargets'
   >;
@@ -165,16 +216,20 @@ export function openSurroundings(
       mailer: mailerOf(config),
       objects: objectsOf(config) ?? { folder: objectFolder },
       chat: chatOf(config, clock),
+      centralMiner: centralMinerOf(config, clock),
       ...backupsOf(config, backupFolder),
       pruneBackups: createResticPrune(runCommand),
       alphaRates: alphaRatesOf(config, clock),
+      payments: paymentsOf(config, clock),
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
       apiKeysRetrievable: config.CENTRAL_API_KEYS_RETRIEVABLE,
       consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
       channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
+      docsUrl: config.CENTRAL_DOCS_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
+      meterTickMs: config.CENTRAL_METER_TICK_SECONDS * 1_000,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
       webhookTargets: config.CENTRAL_WEBHOOK_TARGETS,
       publicOrigin:
@@ -183,6 +238,11 @@ export function openSurroundings(
           : new URL(config.CENTRAL_PUBLIC_ORIGIN).origin,
     },
   };
+}
+
+function centralMinerOf(config: SurroundingsConfig, clock: Clock) {
+  const { CENTRAL_MINER_URL: baseUrl, CENTRAL_MINER_TOKEN: token = null } = config;
+  return baseUrl === undefined ? null : createHttpCentralMiner({ baseUrl, token }, clock);
 }
 
 function mailerOf({ CENTRAL_SMTP_URL: url, CENTRAL_MAIL_FROM: from }: SurroundingsConfig) {
@@ -211,6 +271,18 @@ function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: SurroundingsConfig, clock:
   if (place === undefined) return null;
   if (!/^https?:/.test(place)) return createFileAlphaRates(place);
   return createHttpAlphaRates({ url: place, clock });
+}
+
+function paymentsOf(config: SurroundingsConfig, clock: Clock) {
+  const secrets = wholeGroup(config, STRIPE_SECRETS);
+  if (config.CENTRAL_PAYMENTS !== 'stripe' || secrets === null) {
+    return config.CENTRAL_PAYMENTS === 'simulated' ? 'simulated' : null;
+  }
+  return createStripePayments({
+    secretKey: secrets.CENTRAL_STRIPE_SECRET_KEY,
+    callbackSecret: secrets.CENTRAL_STRIPE_CALLBACK_SECRET,
+    clock,
+  });
 }
 
 function backupsOf(config: SurroundingsConfig, folder: string) {

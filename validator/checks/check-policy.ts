@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { EgressCheckRequest } from '#shared/agent-api/egress-checks.ts';
+import { ImageCheckRequest } from '#shared/agent-api/image-checks.ts';
 import { ImageReference } from '#shared/agent-api/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/central-api/validator-routes.ts';
 import { parseIsoTime } from '#shared/clock.ts';
@@ -48,6 +49,8 @@ export const CheckPolicy = z.strictObject({
   cpu_margin: z.int().min(0).max(1_024),
   /** What a host may use of its processors while no pod is on it. */
   max_side_load_cores: z.int().min(0).max(1_024),
+  /** What of the disk of pods others may use. */
+  max_side_disk_gib: z.int().min(0).max(1_000_000),
   /** Providers, and cards by UUID, beside those that the central API says are banned. */
   banned_hotkeys: z.array(Hotkey).max(10_000),
   banned_gpus: z.array(z.string().max(200)).max(10_000),
@@ -57,6 +60,8 @@ export const CheckPolicy = z.strictObject({
   bandwidth_floor_mbit: z.int().min(0).max(1_000_000),
   /** Whose digest the host's engine has to learn from its registry; null: nothing is asked. */
   egress_image: EgressCheckRequest.shape.image.nullable(),
+  /** Of templates that every host has to be able to start. */
+  template_images: ImageCheckRequest.shape.images.min(0),
   min_ports_reached: z.int().min(1).max(100),
   /** Of what a proof takes others of the same processor. */
   pow_fastest_permille: Permille,

@@ -156,6 +156,10 @@ const LINE: LineFacts = {
   ...{ last_down_kbit: 200_000, last_up_kbit: 200_000, false_stream: null, refusals: 0 },
   ...{ others_down_kbit: 900_000, others_up_kbit: 900_000, measured_ms: 1, repeated: false },
 };
+const templates = (state: 'present' | 'missing' | 'unknown') => ({
+  images: [{ image: 'ubuntu:24.04', state, problem: '' }],
+  repeated: false,
+});
 const deadPod = (reason: string | null) => ({
   ...{ id: 'pod', phase: 'failed', reason, gpu_uuids: ['GPU-gone'] },
 });
@@ -207,6 +211,68 @@ it('takes containers in containers for proven only where they are offered and we
   expect(nested({ probe })).toBe('unknown');
 });
 
+describe('a host that is honest', () => {
+  const uuids = factsOf().inventory?.gpu.devices.map(({ uuid }) => uuid) ?? [];
+  const accepted = { spec: 'NVIDIA H100 80GB HBM3:1', gpu_uuids: [...uuids, 'GPU-2'] };
+  const verdictWhen = (change: Change) => judgeAll(factsOf(change), 0).report.verdict;
+  const gpu = (change: object) => {
+    const { inventory } = factsOf();
+    return { gpu: { ...(inventory?.gpu ?? ({} as Inventory['gpu'])), ...change } };
+  };
+  const pods = (phase: string, reason: string | null) => [
+    { id: POD, phase, reason, gpu_uuids: uuids },
+  ];
+
+  it.each<[string, Change]>([
+    ['with a driver that is being loaded', { measured: { accepted } }],
+    [
+      'with a driver that does not answer',
+      {
+        inventory: gpu({ devices: [], error: 'nvidia-smi does not answer' }),
+        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+        checks: { modes: { gpu_inventory: { mode: 'observe', from: null } } },
+      },
+    ],
+    [
+      'whose parts of a card were made anew',
+      {
+        device: { mig: { profile: '1g.10gb', parent_uuid: 'GPU-0' } },
+        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+      },
+    ],
+    ['that resets a card after an error', { device: { ecc_errors: 1 } }],
+    [
+      'that has not been told of its pod',
+      { rented: true, podIds: [POD], measured: { pods: [], streaks: { pod_alive: 5, ledger: 5 } } },
+    ],
+    ...['pending', 'pulling', 'starting', 'rebooting', 'backoff'].map((phase): [string, Change] => [
+      `whose agent was restarted, with a pod that is ${phase}`,
+      {
+        rented: true,
+        measured: { pods: pods(phase, 'HostReboot'), streaks: { pod_alive: 5 } },
+      },
+    ]),
+    ...['ExitedNonZero', 'OOMKilled', 'StartFailed', 'ImageUnreachable', 'ImageNoSpace'].map(
+      (reason): [string, Change] => [
+        `whose pod ended by ${reason}`,
+        {
+          rented: true,
+          measured: { pods: pods('failed', reason), streaks: { pod_alive: 5 } },
+        },
+      ],
+    ),
+  ])('%s is not punished', (_, change) => {
+    expect(verdictWhen(change)).toBe('verified');
+  });
+});
+
+it('asks no host to have what its registry does not tell', () => {
+  const message = (state: 'present' | 'missing' | 'unknown') =>
+    resultOf('template_cache', factsOf({ measured: { templates: templates(state) } })).message;
+  expect([message('present'), message('unknown')]).toEqual(['passed', 'unknown']);
+  expect(message('missing')).toMatch(/seen 1 of 2/);
+});
+
 it('bans by the lists of the policy, too', () => {
   const { miner_hotkey: hotkey } = factsOf().executor;
   const uuid = factsOf().inventory?.gpu.devices[0]?.uuid ?? '';
@@ -238,9 +304,18 @@ it.each<[string, string, Change]>([
   [
     'gpu_uuid_stable',
     'GPU_SET_CHANGED',
-    { measured: { accepted: { spec: '', gpu_uuids: ['GPU-1'] } } },
+    {
+      measured: {
+        accepted: { spec: 'NVIDIA H100 80GB HBM3:1', gpu_uuids: ['GPU-1'] },
+        streaks: { gpu_uuid_stable: 1 },
+      },
+    },
   ],
-  ['gpu_health', 'GPU_UNHEALTHY', { device: { ecc_errors: 1 } }],
+  [
+    'gpu_health',
+    'GPU_UNHEALTHY',
+    { device: { ecc_errors: 1 }, measured: { streaks: { gpu_health: 1 } } },
+  ],
   [
     'gpu_wedge',
     'GPU_WEDGED',
@@ -254,11 +329,6 @@ it.each<[string, string, Change]>([
     { inventory: { sources: { ...sources, disk_writable: false } } },
   ],
   ['disk_health', 'DISK_OVERSTATED', { inventory: { sources: { ...sources, disk_kib: 5 } } }],
-  [
-    'pod_alive',
-    'POD_NOT_RUNNING',
-    { rented: true, measured: { pods: [], streaks: { pod_alive: 1 } } },
-  ],
   [
     'pod_alive',
     'POD_NOT_RUNNING',
@@ -304,6 +374,17 @@ it.each<[string, string, Change]>([
       measured: { streaks: { host_side_load: 2 } },
     },
   ],
+  [
+    'host_side_load',
+    'HOST_SIDE_LOAD',
+    {
+      inventory: {
+        sources: { ...sources, side_disk_kib: 101 * 2 ** 20 },
+        docker: { ...SYSBOX, sysbox_runtime: false },
+      },
+      measured: { streaks: { host_side_load: 2 } },
+    },
+  ],
   ['cpu_quota', 'CPU_QUOTA_EXCEEDS_HOST', { probe: failedProbe('CPU_QUOTA_EXCEEDS_HOST') }],
   ['container_start', 'CONTAINER_START_FAILED', { probe: failedProbe(null) }],
   ['disk_quota', 'QUOTA_NOT_ENFORCED', { inventory: { isolation: OPEN } }],
@@ -325,6 +406,11 @@ it.each<[string, string, Change]>([
     },
   ],
   ['egress', 'REGISTRY_UNREACHABLE', { measured: { egress: UNREACHED, streaks: { egress: 1 } } }],
+  [
+    'template_cache',
+    'TEMPLATE_NOT_CACHED',
+    { measured: { templates: templates('missing'), streaks: { template_cache: 1 } } },
+  ],
   ['bandwidth', 'BANDWIDTH_LOW', { measured: { line: { ...LINE, up_kbit: 49_000 } } }],
   [
     'bandwidth',

@@ -3,6 +3,9 @@ import type { GpuDevice } from '#shared/agent-api/inventory.ts';
 import { failed, type Judge, passed, unknown } from './check.ts';
 import { ONE_THOUSAND } from './check-policy.ts';
 
+/** A reset between two looks has mended it. */
+const ILL_IN_A_ROW = 2;
+
 export const judgeGpuHealth: Judge = ({ inventory: { gpu } }) => {
   if (gpu.devices.length === 0) return unknown('no GPU');
   const ill = gpu.devices.filter(
@@ -11,7 +14,8 @@ export const judgeGpuHealth: Judge = ({ inventory: { gpu } }) => {
   const [first] = ill;
   if (first === undefined) return passed(`${gpu.devices.length} sound`);
   const why = first.cordoned?.reason ?? `${first.ecc_errors} uncorrectable errors`;
-  return failed('GPU_UNHEALTHY', `${first.uuid}: ${why}`, 'A card is not sound');
+  const failure = failed('GPU_UNHEALTHY', `${first.uuid}: ${why}`, 'A card is not sound');
+  return { ...failure, inARow: ILL_IN_A_ROW };
 };
 
 export const judgePowerLimit: Judge = ({ inventory: { gpu }, policy }) => {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/agent-api/bounds.ts';
 import { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
+import { ImageStanding } from '#shared/agent-api/image-checks.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 
 const Ms = z.number().nonnegative();
@@ -136,6 +137,11 @@ export const Measured = z.object({
     .nullable(),
   /** Whether its engine reaches a registry; null where that was not asked for or not told. */
   egress: EgressCheckResult.extend({ repeated: z.boolean() }).nullable().default(null),
+  /** Images of templates; null where they were not asked for or not told. */
+  templates: z
+    .object({ images: z.array(ImageStanding), repeated: z.boolean() })
+    .nullable()
+    .default(null),
   /** Null where it was never tried. */
   line: LineFacts.nullable().default(null),
   /** Null where none was due, or possible. */
@@ -160,7 +166,7 @@ export type Measured = z.output<typeof Measured>;
 export function nothingMeasured(askedMs: number): Measured {
   return {
     ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
-    ...{ ports: null, egress: null, line: null, releases: null },
+    ...{ ports: null, egress: null, templates: null, line: null, releases: null },
     ...{ accepted: null, taken: [], streaks: {} },
   };
 }

@@ -1,7 +1,7 @@
 /** The checks of the ways to and from a host. */
 import type { Check } from './check.ts';
 import { row, SAY_AGAIN } from './check-row.ts';
-import { judgeEgress } from './egress.check.ts';
+import { judgeEgress, judgeTemplates } from './egress.check.ts';
 import { judgeFirewall } from './isolation.check.ts';
 import { judgeBandwidth } from './line.check.ts';
 import { judgePorts } from './ports.check.ts';
@@ -29,6 +29,15 @@ export const NETWORK_CHECKS: readonly Check[] = [
       EGRESS_BLOCKED: 'Let the host open connections to the internet.',
       REGISTRY_UNREACHABLE: 'Try `docker pull hello-world`, and mend the engine’s proxy or mirror.',
     },
+  }),
+  row({
+    id: 'template_cache',
+    detects: 'a host that cannot start the templates of the market',
+    required: 'their images are there, or to be had from their registries',
+    category: 'env',
+    mode: 'shadow',
+    judge: judgeTemplates,
+    remedies: { TEMPLATE_NOT_CACHED: 'Try `docker pull` with the image that is named.' },
   }),
   row({
     id: 'bandwidth',

@@ -1,9 +1,12 @@
 /** Whose the offer is, and whether the host is free for it. */
-import { failed, type Judge, passed, unknown } from './check.ts';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { type Failure, failed, type Judge, passed, unknown } from './check.ts';
+import type { CheckPolicy } from './check-policy.ts';
 
 /** Something may start for a while, as an update of packages. */
 const LOADED_IN_A_ROW = 3;
 const PERCENT = 100;
+const KIB_PER_GIB = 1_048_576;
 
 export const judgeBanned: Judge = ({ inventory: { gpu }, executor, policy }) => {
   const { banned_hotkeys: hotkeys, banned_gpus: cards } = policy.checks;
@@ -23,11 +26,27 @@ export const judgeCollateral: Judge = ({ executor: { collateral_deposited: depos
 };
 
 /** Of hosts without a pod: all their load is their own. */
-export const judgeSideLoad: Judge = ({ inventory: { cpu }, executor, policy }) => {
-  if (executor.rented || cpu.utilization_percent === null) return unknown('not told');
+export const judgeSideLoad: Judge = ({ inventory, executor, policy }) => {
+  const { cpu } = inventory;
+  if (executor.rented) return unknown('rented');
+  const disk = sideDisk(inventory, policy.checks);
+  if (disk !== null) return { ...disk, inARow: LOADED_IN_A_ROW };
+  if (cpu.utilization_percent === null) return unknown('not told');
   const cores = (cpu.utilization_percent / PERCENT) * cpu.cores;
   const measured = `${cores.toFixed(1)} of ${cpu.cores} cores`;
   if (cores <= policy.checks.max_side_load_cores) return passed(measured);
   const failure = failed('HOST_SIDE_LOAD', measured, 'The host works although no pod is on it');
   return { ...failure, inARow: LOADED_IN_A_ROW };
 };
+
+/** With images in a store of its own the engine does not tell all that it has. */
+const TELLING_DRIVER = 'overlay2';
+
+function sideDisk({ sources, docker }: Inventory, policy: CheckPolicy): Failure | null {
+  const usedKib = sources?.side_disk_kib ?? null;
+  if (usedKib === null || docker.storage_driver !== TELLING_DRIVER) return null;
+  const usedGib = Math.floor(usedKib / KIB_PER_GIB);
+  if (usedGib <= policy.max_side_disk_gib) return null;
+  const message = 'Much of the disk of pods is used by others';
+  return failed('HOST_SIDE_LOAD', `${usedGib} GiB beside Docker's`, message);
+}

@@ -30,11 +30,13 @@ export const OFFER_CHECKS: readonly Check[] = [
   row({
     id: 'host_side_load',
     detects: 'a host that works for others while it is offered',
-    required: 'processors that idle while no pod is there',
+    required: 'processors that idle while no pod is there, and a disk that is left to pods',
     category: 'policy',
     mode: 'shadow',
     judge: offer.judgeSideLoad,
-    remedies: { HOST_SIDE_LOAD: 'Stop what else runs on the host.' },
+    remedies: {
+      HOST_SIDE_LOAD: 'Stop what else runs on the host; move what else lies on its disk.',
+    },
   }),
   row({
     id: 'cpu_quota',

@@ -25,25 +25,31 @@ export const judgeSideUse: Judge = ({ inventory: { gpu } }) => {
   return { ...failed('GPU_PROCESS_OUTSIDE_POD', measured, message), inARow: IN_A_ROW };
 };
 
-const DEAD: ReadonlySet<string> = new Set(['failed', 'quarantined', 'removed']);
-/** What a renter's own image and program bring about, not the host. */
-const BY_RENTER: ReadonlySet<string> = new Set([
-  ...['ImageAuth', 'ImageNotFound', 'ImageDigestMismatch', 'BuildFailed', 'SpecRefused'],
-  ...['OOMKilled', 'ExitedNonZero', 'ExitedZero', 'CrashLoopBackOff', 'DiskQuotaExceeded'],
+const DEAD: ReadonlySet<string> = new Set(['failed', 'quarantined']);
+/** What the host brings about. All else may be the doing of the renter's image and program, or of a registry. */
+const BY_HOST: ReadonlySet<string> = new Set([
+  ...['HostReboot', 'DockerUnavailable', 'RuntimeMissing', 'Internal'],
+  ...['GpuUnavailable', 'GpuDirty', 'GpuUnhealthy', 'GpuLostInContainer'],
+  ...['PortConflict', 'PortPoolExhausted', 'NameTaken'],
 ]);
 
+/**
+ * Of the pods that the host has. One that it has not may never have reached it, which is no fault of its own:
+ * judgeLedger tells of that.
+ */
 export const judgePodAlive: Judge = ({ executor, measured: { pods } }) => {
   if (!executor.rented || pods === null)
     return unknown(executor.rented ? 'not told' : 'not rented');
   const present = presentOf(pods);
+  if (present.length === 0) return unknown('no pod');
   const words = present.map(({ id, phase, reason }) => `${id} ${phase} ${reason ?? ''}`.trim());
-  const measured = words.join(', ') || 'no pod';
+  const measured = words.join(', ');
   if (present.some(({ phase }) => !DEAD.has(phase))) return passed(measured);
-  const isByRenter = present.every(({ reason }) => reason !== null && BY_RENTER.has(reason));
-  if (present.length > 0 && isByRenter) {
-    return { status: 'passed', measured, warning: 'The pod was ended by what runs in it' };
+  const byHost = present.filter(({ reason }) => reason === null || BY_HOST.has(reason));
+  if (byHost.length === 0) {
+    return { status: 'passed', measured, warning: 'The pod was not ended by the host' };
   }
-  const causes = present.flatMap(({ reason }) => reason ?? []);
+  const causes = byHost.flatMap(({ reason }) => reason ?? []);
   const cause = causes.length === 0 ? '' : `: ${causes.join(', ')}`;
   const failure = failed('POD_NOT_RUNNING', measured, `No pod of a rented host runs${cause}`);
   return { ...failure, inARow: IN_A_ROW };

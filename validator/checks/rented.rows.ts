@@ -26,10 +26,9 @@ export const RENTED_CHECKS: readonly Check[] = [
   }),
   row({
     id: 'pod_alive',
-    detects: 'a rented host without its pod',
-    required: 'the pod of a rented host runs, or its renter ended it',
+    detects: 'a rented host that ended its pod',
+    required: 'the pod of a rented host runs, or was ended by something else',
     category: 'runtime',
-    mode: 'shadow',
     whileRented: true,
     judge: rented.judgePodAlive,
     remedies: { POD_NOT_RUNNING: 'Look at why the pod ended: its events say so.' },

@@ -3,6 +3,7 @@ import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { failed, type Judge, passed, unknown } from './check.ts';
 
 const MAX_NAMED = 5;
+const IN_A_ROW = 2;
 
 /** Model and count, `NVIDIA L4:2`; parts of it where cards differ. */
 export function specOf({ gpu }: Pick<Inventory, 'gpu'>): string {
@@ -19,14 +20,17 @@ export const judgeSpecStable: Judge = ({ inventory, measured: { accepted } }) =>
   return failed('SPEC_CHANGED', spec, `It was accepted as ${accepted.spec}`);
 };
 
+/** A driver that is being loaded lists some of its cards for a moment; parts of a split one are made anew. */
 export const judgeUuidsStable: Judge = ({ inventory: { gpu }, measured: { accepted } }) => {
   const uuids = gpu.devices.map((device) => device.uuid);
-  if (accepted === null || gpu.error !== null) return unknown(`${uuids.length} cards`);
+  const isSplit = gpu.devices.some(({ mig }) => mig !== null);
+  if (accepted === null || gpu.error !== null || isSplit) return unknown(`${uuids.length} cards`);
   const strange = uuids.filter((uuid) => !accepted.gpu_uuids.includes(uuid));
   const gone = accepted.gpu_uuids.filter((uuid) => !uuids.includes(uuid));
   if (strange.length + gone.length === 0) return passed(`${uuids.length} cards`);
   const words = [...gone.map((uuid) => `-${uuid}`), ...strange.map((uuid) => `+${uuid}`)];
-  return failed('GPU_SET_CHANGED', words.slice(0, MAX_NAMED).join(' '), 'Other cards are in it');
+  const measured = words.slice(0, MAX_NAMED).join(' ');
+  return { ...failed('GPU_SET_CHANGED', measured, 'Other cards are in it'), inARow: IN_A_ROW };
 };
 
 export const judgeUuidsUnique: Judge = ({ inventory: { gpu }, measured: { taken } }) => {

@@ -1,6 +1,7 @@
 /** `npm run validator -- doctor`: options in, report and exit status out. */
 import type { Finding } from '#shared/doctor/finding.ts';
 import { jsonReport, textReport } from '#shared/doctor/report.ts';
+import type { Progress } from '#shared/progress.ts';
 import { type DoctorPorts, readConfigurationFacts, readFacts } from './facts.ts';
 import { configurationFinding, validatorFindings } from './findings.ts';
 import { DOCTOR_HELP, readOptions } from './options.ts';
@@ -8,6 +9,7 @@ import { DOCTOR_HELP, readOptions } from './options.ts';
 export type DoctorTerminal = {
   out(text: string): void;
   error(text: string): void;
+  progress: Progress;
   /** Somebody looks at it who sees colours. */
   colours: boolean;
 };
@@ -26,7 +28,7 @@ export async function examine(ports: DoctorPorts): Promise<Finding[]> {
 export async function runDoctor(
   args: readonly string[],
   ports: DoctorPorts,
-  { out, error, colours }: DoctorTerminal,
+  { out, error, colours, progress }: DoctorTerminal,
 ): Promise<number> {
   const options = readOptions(args);
   if (typeof options === 'string') {
@@ -37,7 +39,9 @@ export async function runDoctor(
     out(DOCTOR_HELP);
     return 0;
   }
+  progress.step('looking over what this validator works with');
   const findings = await examine(ports);
+  progress.end();
   out(options.json ? jsonReport(findings) : textReport(findings, colours));
   return findings.some(({ status }) => status === 'fail') ? 1 : 0;
 }

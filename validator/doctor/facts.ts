@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { type Environment, lookAtConfig } from '#shared/config.ts';
 import { type ClockFacts, readClockFacts } from '#shared/doctor/clock.facts.ts';
-import { type DiskUse, readDiskUse } from '#shared/doctor/disk-use.ts';
+import { type DiskUse, nearestFolder, readDiskUse } from '#shared/doctor/disk-use.ts';
 import { type Told, tell } from '#shared/doctor/told.ts';
 import { localPlaceOf } from '#shared/listen-address.ts';
 import type { Random } from '#shared/random.ts';
@@ -89,7 +89,7 @@ export async function readFacts(
       tell(clock, GATEWAY_MS, () => askGateway(clock, config)),
       askRegistry(clock, config),
       readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL }),
-      readDiskUse({ clock, runCommand, path }),
+      readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
     ]);
   return {
     ...{ config, home, ledger, policies, metagraph, central, gateway, registry, time, disk },

@@ -1,6 +1,6 @@
 /** Which database the central API of a marketplace on this machine uses. */
 import { ConfigError, type Environment, parseConfig } from '#shared/config.ts';
-import { DatabaseVariable } from '../central/config.ts';
+import { DatabaseVariable } from '../central/database-place.ts';
 import { openCentralDatabase } from '../central/db/database.ts';
 import { isPostgresAddress } from '../database/target.ts';
 import type { Home } from './home.ts';

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { systemClock } from '#shared/clock.ts';
 import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { createProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { lockExclusively } from '#shared/sqlite.ts';
 import { startTracing } from '#shared/tracing/start-tracing.ts';
@@ -22,14 +23,17 @@ function print(text: string): void {
   process.stdout.write(text);
 }
 
-function progress(line: string): void {
-  print(`… ${line}\n`);
+function complain(text: string): void {
+  process.stderr.write(text);
 }
+
+const progress = createProgress(systemClock, process.stdout);
 
 async function run(): Promise<void> {
   const options = parseStartOptions(process.argv.slice(2));
   if (options.help) return print(START_HELP);
-  for (const { message } of lookAtConfig(CENTRAL_CONFIG, process.env).warnings) progress(message);
+  for (const { message } of lookAtConfig(CENTRAL_CONFIG, process.env).warnings)
+    complain(`warning: ${message}\n`);
   const home = homeAt(options.home);
   prepareHome(home);
   const lock = takeLock(home.lock);
@@ -42,7 +46,7 @@ async function run(): Promise<void> {
   rmSync(home.demoFile, { force: true });
   if (options.fresh) {
     await refuseFreshOn(databaseTarget(process.env, home));
-    await startFresh(home, process.env, progress);
+    await startFresh(home, process.env, progress.step);
   }
 
   const tracing = await startTracing('podwright', process.env, systemClock);
@@ -58,9 +62,11 @@ async function run(): Promise<void> {
     const marketplace = await starting.catch(() => null);
     await marketplace?.stop(options['keep-pods']);
     await tracing.close();
+    progress.end();
     lock.close();
   });
   const marketplace = await starting;
+  progress.end();
   print(readyText(marketplace.demo, home, marketplace.simulated));
 }
 
@@ -73,7 +79,7 @@ function stopOnSignal(stop: () => Promise<void>): void {
   const onSignal = () => {
     if (askedMs === null) {
       askedMs = systemClock.monotonicMs();
-      progress('stopping (again in a second: at once)');
+      progress.step('stopping (again in a second: at once)');
       stop().catch(fail);
     } else if (systemClock.monotonicMs() - askedMs > SAME_SIGNAL_MS) {
       process.exit(STOPPED_BY_USER);
@@ -91,7 +97,8 @@ function takeLock(path: string) {
 }
 
 function fail(error: unknown): void {
-  process.stderr.write(`podwright: ${messageOf(error)}\n`);
+  progress.end();
+  complain(`podwright: ${messageOf(error)}\n`);
   process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
 }
 

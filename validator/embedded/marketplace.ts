@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { createLog } from '#shared/log.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
+import type { Progress } from '#shared/progress.ts';
 import type { Random } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createSigner, type Signer } from '#shared/signing/sr25519.ts';
@@ -37,9 +38,11 @@ export type MarketplaceOptions = {
   /** Our own environment, of which the agents get a few variables. */
   environment: Record<string, string | undefined>;
   /** One line about what is being done, for people. */
-  progress(line: string): void;
+  progress: Progress;
 };
 
+/** A marketplace for this machine alone: variables say otherwise. */
+const LOCAL_DEFAULTS = { CENTRAL_WEBHOOK_TARGETS: 'loopback', CENTRAL_PAYMENTS: 'simulated' };
 const VERIFIED_WITHIN_MS = 60_000;
 const POLL_MS = 100;
 const WARM_UP_TIMEOUT_MS = 30_000;
@@ -58,7 +61,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     provider: createSigner(readOrCreateSeedFile(home.providerSeed, random)),
   };
   const surroundings = openSurroundings(
-    readSurroundings({ CENTRAL_WEBHOOK_TARGETS: 'loopback', ...parts.environment }),
+    readSurroundings({ ...LOCAL_DEFAULTS, ...parts.environment }),
     {
       clock,
       objectFolder: home.centralObjects,
@@ -66,7 +69,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     },
   );
   const urls = urlsOf(options);
-  progress('starting the central API and the validator');
+  progress.step('starting the central API and the validator');
   const [services] = await Promise.all([
     startServices({
       ...parts,
@@ -81,7 +84,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   const agents: LocalAgent[] = [];
 
   async function stop(keepPods: boolean): Promise<void> {
-    if (!keepPods) await removePods(services.central, clock, progress);
+    if (!keepPods) await removePods(services.central, clock, progress.step);
     await services.close();
     await Promise.all(agents.flatMap(childrenOf).map((child) => child.stop()));
   }
@@ -97,7 +100,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       demo = { ...demo, ...pidsOf(agents) };
       writeDemoFile(home, demo);
     };
-    progress(`starting ${options.agents} agents`);
+    progress.step(`starting ${options.agents} agents`);
     agents.push(
       ...(await startAgents({
         ...parts,
@@ -110,8 +113,8 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       })),
     );
     await Promise.all(agents.flatMap(childrenOf).map((child) => child.ready));
-    progress('waiting for the validator to verify the executors');
-    await untilVerified(provider, agents, clock);
+    progress.step('waiting for the validator to verify the executors');
+    await untilVerified(provider, agents, { clock, progress });
     demo = await describe(parts, account, signers.provider, agents);
     writeDemoFile(home, demo);
     return { demo, simulated: gpus.some((gpu) => gpu.environment['AGENT_GPU'] !== 'nvidia'), stop };
@@ -133,7 +136,7 @@ async function warmAgentCache(): Promise<void> {
 async function untilVerified(
   provider: Awaited<ReturnType<typeof logInProvider>>,
   agents: readonly LocalAgent[],
-  clock: Clock,
+  { clock, progress }: Pick<MarketplaceOptions, 'clock' | 'progress'>,
 ): Promise<void> {
   const giveUpMs = clock.monotonicMs() + VERIFIED_WITHIN_MS;
   for (;;) {
@@ -141,6 +144,7 @@ async function untilVerified(
     const missing = agents.filter(
       (agent) => nodes.find((node) => node.id === agent.executorId)?.status !== 'available',
     );
+    progress.at(agents.length - missing.length, agents.length);
     if (missing.length === 0) return;
     if (clock.monotonicMs() > giveUpMs) {
       const reasons = nodes.flatMap((node) => node.blocking_reasons.map((reason) => reason.code));

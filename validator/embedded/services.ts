@@ -1,5 +1,6 @@
 /** The central API and the validator of a local marketplace: one process, talking over loopback all the same. */
 import type { Clock } from '#shared/clock.ts';
+import { parseConfig } from '#shared/config.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -9,8 +10,11 @@ import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/
 import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { type Central, createCentral } from '../central/app.ts';
+import { MetricsVariable } from '../central/config.ts';
 import { openCentralDatabase } from '../central/db/database.ts';
 import { openSignals } from '../central/db/signals.ts';
+import { createCentralMetrics } from '../central/metrics/central-metrics.ts';
+import { listenForScrapes } from '../central/metrics/scrape-listener.ts';
 import type { CentralPorts } from '../central/ports.ts';
 import type { Surroundings } from '../central/surroundings.ts';
 import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
@@ -59,7 +63,7 @@ const LIST_INTERVAL_MS = 1_000;
 const EPOCH_MS = 120_000;
 /** On a machine that serves other ends, too, and may have no way to the internet. */
 const LOCAL_CHECKS: Partial<CheckPolicy> = {
-  ...{ min_free_disk_gib: 0, egress_image: null },
+  ...{ min_free_disk_gib: 0, egress_image: null, template_images: [] },
   // Its own memory is the line: how fast that is depends on what else it does.
   ...{ min_bandwidth_mbit: 0, bandwidth_floor_mbit: 0 },
 };
@@ -116,7 +120,9 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
   const certificates =
     schemeOf(options) === 'https' ? gatewayCertificatesIn(parts.home.validator) : null;
   const transport = transportTo(certificates, parts.clock);
-  const central = await composeCentral(parts, storage, { gatewayUrl: urls.validator, transport });
+  const metrics = createCentralMetrics(parts.clock);
+  const gateway = { gatewayUrl: urls.validator, transport };
+  const central = await composeCentral(parts, { ...storage, metrics }, gateway);
   const validator = createValidator({
     clock: parts.clock,
     random: parts.random,
@@ -143,11 +149,15 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
   });
   await central.server.listen({ host: options.host, port: options.port });
   await validator.server.listen({ host: options.host, port: options['validator-port'] });
+  const spec = { schema: MetricsVariable, prefix: 'CENTRAL_' };
+  const { CENTRAL_METRICS_LISTEN: address } = parseConfig(spec, parts.environment);
+  const monitoring = await listenForScrapes(address, { ...parts, metrics });
   central.start();
   validator.start();
   return {
     central,
     async close() {
+      await monitoring?.close();
       await central.close();
       await validator.close();
     },
@@ -162,7 +172,7 @@ function transportTo(certificates: CertificateSource | null, clock: Clock): Tran
 
 function composeCentral(
   { home, clock, random, log, signers, surroundings, environment }: ServicesOptions,
-  storage: Storage,
+  storage: Storage & Pick<CentralPorts, 'metrics'>,
   gateway: { gatewayUrl: string; transport: Transport },
 ): Promise<Central> {
   const secret = readOrCreateFile(home.centralSecret, () => random.bytes(SECRET_BYTES));

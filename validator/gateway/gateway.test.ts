@@ -14,9 +14,10 @@ import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/s
 import { createSignedConnect } from '#shared/websocket/connect.ts';
 import { enrolAgent } from '../../test/fakes/enrolled-agent.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
-import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
+import { goldenPolicy, H100 } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import { createValidator, type Validator } from '../app.ts';
+import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
@@ -170,6 +171,19 @@ it('refuses an unsigned request and a route that is not relayed', async () => {
   const verify = await sendTo(EXECUTOR_ID)({ method: 'POST', path: '/v1/verify', body: '{}' });
   expect(verify.status).toBe(404);
   expect(arrived).toEqual([]);
+});
+
+it('tells the central API what its weights would give a node, and nobody else', async () => {
+  const question = { gpu_model: H100, gpu_count: 8, price_uusd: 2_000_000 };
+  const by = (signer: LocalSigner) => {
+    const gatewayHotkey = validatorKey.hotkey;
+    return createGatewayAgents({ ...ports, gatewayUrl, gatewayHotkey, signer });
+  };
+  const shares = await by(central).rewardShares(question);
+  expect(shares).toMatchObject({ idle: expect.closeTo(0.2, 4), obstacles: [] });
+  expect(shares.rented).toBeCloseTo(0.7, 4);
+  const refused = by(signerOf(9)).rewardShares(question);
+  await expect(refused).rejects.toMatchObject({ code: 'upstream_unavailable' });
 });
 
 it('says which node is unknown and which does not answer', async () => {

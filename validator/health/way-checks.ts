@@ -1,4 +1,4 @@
-/** The ways between an executor and the world, looked at now and then: ports from outside, registries from inside. */
+/** The ways between an executor and the world, looked at now and then: ports from outside, registries and images from inside. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
@@ -13,8 +13,8 @@ export type WayChecks = ReturnType<typeof createWayChecks>;
 /** Hosts looked at at once: each takes hundreds of connections. */
 const TOGETHER = 8;
 
-type Ways = Pick<Measured, 'ports' | 'egress'>;
-const NOT_LOOKED_AT: Ways = { ports: null, egress: null };
+type Ways = Pick<Measured, 'ports' | 'egress' | 'templates'>;
+const NOT_LOOKED_AT: Ways = { ports: null, egress: null, templates: null };
 
 export type WayCheckOptions = {
   clock: Clock;
@@ -25,10 +25,12 @@ export type WayCheckOptions = {
   intervalMs: number;
   /** Whose digest agents have to learn; null: nothing is asked. */
   egressImage: string | null;
+  /** Which they have to have, or be able to have. */
+  templateImages: readonly string[];
 };
 
 export function createWayChecks(options: WayCheckOptions) {
-  const { clock, random, isOn, intervalMs, egressImage } = options;
+  const { clock, random, isOn, intervalMs, egressImage, templateImages } = options;
   const places = createSemaphore(TOGETHER);
   let known = new Map<string, { atMs: number; ways: Ways }>();
 
@@ -42,14 +44,15 @@ export function createWayChecks(options: WayCheckOptions) {
         return repeated(last.ways);
       }
       const deps = { client, clock, random, askPort };
-      const [ports, egress] = await places.run(() =>
+      const [ports, egress, templates] = await places.run(() =>
         Promise.all([
           checkPorts(deps, { ...facts, inventory }),
           egressImage === null ? null : askEgress(client, executor.id, egressImage),
+          templateImages.length === 0 ? null : askImages(client, executor.id, templateImages),
         ]),
       );
-      known.set(executor.id, { atMs: clock.monotonicMs(), ways: { ports, egress } });
-      return { ports, egress };
+      known.set(executor.id, { atMs: clock.monotonicMs(), ways: { ports, egress, templates } });
+      return { ports, egress, templates };
     },
     /** Forgets all others. */
     keep(executorIds: ReadonlySet<string>): void {
@@ -58,10 +61,11 @@ export function createWayChecks(options: WayCheckOptions) {
   };
 }
 
-function repeated({ ports, egress }: Ways): Ways {
+function repeated({ ports, egress, templates }: Ways): Ways {
   return {
     ports: ports === null ? null : { ...ports, repeated: true },
     egress: egress === null ? null : { ...egress, repeated: true },
+    templates: templates === null ? null : { ...templates, repeated: true },
   };
 }
 
@@ -73,6 +77,21 @@ async function askEgress(
 ): Promise<Measured['egress']> {
   try {
     const result = await client.checkEgress({ executor_id: executorId, image });
+    return { ...result, repeated: false };
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+/** The same; an agent of an older program knows no such question. */
+async function askImages(
+  client: Pick<AgentClient, 'checkImages'>,
+  executorId: string,
+  images: readonly string[],
+): Promise<Measured['templates']> {
+  try {
+    const result = await client.checkImages({ executor_id: executorId, images: [...images] });
     return { ...result, repeated: false };
   } catch (error) {
     if (error instanceof ApiError) return null;

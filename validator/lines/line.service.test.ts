@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '#shared/errors.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
+import { createTurns, type Turns } from '#shared/service-manager/turns.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestLedger } from '../../test/fakes/test-ledger.ts';
@@ -18,10 +19,12 @@ let ledger: Ledger;
 let clock: ManualClock;
 let stopping: AbortController;
 let isOurs: boolean;
+let turns: Turns;
 let waiting: { id: string; refuse(): void }[];
 beforeEach(async () => {
   [ledger, clock, waiting] = [await createTestLedger(), createManualClock(), []];
   [stopping, isOurs] = [new AbortController(), true];
+  turns = createTurns(clock);
 });
 afterEach(() => ledger.destroy());
 
@@ -34,6 +37,7 @@ function lines() {
     ...{ ledger, clock, random: systemRandom, size: FULL_LINE, intervalMs: HOUR_MS },
     log: createLog({ name: 'test', level: 'silent' }),
     lowKbit: 100_000,
+    noted: turns.noted,
     isOurs: async () => isOurs,
     connectTo:
       ({ id }) =>
@@ -51,8 +55,11 @@ it('measures two at a time, who waits longest first, and nobody who is rented', 
   const pass = lines().runOnce([first, second, third, executor(4, true)], stopping.signal);
   await eventually('two', () => waiting.length === 2);
   expect(waiting.map(({ id }) => id)).toEqual([second.id, third.id]);
+  await clock.advance(HOUR_MS);
   waiting[0]?.refuse();
   await eventually('three', () => waiting.length === 3);
+  // The pass is not over, and goes on.
+  expect(turns.sinceMs()).toBe(0);
   for (const { refuse } of waiting) refuse();
   await pass;
   expect(waiting.map(({ id }) => id)).toEqual([second.id, third.id, first.id]);

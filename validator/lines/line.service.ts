@@ -5,6 +5,7 @@ import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
+import type { Turns } from '#shared/service-manager/turns.ts';
 import type { SignedConnect } from '#shared/websocket/connect.ts';
 import type { LineFacts } from '../checks/measured.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
@@ -31,6 +32,8 @@ export type LineOptions = {
   size: LineSize | null;
   /** From one measurement of an executor to the next. */
   intervalMs: number;
+  /** A pass over many lines is long: each that was tried shows that it goes on. */
+  noted: Turns['noted'];
   /** What is low, for a first sample to be taken twice. */
   lowKbit: number;
 };
@@ -71,7 +74,7 @@ export function createLines(options: LineOptions) {
         .toSorted((a, b) => triedMs(a) - triedMs(b));
       const passes = due.map((executor) =>
         places
-          .run(() => measure(executor, size, stopping), stopping)
+          .run(() => options.noted(() => measure(executor, size, stopping)), stopping)
           .catch((error: unknown) => {
             if (stopping.aborted) return;
             log.warn({ executor: executor.id, error: messageOf(error) }, 'line not measured');

@@ -58,6 +58,17 @@ export function payloadOf(
   };
 }
 
+/** What was posted: uids and weights side by side. */
+export type Posted = { uids: readonly number[]; weights: readonly number[] };
+
+/** 0 for a uid that is not in it. */
+export const weightOf = ({ uids, weights }: Posted, uid: number): number =>
+  weights[uids.indexOf(uid)] ?? 0;
+
+/** The uids of either, ascending. */
+export const uidsOf = (...posted: readonly Posted[]): number[] =>
+  [...new Set(posted.flatMap(({ uids }) => uids))].sort((a, b) => a - b);
+
 /** `1.2.3` is 1203. */
 export function versionKeyOf(version: string): number {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);

@@ -1,12 +1,10 @@
 /** Why an executor has the weight it has, and what would raise it, in words. Pure. */
 import { microToUsd } from '#shared/money.ts';
+import { type Posted, weightOf } from './epoch-record.ts';
 import type { CycleSetHead } from './input-hash.ts';
 import { FACTORS, type Factor, type Obstacle, pointsOf, type Score } from './points.ts';
-import { poolOf, type Standing } from './standing.ts';
+import { POOLS, type Pool, poolOf, type Standing } from './standing.ts';
 import { ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
-
-/** What was posted: uids and weights side by side. */
-export type Posted = { uids: readonly number[]; weights: readonly number[] };
 
 export type Explained = {
   head: CycleSetHead;
@@ -35,14 +33,12 @@ export function explainExecutor(executorId: string, explained: Explained): strin
   ];
 }
 
-function weightLines(
-  standing: Standing,
-  { head, standings, cycles, policy, posted }: Explained,
-): string[] {
+function weightLines(standing: Standing, explained: Explained): string[] {
+  const { head, standings, cycles, policy, posted } = explained;
   const { latest, points, measured, age } = standing;
   const { hotkey } = latest.entry;
   const uid = head.neurons.find((neuron) => neuron.hotkey === hotkey)?.uid;
-  const weight = uid === undefined ? 0 : (posted.weights[posted.uids.indexOf(uid)] ?? 0);
+  const weight = uid === undefined ? 0 : weightOf(posted, uid);
   const own = standings.filter((one) => one.latest.entry.hotkey === hotkey).length;
   const window = Math.min(cycles, policy.window_cycles);
   return [
@@ -50,12 +46,28 @@ function weightLines(
     uid === undefined
       ? 'Its hotkey is not registered: it gets no weight.'
       : `uid ${uid} has weight ${weight} in epoch ${head.epoch}, for ${own} executor${own === 1 ? '' : 's'}.`,
-    `Points: ${points.mining} in the pool of rented nodes, ${points.idle} in that of idle ones;` +
-      ` the mean of ${measured} of ${window} cycles.`,
+    `Points (micro-USD an hour), the mean of ${measured} of ${window} cycles:`,
+    ...POOLS.map(
+      (pool) => `  ${POOL_NAMES[pool].padEnd(13)}${poolText(points[pool], pool, explained)}`,
+    ),
     age === 0
       ? `In the last cycle it had ${latest.points} points.`
       : `It was last measured ${age} cycle${age === 1 ? '' : 's'} before the last, with ${latest.points} points.`,
   ];
+}
+
+const POOL_NAMES: Readonly<Record<Pool, string>> = { mining: 'while rented', idle: 'while idle' };
+const PERCENT = 100;
+
+/** What a pool gives for them: of everybody's in it, and of all weight. */
+function poolText(own: bigint, pool: Pool, { head, standings, policy }: Explained): string {
+  const registered = new Set(head.neurons.map(({ hotkey }) => hotkey));
+  const counted = standings.filter(({ latest }) => registered.has(latest.entry.hotkey));
+  const all = counted.reduce((sum, { points }) => sum + points[pool], 0n);
+  const share = all === 0n ? 0 : Number((own * BigInt(ONE_PPM)) / all) / ONE_PPM;
+  const percent = `${(share * PERCENT).toFixed(2)} %`;
+  const ofAll = `${(policy.pools_ppm[pool] / ONE_PPM) * PERCENT} % of all weight`;
+  return `${own}, ${percent} of a pool that has ${ofAll}`;
 }
 
 function factorText(factor: Factor, score: Score, policy: WeightPolicy): string {
@@ -76,9 +88,18 @@ function factorText(factor: Factor, score: Score, policy: WeightPolicy): string 
     case 'stability':
       return `${of}failure average ${(entry.failure_ppm / ONE_PPM).toFixed(6)}`;
     case 'eligible':
-      return `x ${value}         ${score.obstacles.join(', ') || 'nothing stands against it'}`;
+      return `x ${value}         ${score.obstacles.map((each) => OBSTACLES[each]).join(', ') || 'nothing stands against it'}`;
   }
 }
+
+const OBSTACLES: Readonly<Record<Obstacle, string>> = {
+  failed: 'its checks failed',
+  simulated: 'its GPUs are simulated',
+  unknown_model: 'the policy has no rate for its GPU',
+  price: 'it asks for more than the policy lets it',
+  bandwidth: 'its line is too slow',
+  banned: 'its hotkey is banned',
+};
 
 const CURES: Readonly<Record<Obstacle, string>> = {
   failed: 'Pass the checks: the last one failed, and everything else counts only then.',

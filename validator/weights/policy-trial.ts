@@ -1,7 +1,7 @@
 /** What another policy would have made of stored cycles: a look at it before it counts (validator reference 8.1). */
 import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
-import type { Posted } from './explain.ts';
+import { uidsOf, weightOf } from './epoch-record.ts';
 import { weighStored } from './replay.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
@@ -16,11 +16,11 @@ export async function weightsUnder(
   if (result === null) return null;
   // Written by us as a payload: its form is known.
   const posted = JSON.parse(stored.payload_json) as LatestSetWeights;
-  const uids = [...new Set([...posted.uids, ...result.uids])].sort((a, b) => a - b);
-  const weightOf = (of: Posted, uid: number) => of.weights[of.uids.indexOf(uid)] ?? 0;
   return [
     ...missing.map((number) => `without cycle ${number}, which is not kept any more`),
     `policy ${stored.policy_hash} -> ${result.policyHash}`,
-    ...uids.map((uid) => `uid ${uid}: ${weightOf(posted, uid)} -> ${weightOf(result, uid)}`),
+    ...uidsOf(posted, result).map(
+      (uid) => `uid ${uid}: ${weightOf(posted, uid)} -> ${weightOf(result, uid)}`,
+    ),
   ];
 }

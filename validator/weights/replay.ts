@@ -9,7 +9,7 @@ import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, keptCycles, lengthOf } from './cycle.store.ts';
 import { cycleEntryOf, type Past } from './cycle-entry.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
-import { epochRow, StoredInput } from './epoch-record.ts';
+import { epochRow, StoredInput, uidsOf, weightOf } from './epoch-record.ts';
 import type { CycleSetHead } from './input-hash.ts';
 import { pastOf } from './past.ts';
 import { WeightPolicy } from './weight-policy.ts';
@@ -65,7 +65,9 @@ export async function replayEpoch(ledger: Ledger, stored: EpochRow): Promise<Rep
       judged.documents += 1;
       const past = await pastAgain(ledger, number, entry, under);
       const problem = await problemOf(ledger, entry, evidence, past);
-      if (problem !== null) ofDocuments.push(`evidence ${entry.evidence_id}: ${problem}`);
+      if (problem === null) continue;
+      const { executor_id: executor, evidence_id: id } = entry;
+      ofDocuments.push(`cycle ${number}, executor ${executor}, evidence ${id}: ${problem}`);
     }
   });
   const { missing } = weighing;
@@ -97,7 +99,36 @@ function recomputed(
 function differencesOf(row: EpochRow, stored: EpochRow): string[] {
   return (Object.keys(stored) as (keyof EpochRow)[])
     .filter((name) => row[name] !== stored[name])
-    .map((name) => `${name} was ${stored[name]}, and is ${row[name]}`);
+    .flatMap((name) =>
+      name === 'payload_json'
+        ? payloadDifferences(row, stored)
+        : `${name} was ${stored[name]}, and is ${row[name]}`,
+    );
+}
+
+/** The weights uid by uid, and whatever else is another. */
+function payloadDifferences(row: EpochRow, stored: EpochRow): string[] {
+  // Written by us as payloads: their form is known.
+  const [now, then] = [row, stored].map(
+    (each) => JSON.parse(each.payload_json) as LatestSetWeights,
+  );
+  if (now === undefined || then === undefined) return [];
+  const found = [
+    ...uidsOf(then, now)
+      .filter((uid) => weightOf(then, uid) !== weightOf(now, uid))
+      .map((uid) => `uid ${uid} was posted ${weightOf(then, uid)}, and gets ${weightOf(now, uid)}`),
+    ...fieldDifferences({ ...then, uids: [], weights: [] }, { ...now, uids: [], weights: [] }),
+  ];
+  return found.length > 0 ? found : ['payload_json is written otherwise'];
+}
+
+/** `name was x, and is y` for each field that two objects of one form have otherwise. */
+function fieldDifferences(then: object, now: object): string[] {
+  const [before, after] = [Object.entries(then), new Map(Object.entries(now))];
+  return before
+    .map(([name, value]) => [name, JSON.stringify(value), JSON.stringify(after.get(name))])
+    .filter(([, was, is]) => was !== is)
+    .map(([name, was, is]) => `${name} was ${was}, and is ${is}`);
 }
 
 /** As the cycles before give it under the epoch's policy; what its first cycle and other policies left is believed. */
@@ -137,6 +168,7 @@ async function problemOf(
   if (!isJudgedRight(read.document, checks)) return 'its inputs give another verdict';
   const counts = read.document.policy_hash === policyHash;
   const again = cycleEntryOf(read.document, evidence.id, counts ? past : pastIn(entry));
-  const isSame = canonicalJson(again) === canonicalJson(entry);
-  return isSame ? null : 'the cycle says something else';
+  if (canonicalJson(again) === canonicalJson(entry)) return null;
+  const fields = again === null ? [] : fieldDifferences(entry, again);
+  return `the cycle says something else: ${fields.join('; ')}`;
 }

@@ -58,7 +58,7 @@ export function createAccounts(deps: AccountsDeps) {
   async function present(account: Account): Promise<User> {
     const balance = await balanceOf(db, account.id);
     const validatorHotkey = await validatorAccounts.hotkeyOf(db, account.id);
-    return toUser({ account, balance, validatorHotkey }, clock.now());
+    return toUser({ account, balance, validatorHotkey });
   }
 
   function newAccount({ email, name }: CreateUserDto, passwordHash: string): Account {
@@ -157,6 +157,31 @@ export async function accountOf(db: Db, caller: Pick<UserIdentity, 'accountId'>)
   const account = await findAccount(db, caller.accountId);
   if (account === undefined) throw new ApiError('unauthorized', 'This account is deleted');
   return account;
+}
+
+/** The account with this address, however it is written. */
+export function findAccountByAddress(db: Db, email: string): Promise<Account | undefined> {
+  return findAccountByEmail(db, normalEmail(email));
+}
+
+/** Where mails to the account go; null for one that is gone. */
+export async function addressOf(db: Db, accountId: string): Promise<string | null> {
+  return (await findAccount(db, accountId))?.email ?? null;
+}
+
+/** Who the account is at the payment processor; null when it is nobody there. */
+export async function paymentCustomerOf(db: Db, accountId: string): Promise<string | null> {
+  return (await findAccount(db, accountId))?.payment_customer_id ?? null;
+}
+
+/** Notes who the account is at the payment processor. */
+export async function setPaymentCustomer(
+  db: Db,
+  accountId: string,
+  customerId: string | null,
+  nowMs: number,
+): Promise<void> {
+  await updateAccount(db, accountId, { payment_customer_id: customerId, updated_at: nowMs });
 }
 
 /** Links an account to a chat user, or to none; false when another account has that user. */

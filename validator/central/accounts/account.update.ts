@@ -124,7 +124,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     wakeMail();
     const balance = await balanceOf(db, changed.id);
     const validatorHotkey = await validatorAccounts.hotkeyOf(db, changed.id);
-    return toUser({ account: changed, balance, validatorHotkey }, clock.now());
+    return toUser({ account: changed, balance, validatorHotkey });
   };
 }
 

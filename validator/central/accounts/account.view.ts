@@ -4,15 +4,18 @@ import { microToUsd } from '#shared/money.ts';
 import type { Account } from '../db/tables.ts';
 import type { User } from './account.schemas.ts';
 
-/** Micro-dollars: what the account has, what of it is held for pods, what its pods cost per hour. */
-export type Balance = { posted: number; held: number; burnPerHour: number };
-
-const HOUR_MS = 3_600_000;
+/** Micro-dollars: what the account has, what of it is held for pods, what its pods cost per hour; and when they stop for want of it. */
+export type Balance = {
+  posted: number;
+  held: number;
+  burnPerHour: number;
+  runsOutAtMs: number | null;
+};
 
 export type AccountShown = { account: Account; balance: Balance; validatorHotkey: string | null };
 
 /** Members of features that an account has not got (payouts by the payment processor, workspaces) are null or off. */
-export function toUser({ account, balance, validatorHotkey }: AccountShown, nowMs: number): User {
+export function toUser({ account, balance, validatorHotkey }: AccountShown): User {
   const available = balance.posted - balance.held;
   return {
     id: account.id,
@@ -22,7 +25,7 @@ export function toUser({ account, balance, validatorHotkey }: AccountShown, nowM
     held: microToUsd(balance.held),
     available: microToUsd(available),
     burn_per_hour: microToUsd(balance.burnPerHour),
-    runs_out_at: runsOutAt(available, balance.burnPerHour, nowMs),
+    runs_out_at: balance.runsOutAtMs === null ? null : naiveUtc(balance.runsOutAtMs),
     stripe_customer_id: account.payment_customer_id,
     stripe_connect_account_id: null,
     stripe_onboarding_completed: false,
@@ -42,14 +45,4 @@ export function toUser({ account, balance, validatorHotkey }: AccountShown, nowM
     updated_at: naiveUtc(account.updated_at),
     workspace: null,
   };
-}
-
-/** The last instant that a time of the wire can name. */
-const END_OF_TIME_MS = 253_402_300_799_999;
-
-function runsOutAt(available: number, burnPerHour: number, nowMs: number): string | null {
-  if (burnPerHour <= 0) return null;
-  const leftMs = Math.floor((Math.max(0, available) / burnPerHour) * HOUR_MS);
-  const atMs = nowMs + leftMs;
-  return atMs <= END_OF_TIME_MS ? naiveUtc(atMs) : null;
 }

@@ -4,41 +4,34 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import type { Account, Database } from '../db/tables.ts';
-import type { ValidatorAccounts } from '../validators/validator-account.service.ts';
 import type { ReferralPayoutMethodUpdateDto, User } from './account.schemas.ts';
-import { accountOf, type BalanceOf } from './account.service.ts';
+import { type Accounts, accountOf } from './account.service.ts';
 import { updateAccount } from './account.store.ts';
-import { toUser } from './account.view.ts';
 import { recordAccountEvent } from './account-event.ts';
 
 export type ReferralPayoutDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  balanceOf: BalanceOf;
-  validatorAccounts: ValidatorAccounts;
+  accounts: Pick<Accounts, 'me'>;
 };
 export type SetReferralPayout = ReturnType<typeof createReferralPayout>;
 
 /** Returns the one function that changes the method. Throws `bad_request` for one that the account cannot be paid by. */
-export function createReferralPayout(deps: ReferralPayoutDeps) {
-  const { db, clock, random, balanceOf, validatorAccounts } = deps;
+export function createReferralPayout({ db, clock, random, accounts }: ReferralPayoutDeps) {
   return async (
     caller: UserIdentity,
     body: ReferralPayoutMethodUpdateDto,
     actor: Actor,
   ): Promise<User> => {
     const changes = { ...changesOf(body), updated_at: clock.now() };
-    const account = await db.transaction().execute(async (tx) => {
+    await db.transaction().execute(async (tx) => {
       const before = await accountOf(tx, caller);
       await updateAccount(tx, before.id, changes);
       const detail = `referrals are paid by ${body.referral_payout_method}`;
       await recordAccountEvent(tx, { clock, random }, before.id, actor, detail);
-      return { ...before, ...changes };
     });
-    const balance = await balanceOf(db, account.id);
-    const validatorHotkey = await validatorAccounts.hotkeyOf(db, account.id);
-    return toUser({ account, balance, validatorHotkey }, clock.now());
+    return accounts.me(caller);
   };
 }
 

@@ -1,6 +1,8 @@
 /** The central API's way to agents: signed requests to a validator's gateway, which signs its own to the agent. */
+import type { z } from 'zod';
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/agent-api/terminal.ts';
+import { REWARD_ESTIMATE_PATH, RewardShares } from '#shared/central-api/reward-estimate.ts';
 import { CHECK_TIMEOUT_MS, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
@@ -19,7 +21,7 @@ import { createSignedConnect } from '#shared/websocket/connect.ts';
 import type { Agents } from '../ports.ts';
 
 /** The validator gives the registry five seconds. */
-const DIGEST_TIMEOUT_MS = 8_000;
+const ANSWER_TIMEOUT_MS = 8_000;
 
 export type GatewayAgentsOptions = {
   /** The gateway's base address, no slash at the end. */
@@ -45,6 +47,19 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   });
   const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
+  /** What the validator itself answers; `upstream_unavailable` when it does not. */
+  async function ask<T>(path: string, schema: z.ZodType<T>, what: string): Promise<T> {
+    const signal = clock.deadline(ANSWER_TIMEOUT_MS);
+    const send = createSignedFetch(callerTo(gatewayUrl));
+    try {
+      const response = await send({ method: 'GET', path, signal });
+      if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
+      return schema.parse(JSON.parse(await boundedText(response, MAX_DIGEST_BYTES)));
+    } catch (error) {
+      const message = `${what} could not be had (${messageOf(error)})`;
+      throw new ApiError('upstream_unavailable', message, { cause: error });
+    }
+  }
   return {
     clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
     terminalOf(executorId, podId, { query, requestId, signal }) {
@@ -69,17 +84,14 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
         throw new ApiError('upstream_unavailable', message, { cause: error });
       }
     },
-    async signedDigest() {
-      const signal = clock.deadline(DIGEST_TIMEOUT_MS);
-      const ask = createSignedFetch(callerTo(gatewayUrl));
-      try {
-        const response = await ask({ method: 'GET', path: UPDATE_DIGEST_PATH, signal });
-        if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
-        return SignedDigest.parse(JSON.parse(await boundedText(response, MAX_DIGEST_BYTES)));
-      } catch (error) {
-        const message = `The digest could not be had (${messageOf(error)})`;
-        throw new ApiError('upstream_unavailable', message, { cause: error });
-      }
+    signedDigest: () => ask(UPDATE_DIGEST_PATH, SignedDigest, 'The digest'),
+    rewardShares({ gpu_model, gpu_count, price_uusd }) {
+      const query = new URLSearchParams({
+        gpu_model,
+        gpu_count: String(gpu_count),
+        price_uusd: String(price_uusd),
+      });
+      return ask(`${REWARD_ESTIMATE_PATH}?${query}`, RewardShares, 'The estimate');
     },
   };
 }

@@ -35,7 +35,7 @@ export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPl
     });
     if (answer.status >= 400 && answer.status < 500) {
       throw new ApiError('bad_request', 'The chat platform refused the code', {
-        hint: 'Begin again with GET /users/me/chat/oauth-url.',
+        hint: 'Begin the link again.',
       });
     }
     const parsed = schema.safeParse(answer.body);
@@ -111,7 +111,7 @@ function jsonOrNull(text: string): unknown {
 
 function unavailable(cause: unknown): ApiError {
   return new ApiError('upstream_unavailable', 'The chat platform does not answer', {
-    hint: 'Begin again in a minute with GET /users/me/chat/oauth-url.',
+    hint: 'Begin the link again in a minute.',
     cause,
   });
 }

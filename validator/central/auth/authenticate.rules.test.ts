@@ -13,6 +13,7 @@ import { createTestDatabase } from '../../../test/fakes/central-database.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { type ApiKeys, createApiKeys } from '../api-keys/api-key.service.ts';
 import type { Database } from '../db/tables.ts';
+import { createProviderTokens } from '../providers/provider-token.service.ts';
 import { createApiKeySecrets } from './api-key-secret.ts';
 import { installAuthentication } from './authenticate.ts';
 import { actorOf, providerOf, userIfAny, userOf, validatorOf } from './identity.ts';
@@ -51,7 +52,10 @@ beforeEach(async () => {
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });
   const tickets = createStreamTickets({ db, clock, random, secret });
-  const others = { validatorOf: async () => null };
+  const others = {
+    validatorOf: async () => null,
+    providerTokens: createProviderTokens({ db, clock, random }),
+  };
   installAuthentication(server, { db, sessions, users, validators, tickets, ...others });
   server.get('/portal', { config: { auth: 'portal' } }, async (request) => ({
     hotkey: providerOf(request).hotkey,

@@ -4,6 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Database } from '../db/tables.ts';
+import { PROVIDER_TOKEN_PREFIX, type ProviderTokens } from '../providers/provider-token.service.ts';
 import type {
   AuthRule,
   Identity,
@@ -23,6 +24,7 @@ export type AuthenticationDeps = {
   users: UserCredentials;
   validators: ValidatorSignatures;
   tickets: StreamTickets;
+  providerTokens: Pick<ProviderTokens, 'check'>;
   /** The validator that an account speaks for; null where it speaks for none. */
   validatorOf(accountId: string): Promise<Hotkey | null>;
 };
@@ -113,21 +115,43 @@ async function validatorOfAccount(
   return { kind: 'validator', hotkey, accountId };
 }
 
+/** A token of a session, or one of the provider's own (`lpk_…`). */
 async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promise<PortalIdentity> {
   const token = bearerToken(request);
   if (token === null) throw new ApiError('unauthorized', 'The portal token is missing');
-  const check = await deps.sessions.check(deps.db, 'portal', token);
-  if (check.state === 'expired') {
+  const found = token.startsWith(PROVIDER_TOKEN_PREFIX)
+    ? await byProviderToken(token, deps)
+    : await byPortalSession(token, deps);
+  if (found === 'expired') {
     throw new ApiError('client_error', 'The portal token has expired', {
       status: PORTAL_TOKEN_EXPIRED,
       hint: 'Sign in again with the hotkey.',
     });
   }
-  const hotkey =
-    check.state === 'valid' ? await findProviderHotkey(deps.db, check.subjectId) : undefined;
-  if (check.state === 'invalid' || hotkey === undefined) {
-    throw new ApiError('unauthorized', 'The portal token is invalid');
-  }
+  if (found === 'invalid') throw new ApiError('unauthorized', 'The portal token is invalid');
+  return { kind: 'portal', ...found };
+}
+
+type PortalCheck = Omit<PortalIdentity, 'kind'> | 'expired' | 'invalid';
+
+async function byPortalSession(
+  token: string,
+  { db, sessions }: AuthenticationDeps,
+): Promise<PortalCheck> {
+  const check = await sessions.check(db, 'portal', token);
+  if (check.state !== 'valid') return check.state;
   const { subjectId: providerId, sessionId } = check;
-  return { kind: 'portal', providerId, hotkey: hotkey as Hotkey, sessionId };
+  const hotkey = await findProviderHotkey(db, providerId);
+  if (hotkey === undefined) return 'invalid';
+  return { providerId, hotkey: hotkey as Hotkey, credential: { type: 'session', sessionId } };
+}
+
+async function byProviderToken(
+  token: string,
+  { providerTokens }: AuthenticationDeps,
+): Promise<PortalCheck> {
+  const check = await providerTokens.check(token);
+  if (check.state !== 'valid') return check.state;
+  const { providerId, hotkey, tokenId } = check;
+  return { providerId, hotkey, credential: { type: 'token', tokenId } };
 }

@@ -8,6 +8,7 @@ export type KeyPurpose =
   | 'notebook-token'
   | 'mail-sealing'
   | 'chat-link-sealing'
+  | 'renter-reference'
   | 'email-hash'
   | 'object-address'
   | 'docker-credential-sealing'

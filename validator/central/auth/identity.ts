@@ -19,7 +19,7 @@ export type PortalIdentity = {
   kind: 'portal';
   providerId: string;
   hotkey: Hotkey;
-  sessionId: string;
+  credential: { type: 'session'; sessionId: string } | { type: 'token'; tokenId: string };
 };
 /** `accountId`: of the account whose session speaks for it; null where the validator itself signed. */
 export type ValidatorIdentity = { kind: 'validator'; hotkey: Hotkey; accountId: string | null };

@@ -2,20 +2,21 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Database } from '../db/tables.ts';
+import type { Database, Db, Pod } from '../db/tables.ts';
 import { podStateOf, REMOVAL_STATES } from '../pods/pod.state.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import { beginScheduled } from './backup.begin.ts';
 import {
   discardBackup,
   findConfig,
+  findConfigOf,
   listDueConfigs,
   listExpiring,
   setNextRun,
 } from './backup.store.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';
 import { nextRunAt } from './backup-schedule.ts';
-import { dropOld } from './operation.store.ts';
+import { dropOld, findOpenOf } from './operation.store.ts';
 
 /** Taken per look; the rest comes with the next one. */
 const BATCH = 100;
@@ -62,6 +63,16 @@ export function createBackupUpkeep(deps: {
       }
       return executorIds;
     },
+
+    /** One by the pod's schedule though it is not its time yet, for a pod about to go; whether one began. The caller holds the pod. */
+    async beginLast(tx: Db, pod: Pod): Promise<boolean> {
+      const config = await findConfigOf(tx, pod.id);
+      if (config?.next_at == null || isGoing(pod)) return false;
+      return (await beginScheduled(tx, deps, pod, config))?.state === 'PENDING';
+    },
+
+    /** Whether a backup or restore of the pod is under way. */
+    isWorkingOn: async (tx: Db, podId: string) => (await findOpenOf(tx, podId)) !== undefined,
 
     /** Lets go of backups that were kept for long enough. */
     async expire(): Promise<void> {

@@ -5,20 +5,26 @@ import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
-import { grantedAccount, readable, walletOf } from '../ledger/wallet.service.ts';
-import { burnOf, claimAddressCredit, claimSignupCredit } from './balance.store.ts';
+import { grantedAccount, walletOf } from '../ledger/wallet.service.ts';
+import { standingOf } from '../metering/runway.service.ts';
+import { claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 
 /** The runtime that a balance must cover when a pod is rented (specification, Authentication 8). */
 const FLOOR_MS = 900_000;
 const HOUR_MS = 3_600_000;
 
-/** All in micro-dollars; available is posted - held. */
-export type Balance = { posted: number; held: number; burnPerHour: number };
+/** All in micro-dollars; available is posted - held. `runsOutAtMs`: when pods stop as things are; null: never. */
+export type Balance = {
+  posted: number;
+  held: number;
+  burnPerHour: number;
+  runsOutAtMs: number | null;
+};
 
 /** 403 `account_balance_invalid` when the figures are no usable numbers. */
 export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
   const { paid, granted, held } = await walletOf(db, accountId);
-  return { posted: paid + granted, held, burnPerHour: await readable(burnOf(db, accountId)) };
+  return { posted: paid + granted, held, ...(await standingOf(db, accountId)) };
 }
 
 /** What must be available to rent `gpus` at this price: 15 minutes, rounded up. */

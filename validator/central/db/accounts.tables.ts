@@ -66,7 +66,8 @@ export type UploadsTable = {
 /** Links to the chat platform that were begun; a used one is deleted. */
 export type ChatLinkStatesTable = {
   state_hash: string;
-  account_id: string;
+  /** An account or a provider. */
+  owner_id: string;
   /** The PKCE verifier, sealed. */
   verifier_sealed: string;
   created_at: number;

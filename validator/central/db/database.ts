@@ -1,7 +1,9 @@
 /** Opens the central API's database and brings its schema up to date. */
+import { existsSync } from 'node:fs';
 import { Kysely, sql } from 'kysely';
+import { ConfigError } from '#shared/config.ts';
 import { isPostgres } from '../../database/engine.ts';
-import { dialectOf } from '../../database/target.ts';
+import { dialectOf, isPostgresAddress } from '../../database/target.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { notebooks } from './migrations/0002-notebooks.ts';
 import { podChanges } from './migrations/0003-pod-changes.ts';
@@ -26,11 +28,13 @@ import { lines } from './migrations/0021-lines.ts';
 import { ledger } from './migrations/0022-ledger.ts';
 import { metering } from './migrations/0023-metering.ts';
 import { schedule } from './migrations/0024-schedule.ts';
+import { notices } from './migrations/0025-notices.ts';
+import { portal } from './migrations/0026-portal.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
 import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
-import type { Database, Tables } from './tables.ts';
+import type { Database, Db, Tables } from './tables.ts';
 
 /** In order; the position counts as the schema's number. Forward only. */
 const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
@@ -58,10 +62,15 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   ledger,
   metering,
   schedule,
+  portal,
   aroundBalance,
   webhooks,
+  notices,
   validatorAccounts,
 ];
+
+/** The number of the present schema. */
+const SCHEMA = MIGRATIONS.length;
 
 /** Any constant that nobody else takes: processes that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_306_913;
@@ -93,15 +102,10 @@ async function migrate(db: Database): Promise<void> {
         `create table if not exists meta (name text primary key, value text not null) ${words.tableEnd}`,
       )
       .execute(tx);
-    const row = await tx
-      .selectFrom('meta')
-      .select('value')
-      .where('name', '=', 'schema')
-      .executeTakeFirst();
-    const present = Number(row?.value ?? 0);
-    if (present > MIGRATIONS.length) {
+    const present = await schemaOf(tx);
+    if (present > SCHEMA) {
       throw new Error(
-        `the database has schema ${present}, this program knows ${MIGRATIONS.length}: run a newer version`,
+        `the database has schema ${present}, this program knows ${SCHEMA}: run a newer version`,
       );
     }
     for (const migration of MIGRATIONS.slice(present)) {
@@ -109,10 +113,46 @@ async function migrate(db: Database): Promise<void> {
     }
     await tx
       .insertInto('meta')
-      .values({ name: 'schema', value: String(MIGRATIONS.length) })
-      .onConflict((conflict) =>
-        conflict.column('name').doUpdateSet({ value: String(MIGRATIONS.length) }),
-      )
+      .values({ name: 'schema', value: String(SCHEMA) })
+      .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: String(SCHEMA) }))
       .execute();
   });
+}
+
+/** The number that a database keeps; 0 for one that is empty. */
+async function schemaOf(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom('meta')
+    .select('value')
+    .where('name', '=', 'schema')
+    .executeTakeFirst();
+  return Number(row?.value ?? 0);
+}
+
+/**
+ * What `work` reads of the database at one moment, however long it takes and whoever writes meanwhile; nothing is
+ * changed, the schema included. Rejects with ConfigError where there is no database of this schema.
+ */
+export async function readCentralDatabase<T>(
+  target: string,
+  work: (db: Db) => Promise<T>,
+): Promise<T> {
+  if (!isPostgresAddress(target) && !existsSync(target)) {
+    throw new ConfigError(`there is no database of a central API at ${target}`);
+  }
+  const dialect = await dialectOf({ address: target, ...KNOWN_AS });
+  const db = new Kysely<Tables>({ dialect });
+  try {
+    return await db.connection().execute(async (reader) => {
+      const words = isPostgres(db)
+        ? ['begin isolation level repeatable read read only']
+        : ['pragma query_only = on', 'begin deferred'];
+      for (const word of words) await sql.raw(word).execute(reader);
+      const present = await schemaOf(reader);
+      if (present === SCHEMA) return work(reader);
+      throw new ConfigError(`the database has schema ${present}, this program reads ${SCHEMA}`);
+    });
+  } finally {
+    await db.destroy();
+  }
 }

@@ -7,8 +7,30 @@ export type ProvidersTable = Stamped & {
   hotkey: string;
   coldkey: string | null;
   email: string | null;
+  /** Argon2id; null until one was set. */
+  password_hash: string | null;
+  /** The provider on the chat platform; unique. */
+  chat_user_id: string | null;
+  chat_username: string | null;
   opted_in: Flag;
   banned_at: number | null;
+};
+
+/** GPU types whose machine requests a provider wants to hear of. */
+export type ProviderSubscriptionsTable = { provider_id: string; gpu_class: string };
+
+/** Long-lived credentials of the portal; a revoked one is deleted. */
+export type ProviderTokensTable = {
+  id: string;
+  provider_id: string;
+  name: string;
+  /** SHA-256 hex. */
+  token_hash: string;
+  /** Its last characters, for the masked display. */
+  suffix: string;
+  created_at: number;
+  expires_at: number | null;
+  last_used_at: number | null;
 };
 
 /** Single use of signed portal log-ins. */
@@ -24,6 +46,8 @@ export type ExecutorsTable = Stamped &
     /** As the provider said when adding it. */
     gpu_type: string;
     gpu_count: number;
+    /** When its provider last changed type or count; null: never. */
+    offer_changed_at: Generated<number | null>;
     price_uusd_per_gpu_hour: number;
     min_gpu_count: number | null;
     collateral_deposited: Flag;
@@ -49,6 +73,8 @@ export type ExecutorsTable = Stamped &
     /** Its GPU slots, and those that no pod holds; counted in gpu-slot.store.ts. */
     slots_total: number;
     slots_free: number;
+    /** The notice that is open or under way, as it is shown (executors/notice-period.ts); null: none. */
+    notice_json: string | null;
     /** Higher with every change that the market shows; written by the database (0009-market-revisions.ts). */
     revision: Generated<number>;
   };
@@ -111,6 +137,8 @@ export type SetWeightsTable = {
 
 export type ExecutorTables = {
   providers: ProvidersTable;
+  provider_subscriptions: ProviderSubscriptionsTable;
+  provider_tokens: ProviderTokensTable;
   login_nonces: LoginNoncesTable;
   executors: ExecutorsTable;
   gpu_slots: GpuSlotsTable;

@@ -22,7 +22,9 @@ export type IdempotencyTable = {
 
 export type MailsTable = Stamped & {
   id: string;
-  account_id: string;
+  /** Either is null: whose mail it is. */
+  account_id: string | null;
+  provider_id: string | null;
   /** Unique: what happened once is mailed once. */
   dedupe_key: string;
   kind: string;

@@ -6,7 +6,14 @@ import type { Db, Tables } from './tables.ts';
 /** Tables whose rows are read, judged and then changed. */
 type LockedTable = keyof Pick<
   Tables,
-  'accounts' | 'api_keys' | 'backup_repositories' | 'executors' | 'pods' | 'templates' | 'volumes'
+  | 'accounts'
+  | 'api_keys'
+  | 'backup_repositories'
+  | 'executors'
+  | 'pods'
+  | 'providers'
+  | 'templates'
+  | 'volumes'
 >;
 
 /**
@@ -16,7 +23,7 @@ type LockedTable = keyof Pick<
  * SQLite transactions begin IMMEDIATE and run one at a time, so nothing is left to do there. PostgreSQL runs
  * them side by side at READ COMMITTED: an update that states its condition (`where state in …`), a unique key
  * and this lock are all that stands between two of them. Whoever needs several locks takes them in this
- * order, so that nobody waits in a circle: executors, pods, accounts, gpu_slots, templates, api_keys,
+ * order, so that nobody waits in a circle: providers, executors, pods, accounts, gpu_slots, templates, api_keys,
  * backup_repositories, volumes, and accounts of the ledger last (ledger/ledger.service.ts).
  */
 export async function lockRow(tx: Db, table: LockedTable, id: string): Promise<void> {

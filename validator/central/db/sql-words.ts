@@ -16,6 +16,8 @@ export type SqlWords = ColumnWords & {
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
   /** Triggers that refuse to change or remove a row of `table`, whoever asks. */
   forbidChanges(table: string): string[];
+  /** The same for one more column of a table that has them. */
+  stampOneMore(table: string, column: string): string[];
 };
 
 type Parent = { table: string; columns: readonly string[]; reference: string };
@@ -28,9 +30,8 @@ export const SQLITE_WORDS: SqlWords = {
   jsonText: sqliteJson,
   // Booleans are 0 and 1 there already.
   jsonFlag: sqliteJson,
-  // One writer at a time: the highest number so far and one more.
   stampRevisions: (table, columns, parent) => {
-    const stamp = `update ${table} set revision = (select max(revision) from ${table}) + 1`;
+    const stamp = sqliteStamp(table);
     return [
       `create trigger ${table}_come after insert on ${table}
         begin ${stamp} where id = new.id; end`,
@@ -45,6 +46,10 @@ export const SQLITE_WORDS: SqlWords = {
       (change) => `create trigger ${table}_no_${change} before ${change} on ${table}
         begin select raise(abort, '${table} only grows'); end`,
     ),
+  stampOneMore: (table, column) => [
+    `create trigger ${table}_change_${column} after update of ${column} on ${table}
+      begin ${sqliteStamp(table)} where id = new.id; end`,
+  ],
 };
 
 export const POSTGRES_WORDS: SqlWords = {
@@ -73,7 +78,16 @@ export const POSTGRES_WORDS: SqlWords = {
     `create trigger ${table}_no_change before update or delete or truncate on ${table}
       for each statement execute function ${table}_only_grows()`,
   ],
+  stampOneMore: (table, column) => [
+    `create trigger ${table}_change_${column} before update of ${column} on ${table}
+      for each row execute function ${table}_stamp()`,
+  ],
 };
+
+/** One writer at a time: the highest number so far and one more. */
+function sqliteStamp(table: string): string {
+  return `update ${table} set revision = (select max(revision) from ${table}) + 1`;
+}
 
 function sqliteJson(column: string, path: JsonPath): string {
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`));

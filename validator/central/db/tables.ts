@@ -33,6 +33,7 @@ import type {
 } from './executors.tables.ts';
 import type { LedgerTables } from './ledger.tables.ts';
 import type { MeteringTables } from './metering.tables.ts';
+import type { NoticesTable, NoticeTables } from './notices.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -54,6 +55,7 @@ export type Tables = AccountTables &
   MeteringTables &
   ScheduleTables &
   AroundBalanceTables &
+  NoticeTables &
   WebhookTables &
   ValidatorAccountTables;
 
@@ -86,6 +88,7 @@ export type BackupDrill = Selectable<BackupDrillsTable>;
 export type Volume = Selectable<VolumesTable>;
 export type VolumeCopy = Selectable<VolumeCopiesTable>;
 export type DueWork = Selectable<DueWorkTable>;
+export type Notice = Selectable<NoticesTable>;
 export type NewEvent = Insertable<EventsTable>;
 export type Webhook = Selectable<WebhooksTable>;
 export type WebhookDelivery = Selectable<WebhookDeliveriesTable>;

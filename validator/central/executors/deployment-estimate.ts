@@ -11,6 +11,7 @@ import type {
 import { gpuTotalOf } from './executor.row.ts';
 import { requireExecutor } from './executor.service.ts';
 import { type LaunchKnowledge, launchEstimate, slownessWarning } from './launch-estimate.ts';
+import { noticeWarning } from './notice-period.ts';
 
 const SECOND_MS = 1_000;
 
@@ -45,11 +46,15 @@ export function createDeploymentEstimates({
       estimated_seconds: Math.max(1, Math.ceil(ms / SECOND_MS)),
       eta_basis: basis,
       is_slow_machine: warning !== null,
-      warning_message: warning,
+      warning_message: [warning, noticeWarning(executor)].filter(isSaid).join(' ') || null,
       is_cached_template: isCached,
       docker_image_size: template.docker_image_size ?? known.imageBytes,
       required_balance_usd: microToUsd(rentalFloor(price, total)),
       price_per_hour: microToUsd(price * total),
     };
   };
+}
+
+function isSaid(text: string | null): text is string {
+  return text !== null;
 }

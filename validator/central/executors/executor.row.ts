@@ -7,6 +7,7 @@ import type { ExecutorEntry } from './executor.store.ts';
 import { huidOf } from './huid.ts';
 import { interconnectName, interconnectOf } from './interconnect.ts';
 import type { PersonalMembers } from './node-notes.ts';
+import { noticeOf } from './notice-period.ts';
 import { cudaVersionNumber, specsOf } from './specs.ts';
 
 const MINUTE_MS = 60_000;
@@ -136,7 +137,7 @@ export function lastingMembers(
     ncu_profiling_enabled: null,
     pending_price_per_hour: null,
     price_change_effective_date: null,
-    notice_period: null,
+    notice_period: noticeOf(executor),
     nvlink: executor.nvlink === null ? null : executor.nvlink === 1,
     interconnect: interconnectName(interconnectOf(inventory?.gpu.topology ?? null)),
     p2p: null,

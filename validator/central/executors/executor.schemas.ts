@@ -1,6 +1,7 @@
 /** What the renter's node routes take and answer (contract 3). */
 import { z } from 'zod';
 import { queryNumber, Uuid } from '../wire.ts';
+import { NoticePeriod } from './notice-period.ts';
 import { ExecutorSpecs } from './specs.ts';
 
 /** Largest page of GET /executors; classic clients ask for exactly this many. */
@@ -82,7 +83,7 @@ export const ExecutorDetailResponse = z
     /** Only with a credential. */
     is_bookmarked: z.boolean().optional(),
     machine_request_id: z.string().nullable().optional(),
-    notice_period: z.null(),
+    notice_period: NoticePeriod.nullable(),
     nvlink: z.boolean().nullable(),
     interconnect: z.string().nullable(),
     p2p: z.boolean().nullable(),

@@ -37,6 +37,7 @@ export {
   findExecutorAt,
   findExecutors,
   insertExecutor,
+  listOfProvider,
   listPresent,
   pageOfProvider,
   updateExecutor,
@@ -101,6 +102,11 @@ export async function followInventory(
 /** Takes it off the market for good. The caller has seen that no pod is on it. */
 export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise<void> {
   await updateExecutor(tx, id, { state: 'removed', removed_at: nowMs, updated_at: nowMs });
+  await dropFreeSlots(tx, id);
+}
+
+/** Its GPUs that no pod holds are to be measured anew before they are rented. */
+export async function dropFreeGpus(tx: Db, id: string): Promise<void> {
   await dropFreeSlots(tx, id);
 }
 

@@ -60,6 +60,15 @@ export async function listPresent(db: Db) {
     .execute();
 }
 
+/** A provider's that are not removed, by id. */
+export async function listOfProvider(db: Db, providerId: string): Promise<ExecutorEntry[]> {
+  return entries(db)
+    .where('provider_id', '=', providerId)
+    .where('state', '<>', 'removed')
+    .orderBy('executors.id')
+    .execute();
+}
+
 export type ProviderPage = { items: ExecutorEntry[]; total: number };
 
 /** Newest first; `hotkey` null means every provider's. */

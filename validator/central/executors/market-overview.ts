@@ -46,6 +46,15 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
       });
     },
 
+    /** Which part of the GPUs of a machine is rented, 0 to 1; of all GPUs on offer where it is not offered. */
+    async rentalRate(machine: string): Promise<number> {
+      const figures = await figuresByMachine(db);
+      const own = figures.filter((each) => each.machine === machine);
+      const counted = own.length > 0 ? own : figures;
+      const sumOf = (of: 'gpus' | 'free_gpus') => counted.reduce((sum, each) => sum + each[of], 0);
+      return rentalRateOf({ gpus: sumOf('gpus'), free_gpus: sumOf('free_gpus') });
+    },
+
     /** By the short name of the GPU, which several machines may share. */
     async capacity(): Promise<MachineCapacityResponse[]> {
       const models = new Map<string, MachineCapacityResponse['buckets']>();
@@ -105,6 +114,9 @@ function statsOf(figures: MachineFigures): ExecutorStatsResponse {
   };
 }
 
-function rentalRateOf({ gpus, free_gpus: free }: MachineFigures): number {
+function rentalRateOf({
+  gpus,
+  free_gpus: free,
+}: Pick<MachineFigures, 'gpus' | 'free_gpus'>): number {
   return gpus === 0 ? 0 : (gpus - free) / gpus;
 }

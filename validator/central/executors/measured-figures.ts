@@ -29,7 +29,12 @@ export function figuresOf(inventory: Inventory): MeasuredFigures {
     disk_free_kib: inventory.disk.free_kib,
     ports_free: inventory.ports.free,
     sysbox_runtime: docker.sysbox_runtime ? 1 : 0,
-    can_split: docker.gpu_runtime || inventory.simulated ? 1 : 0,
+    can_split: canSplit(inventory) ? 1 : 0,
     nvlink: joined === null ? null : joined ? 1 : 0,
   };
+}
+
+/** Single GPUs reach containers, and no pod can fill the disk of the others. */
+function canSplit({ docker, isolation, simulated }: Inventory): boolean {
+  return (docker.gpu_runtime || simulated) && isolation.disk_quota !== 'none';
 }

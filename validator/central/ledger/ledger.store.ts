@@ -188,18 +188,10 @@ export type Balances = {
   debits_pending: number;
 };
 
-const two = prepared((db, { one, other }: Slots<{ one: string; other: string }>) =>
+/** What two accounts come to; those without a row are absent. */
+export const balancesOfTwo = prepared((db, { one, other }: Slots<{ one: string; other: string }>) =>
   db.selectFrom('ledger_accounts').selectAll().where('id', 'in', [one, other]),
 );
-
-/** What two accounts come to; those without a row are absent. */
-export async function balancesOfTwo(
-  db: Db,
-  one: LedgerAccount,
-  other: LedgerAccount,
-): Promise<Balances[]> {
-  return (await two(db, { one, other })).rows;
-}
 
 const many = prepared((db, { rows }: Rows) =>
   db
@@ -210,7 +202,7 @@ const many = prepared((db, { rows }: Rows) =>
     ),
 );
 
-/** The same of any number, of which nobody else changes one until the commit. */
+/** What any number of accounts come to, of which nobody else changes one until the commit. */
 export async function lockedBalances(
   db: Db,
   ids: readonly LedgerAccount[],

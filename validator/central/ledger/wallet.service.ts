@@ -16,6 +16,9 @@ export type Wallet = {
   available: number;
 };
 
+/** Of an account that was never posted to. */
+const NOTHING = { debits_posted: 0, credits_posted: 0, debits_pending: 0 };
+
 /** The account of what the renter paid. */
 export const paidAccount = (accountId: string): LedgerAccount => `user:${accountId}`;
 /** The account of what the renter was given: spent first, never passed on. */
@@ -23,8 +26,12 @@ export const grantedAccount = (accountId: string): LedgerAccount => `granted:${a
 
 /** An account that was never posted to has nothing. Rejects with `account_balance_invalid` when the figures are no usable numbers. */
 export async function walletOf(db: Db, accountId: string): Promise<Wallet> {
-  const rows = await readable(balancesOfTwo(db, paidAccount(accountId), grantedAccount(accountId)));
-  return walletIn(new Map(rows.map((row) => [row.id, row])), accountId);
+  const [one, other] = [paidAccount(accountId), grantedAccount(accountId)];
+  const [first, second] = (await readable(balancesOfTwo(db, { one, other }))).rows;
+  // In either order.
+  return first?.id === one
+    ? walletIn(accountId, first, second)
+    : walletIn(accountId, second, first);
 }
 
 /**
@@ -34,7 +41,9 @@ export async function walletOf(db: Db, accountId: string): Promise<Wallet> {
 export async function lockedWallets(tx: Db, accountIds: readonly string[]): Promise<Wallet[]> {
   const ids = accountIds.flatMap((id) => [grantedAccount(id), paidAccount(id)]);
   const balances = await readable(lockedBalances(tx, ids));
-  return accountIds.map((id) => walletIn(balances, id));
+  return accountIds.map((id) =>
+    walletIn(id, balances.get(paidAccount(id)), balances.get(grantedAccount(id))),
+  );
 }
 
 /** The same of one account. */
@@ -44,20 +53,19 @@ export async function lockedWalletOf(tx: Db, accountId: string): Promise<Wallet>
   return wallet;
 }
 
-function walletIn(balances: ReadonlyMap<string, Balances>, accountId: string): Wallet {
-  const paid = balanceIn(balances, paidAccount(accountId));
-  const granted = balanceIn(balances, grantedAccount(accountId));
-  const wallet = {
-    accountId,
-    paid: paid.posted,
-    granted: granted.posted,
-    held: paid.held + granted.held,
-    heldOfGranted: granted.held,
-    available: paid.posted + granted.posted - paid.held - granted.held,
-  };
-  const figures = [wallet.paid + wallet.granted, wallet.held, wallet.available];
-  if (!figures.every(Number.isSafeInteger) || wallet.available < 0) throw unreadable();
-  return wallet;
+function walletIn(
+  accountId: string,
+  ofPaid: Omit<Balances, 'id'> = NOTHING,
+  ofGranted: Omit<Balances, 'id'> = NOTHING,
+): Wallet {
+  const paid = ofPaid.credits_posted - ofPaid.debits_posted;
+  const granted = ofGranted.credits_posted - ofGranted.debits_posted;
+  const heldOfGranted = ofGranted.debits_pending;
+  const held = ofPaid.debits_pending + heldOfGranted;
+  const available = paid + granted - held;
+  // With these two the others are: none is below 0.
+  if (!Number.isSafeInteger(paid + granted) || available < 0) throw unreadable();
+  return { accountId, paid, granted, held, heldOfGranted, available };
 }
 
 /**
@@ -78,21 +86,14 @@ export function spendLegs(wallet: Wallet, amountUusd: number, to: LedgerAccount)
   return legs.filter((leg) => leg.amountUusd > 0);
 }
 
-function balanceIn(balances: ReadonlyMap<string, Balances>, id: LedgerAccount) {
-  const row = balances.get(id);
-  if (row === undefined) return { posted: 0, held: 0 };
-  return { posted: row.credits_posted - row.debits_posted, held: row.debits_pending };
-}
-
 /** Both engines refuse to read a whole number beyond the safe range, with a RangeError: here `account_balance_invalid`. */
-export async function readable<T>(reading: Promise<T>): Promise<T> {
-  try {
-    return await reading;
-  } catch (error) {
+export function readable<T>(reading: Promise<T>): Promise<T> {
+  return reading.catch((error) => {
     throw error instanceof RangeError ? unreadable() : error;
-  }
+  });
 }
 
-function unreadable(): ApiError {
+/** The refusal of an account whose figures are no usable numbers, or not those that its journal gives. */
+export function unreadable(): ApiError {
   return new ApiError('account_balance_invalid', 'The balance of this account cannot be read');
 }

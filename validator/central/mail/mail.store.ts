@@ -12,17 +12,21 @@ export async function insertMail(db: Db, row: Insertable<MailsTable>): Promise<v
     .execute();
 }
 
-/** Mails of one kind for an account since then, whatever became of them. */
+/** Mails of one kind for an owner since then, whatever became of them. */
 export async function countMailsSince(
   db: Db,
-  accountId: string,
+  owner: { accountId: string } | { providerId: string },
   kind: string,
   sinceMs: number,
 ): Promise<number> {
   const row = await db
     .selectFrom('mails')
     .select((select) => select.fn.countAll<number>().as('count'))
-    .where('account_id', '=', accountId)
+    .where((eb) =>
+      'accountId' in owner
+        ? eb('account_id', '=', owner.accountId)
+        : eb('provider_id', '=', owner.providerId),
+    )
     .where('kind', '=', kind)
     .where('created_at', '>', sinceMs)
     .executeTakeFirstOrThrow();

@@ -9,7 +9,12 @@ export type MailKind =
   | 'password-changed'
   | 'email-changed'
   | 'low-balance'
+  | 'pod-failed'
+  | 'scheduled-removal'
+  | 'balance-running-out'
+  | 'balance-exhausted'
   | 'top-up-suspended'
+  | 'notice-period'
   | 'webhook-disabled';
 
 /** Where recipients act; nothing of a request ever gets in here. */
@@ -67,6 +72,26 @@ export function lowBalanceMail(left: string, runway: string | null): MailContent
   ]);
 }
 
+/** A pod that does not run any more, or never did; `why` is what its event says. */
+export function podFailedMail(podName: string, why: string): MailContent {
+  return mail(`Your pod ${podName} failed`, [
+    paragraph(`Your pod ${podName} at Podwright failed: ${why}`),
+    paragraph(
+      'GET /pods/{id}/events tells what happened. You are not charged while it does not run.',
+    ),
+  ]);
+}
+
+/** A pod that is removed at `at`, UTC. */
+export function scheduledRemovalMail(podName: string, at: string): MailContent {
+  return mail(`Your pod ${podName} will be removed`, [
+    paragraph(`Your pod ${podName} at Podwright will be removed at ${at} UTC, with its data.`),
+    paragraph(
+      'To keep it, cancel that with DELETE /pods/{id}/schedule-removal, or choose another time.',
+    ),
+  ]);
+}
+
 /** Auto top-ups that charge nothing any more, and why. */
 export function topUpsSuspendedMail(reason: string): MailContent {
   return mail('Your auto top-up is suspended', [
@@ -89,6 +114,73 @@ export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): M
       'Nothing is lost: enable it with PATCH /webhooks/{id}, and it goes on where it stopped.',
     ),
   ]);
+}
+
+/** Pods are stopped in so many minutes, as things are. */
+export function balanceRunningOutMail(minutes: number): MailContent {
+  return mail('Your balance is nearly used up', [
+    paragraph(`As things are, your balance is used up in ${minutes} minutes. Your pods stop then.`),
+    paragraph('Top up to keep them running.'),
+  ]);
+}
+
+/** They were stopped. */
+export function balanceExhaustedMail(podNames: readonly string[]): MailContent {
+  return mail('Your pods were stopped', [
+    paragraph('Your balance is used up, and these pods were stopped:'),
+    block(podNames.join('\n')),
+    paragraph('Their data is kept for ten minutes. Top up until then and they start again.'),
+  ]);
+}
+
+/** What a provider announced of a node, to a renter with pods on it. */
+export type NoticeTold = {
+  node: string;
+  /** As the provider wrote it. */
+  startText: string;
+  /** Null: the node goes for good. */
+  minutes: number | null;
+  reason: string | null;
+  podNames: readonly string[];
+};
+
+/** A maintenance or a removal is to come. */
+export function noticeSetMail(told: NoticeTold): MailContent {
+  const { node, startText, minutes, reason } = told;
+  const [subject, what] =
+    minutes === null
+      ? [
+          `Node ${node} goes away`,
+          `The provider takes the node ${node} away for good at ${startText}. Your pods on it end then; save before what you need.`,
+        ]
+      : [
+          `Maintenance of node ${node}`,
+          `The provider has announced ${minutes} minutes of maintenance of the node ${node} from ${startText} on. Your pods stay; while the node cannot be reached in that time, nothing is charged.`,
+        ];
+  return mail(subject, [
+    paragraph(what),
+    ...(reason === null ? [] : [paragraph(`The provider's words: ${reason}`)]),
+    paragraph(podsOf(told)),
+  ]);
+}
+
+/** It was taken back. */
+export function noticeCancelledMail(told: NoticeTold): MailContent {
+  const { node, startText, minutes } = told;
+  const what = minutes === null ? 'removal' : 'maintenance';
+  return mail(`Node ${node}: ${what} cancelled`, [
+    paragraph(`The provider has cancelled the ${what} of the node ${node} at ${startText}.`),
+    paragraph(podsOf(told)),
+  ]);
+}
+
+/** Named in a mail at most; the rest is counted. */
+const MAX_NAMED = 20;
+
+function podsOf({ podNames }: NoticeTold): string {
+  const more = podNames.length - MAX_NAMED;
+  const rest = more > 0 ? ` and ${more} more` : '';
+  return `Your pods on it: ${podNames.slice(0, MAX_NAMED).join(', ')}${rest}.`;
 }
 
 function mail(subject: string, parts: readonly Part[]): MailContent {

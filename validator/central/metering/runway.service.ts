@@ -4,17 +4,30 @@ import type { Db } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import { nextWarningAt } from '../pods/removal-warnings.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
+import { ratePerHour } from './meter.ts';
 import { runsOutAt } from './runway.ts';
 import { fundsOf } from './settle.service.ts';
-import { burningOf } from './settlement.ts';
+import { burningOf, rateOf } from './settlement.ts';
 import { listBurning } from './usage.store.ts';
+
+/** What an account's pods cost per hour, and when its money is used up as things are; null: never. */
+export async function standingOf(
+  db: Db,
+  accountId: string,
+): Promise<{ burnPerHour: number; runsOutAtMs: number | null }> {
+  const burning = await listBurning(db, accountId);
+  if (burning.length === 0) return { burnPerHour: 0, runsOutAtMs: null };
+  const funds = await fundsOf(await walletOf(db, accountId), db, burning);
+  const perHour = burning.reduce((sum, meter) => sum + ratePerHour(rateOf(meter)), 0n);
+  return {
+    burnPerHour: Number(perHour),
+    runsOutAtMs: runsOutAt(funds, burning.map(burningOf)),
+  };
+}
 
 /** When the account's money is used up as things are; null: never. */
 export async function accountRunsOutAt(db: Db, accountId: string): Promise<number | null> {
-  const burning = await listBurning(db, accountId);
-  if (burning.length === 0) return null;
-  const funds = await fundsOf(await walletOf(db, accountId), db, burning);
-  return runsOutAt(funds, burning.map(burningOf));
+  return (await standingOf(db, accountId)).runsOutAtMs;
 }
 
 /**
@@ -33,4 +46,9 @@ export async function runwayChanged(tx: Db, accountId: string, nowMs: number): P
   const warnAtMs = nextWarningAt(atMs, nowMs);
   if (warnAtMs === null) await clearDue(tx, 'balance-warning', accountId);
   else await setDue(tx, 'balance-warning', accountId, warnAtMs);
+}
+
+/** The same where less is available than before, for a rental: most accounts have no pod whose end that could change. */
+export async function fundsLowered(tx: Db, accountId: string, nowMs: number): Promise<void> {
+  if ((await listBurning(tx, accountId)).length > 0) await runwayChanged(tx, accountId, nowMs);
 }

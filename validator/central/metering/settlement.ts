@@ -2,9 +2,9 @@
 import type { LedgerAccount, Leg } from '../ledger/ledger-account.ts';
 import { spendLegs, type Wallet } from '../ledger/wallet.service.ts';
 import type { Settled } from './billing.store.ts';
-import { addTime, chargeBetween, type Rate } from './meter.ts';
+import { addTime, chargeBetween, costOfParts, NO_COST, partsOf, type Rate } from './meter.ts';
 import type { Burning } from './runway.ts';
-import type { Meter } from './usage.store.ts';
+import type { Meter, SegmentRow } from './usage.store.ts';
 
 const DAY_MS = 86_400_000;
 const USAGE = 'clearing:usage';
@@ -33,6 +33,16 @@ export function costUntil(meter: Meter, untilMs: number) {
   return meter.is_billable === 1
     ? addTime(closed, rateOf(meter), untilMs - meter.since_ms)
     : closed;
+}
+
+/** What a pod that is settled would have cost without what it used after `fromMs`; `later` are its segments that reach beyond that. */
+export function keptCost(meter: Meter, later: readonly SegmentRow[], fromMs: number): number {
+  const given = later.reduce((cost, segment) => {
+    if (segment.is_billable === 0 || segment.to_ms === null) return cost;
+    return addTime(cost, rateOf(meter), segment.to_ms - Math.max(segment.from_ms, fromMs));
+  }, NO_COST);
+  const closed = partsOf({ uusd: meter.closed_uusd, rest: meter.closed_rest });
+  return costOfParts(closed - partsOf(given)).uusd;
 }
 
 /** What is to be charged for a meter up to `untilMs`; null for nothing. */

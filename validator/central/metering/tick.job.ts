@@ -13,14 +13,16 @@ import { listBurningOf, type Meter, type MeterBounds, takeAccounts } from './usa
 /** Accounts in one transaction, with all their pods: others wait no longer than that takes. */
 const ACCOUNTS_PER_BATCH = 500;
 
+/** What an account has spent may have brought it below a threshold; in the transaction that spent it. */
+export type AfterSpend = (tx: Db, accountId: string) => Promise<void>;
+
 export type TickDeps = {
   db: Database;
   clock: Clock;
   log: Log;
   /** Between two settlements of a pod. */
   intervalMs: number;
-  /** What an account has spent may have brought it below a threshold; in the transaction that spent it. */
-  afterSpend?(tx: Db, accountId: string): Promise<void>;
+  afterSpend: AfterSpend;
 };
 
 export function createTickJob({ db, clock, log, intervalMs, afterSpend }: TickDeps) {
@@ -35,7 +37,7 @@ export function createTickJob({ db, clock, log, intervalMs, afterSpend }: TickDe
       const accounts = await takeAccounts(tx, wish);
       if (accounts.taken.length === 0) return accounts.cursor;
       await settleAccounts(tx, accounts.taken, nowMs);
-      for (const accountId of accounts.taken) await afterSpend?.(tx, accountId);
+      for (const accountId of accounts.taken) await afterSpend(tx, accountId);
       return accounts.cursor;
     });
   }

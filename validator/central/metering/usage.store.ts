@@ -116,6 +116,17 @@ export function listSegments(db: Db, podId: string, limit: number): Promise<Segm
     .execute();
 }
 
+/** Those of them that reach beyond `fromMs`. */
+export function listSegmentsSince(db: Db, podId: string, fromMs: number): Promise<SegmentRow[]> {
+  return db
+    .selectFrom('usage_segments')
+    .selectAll()
+    .where('pod_id', '=', podId)
+    .where((eb) => eb.or([eb('to_ms', 'is', null), eb('to_ms', '>', fromMs)]))
+    .orderBy('seq')
+    .execute();
+}
+
 const burning = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
   db
     .selectFrom('usage_meters')

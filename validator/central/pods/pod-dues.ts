@@ -21,6 +21,14 @@ export async function setRemovalDue(
   await setDue(tx, 'pod-removal-warning', podId, firstWarningAt(removalAt));
 }
 
+/** How long a pod that was stopped for want of money is kept (marketplace reference 2.3.7). */
+export const GRACE_MS = 600_000;
+
+/** When a pod that stands still since `stoppedAtMs` is removed. */
+export async function setGraceEnd(tx: Db, podId: string, stoppedAtMs: number): Promise<void> {
+  await setDue(tx, 'grace-end', podId, stoppedAtMs + GRACE_MS);
+}
+
 /** The end of a failed creation of which nothing is left on the node. */
 export async function setFailureEnd(tx: Db, podId: string, failedAtMs: number): Promise<void> {
   await setDue(tx, 'pod-failure-end', podId, failedAtMs + FAILED_LISTED_MS);

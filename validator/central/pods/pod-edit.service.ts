@@ -1,10 +1,12 @@
 /** What a renter changes of a pod: its template, its content, its name and limits (contract 5.2). */
+
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { microOrNull } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import { findExecutor } from '../executors/executor.service.ts';
+import { spentOn } from '../metering/spent.ts';
 import { TemplateResponse, type UpdateTemplate } from '../templates/template.schemas.ts';
 import {
   markTemplateRented,
@@ -17,7 +19,9 @@ import type { NotebookTokenOf } from './notebook-token.ts';
 import { podRow } from './pod.row.ts';
 import type { PodListItemResponse, PodUpdateRequest } from './pod.schemas.ts';
 import type { VolumesOfPods } from './pod.service.ts';
+import { findPod } from './pod.store.ts';
 import { requireOwnPod } from './pod-access.ts';
+import { capChanged } from './pod-cap.ts';
 import { beginRestart, templateOf } from './pod-change.ts';
 import { changeUnlessGoing, recordSchedule } from './pod-removal.ts';
 import { removalAfter } from './removal-time.ts';
@@ -54,7 +58,8 @@ export function createPodEdits(deps: {
     const executor = await findExecutor(tx, pod.executor_id);
     if (executor === undefined) throw new Error(`executor ${pod.executor_id} of a pod is missing`);
     const volume = (await deps.volumesOfPods(tx, [pod])).get(pod.id) ?? null;
-    return podRow(pod, executor, clock.now(), notebookToken(pod), volume);
+    const spent = await spentOn(tx, pod.id);
+    return podRow(pod, executor, clock.now(), notebookToken(pod), volume, spent);
   }
 
   return {
@@ -67,7 +72,8 @@ export function createPodEdits(deps: {
         await changeUnlessGoing(tx, pod, change);
         const { removal_at: removalAt = pod.removal_at } = change;
         await recordSchedule(tx, deps, pod, { actor: caller.actor, removalAt });
-        return rowOf(tx, { ...pod, ...change });
+        if (request.max_spend_usd !== undefined) await capChanged(tx, deps, pod);
+        return rowOf(tx, (await findPod(tx, id)) ?? { ...pod, ...change });
       }),
 
     /** Replaces the container by one of the changed template; the old one comes back if that fails. */

@@ -3,6 +3,7 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type { Database } from '../db/tables.ts';
 import { findExecutors } from '../executors/executor.service.ts';
+import { spentOf } from '../metering/spent.ts';
 import { podRow } from './pod.row.ts';
 import type { PodHistoryQuery, PodHistoryResponse } from './pod-history.schemas.ts';
 import { countEnded, listEnded } from './pod-history.store.ts';
@@ -23,10 +24,14 @@ export function createPodHistory({ db, clock }: { db: Database; clock: Clock }) 
       const pods = await listEnded(db, accountId, { offset, limit });
       const executors = await findExecutors(db, [...new Set(pods.map((pod) => pod.executor_id))]);
       const byId = new Map(executors.map((executor) => [executor.id, executor]));
+      const spent = await spentOf(
+        db,
+        pods.map(({ id }) => id),
+      );
       const items = pods.flatMap((pod) => {
         const executor = byId.get(pod.executor_id);
         if (executor === undefined || pod.ended_at === null) return [];
-        const row = podRow(pod, executor, clock.now(), NO_TOKEN, null);
+        const row = podRow(pod, executor, clock.now(), NO_TOKEN, null, spent.get(pod.id) ?? 0);
         return [{ ...row, deleted_at: naiveUtc(pod.ended_at) }];
       });
       const total = await countEnded(db, accountId);

@@ -18,29 +18,29 @@ export const REMOVAL_REASONS = [
   'scheduled_termination',
   'balance_exhausted',
   'max_spend_reached',
+  'provider_notice',
 ] as const;
 export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 
-/** `endsAtMs`: what it is charged for ends then, where that is before now. */
-export type RemovalRequest = { actor: Actor; reason: RemovalReason; endsAtMs?: number };
+/** `atMs`: what it is used until, where that was said beforehand. */
+export type RemovalRequest = { actor: Actor; reason: RemovalReason; atMs?: number };
 
-/** The row as it is now. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
+/** The row as it is now. `atMs`: what it is used until, where that was said beforehand. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
 export async function beginRemoval(
   tx: Db,
   deps: Deps,
   pod: Pod,
-  { actor, reason, endsAtMs }: RemovalRequest,
+  { actor, reason, atMs }: RemovalRequest,
 ): Promise<Pod> {
   const nowMs = deps.clock.now();
   const change = {
     phase: wirePhase('deleting') ?? '',
     reason_code: reason,
     delete_requested_at: nowMs,
+    ...(atMs === undefined ? {} : { removal_at: Math.min(atMs, pod.removal_at ?? atMs) }),
     updated_at: nowMs,
   };
-  if (
-    !(await movePod(tx, pod.id, 'deleting', change, { atMs: Math.min(nowMs, endsAtMs ?? nowMs) }))
-  ) {
+  if (!(await movePod(tx, pod.id, 'deleting', change, { atMs: Math.min(nowMs, atMs ?? nowMs) }))) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
   await releaseHold(tx, pod, { actor, nowMs });

@@ -20,6 +20,7 @@ export function eventOf(from: PodState, to: PodState): EventName {
     case 'reboot_failed':
       return { type: 'pod-reboot', outcome: 'failed' };
     case 'failed':
+    case 'broken':
       return { type: 'pod-fail', outcome: 'failed' };
     case 'deleted':
       return { type: 'pod-delete', outcome: 'success' };

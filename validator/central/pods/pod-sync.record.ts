@@ -11,6 +11,10 @@ import { lastRequestId, recordEvent } from '../events/event.service.ts';
 import { releaseGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { createPullMeasures } from '../executors/pull-measures.ts';
+import type { Mails } from '../mail/mail.service.ts';
+import { refundFault } from '../metering/provider-fault.ts';
+import { followPod } from '../metering/usage.service.ts';
+import { maintenanceAt } from '../notices/maintenance.ts';
 import { retireTemplate } from '../templates/template.service.ts';
 import { expectationAfter } from './launch-eta.ts';
 import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
@@ -25,6 +29,7 @@ import {
 } from './pod-change.ts';
 import { setFailureEnd } from './pod-dues.ts';
 import { releaseHold } from './pod-hold.ts';
+import { mailPodFailed } from './pod-mails.ts';
 import { notebookFailure, notebookNews } from './pod-notebook.ts';
 import { causeOf, eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
 import {
@@ -38,8 +43,14 @@ import {
 
 /** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
 export const CONTACT_LOST_MS = 60_000;
+/** And after this long as broken (marketplace reference 6). */
+export const BROKEN_AFTER_MS = 2 * 3_600_000;
+const UNREACHED = 'The node could not be reached for two hours';
 /** `seen_at` is written at most this often while nothing else changes. */
 const SEEN_RESOLUTION_MS = 5_000;
+
+/** Of which the renter gets a mail. */
+const FAILURES: readonly PodState[] = ['creation_failed', 'reboot_failed', 'failed', 'broken'];
 
 type Failure = { reason: EventReason; message: string; gpusFree: boolean };
 type Told = {
@@ -55,6 +66,7 @@ export function createPodRecorder(deps: {
   clock: Clock;
   random: Random;
   log: Log;
+  mails: Mails;
   restoresAtStart(podId: string): Promise<boolean>;
   detachVolume(tx: Db, podId: string): Promise<void>;
 }) {
@@ -81,7 +93,7 @@ export function createPodRecorder(deps: {
       reason_code: seen.reason,
       message: seen.message,
       ports_json: JSON.stringify(view.ports),
-      seen_at: nowMs,
+      ...seenAt(view, nowMs),
       updated_at: nowMs,
       ...(first ? { first_running_at: nowMs } : {}),
       ...expectationAfter(pod, view, nowMs),
@@ -91,6 +103,38 @@ export function createPodRecorder(deps: {
     if (end !== null) await settleTemplates(tx, pod, end, nowMs);
     const { reason, message } = seen;
     await tell(tx, pod, seen.state, { reason, message, isUndone: end === 'undone' });
+  }
+
+  /** Its state is what it was. Whoever could not be reached while it rebooted is metered again. */
+  async function stay(pod: Pod, seen: Observed, view: PodView): Promise<void> {
+    const nowMs = clock.now();
+    const change = {
+      ...expectationAfter(pod, view, nowMs),
+      phase: seen.phase,
+      reason_code: seen.reason,
+      message: seen.message,
+      ports_json: JSON.stringify(view.ports),
+      ...seenAt(view, nowMs),
+    };
+    if (pod.phase !== wirePhase('unknown')) {
+      await changePod(db, pod.id, [seen.state], change);
+      return;
+    }
+    await db.transaction().execute(async (tx) => {
+      if (!(await changePod(tx, pod.id, [seen.state], change))) return;
+      await followPod(tx, pod.id, seen.state, { nowMs });
+    });
+  }
+
+  /** Nobody has reached it for so long: its provider's fault, and what was charged since it was last well goes back. */
+  async function giveUp(pod: Pod, nowMs: number): Promise<void> {
+    await db.transaction().execute(async (tx) => {
+      const reason = 'provider_fault';
+      const change = { phase: '', reason_code: reason, message: UNREACHED, updated_at: nowMs };
+      if (!(await movePod(tx, pod.id, 'broken', change, { from: ['unknown'] }))) return;
+      await tell(tx, pod, 'broken', { reason, message: UNREACHED });
+      await refundFault(tx, deps, pod, nowMs);
+    });
   }
 
   async function seenOf(pod: Pod, view: PodView): Promise<Observed> {
@@ -106,6 +150,9 @@ export function createPodRecorder(deps: {
     const { type, outcome } = told.isUndone === true ? UNDONE : eventOf(from, to);
     const cause = causeOf(from, type);
     const requestId = cause === null ? null : await lastRequestId(tx, pod.id, cause);
+    if (FAILURES.some((state) => state === to)) {
+      await mailPodFailed(tx, deps.mails, pod, message, clock.now());
+    }
     await recordEvent(tx, deps, {
       accountId: pod.account_id,
       podId: pod.id,
@@ -180,14 +227,7 @@ export function createPodRecorder(deps: {
       } else if (seen.state !== from) {
         await db.transaction().execute((tx) => move(tx, pod, seen, view));
       } else if (isNews(pod, seen, view, clock.now())) {
-        await changePod(db, pod.id, [from], {
-          ...expectationAfter(pod, view, clock.now()),
-          phase: seen.phase,
-          reason_code: seen.reason,
-          message: seen.message,
-          ports_json: JSON.stringify(view.ports),
-          seen_at: clock.now(),
-        });
+        await stay(pod, seen, view);
       }
       // Last: what a pod is does not wait for statistics.
       await notePull(pod, view);
@@ -287,18 +327,38 @@ export function createPodRecorder(deps: {
       const nowMs = clock.now();
       for (const pod of pods) {
         const from = podStateOf(pod.state);
-        if (nowMs - (pod.seen_at ?? 0) < CONTACT_LOST_MS) continue;
+        const lostAtMs = pod.seen_at ?? 0;
+        if (nowMs - lostAtMs < CONTACT_LOST_MS) continue;
+        const maintenance = await maintenanceAt(db, pod.executor_id, nowMs);
+        if (from === 'unknown') {
+          if (maintenance === null && nowMs - lostAtMs >= BROKEN_AFTER_MS) await giveUp(pod, nowMs);
+          continue;
+        }
         const phase = wirePhase('unknown') ?? '';
-        if (from === 'rebooting') await changePod(db, pod.id, [from], { phase });
+        // Nobody pays for what nobody has seen.
+        const cause = maintenance === null ? 'contact_lost' : 'maintenance';
+        const metered = { atMs: lostAtMs, cause } as const;
+        if (from === 'rebooting' && pod.phase !== phase) {
+          await db.transaction().execute(async (tx) => {
+            if (!(await changePod(tx, pod.id, [from], { phase }))) return;
+            await followPod(tx, pod.id, 'unknown', { ...metered, nowMs });
+          });
+        }
         if (!mayMove(from, 'unknown')) continue;
         await db.transaction().execute(async (tx) => {
           const change = { phase, updated_at: nowMs };
-          if (!(await movePod(tx, pod.id, 'unknown', change, { from: [from] }))) return;
+          const move = { from: [from], ...metered };
+          if (!(await movePod(tx, pod.id, 'unknown', change, move))) return;
           await tell(tx, pod, 'unknown', { reason: 'provider_fault', message: '' });
         });
       }
     },
   };
+}
+
+/** When the pod was heard of, and whether it was well. */
+function seenAt({ phase }: PodView, nowMs: number) {
+  return { seen_at: nowMs, ...(phase === 'running' ? { healthy_at: nowMs } : {}) };
 }
 
 async function acknowledgeReboots(db: Database, pod: Pod, view: PodView): Promise<void> {

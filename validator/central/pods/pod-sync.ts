@@ -10,6 +10,7 @@ import { forRequest } from '#shared/request-context.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import { newestRequestId } from '../events/event.service.ts';
 import { findExecutor, noteSeen } from '../executors/executor.service.ts';
+import type { Mails } from '../mail/mail.service.ts';
 import type { Agents } from '../ports.ts';
 import type { VolumeHolds, VolumePasses } from '../volumes/volume-sync.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
@@ -40,6 +41,7 @@ export type SyncDeps = {
   clock: Clock;
   random: Random;
   log: Log;
+  mails: Mails;
   agents: Agents;
   /** What a Docker credential holds; null for one that is gone, or another account's. */
   loginOf(

@@ -5,9 +5,11 @@ import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
+import type { Mails } from '../mail/mail.service.ts';
 import type { Due, DueHandlers } from '../schedule/schedule.ts';
 import { statusOf } from './pod.row.ts';
 import { endPod, findPod } from './pod.store.ts';
+import { mailRemoval } from './pod-mails.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { GONE_PHASE } from './pod-sync.plan.ts';
 import { dueWarning, minutesLeft, nextWarningAt } from './removal-warnings.ts';
@@ -15,6 +17,7 @@ import { dueWarning, minutesLeft, nextWarningAt } from './removal-warnings.ts';
 export type UpkeepDeps = {
   clock: Clock;
   random: Random;
+  mails: Mails;
   /** Has the sync look at this executor at once. */
   wake(executorId: string): void;
 };
@@ -25,11 +28,11 @@ export function podDueHandlers(deps: UpkeepDeps) {
   return {
     'pod-removal': {
       lock,
-      async run(tx, { subject, dueAtMs: endsAtMs }) {
+      async run(tx, { subject, dueAtMs: atMs }) {
         const pod = await stayingPod(tx, subject);
         if (pod === undefined) return undefined;
         const reason = 'scheduled_termination';
-        await beginRemoval(tx, deps, pod, { actor: SYSTEM_ACTOR, reason, endsAtMs });
+        await beginRemoval(tx, deps, pod, { actor: SYSTEM_ACTOR, reason, atMs });
         return { after: () => deps.wake(pod.executor_id) };
       },
     },
@@ -69,6 +72,7 @@ async function warn(
   { nowMs }: Due,
 ): Promise<void> {
   if (dueWarning(removalAt, nowMs) === null) return;
+  await mailRemoval(tx, deps.mails, pod, { removalAt, nowMs });
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,

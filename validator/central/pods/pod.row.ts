@@ -12,6 +12,7 @@ import {
 } from '../executors/executor.row.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
+import { noticeOf } from '../executors/notice-period.ts';
 import { specsOf } from '../executors/specs.ts';
 import type { VolumeResponse } from '../volumes/volume.schemas.ts';
 import type { PodListItemResponse, PodSshKey, PodTemplate } from './pod.schemas.ts';
@@ -35,13 +36,14 @@ export function statusOf(pod: Pod): WireStatus {
   return wireStatus(podStateOf(pod.state));
 }
 
-/** The whole row; `notebookToken` opens the pod's notebook server, `volume` is what it has at /mnt. */
+/** The whole row; `notebookToken` opens the pod's notebook server, `volume` is what it has at /mnt, `spentUusd` what its renter paid for it so far (metering/spent.ts). */
 export function podRow(
   pod: Pod,
   executor: ExecutorEntry,
   nowMs: number,
   notebookToken: string,
   volume: VolumeResponse | null,
+  spentUusd: number,
 ): PodListItemResponse {
   const status = statusOf(pod);
   const ports = JSON.parse(pod.ports_json) as Record<string, number>;
@@ -75,7 +77,7 @@ export function podRow(
     user_id: pod.account_id,
     volume,
     ssh_keys: JSON.parse(pod.ssh_keys_json) as PodSshKey[],
-    notice_period: null,
+    notice_period: noticeOf(executor),
     source: pod.source,
     client_version: pod.client_version,
     created_by_api_key_id: pod.created_by_api_key_id,
@@ -91,7 +93,7 @@ export function podRow(
     message: pod.message === '' ? null : pod.message,
     max_spend_usd: pod.max_spend_uusd === null ? null : microToUsd(pod.max_spend_uusd),
     idle_shutdown_minutes: pod.idle_shutdown_minutes,
-    spent_usd: 0,
+    spent_usd: microToUsd(spentUusd),
   };
 }
 

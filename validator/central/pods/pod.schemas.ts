@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { BackupConfig } from '../backups/backup.schemas.ts';
 import { AccountEvent } from '../events/event.schemas.ts';
 import { NodeFilterQuery } from '../executors/executor.schemas.ts';
+import { NoticePeriod } from '../executors/notice-period.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
 import { PublicKeyText } from '../ssh-keys/ssh-key.schemas.ts';
 import { templateChanges } from '../templates/template.schemas.ts';
@@ -82,7 +83,7 @@ const podListShape = {
   user_id: z.string(),
   volume: Volume.nullable(),
   ssh_keys: z.array(PodSshKey),
-  notice_period: z.null(),
+  notice_period: NoticePeriod.nullable(),
   source: z.string(),
   client_version: z.string().nullable(),
   created_by_api_key_id: z.string().nullable(),

@@ -16,6 +16,7 @@ import {
 } from '../executors/executor.filters.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
 import { NO_NOTES, type NotesOf } from '../executors/node-notes.ts';
+import { spentOf, spentOn } from '../metering/spent.ts';
 import type { VolumeResponse } from '../volumes/volume.schemas.ts';
 import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
@@ -35,7 +36,7 @@ import { askForNotebook } from './pod-notebook.ts';
 import { beginRemoval, changeUnlessGoing, scheduleRemoval } from './pod-removal.ts';
 import { removalTimeOf } from './removal-time.ts';
 
-export { insertPod, listLiveOf, type NewPod } from './pod.store.ts';
+export { insertPod, listAliveOn, listLiveOf, listStayingOn, type NewPod } from './pod.store.ts';
 
 export type PodsDeps = {
   db: Database;
@@ -65,7 +66,8 @@ export function createPods(deps: PodsDeps) {
   async function rowOf(handle: Db, pod: Pod): Promise<PodListItemResponse> {
     const volume = (await deps.volumesOfPods(handle, [pod])).get(pod.id) ?? null;
     const executor = await executorUnder(handle, pod);
-    return podRow(pod, executor, clock.now(), notebookToken(pod), volume);
+    const spent = await spentOn(handle, pod.id);
+    return podRow(pod, executor, clock.now(), notebookToken(pod), volume, spent);
   }
 
   /** Runs `change` on the caller's pod in one transaction and answers the row that comes of it. */
@@ -111,9 +113,15 @@ export function createPods(deps: PodsDeps) {
         db,
         items.map(({ pod }) => pod),
       );
-      return items.map(({ pod, executor }) =>
-        podRow(pod, executor, clock.now(), notebookToken(pod), volumes.get(pod.id) ?? null),
+      const spent = await spentOf(
+        db,
+        items.map(({ pod }) => pod.id),
       );
+      return items.map(({ pod, executor }) => {
+        const volume = volumes.get(pod.id) ?? null;
+        const token = notebookToken(pod);
+        return podRow(pod, executor, clock.now(), token, volume, spent.get(pod.id) ?? 0);
+      });
     },
 
     async get(

@@ -70,6 +70,19 @@ export async function listAliveOn(db: Db, executorId: string): Promise<Pod[]> {
     .execute();
 }
 
+/** Everything on a node that nobody has asked to remove. */
+export async function listStayingOn(db: Db, executorId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .where('ended_at', 'is', null)
+    .where('delete_requested_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
 /** Nodes with pods that have not ended, or that ended after `endedSinceMs`: those may still be there; and with copies of volumes. */
 export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise<string[]> {
   const rows = await db

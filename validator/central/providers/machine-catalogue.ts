@@ -3,14 +3,14 @@ import { matchesGpuType, migPartOf, shortGpuType } from '#shared/gpu-type.ts';
 
 export type CatalogueEntry = { name: string; usdPerGpuHour: number };
 
-/** Full names as NVIDIA drivers report them; base USD per GPU and hour. */
+/** Full names as NVIDIA drivers report them; base USD per GPU and hour. Of one short type the most meant comes first. */
 export const MACHINE_CATALOGUE: readonly CatalogueEntry[] = [
   { name: 'NVIDIA B300', usdPerGpuHour: 5.5 },
   { name: 'NVIDIA B200', usdPerGpuHour: 4.5 },
   { name: 'NVIDIA GB200', usdPerGpuHour: 4.8 },
-  { name: 'NVIDIA GH200 480GB', usdPerGpuHour: 2.4 },
   { name: 'NVIDIA H200', usdPerGpuHour: 2.8 },
   { name: 'NVIDIA H200 NVL', usdPerGpuHour: 2.6 },
+  { name: 'NVIDIA GH200 480GB', usdPerGpuHour: 2.4 },
   { name: 'NVIDIA H100 80GB HBM3', usdPerGpuHour: 2.2 },
   { name: 'NVIDIA H100 NVL', usdPerGpuHour: 2.0 },
   { name: 'NVIDIA H100 PCIe', usdPerGpuHour: 1.9 },
@@ -42,8 +42,8 @@ export const MACHINE_CATALOGUE: readonly CatalogueEntry[] = [
   { name: 'NVIDIA RTX A4000', usdPerGpuHour: 0.15 },
   { name: 'NVIDIA A40', usdPerGpuHour: 0.4 },
   { name: 'NVIDIA A30', usdPerGpuHour: 0.35 },
-  { name: 'NVIDIA A10G', usdPerGpuHour: 0.35 },
   { name: 'NVIDIA A10', usdPerGpuHour: 0.3 },
+  { name: 'NVIDIA A10G', usdPerGpuHour: 0.35 },
   { name: 'NVIDIA A16', usdPerGpuHour: 0.2 },
   { name: 'Quadro RTX 8000', usdPerGpuHour: 0.3 },
   { name: 'Quadro RTX 6000', usdPerGpuHour: 0.25 },

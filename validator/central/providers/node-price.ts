@@ -22,10 +22,8 @@ export function requireKnownType(gpuType: string): CatalogueEntry {
 
 /** Micro-dollars per GPU and hour: the reference price when none is stated; 400 outside the band. */
 export function nodePriceUusd(entry: CatalogueEntry, statedUsd: number | null): number {
-  const reference = usdToMicro(entry.usdPerGpuHour);
-  if (statedUsd === null) return reference;
-  const lowest = Math.ceil(reference * MIN_PRICE_RATE);
-  const highest = Math.floor(reference * MAX_PRICE_RATE);
+  if (statedUsd === null) return usdToMicro(entry.usdPerGpuHour);
+  const { lowest, highest } = bandOf(entry);
   // Compared before it is converted: a price beyond the safe range has no micro-dollars.
   const isNear = statedUsd >= 0 && statedUsd <= 2 * microToUsd(highest);
   const price = isNear ? usdToMicro(statedUsd) : Number.POSITIVE_INFINITY;
@@ -38,4 +36,18 @@ export function nodePriceUusd(entry: CatalogueEntry, statedUsd: number | null): 
       hint: `Choose a price within ${band}.`,
     },
   );
+}
+
+/** Whether a price in micro-dollars may be one of this type. */
+export function priceWithin(entry: CatalogueEntry, priceUusd: number): boolean {
+  const { lowest, highest } = bandOf(entry);
+  return priceUusd >= lowest && priceUusd <= highest;
+}
+
+function bandOf({ usdPerGpuHour }: CatalogueEntry): { lowest: number; highest: number } {
+  const reference = usdToMicro(usdPerGpuHour);
+  return {
+    lowest: Math.ceil(reference * MIN_PRICE_RATE),
+    highest: Math.floor(reference * MAX_PRICE_RATE),
+  };
 }

@@ -2,20 +2,22 @@
 import { type CheckResult, isBlocking } from '#shared/central-api/validator-routes.ts';
 import { naiveUtc } from '#shared/clock.ts';
 import { microToUsd } from '#shared/money.ts';
-import { gpuTotalOf } from '../executors/executor.row.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
-import type { BlockingReason, PortalNode, Verification } from './provider.schemas.ts';
+import { noticeOf } from '../executors/notice-period.ts';
+import type { BlockingReason, PortalNode, Verification } from './node.schemas.ts';
+import { remedyOf } from './node-remedies.ts';
+
+/** Where checks are explained; null: nowhere that a browser reaches. */
+export type DocsUrl = string | null;
 
 /** The row; of another provider's node only what is public anyway. */
-export function nodeRow(executor: ExecutorEntry, isOwn: boolean): PortalNode {
-  const total = gpuTotalOf(executor);
-  const free = executor.slots_total === 0 ? 0 : executor.slots_free;
+export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUrl): PortalNode {
   return {
     id: executor.id,
     huid: huidOf(executor.id),
     gpu_type: executor.gpu_type,
-    gpu_count: total,
+    gpu_count: executor.gpu_count,
     executor_ip_address: executor.ip_address,
     executor_ip_port: isOwn ? String(executor.port) : '',
     price_per_gpu: microToUsd(executor.price_uusd_per_gpu_hour),
@@ -24,16 +26,16 @@ export function nodeRow(executor: ExecutorEntry, isOwn: boolean): PortalNode {
     rented: executor.slots_free < executor.slots_total,
     status: statusOf(executor),
     min_gpu_count_for_rental: executor.min_gpu_count,
-    available_gpu_count: free,
-    notice_period: null,
-    blocking_reasons: isOwn ? blockingReasons(checksOf(executor)) : [],
+    available_gpu_count: executor.slots_free,
+    notice_period: noticeOf(executor),
+    blocking_reasons: isOwn ? blockingReasons(checksOf(executor), docsUrl) : [],
     created_at: naiveUtc(executor.created_at),
     updated_at: naiveUtc(executor.updated_at),
   };
 }
 
 /** What the last verdict rests on. */
-export function verificationOf(executor: ExecutorEntry): Verification {
+export function verificationOf(executor: ExecutorEntry, docsUrl: DocsUrl): Verification {
   const checks = checksOf(executor);
   return {
     verified: executor.state === 'verified',
@@ -47,17 +49,13 @@ export function verificationOf(executor: ExecutorEntry): Verification {
       required,
       message,
     })),
-    blocking_reasons: blockingReasons(checks),
+    blocking_reasons: blockingReasons(checks, docsUrl),
   };
 }
 
-function statusOf(executor: ExecutorEntry): PortalNode['status'] {
-  switch (executor.state) {
-    case 'verified':
-      return executor.paused === 1 ? 'paused' : 'available';
-    default:
-      return executor.state;
-  }
+function statusOf({ state, paused, opted_in }: ExecutorEntry): PortalNode['status'] {
+  if (state !== 'verified') return state;
+  return paused === 1 || opted_in === 0 ? 'paused' : 'available';
 }
 
 function checksOf(executor: ExecutorEntry): CheckResult[] {
@@ -65,18 +63,19 @@ function checksOf(executor: ExecutorEntry): CheckResult[] {
   return JSON.parse(executor.checks_json) as CheckResult[];
 }
 
-function blockingReasons(checks: readonly CheckResult[]): BlockingReason[] {
-  return checks.filter(isBlocking).map((check) => ({
-    code: check.reason_code ?? check.check_id,
-    gating: true,
-    message: check.message,
-    measured: check.measured,
-    required: check.required,
-    fix: check.remediation,
-    fix_command: null,
-    verify_command: null,
-    requires: null,
-    docs_url: null,
-    kind: check.check_id,
-  }));
+function blockingReasons(checks: readonly CheckResult[], docsUrl: DocsUrl): BlockingReason[] {
+  return checks.filter(isBlocking).map((check) => {
+    const code = check.reason_code ?? check.check_id;
+    return {
+      code,
+      gating: true,
+      message: check.message,
+      measured: check.measured,
+      required: check.required,
+      fix: check.remediation,
+      ...remedyOf(code),
+      docs_url: docsUrl === null ? null : `${docsUrl}#checks`,
+      kind: check.check_id,
+    };
+  });
 }

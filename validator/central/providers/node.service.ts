@@ -1,64 +1,80 @@
-/** A provider's nodes: adding, listing, removing (specification, Provider portal operations). */
+/** A provider's nodes: adding, listing, changing, removing (specification, Provider portal operations). */
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Database, Db, NewExecutor } from '../db/tables.ts';
+import type { Database, Db } from '../db/tables.ts';
 import {
   type ExecutorEntry,
-  insertExecutor,
   pageOfProvider,
   requireExecutor,
-  retireExecutor,
+  updateExecutor,
 } from '../executors/executor.service.ts';
-import { UNMEASURED } from '../executors/measured-figures.ts';
-import { hasUnsaved } from '../volumes/volume.attach.ts';
+import { listAliveOn } from '../pods/pod.service.ts';
+import { requireMinimum, requireNoPart } from './minimum-rule.ts';
 import { nodeRow, verificationOf } from './node.row.ts';
-import { nodeAddress } from './node-address.ts';
-import { nodePriceUusd, requireKnownType } from './node-price.ts';
-import type { AddNode, NodeListQuery, PortalNode, Verification } from './provider.schemas.ts';
+import type {
+  AddNode,
+  NodeListQuery,
+  NodePod,
+  PortalNode,
+  UpdateGpu,
+  UpdatePrice,
+  Verification,
+} from './node.schemas.ts';
+import { addNode, changeGpus, changePrice, removalObstacle, removeNode } from './node-offer.ts';
+import { podsForProvider, type RenterReference } from './node-pods.ts';
+import { pageOf } from './portal-answer.ts';
+import type { PageQuery } from './provider.schemas.ts';
 
-export type NodesDeps = { db: Database; clock: Clock; random: Random };
+export type NodesDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  renterReference: RenterReference;
+  /** Where checks are explained; null: nowhere. */
+  docsUrl: string | null;
+};
 
 export type Nodes = ReturnType<typeof createNodes>;
 
+/** 404 for none, 403 for another provider's. */
+export async function requireOwnNode(
+  handle: Db,
+  { providerId }: PortalIdentity,
+  id: string,
+): Promise<ExecutorEntry> {
+  const executor = await requireExecutor(handle, id);
+  if (executor.provider_id === providerId) return executor;
+  throw new ApiError('forbidden', 'This node belongs to another provider');
+}
+
 /** Rules of the portal's node routes. */
-export function createNodes({ db, clock, random }: NodesDeps) {
-  /** 404 for none, 403 for another provider's. */
-  async function requireOwn(
-    handle: Db,
+export function createNodes(deps: NodesDeps) {
+  const { db, clock, docsUrl } = deps;
+  const ownRow = (executor: ExecutorEntry) => nodeRow(executor, true, docsUrl);
+
+  /** One change of an own node, which nobody else changes or rents meanwhile; the row afterwards. */
+  function changed(
     caller: PortalIdentity,
     id: string,
-  ): Promise<ExecutorEntry> {
-    const executor = await requireExecutor(handle, id);
-    if (executor.provider_id === caller.providerId) return executor;
-    throw new ApiError('forbidden', 'This node belongs to another provider');
+    change: (tx: Db, node: ExecutorEntry) => Promise<unknown>,
+  ): Promise<PortalNode> {
+    return db.transaction().execute(async (tx) => {
+      await lockRow(tx, 'executors', id);
+      await change(tx, await requireOwnNode(tx, caller, id));
+      return ownRow(await requireExecutor(tx, id));
+    });
   }
+
+  const setMinimumIn = (tx: Db, id: string, minimum: number | null) =>
+    updateExecutor(tx, id, { min_gpu_count: minimum, updated_at: clock.now() });
 
   return {
     /** In the caller's transaction. */
-    async addIn(tx: Db, caller: PortalIdentity, body: AddNode): Promise<PortalNode> {
-      const address = nodeAddress(body.ipAddress);
-      const entry = requireKnownType(body.gpuType);
-      const price = nodePriceUusd(entry, body.pricePerGpu);
-      const row: NewExecutor = {
-        ...unchecked(clock.now()),
-        id: random.uuid(),
-        provider_id: caller.providerId,
-        ip_address: address,
-        port: body.port,
-        gpu_type: body.gpuType,
-        gpu_count: body.gpuCount,
-        price_uusd_per_gpu_hour: price,
-      };
-      if (!(await insertExecutor(tx, row))) {
-        throw new ApiError('conflict', `There is a node at ${row.ip_address}:${row.port} already`, {
-          hint: 'Remove that node first, or give another port.',
-        });
-      }
-      return nodeRow(await requireExecutor(tx, row.id), true);
-    },
+    addIn: async (tx: Db, caller: PortalIdentity, body: AddNode): Promise<PortalNode> =>
+      ownRow(await addNode(tx, deps, caller.providerId, body)),
 
     /** The caller's own, another provider's, or everybody's. */
     async page(
@@ -69,60 +85,60 @@ export function createNodes({ db, clock, random }: NodesDeps) {
       const hotkey = everybody ? null : (query.miner_hotkey ?? caller.hotkey);
       const { items, total } = await pageOfProvider(db, hotkey, query);
       const isOwn = (executor: ExecutorEntry) => executor.provider_id === caller.providerId;
-      return { items: items.map((executor) => nodeRow(executor, isOwn(executor))), total };
+      return { items: items.map((each) => nodeRow(each, isOwn(each), docsUrl)), total };
     },
 
     get: async (caller: PortalIdentity, id: string): Promise<PortalNode> =>
-      nodeRow(await requireOwn(db, caller, id), true),
+      ownRow(await requireOwnNode(db, caller, id)),
 
     verification: async (caller: PortalIdentity, id: string): Promise<Verification> =>
-      verificationOf(await requireOwn(db, caller, id)),
+      verificationOf(await requireOwnNode(db, caller, id), docsUrl),
+
+    /** Those that have not ended, but for those being deleted; oldest first. */
+    async pods(
+      caller: PortalIdentity,
+      id: string,
+      query: PageQuery,
+    ): Promise<{ items: NodePod[]; total: number }> {
+      await requireOwnNode(db, caller, id);
+      const pods = await listAliveOn(db, id);
+      return pageOf(podsForProvider(pods, caller.providerId, deps.renterReference), query);
+    },
+
+    updatePrice: (caller: PortalIdentity, id: string, body: UpdatePrice): Promise<PortalNode> =>
+      changed(caller, id, (tx, node) => changePrice(tx, deps, node, body.price_per_gpu)),
+
+    updateGpu: (caller: PortalIdentity, id: string, body: UpdateGpu): Promise<PortalNode> =>
+      changed(caller, id, (tx, node) =>
+        changeGpus(tx, deps, node, {
+          gpuType: body.gpu_type ?? node.gpu_type,
+          gpuCount: body.gpu_count ?? node.gpu_count,
+        }),
+      ),
+
+    /** From now on parts of it are rented, none smaller than this. */
+    setMinimum: (caller: PortalIdentity, id: string, minimum: number): Promise<PortalNode> =>
+      changed(caller, id, async (tx, node) => {
+        requireMinimum(node, minimum);
+        await setMinimumIn(tx, id, minimum);
+      }),
+
+    /** From now on it is rented whole only. */
+    clearMinimum: (caller: PortalIdentity, id: string): Promise<PortalNode> =>
+      changed(caller, id, async (tx, node) => {
+        requireNoPart(node, await listAliveOn(tx, id));
+        await setMinimumIn(tx, id, null);
+      }),
 
     remove(caller: PortalIdentity, id: string): Promise<PortalNode> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'executors', id);
-        const executor = await requireOwn(tx, caller, id);
-        if (executor.slots_free < executor.slots_total) {
-          throw new ApiError('bad_request', 'There are pods on this node', {
-            hint: 'Announce a permanent notice period instead; it ends them in time.',
-          });
-        }
-        if (await hasUnsaved(tx, id, clock.now())) {
-          throw new ApiError('bad_request', 'Volumes of renters are being saved on this node', {
-            hint: 'Try again in a minute; keep its agent running meanwhile.',
-          });
-        }
-        await retireExecutor(tx, id, clock.now());
-        return nodeRow({ ...executor, state: 'removed' }, true);
+        const executor = await requireOwnNode(tx, caller, id);
+        const obstacle = await removalObstacle(tx, deps, executor);
+        if (obstacle !== null) throw obstacle;
+        await removeNode(tx, deps, id);
+        return ownRow({ ...executor, state: 'removed' });
       });
     },
   };
-}
-
-/** What a node is before its first verdict. */
-function unchecked(nowMs: number) {
-  return {
-    min_gpu_count: null,
-    collateral_deposited: 0,
-    lat: null,
-    lon: null,
-    location_json: null,
-    state: 'queued',
-    paused: 0,
-    validator_hotkey: null,
-    verdict_at: null,
-    checks_json: '[]',
-    machine_name: null,
-    driver_version: null,
-    inventory_json: null,
-    ...UNMEASURED,
-    slots_total: 0,
-    slots_free: 0,
-    simulated: 0,
-    first_verified_at: null,
-    last_seen_at: null,
-    removed_at: null,
-    created_at: nowMs,
-    updated_at: nowMs,
-  } as const;
 }

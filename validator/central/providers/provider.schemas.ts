@@ -1,12 +1,13 @@
 /** What the provider portal takes and answers (contract 10). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { queryNumber } from '../wire.ts';
+import { displayName, IsoTime, NaiveTime, optional, queryNumber, Uuid } from '../wire.ts';
 
+const MAX_PAGE = 1_000_000;
 const MAX_LIMIT = 1_000;
 const DEFAULT_LIMIT = 20;
-const DEFAULT_AGENT_PORT = 8_080;
-const MAX_GPUS = 64;
+const MAX_EMAIL_CHARS = 254;
+const MAX_SUBSCRIPTIONS = 100;
 
 /** `{success, data, timestamp}` around one object. */
 export function portalAnswer<Data extends z.ZodType>(data: Data) {
@@ -76,101 +77,85 @@ export const ProviderProfile = z
   .meta({ id: 'ProviderProfile' });
 export type ProviderProfile = z.output<typeof ProviderProfile>;
 
-const IpText = z.string().trim().min(1).max(64);
+/** The same signature as for a log-in, and what is set by it. */
+export const SetPassword = PortalLogin.extend({
+  new_password: z.string().min(8).max(128),
+}).meta({ id: 'SetPassword' });
+export type SetPassword = z.output<typeof SetPassword>;
 
-export const AddNode = z
+export const SetEmail = z
+  .object({ email: z.string().trim().max(MAX_EMAIL_CHARS).pipe(z.email()) })
+  .meta({ id: 'SetEmail' });
+
+/** As providers name it; known ones are in the shared configuration. */
+export const GpuType = z.string().trim().min(1).max(64);
+
+export const SetSubscription = z
+  .object({ machine_request_subscription: z.array(GpuType).max(MAX_SUBSCRIPTIONS) })
+  .meta({ id: 'SetSubscription' });
+
+export const OptIn = z.object({ opt_in_status: z.boolean() }).meta({ id: 'OptIn' });
+
+export const OptInAnswer = z
   .object({
-    gpu_type: z.string().trim().min(1).max(64),
-    ip_address: IpText.nullish(),
-    /** The same under the specification's name. */
-    ip: IpText.nullish(),
-    port: z.int().min(1).max(65_535).nullish(),
-    price_per_gpu: z.number().min(0).nullish(),
-    gpu_count: z.int().min(1).max(MAX_GPUS).nullish(),
+    miner_hotkey: z.string(),
+    miner_coldkey: z.string().nullable(),
+    /** Of the central miner server; null where there is none. */
+    central_miner_ip: z.string().nullable(),
+    central_miner_port: z.int().nullable(),
+    opt_in_status: z.boolean(),
   })
-  .refine(({ ip, ip_address }) => (ip_address ?? ip) != null, {
-    path: ['ip_address'],
-    message: 'Field required',
+  .meta({ id: 'OptInAnswer' });
+export type OptInAnswer = z.output<typeof OptInAnswer>;
+
+const Count = z.int().min(0);
+
+export const SyncAnswer = z
+  .object({
+    added: Count,
+    updated: Count,
+    removed: Count,
+    /** Nodes that are not on the other list and stay, for there are pods on them. */
+    kept: Count,
   })
-  .meta({ id: 'AddNode' })
-  .transform((body) => ({
-    gpuType: body.gpu_type,
-    ipAddress: body.ip_address ?? body.ip ?? '',
-    port: body.port ?? DEFAULT_AGENT_PORT,
-    pricePerGpu: body.price_per_gpu ?? null,
-    gpuCount: body.gpu_count ?? 1,
-  }));
-export type AddNode = z.output<typeof AddNode>;
+  .meta({ id: 'SyncAnswer' });
+export type SyncAnswer = z.output<typeof SyncAnswer>;
 
-/** Why a node is not on the market, with what mends it. */
-export const BlockingReason = z.object({
-  code: z.string(),
-  gating: z.boolean(),
-  message: z.string(),
-  measured: z.string(),
-  required: z.string(),
-  fix: z.string(),
-  fix_command: z.string().nullable(),
-  verify_command: z.string().nullable(),
-  requires: z.string().nullable(),
-  docs_url: z.string().nullable(),
-  kind: z.string(),
-});
-export type BlockingReason = z.output<typeof BlockingReason>;
+export const CreateProviderToken = z
+  .object({ name: displayName(100), expires_at: optional(IsoTime) })
+  .meta({ id: 'CreateProviderToken' });
+export type CreateProviderToken = z.output<typeof CreateProviderToken>;
 
-export const PortalNode = z
+export const ProviderTokenRow = z
   .object({
     id: z.uuid(),
-    huid: z.string(),
-    gpu_type: z.string(),
-    gpu_count: z.int(),
-    executor_ip_address: z.string(),
-    /** A string, as clients of this market expect it. */
-    executor_ip_port: z.string(),
-    price_per_gpu: z.number(),
-    validator_hotkey: z.string().nullable(),
-    miner_hotkey: z.string(),
-    rented: z.boolean(),
-    status: z.enum(['queued', 'available', 'paused', 'failed', 'removed']),
-    min_gpu_count_for_rental: z.int().nullable(),
-    available_gpu_count: z.int(),
-    notice_period: z.null(),
-    blocking_reasons: z.array(BlockingReason),
-    created_at: z.string(),
-    updated_at: z.string(),
+    name: z.string(),
+    masked_token: z.string(),
+    created_at: NaiveTime,
+    expires_at: NaiveTime.nullable(),
+    last_used: NaiveTime.nullable(),
   })
-  .meta({ id: 'PortalNode' });
-export type PortalNode = z.output<typeof PortalNode>;
+  .meta({ id: 'ProviderToken' });
+export type ProviderTokenRow = z.output<typeof ProviderTokenRow>;
 
-export const NodeListQuery = z.object({
-  miner_hotkey: z.string().max(64).optional(),
-  scope: z.string().max(20).optional(),
-  page: queryNumber(z.int().min(1).default(1)),
+export const NewProviderToken = ProviderTokenRow.extend({ token: z.string() }).meta({
+  id: 'NewProviderToken',
+});
+export type NewProviderToken = z.output<typeof NewProviderToken>;
+
+export const TokenParams = z.object({ id: Uuid });
+
+/** Of lists without filters. */
+export const PageQuery = z.object({
+  page: queryNumber(z.int().min(1).max(MAX_PAGE).default(1)),
   limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT)),
 });
-export type NodeListQuery = z.output<typeof NodeListQuery>;
+export type PageQuery = z.output<typeof PageQuery>;
 
-export const NodeParams = z.object({ id: z.string().regex(/^[A-Za-z0-9_.-]{1,128}$/) });
-
-export const Verification = z
-  .object({
-    verified: z.boolean(),
-    checked_at: z.string().nullable(),
-    validator_hotkey: z.string().nullable(),
-    score: z.number().nullable(),
-    checks: z.array(
-      z.object({
-        name: z.string(),
-        passed: z.boolean(),
-        measured: z.string(),
-        required: z.string(),
-        message: z.string(),
-      }),
-    ),
-    blocking_reasons: z.array(BlockingReason),
-  })
-  .meta({ id: 'Verification' });
-export type Verification = z.output<typeof Verification>;
+/** Of the catalogue, which is whole unless asked for in parts. */
+export const MachinePageQuery = PageQuery.extend({
+  limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(MAX_LIMIT)),
+});
 
 export const SharedConfig = z
   .object({

@@ -1,77 +1,93 @@
-/** Providers: log-in by hotkey and profile (specification, Authentication 10; contract 10). */
+/** Who a provider is: log-in and password by its hotkey, log-out (specification, Authentication 10; contract 10). */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
+import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
-import type { Database, Provider } from '../db/tables.ts';
+import type { Database, Db, Provider } from '../db/tables.ts';
 import { loginExpiry } from './hotkey-login.ts';
-import type { Miner, PortalLogin, ProviderProfile } from './provider.schemas.ts';
+import type { Miner, PortalLogin, SetPassword } from './provider.schemas.ts';
 import {
   dropExpiredNonces,
   findOrInsertProvider,
-  findProvider,
+  updateProvider,
   useNonce,
 } from './provider.store.ts';
+import { listSubscriptions } from './subscription.store.ts';
 
-export type ProvidersDeps = { db: Database; clock: Clock; random: Random; sessions: Sessions };
+export type ProvidersDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  sessions: Sessions;
+  passwords: Passwords;
+};
 
 export type Providers = ReturnType<typeof createProviders>;
 
-/** Rules of the portal's own routes. */
-export function createProviders({ db, clock, random, sessions }: ProvidersDeps) {
-  async function requireProvider(identity: PortalIdentity): Promise<Provider> {
-    const provider = await findProvider(db, identity.providerId);
-    if (provider === undefined) throw new Error(`provider ${identity.providerId} is missing`);
-    return provider;
+/** Rules of what a provider proves by its hotkey's signature. */
+export function createProviders({ db, clock, random, sessions, passwords }: ProvidersDeps) {
+  /** When the signature stops being good. Throws 401, alike for every failure. */
+  function requireSigned(login: PortalLogin): number {
+    const expiresAtMs = loginExpiry(login, clock.now());
+    if (expiresAtMs === null) throw refused();
+    return expiresAtMs;
+  }
+
+  /** Spends the signature. The first one of a hotkey makes its provider. Throws 401 for a second use. */
+  async function prove(tx: Db, login: PortalLogin, expiresAtMs: number): Promise<Provider> {
+    const nowMs = clock.now();
+    const { miner_hotkey: hotkey, message } = login;
+    await dropExpiredNonces(tx, nowMs);
+    if (!(await useNonce(tx, { hotkey, message, expires_at: expiresAtMs }))) throw refused();
+    return findOrInsertProvider(tx, newProvider(random.uuid(), hotkey, nowMs));
   }
 
   return {
-    /** The first log-in of a hotkey makes its provider. Every failure looks the same. */
     async logIn(login: PortalLogin): Promise<{ miner: Miner; token: string }> {
-      const nowMs = clock.now();
-      const hotkey = login.miner_hotkey;
-      const expiresAtMs = loginExpiry(login, nowMs);
-      if (expiresAtMs === null) throw refused();
-      const fresh: Provider = {
-        id: random.uuid(),
-        hotkey,
-        coldkey: null,
-        email: null,
-        opted_in: 1,
-        banned_at: null,
-        created_at: nowMs,
-        updated_at: nowMs,
-      };
-      const provider = await db.transaction().execute(async (tx) => {
-        await dropExpiredNonces(tx, nowMs);
-        const nonce = { hotkey, message: login.message, expires_at: expiresAtMs };
-        if (!(await useNonce(tx, nonce))) throw refused();
-        return findOrInsertProvider(tx, fresh);
+      const expiresAtMs = requireSigned(login);
+      const { provider, classes } = await db.transaction().execute(async (tx) => {
+        const provider = await prove(tx, login, expiresAtMs);
+        return { provider, classes: await listSubscriptions(tx, provider.id) };
       });
       const { token } = await sessions.issue(db, 'portal', provider.id);
-      return { miner: minerOf(provider), token };
+      return { miner: minerOf(provider, classes), token };
     },
 
-    async profile(identity: PortalIdentity): Promise<ProviderProfile> {
-      const provider = await requireProvider(identity);
-      const { id } = provider;
-      return {
-        provider_id: id,
-        miner_id: id,
-        id,
-        miner_hotkey: provider.hotkey,
-        miner_coldkey: provider.coldkey,
-        email: provider.email,
-        discord_id: null,
-        discord_connected: false,
-        extra_incentive_eligible: false,
-        machine_request_subscription: [],
-        opt_in_status: provider.opted_in === 1,
-      };
+    /** Without a token: the signature alone says who it is. */
+    async setPassword({ new_password: password, ...login }: SetPassword): Promise<void> {
+      const expiresAtMs = requireSigned(login);
+      const passwordHash = await passwords.hash(password);
+      await db.transaction().execute(async (tx) => {
+        const { id } = await prove(tx, login, expiresAtMs);
+        await updateProvider(tx, id, { password_hash: passwordHash, updated_at: clock.now() });
+      });
     },
 
-    logOut: (identity: PortalIdentity) => sessions.revoke(db, identity.sessionId),
+    /** Throws 400 for a provider token, which has no session. */
+    async logOut({ credential }: PortalIdentity): Promise<void> {
+      if (credential.type === 'session') return sessions.revoke(db, credential.sessionId);
+      throw new ApiError('bad_request', 'A provider token has no session to end', {
+        hint: 'Delete the token with DELETE /auth/tokens/{id} instead.',
+      });
+    },
+  };
+}
+
+function newProvider(id: string, hotkey: string, nowMs: number): Provider {
+  return {
+    id,
+    hotkey,
+    coldkey: null,
+    email: null,
+    password_hash: null,
+    chat_user_id: null,
+    chat_username: null,
+    opted_in: 1,
+    banned_at: null,
+    created_at: nowMs,
+    updated_at: nowMs,
   };
 }
 
@@ -81,14 +97,14 @@ function refused(): ApiError {
   });
 }
 
-function minerOf(provider: Provider): Miner {
+function minerOf(provider: Provider, gpuClasses: string[]): Miner {
   return {
     id: provider.id,
     miner_hotkey: provider.hotkey,
     miner_coldkey: provider.coldkey,
     email: provider.email,
-    discord_id: null,
-    machine_request_subscription: [],
+    discord_id: provider.chat_user_id,
+    machine_request_subscription: gpuClasses,
     created_at: naiveUtc(provider.created_at),
     updated_at: naiveUtc(provider.updated_at),
   };

@@ -1,4 +1,6 @@
 /** All queries on providers and their log-in nonces. */
+import type { Updateable } from 'kysely';
+import type { ProvidersTable } from '../db/executors.tables.ts';
 import type { Db, Provider } from '../db/tables.ts';
 
 /** By id. */
@@ -36,4 +38,12 @@ export async function useNonce(
 /** Nonces too old to be accepted anyway. */
 export async function dropExpiredNonces(db: Db, nowMs: number): Promise<void> {
   await db.deleteFrom('login_nonces').where('expires_at', '<', nowMs).execute();
+}
+
+/** Columns of a provider that change. */
+export type ProviderChange = Updateable<ProvidersTable>;
+
+/** Writes them. */
+export async function updateProvider(db: Db, id: string, change: ProviderChange): Promise<void> {
+  await db.updateTable('providers').set(change).where('id', '=', id).execute();
 }

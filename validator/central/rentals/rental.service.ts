@@ -13,6 +13,8 @@ import { recordEvent } from '../events/event.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
+import { isLeaving } from '../executors/notice-period.ts';
+import { fundsLowered } from '../metering/runway.service.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
@@ -60,7 +62,7 @@ export async function rentIn(
   const restore = restoreWish(body);
   const nowMs = deps.clock.now();
   await lockRow(tx, 'executors', executorId);
-  const executor = await requireRentable(tx, executorId);
+  const executor = await requireRentable(tx, executorId, nowMs);
   const total = gpuTotalOf(executor);
   const gpus = chooseGpuCount(body.gpu_count ?? null, {
     total,
@@ -128,6 +130,7 @@ export async function rentIn(
   await insertPod(tx, pod);
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await markTemplateRented(tx, template, nowMs);
+  await fundsLowered(tx, account.id, nowMs);
   await recordEvent(tx, deps, {
     accountId: account.id,
     podId,
@@ -144,12 +147,15 @@ export async function rentIn(
     await beginRestore(tx, deps, { pod, caller, request: restore, occasion: 'STARTUP' });
   }
   const taken = { ...executor, slots_free: executor.slots_free - gpus };
-  return { ...podRow(pod, taken, nowMs, NO_TOKEN, volume), success: true, pod_id: podId };
+  return { ...podRow(pod, taken, nowMs, NO_TOKEN, volume, 0), success: true, pod_id: podId };
 }
 
 /** On the market, as far as its provider and its validator are concerned. */
-async function requireRentable(tx: Db, id: string): Promise<ExecutorEntry> {
+async function requireRentable(tx: Db, id: string, nowMs: number): Promise<ExecutorEntry> {
   const executor = await requireExecutor(tx, id);
+  if (isLeaving(executor, nowMs)) {
+    throw new ApiError('node_unavailable', 'The provider takes this node away just now');
+  }
   if (executor.banned_at !== null) {
     throw new ApiError('provider_banned', 'The provider of this node is banned');
   }

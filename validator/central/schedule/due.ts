@@ -9,16 +9,17 @@ export type DueKind =
   | 'pod-removal-warning'
   | 'pod-failure-end'
   /** A notice. */
+  | 'notice-backup'
   | 'notice-start'
   | 'notice-end'
   /** An account. */
   | 'low-balance'
   | 'balance-warning'
   | 'cut-off'
-  | 'grace-end'
   | 'top-up'
   /** A pod. */
   | 'spend-cap'
+  | 'grace-end'
   /** What is to be removed once it is old, by a word. */
   | 'retention';
 

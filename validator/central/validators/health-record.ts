@@ -4,6 +4,7 @@ import {
   type HealthReport,
   isBlocking,
 } from '#shared/central-api/validator-routes.ts';
+import { matchesGpuType } from '#shared/gpu-type.ts';
 import type { Db } from '../db/tables.ts';
 import {
   type ExecutorEntry,
@@ -27,7 +28,8 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
   // A clock that runs ahead must not lock out later verdicts.
   const checkedAtMs = Math.min(report.checked_at_ms, nowMs);
   const isLate = executor.verdict_at !== null && checkedAtMs < executor.verdict_at;
-  if (report.verdict === 'withheld' || isLate || !endsQuarantine(executor, report)) {
+  const isMeant = !isLate && isOfThisOffer(executor, report, checkedAtMs);
+  if (report.verdict === 'withheld' || !isMeant || !endsQuarantine(executor, report)) {
     if (inventory !== null) await updateExecutor(tx, executor.id, seen);
     return;
   }
@@ -51,6 +53,25 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
     first_verified_at: executor.first_verified_at ?? nowMs,
   });
   await followInventory(tx, executor.id, inventory);
+}
+
+/** False for the first verdicts after a change of the offer that were still about the one before. */
+function isOfThisOffer(
+  executor: ExecutorEntry,
+  report: HealthReport,
+  checkedAtMs: number,
+): boolean {
+  const { offer_changed_at: changedAtMs, verdict_at: verdictAtMs } = executor;
+  if (changedAtMs === null || (verdictAtMs ?? 0) > changedAtMs) return true;
+  if (checkedAtMs < changedAtMs) return false;
+  const devices = report.inventory?.gpu.devices ?? [];
+  // The validator may not have heard of the change yet.
+  return report.verdict !== 'verified' || isOffered(devices, executor);
+}
+
+function isOffered(devices: readonly { name: string }[], offer: ExecutorEntry): boolean {
+  const { gpu_count: count, gpu_type: type } = offer;
+  return devices.length === count && devices.every(({ name }) => matchesGpuType(name, type));
 }
 
 /** Faults after which GPUs reach no container, until they were seen to: a rented host is not tried, and stays away. */

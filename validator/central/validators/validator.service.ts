@@ -12,7 +12,7 @@ import { ApiError } from '#shared/errors.ts';
 import type { ValidatorIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database } from '../db/tables.ts';
-import { gpuTotalOf, uptimeMinutesOf } from '../executors/executor.row.ts';
+import { uptimeMinutesOf } from '../executors/executor.row.ts';
 import {
   type ExecutorEntry,
   findExecutorAt,
@@ -75,7 +75,7 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
           uptime_in_minutes: uptimeMinutesOf(executor, clock.now()),
           miner_hotkey: executor.miner_hotkey,
           gpu_type: executor.gpu_type,
-          gpu_count: gpuTotalOf(executor),
+          gpu_count: executor.gpu_count,
           gpu_uuids: uuids,
           rented: podIds.length > 0,
           pod_ids: podIds,

@@ -45,8 +45,9 @@ export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlWords): stri
     check ((kind in ('post', 'void')) = (pending_seq is not null))
   ) ${tableEnd}`,
   'create index transfers_by_group on transfers (group_id)',
-  'create index transfers_by_debit on transfers (debit_id, seq)',
-  'create index transfers_by_credit on transfers (credit_id, seq)',
+  // With amounts, so that an account is added up from the index alone.
+  'create index transfers_by_debit on transfers (debit_id, seq, kind, amount_uusd)',
+  'create index transfers_by_credit on transfers (credit_id, seq, kind, amount_uusd)',
   'create unique index transfers_resolving on transfers (pending_seq) where pending_seq is not null',
   ...forbidChanges('transfers'),
   ...forbidChanges('ledger_groups'),

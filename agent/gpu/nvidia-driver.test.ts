@@ -1,0 +1,268 @@
+import { afterEach, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { EVERYTHING, FAULTS, HEALTHY, MAX_ERROR_CHARS } from '../../test/fixtures/nvidia-faults.ts';
+import {
+  csvRow,
+  H100_A,
+  H100_B,
+  MIG_1G,
+  MIG_1G_B,
+  MIG_2G,
+  MIG_3G,
+  MIG_LIST,
+  TWO_CARDS,
+  xmlDocument,
+} from '../../test/fixtures/nvidia-smi.ts';
+import { EIGHT_NVSWITCH } from '../../test/fixtures/nvidia-topology.ts';
+import { createNvidiaDriver } from './nvidia-driver.ts';
+import { createNvidiaSmi } from './nvidia-smi.ts';
+
+const TIMEOUT_MS = 300;
+const TEXTS = { csv: TWO_CARDS, xml: xmlDocument() };
+
+const fakes: { remove(): void }[] = [];
+afterEach(() => {
+  for (const fake of fakes.splice(0)) fake.remove();
+});
+
+function setUp(timeoutMs = 10_000) {
+  const fake = createFakeNvidiaSmi();
+  fakes.push(fake);
+  const smi = createNvidiaSmi({ clock: systemClock, runCommand, env: fake.env, timeoutMs });
+  return { fake, smi, driver: createNvidiaDriver({ smi, clock: systemClock }) };
+}
+
+const uuidsOf = (reading: { devices: readonly { uuid: string }[] }) =>
+  reading.devices.map((device) => device.uuid);
+
+it('reads cards, driver and CUDA version', async () => {
+  const { fake, driver } = setUp();
+  fake.become(HEALTHY, TEXTS);
+  const reading = await driver.read();
+  expect(uuidsOf(reading)).toEqual([H100_A, H100_B]);
+  expect(reading).toMatchObject({
+    driverVersion: '590.48.01',
+    cudaVersion: '13.1',
+    error: null,
+    ageMs: 0,
+  });
+});
+
+it.each(FAULTS)('reads what there is beside $name', async ({ script, csv, uuids, error }) => {
+  const { fake, driver } = setUp();
+  fake.become(script, csv === undefined ? TEXTS : { ...TEXTS, csv });
+  const reading = await driver.read();
+  expect(uuidsOf(reading)).toEqual(uuids);
+  if (error === null) expect(reading.error).toBeNull();
+  else expect(reading.error).toMatch(error);
+  expect(reading.error?.length ?? 0).toBeLessThan(MAX_ERROR_CHARS);
+});
+
+it('kills a run that hangs, and bridges with the last good figures', async () => {
+  const { fake, driver } = setUp(TIMEOUT_MS);
+  fake.become(HEALTHY, TEXTS);
+  await driver.read();
+  fake.become('exec sleep 600');
+  const startedMs = systemClock.monotonicMs();
+  const reading = await driver.read();
+  expect(systemClock.monotonicMs() - startedMs).toBeLessThan(TIMEOUT_MS + 1_000);
+  expect(uuidsOf(reading)).toEqual([H100_A, H100_B]);
+  expect(reading.error).toMatch(/did not end within 300 ms/);
+  expect(reading.ageMs).toBeGreaterThanOrEqual(TIMEOUT_MS - 1);
+  expect(reading).toMatchObject({ driverVersion: '590.48.01', cudaVersion: '13.1' });
+});
+
+it('tells a missing program from a card that is gone', async () => {
+  const { fake, driver } = setUp();
+  expect((await driver.read()).error).toMatch(/^nvidia-smi could not be started/);
+  fake.become(HEALTHY, TEXTS);
+  await driver.read();
+  fake.become('echo "No devices were found"; exit 6');
+  expect(await driver.read()).toMatchObject({
+    devices: [],
+    ageMs: 0,
+    error: 'No devices were found',
+  });
+});
+
+it('counts processes from the document that is read for the health of cards', async () => {
+  const { fake, driver } = setUp();
+  const processes = [{ pid: 7 }, { pid: 8 }];
+  fake.become(EVERYTHING, { ...TEXTS, xml: xmlDocument({ processes }), topo: '' });
+  await driver.health();
+  expect((await driver.read()).devices[0]).toMatchObject({ uuid: H100_A, processes: 2 });
+});
+
+it('does without the figures that a driver does not know by name', async () => {
+  const { fake, driver } = setUp();
+  const refusal = `echo 'Field "clocks.current.graphics" is not a valid field to query.'; exit 2`;
+  const known = csvRow().split(', ').slice(0, 12).join(', ');
+  fake.become(`case "$*" in *clocks*) ${refusal};; *) cat "$HERE/csv";; esac`, { csv: known });
+  const reading = await driver.read();
+  expect(reading.error).toBeNull();
+  expect(reading.devices).toMatchObject([
+    { uuid: H100_A, utilization_percent: 37, graphics_clock_mhz: null, ecc_errors: null },
+  ]);
+});
+
+it('asks for every figure again once the driver has been updated', async () => {
+  const { fake, driver } = setUp();
+  const refusal = `echo 'Field "clocks.current.graphics" is not a valid field to query.'; exit 2`;
+  const readings = [];
+  const answer = (long: string) =>
+    `case "$*" in *clocks*) ${long};; *query-gpu*) cut -d, -f1-12 "$HERE/csv";; *) exit 1;; esac`;
+  fake.become(answer(refusal), { csv: csvRow() });
+  readings.push(await driver.read(), await driver.read());
+  fake.become(answer('cat "$HERE/csv"'), { csv: csvRow({ driver_version: '600.1' }) });
+  // By the short query: its answer tells of the update.
+  readings.push(await driver.read(), await driver.read());
+  const clocks = readings.map(({ devices }) => devices[0]?.graphics_clock_mhz);
+  expect(clocks).toEqual([null, null, null, 1_980]);
+});
+
+it('offers no card any more that was split by MIG or lost since the last reading', async () => {
+  const { fake, driver } = setUp();
+  fake.become(HEALTHY, TEXTS);
+  await driver.read();
+  const lost = csvRow({ uuid: H100_B, name: '[GPU is lost]', 'memory.total': '[GPU is lost]' });
+  fake.become(HEALTHY, {
+    ...TEXTS,
+    csv: `${csvRow({ 'mig.mode.current': 'Enabled' })}\n${lost}\n`,
+  });
+  const reading = await driver.read();
+  expect(reading).toMatchObject({ devices: [], driverVersion: '590.48.01', ageMs: 0 });
+  expect(reading.error).toMatch(/neither name nor memory.*in MIG mode and has no MIG devices/);
+});
+
+it('offers the parts of a card in MIG mode, never the card', async () => {
+  const { fake, driver } = setUp();
+  const csv = `${csvRow({ 'mig.mode.current': 'Enabled' })}\n${csvRow({ index: '1', uuid: H100_B })}\n`;
+  const xml = xmlDocument({ mig: [H100_A] });
+  fake.become(EVERYTHING, { csv, xml, list: MIG_LIST, topo: EIGHT_NVSWITCH });
+  const reading = await driver.read();
+  expect(uuidsOf(reading)).toEqual([H100_B, MIG_3G, MIG_2G, MIG_1G, MIG_1G_B]);
+  expect(reading).toMatchObject({ error: null, ageMs: 0 });
+  expect(reading.devices[1]).toEqual({
+    index: 0,
+    uuid: MIG_3G,
+    name: 'NVIDIA H100 80GB HBM3 MIG 3g.40gb',
+    memory_total_mib: 40_448,
+    memory_used_mib: 26,
+    utilization_percent: null,
+    temperature_c: null,
+    power_draw_w: null,
+    power_limit_w: null,
+    power_default_limit_w: null,
+    pci_bus_id: '00000000:1B:00.0',
+    graphics_clock_mhz: null,
+    memory_clock_mhz: null,
+    pcie_link: null,
+    ecc_errors: null,
+    processes: null,
+    mig: { profile: '3g.40gb', parent_uuid: H100_A },
+  });
+  expect(reading.topology?.gpus.map(({ uuid }) => uuid)).toEqual([H100_A, H100_B]);
+});
+
+it('finds a MIG device busy by its instances, though the process list names the card', async () => {
+  const { fake, driver } = setUp();
+  const texts = { csv: csvRow({ 'mig.mode.current': 'Enabled' }), list: MIG_LIST, topo: '' };
+  const processes = [{ pid: 77, gpuInstance: 3 }];
+  fake.become(EVERYTHING, {
+    ...texts,
+    xml: xmlDocument({ uuids: [H100_A], mig: [H100_A], processes }),
+  });
+  expect(await driver.isFree(MIG_2G)).toBe(false);
+  expect(await driver.isFree(MIG_3G)).toBe(true);
+  // A device that is not listed has not been seen free.
+  await expect(driver.isFree('MIG-51a2b3c4-9999-4aaa-8bbb-000000000000')).rejects.toThrow(/tell/);
+  fake.become(EVERYTHING, { ...texts, xml: 'NVIDIA-SMI has failed' });
+  await expect(driver.isFree(MIG_3G)).rejects.toThrow(/tell/);
+});
+
+it('tells the faults of each card, and nothing while the driver does not answer', async () => {
+  const { fake, driver } = setUp();
+  const health = { [H100_B]: { remapPending: 'Yes' } };
+  fake.become(EVERYTHING, { ...TEXTS, xml: xmlDocument({ health }) });
+  expect((await driver.health())?.cards).toMatchObject([
+    { uuid: H100_A, pciBusId: '00000000:1B:00.0', fault: null },
+    { uuid: H100_B, fault: { reason: 'RowRemapPending' } },
+  ]);
+  for (const xml of ['', 'Driver/library version mismatch', xmlDocument({ uuids: [] })]) {
+    fake.become(EVERYTHING, { ...TEXTS, xml });
+    expect(await driver.health()).toBeNull();
+  }
+});
+
+it('shows old figures for a minute and then the identity alone', async () => {
+  const clock = createManualClock();
+  let stdout = TWO_CARDS;
+  const smi = {
+    run: (args: readonly string[]) =>
+      Promise.resolve({
+        stdout: args[0] === '-q' ? xmlDocument() : stdout,
+        complete: true,
+        problem: null,
+        exitCode: 0,
+      }),
+  };
+  const driver = createNvidiaDriver({ smi, clock });
+  await driver.read();
+  stdout = '';
+  await clock.advance(60_000);
+  expect((await driver.read()).devices[0]).toMatchObject({ utilization_percent: 37 });
+  await clock.advance(1);
+  expect((await driver.read()).devices[0]).toMatchObject({
+    uuid: H100_A,
+    memory_total_mib: 81_559,
+    memory_used_mib: null,
+    utilization_percent: null,
+  });
+});
+
+it('drops the field that a driver refuses, and takes the older name where there is one', async () => {
+  const asked: string[][] = [];
+  const unknown = ['gpu_recovery_action', 'clocks_event_reasons.active', 'driver_version.later'];
+  const smi = {
+    async run([query = '']: readonly string[]) {
+      const fields = query.replace('--query-gpu=', '').split(',');
+      asked.push(fields);
+      const refused = unknown.find((field) => fields.includes(field));
+      const cells: Record<string, string> = {
+        ...{ index: '0', uuid: H100_A, name: 'NVIDIA H100', 'memory.total': '81559' },
+        'clocks_throttle_reasons.active': '0x0000000000000004',
+        'power.draw': '[N/A]',
+      };
+      const stdout =
+        refused === undefined
+          ? fields.map((field) => cells[field] ?? '1').join(', ')
+          : `Field "${refused}" is not a valid field to query.\n`;
+      return { stdout, complete: true, problem: null, exitCode: refused === undefined ? 0 : 2 };
+    },
+  };
+  const driver = createNvidiaDriver({ smi, clock: createManualClock() });
+  // At the same time, as launches and collections are.
+  const [reading] = await Promise.all([driver.read(), driver.read()]);
+  const values = reading?.cards[0]?.values;
+  expect(values?.get('clocks_throttle_reasons.active')).toBe('0x0000000000000004');
+  expect(values?.get('fan.speed')).toBe('1');
+  expect([...(values?.keys() ?? [])]).not.toContain('power.draw');
+  expect(asked.at(-1)).not.toContain('gpu_recovery_action');
+});
+
+it('reads sixteen cards with all their figures', async () => {
+  const { fake, driver } = setUp();
+  const uuidOf = (index: number) => `GPU-51a2b3c4-00${index + 10}-4aaa-8bbb-00000000000a`;
+  const rows = Array.from({ length: 16 }, (_, index) =>
+    csvRow({ index: String(index), uuid: uuidOf(index) }),
+  );
+  fake.become(HEALTHY, { ...TEXTS, csv: `${rows.join('\n')}\n` });
+  const reading = await driver.read();
+  expect(reading.cards).toHaveLength(16);
+  expect(reading.cards[15]).toMatchObject({ index: 15, uuid: uuidOf(15) });
+  expect(reading.cards[15]?.values.get('utilization.gpu')).toBe('37');
+  expect(reading).toMatchObject({ error: null, exitCode: 0 });
+});

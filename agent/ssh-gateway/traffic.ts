@@ -1,0 +1,38 @@
+/** Who comes and goes at all doors, counted for the agent's metrics since the gateway's start. */
+import type { FailureLimit } from '../auth/failure-limit.ts';
+import type { GatewayTraffic } from '../ssh/gateway-files.ts';
+import type { Seats } from './seats.ts';
+
+/** The same limit and seats, with what they see counted. */
+export function countTraffic(ports: { limit: FailureLimit; seats: Seats }) {
+  const { limit, seats } = ports;
+  const traffic: GatewayTraffic = { sessions: 0, sessions_total: 0, login_failures_total: 0 };
+  return {
+    /** As of now. */
+    traffic: (): GatewayTraffic => ({ ...traffic }),
+    limit: {
+      allows: limit.allows,
+      failed(address: string) {
+        traffic.login_failures_total += 1;
+        limit.failed(address);
+      },
+    } satisfies FailureLimit,
+    seats: {
+      waiting: seats.waiting,
+      sessions: {
+        take(podId: string) {
+          const isTaken = seats.sessions.take(podId);
+          if (isTaken) {
+            traffic.sessions += 1;
+            traffic.sessions_total += 1;
+          }
+          return isTaken;
+        },
+        release(podId: string) {
+          traffic.sessions -= 1;
+          seats.sessions.release(podId);
+        },
+      },
+    } satisfies Seats,
+  };
+}

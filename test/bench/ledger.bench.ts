@@ -1,0 +1,118 @@
+/** What the money ledger costs: reading a balance beside the bare statement, and postings by the thousand. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import { openSqlite } from '#shared/sqlite.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import type { Database } from '../../validator/central/db/tables.ts';
+import { placeHold, settleHold } from '../../validator/central/ledger/hold.service.ts';
+import { postGroup, postGroups } from '../../validator/central/ledger/ledger.service.ts';
+import { paidAccount, walletOf } from '../../validator/central/ledger/wallet.service.ts';
+import { testCause } from '../fakes/wallet.ts';
+import { type BenchRow, floorRow, median, ratioRow } from './row.ts';
+
+/** Short turns, many of them: what else the machine does falls on both sides alike. */
+const ROUNDS = 100;
+const READS = 1_000;
+const RENTERS = 1_000;
+const FUNDS_UUSD = 1_000_000_000;
+const AT_ONCE = 1_000;
+const BATCHES = 20;
+const MOST_RATIO = 2;
+const LEAST_POSTINGS = 10_000;
+const MS_PER_SECOND = 1_000;
+const US_PER_MS = 1_000;
+/** As the ledger asks it. */
+const RAW =
+  'select id, debits_posted, credits_posted, debits_pending from ledger_accounts where id in (?, ?)';
+
+const renter = (index: number) => `renter-${index % RENTERS}`;
+
+/** Rows of the money ledger on SQLite, whose every commit is on disk. */
+export async function ledgerCosts(): Promise<BenchRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
+  const file = join(folder, 'central.db');
+  try {
+    const db = await openCentralDatabase(file);
+    try {
+      await fund(db);
+      return [await balanceRead(db, file), await postings(db)];
+    } finally {
+      await db.destroy();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function fund(db: Database): Promise<void> {
+  const groups = Array.from({ length: RENTERS }, (_, index) => ({
+    legs: [
+      {
+        debit: 'external:topup' as const,
+        credit: paidAccount(renter(index)),
+        amountUusd: FUNDS_UUSD,
+      },
+    ],
+    cause: testCause(),
+  }));
+  await db.transaction().execute((tx) => postGroups(tx, groups));
+}
+
+/** Microseconds each. */
+async function balanceRead(db: Database, file: string): Promise<BenchRow> {
+  const bare = openSqlite(file);
+  const statement = bare.prepare(RAW);
+  const reference: number[] = [];
+  const ours: number[] = [];
+  const each = (startMs: number) => ((systemClock.monotonicMs() - startMs) / READS) * US_PER_MS;
+  try {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      let startMs = systemClock.monotonicMs();
+      for (let index = 0; index < READS; index += 1) {
+        statement.all(paidAccount(renter(index)), `granted:${renter(index)}`);
+      }
+      reference.push(each(startMs));
+      startMs = systemClock.monotonicMs();
+      for (let index = 0; index < READS; index += 1) await walletOf(db, renter(index));
+      ours.push(each(startMs));
+    }
+  } finally {
+    bare.close();
+  }
+  const figures = { ours: median(ours), reference: median(reference) };
+  return ratioRow('balance read', 'us', 'the bare statement', figures, MOST_RATIO);
+}
+
+/** Groups a second, by the thousand in one transaction; beside single holds placed and settled. */
+async function postings(db: Database): Promise<BenchRow> {
+  let startMs = systemClock.monotonicMs();
+  const rate = (count: number) => count / ((systemClock.monotonicMs() - startMs) / MS_PER_SECOND);
+  for (let batch = 0; batch < BATCHES; batch += 1) {
+    const groups = Array.from({ length: AT_ONCE }, (_, index) => ({
+      legs: [
+        { debit: paidAccount(renter(index)), credit: 'clearing:usage' as const, amountUusd: 100 },
+        { debit: 'clearing:usage' as const, credit: 'provider:p' as const, amountUusd: 95 },
+        { debit: 'clearing:usage' as const, credit: 'platform:fee' as const, amountUusd: 5 },
+      ],
+      cause: testCause(),
+    }));
+    await db.transaction().execute((tx) => postGroups(tx, groups));
+  }
+  const ours = rate(BATCHES * AT_ONCE);
+  startMs = systemClock.monotonicMs();
+  for (let index = 0; index < AT_ONCE; index += 1) {
+    const hold = await db
+      .transaction()
+      .execute((tx) => placeHold(tx, renter(index), 100, testCause()));
+    await db.transaction().execute(async (tx) => {
+      await settleHold(tx, hold, 50, testCause());
+      const leg = { debit: 'clearing:usage', credit: 'platform:fee', amountUusd: 50 } as const;
+      await postGroup(tx, [leg], testCause());
+    });
+  }
+  const reference = rate(AT_ONCE);
+  const against = 'holds placed and settled one by one';
+  return floorRow('postings by the thousand', '/s', against, { ours, reference }, LEAST_POSTINGS);
+}

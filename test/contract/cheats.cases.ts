@@ -1,0 +1,146 @@
+/** What dishonest agents do, and the check that catches each: how it is called, what it gives, how many looks that takes. */
+import type { CARD_FAULTS, Commitment } from '#shared/agent-api/challenges.ts';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { type Conduct, USUAL_MS } from '../fakes/conducted-agent.ts';
+
+type Gpu = Inventory['gpu'];
+export const withGpu = (change: (gpu: Gpu) => Partial<Gpu>): Partial<Conduct> => ({
+  inventory: (inventory) => ({ ...inventory, gpu: { ...inventory.gpu, ...change(inventory.gpu) } }),
+});
+export const everyCard = (change: Partial<Gpu['devices'][number]>) =>
+  withGpu(({ devices }) => ({ devices: devices.map((device) => ({ ...device, ...change })) }));
+
+/** One card does not do its part; null: the agent says that it has nothing to have it done with. */
+const ofCards = (code: (typeof CARD_FAULTS)[number] | null): Partial<Conduct> => ({
+  commitment: (commitment) => {
+    if (commitment.cards === null || code === null) return { ...commitment, cards: null };
+    const [first, ...others] = commitment.cards;
+    if (first === undefined) throw new Error('no card');
+    const fault = { code, detail: 'said by the driver' };
+    return { ...commitment, cards: [{ ...first, fault, product: null, memory: null }, ...others] };
+  },
+});
+
+let recorded: Commitment | null = null;
+
+export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>, looks: number][] =
+  [
+    ['of another model', 'gpu_vram GPU_VRAM_MISMATCH', everyCard({ memory_total_mib: 24_576 }), 1],
+    [
+      'of a missing card',
+      'gpu_inventory GPU_COUNT_MISMATCH',
+      {
+        inventory: (inventory) => {
+          const devices = inventory.gpu.devices.slice(1);
+          const driver_gpus = inventory.sources?.driver_gpus?.slice(1) ?? null;
+          const sources = inventory.sources && { ...inventory.sources, driver_gpus, pci_gpus: 1 };
+          return { ...inventory, gpu: { ...inventory.gpu, devices }, sources };
+        },
+      },
+      1,
+    ],
+    [
+      'of an altered inventory',
+      'cpu_truth CPU_OVERSTATED',
+      { inventory: (inventory) => ({ ...inventory, cpu: { ...inventory.cpu, cores: 128 } }) },
+      1,
+    ],
+    [
+      'of cards that only nvidia-smi knows',
+      'gpu_sources_agree GPU_SOURCES_DISAGREE',
+      withGpu(({ devices }) => ({
+        devices: devices.map((each) => ({ ...each, uuid: `${each.uuid}x` })),
+      })),
+      1,
+    ],
+    ['of a throttled card', 'power_limit GPU_POWER_CAPPED', everyCard({ power_limit_w: 300 }), 1],
+    [
+      'of a foreign library',
+      'driver_library DRIVER_LIBRARY_MISMATCH',
+      {
+        inventory: ({ sources, ...inventory }) => ({
+          ...inventory,
+          sources: sources && { ...sources, driver_library_sha256: 'b'.repeat(64) },
+        }),
+      },
+      1,
+    ],
+    [
+      'of a foreign image of the agent',
+      'image_digest AGENT_IMAGE_FOREIGN',
+      {
+        inventory: ({ update, ...inventory }) => ({
+          ...inventory,
+          update: update && { ...update, current_digest: `sha256:${'e'.repeat(64)}` },
+        }),
+      },
+      1,
+    ],
+    [
+      'of an update that never ends',
+      'agent_update AGENT_UPDATE_STUCK',
+      {
+        inventory: ({ update, ...inventory }) => ({
+          ...inventory,
+          update: update && { ...update, state: 'STAGED', since_ms: 0 },
+        }),
+      },
+      1,
+    ],
+    [
+      'of a shifted clock',
+      'clock CLOCK_SKEW',
+      {
+        inventory: (inventory) => ({ ...inventory, collected_ms: inventory.collected_ms + 60_000 }),
+      },
+      1,
+    ],
+    [
+      'of a busy card',
+      'gpu_idle_use GPU_BUSY_OUTSIDE_POD',
+      everyCard({ processes: 1, utilization_percent: 99 }),
+      2,
+    ],
+    ['of closed ports', 'ports PORTS_CLOSED', { answer: () => null }, 2],
+    ['of ports that answer for others', 'ports PORTS_CLOSED', { answer: (port) => `${port}` }, 2],
+    ['of ports that stay shut', 'ports PORTS_REFUSED', { refuses: true }, 3],
+    ['of a host behind a wall', 'egress EGRESS_BLOCKED', { egress: 'blocked' }, 2],
+    [
+      'of templates that cannot be had',
+      'template_cache TEMPLATE_NOT_CACHED',
+      { images: 'missing' },
+      2,
+    ],
+    ['of a throttled line', 'bandwidth BANDWIDTH_LOW', { lineMs: 50 }, 2],
+    [
+      'of a precomputed proof',
+      'pow_cpu POW_MISMATCH, pow_gpu POW_MISMATCH',
+      { nonce: () => 'A'.repeat(22) },
+      1,
+    ],
+    [
+      'of a replayed proof',
+      'pow_cpu POW_MISMATCH, pow_gpu POW_MISMATCH',
+      {
+        commitment: (commitment) => {
+          recorded ??= commitment;
+          return { ...recorded, challenge_id: commitment.challenge_id };
+        },
+      },
+      2,
+    ],
+    [
+      'of a skipped walk',
+      'pow_mem POW_MISMATCH',
+      { commitment: (each) => ({ ...each, memory: null }) },
+      1,
+    ],
+    ['of slow answers', 'pow_cpu POW_TOO_SLOW', { proofMs: 5 * USUAL_MS }, 3],
+    ['of cards that work slowly', 'pow_gpu POW_TOO_SLOW', { cardsMs: 5 * USUAL_MS }, 3],
+    ['of cards elsewhere', 'pow_gpu POW_TOO_FAST', { cardsMs: 100 }, 3],
+    ['of a card that is another', 'pow_gpu UUID_MISMATCH', ofCards('UUID_MISMATCH'), 1],
+    ['of a card that is not there', 'pow_gpu DEVICE_ABSENT', ofCards('DEVICE_ABSENT'), 3],
+    ['of memory that is in use', 'pow_gpu VRAM_UNAVAILABLE', ofCards('VRAM_UNAVAILABLE'), 3],
+    ['of cards that are not asked', 'pow_gpu GPU_PROOF_MISSING', ofCards(null), 3],
+    ['of answers from elsewhere', 'pow_cpu POW_TOO_FAST', { proofMs: 100 }, 3],
+  ];

@@ -1,0 +1,42 @@
+/** Random postings to a money ledger from a fresh seed for a long time, every rule checked after each. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import { createSeededRandom } from '../fakes/seeded-random.ts';
+import { createLedgerWorld } from './ledger-world.ts';
+import type { SoakRow } from './row.ts';
+
+const MS_PER_MINUTE = 60_000;
+/** Up to here an audit after each posting; it reads them all, so later ones are audited less often. */
+const EACH_AUDITED = 500;
+const AUDITED_EVERY = 200;
+
+/** Rejects, naming the step, when a wallet or a rule is not as it should be. */
+export async function ledgerPostings(options: {
+  seed: number;
+  minutes: number;
+  print(line: string): void;
+}): Promise<SoakRow[]> {
+  const { seed, minutes, print } = options;
+  print(`random postings, seed ${seed}`);
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-soak-'));
+  const db = await openCentralDatabase(join(folder, 'central.db'));
+  try {
+    const world = createLedgerWorld(db, createSeededRandom(seed));
+    const untilMs = systemClock.monotonicMs() + minutes * MS_PER_MINUTE;
+    let steps = 0;
+    while (systemClock.monotonicMs() < untilMs) {
+      await world.step();
+      steps += 1;
+      if (steps <= EACH_AUDITED || steps % AUDITED_EVERY === 0) await world.audit();
+    }
+    await world.audit();
+    const name = `random postings, seed ${seed}`;
+    return [{ name, value: steps, unit: '', bar: 'every rule holds', holds: true }];
+  } finally {
+    await db.destroy();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

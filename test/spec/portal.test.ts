@@ -1,0 +1,130 @@
+/** Every operation of the portal against every credential, and against bad requests. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { TestAccount } from '../fakes/central-fixture.ts';
+import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
+import { expectRefusal, HOSTILE } from './refusal.ts';
+import { PORTAL_OPERATIONS } from './routes.ts';
+
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
+const WEEK_MS = 7 * 86_400_000;
+
+/** A body that each route takes, where it takes one. */
+const BODIES: Readonly<Record<string, object>> = {
+  '/executors/{id}/update-price': { price_per_gpu: 2.5 },
+  '/executors/{id}/update-gpu': { gpu_count: 2 },
+  '/executors/{id}/min-gpu-count-for-rental': { min_gpu_count_for_rental: 2 },
+};
+const GUARDED = PORTAL_OPERATIONS.filter(([, , auth]) => auth === 'token');
+const OF_NODES = GUARDED.filter(([, path]) => path.includes('{id}'));
+
+let market: TestMarket;
+let account: TestAccount;
+let token: string;
+let nodeId: string;
+beforeAll(async () => {
+  market = await createTestMarket();
+  account = await market.renter();
+  nodeId = (await market.verifiedNode({ gpus: 2 })).id;
+  token = await market.logIn();
+});
+afterAll(() => market.close());
+
+type Sent = { headers?: Record<string, string>; payload?: string };
+
+function send(method: 'GET' | 'POST' | 'DELETE', path: string, { headers = {}, payload }: Sent) {
+  const type = payload === undefined ? {} : { 'content-type': 'application/json' };
+  return market.server.inject({
+    ...{ method, url: `/portal${path}`, headers: { ...headers, ...type } },
+    ...(payload === undefined ? {} : { payload }),
+  });
+}
+
+const bearer = (by: string) => ({ authorization: `Bearer ${by}` });
+const at = (path: string, id: string) => path.replace('{id}', id);
+const bodyOf = (path: string) => {
+  const body = BODIES[path];
+  return body === undefined ? {} : { payload: JSON.stringify(body) };
+};
+
+it('is all there, with and without a slash at the end', () => {
+  const missing = PORTAL_OPERATIONS.filter(([method, path]) => {
+    const url = `/portal${path.replace('{id}', ':id')}`;
+    return !market.server.hasRoute({ method, url });
+  });
+  expect(missing).toEqual([]);
+});
+
+it('tells who may from who may not, before anything is looked at', async () => {
+  const short = await market.logIn();
+  await market.clock.advance(WEEK_MS);
+  const credentials: [what: string, headers: Record<string, string>, status: number][] = [
+    ['nothing', {}, 401],
+    ['no token', bearer('x.y.z'), 401],
+    ['a renter by session', account.session, 401],
+    ['a renter by key', account.key, 401],
+    ['a renter by key as bearer', bearer(account.apiKey), 401],
+    ['an unknown provider token', bearer(`lpk_${'a'.repeat(43)}`), 401],
+    ['a session that ran out', bearer(short), 419],
+  ];
+  for (const [method, path] of GUARDED) {
+    for (const [what, headers, status] of credentials) {
+      for (const url of [at(path, nodeId), at(path, '%20')]) {
+        const answer = await send(method, url, { headers, payload: '{' });
+        expect([method, url, what, answer.statusCode]).toEqual([method, url, what, status]);
+        expectRefusal(answer, '/portal', `${method} ${url} ${what}`);
+      }
+    }
+  }
+  token = await market.logIn();
+});
+
+it('keeps providers from the nodes of others, and names what is not there', async () => {
+  const stranger = await market.logIn(testSigner(9));
+  for (const [method, path] of OF_NODES) {
+    const cases = [
+      [stranger, nodeId, 403, 'forbidden'],
+      [token, UNKNOWN_ID, 404, 'node_not_found'],
+      [token, 'no_such-node.1', 404, 'node_not_found'],
+      [token, 'a'.repeat(129), 422, 'validation_error'],
+      [token, '%00', 422, 'validation_error'],
+      [token, "1'%20or%201=1", 422, 'validation_error'],
+    ] as const;
+    for (const [by, id, status, code] of cases) {
+      const answer = await send(method, at(path, id), { headers: bearer(by), ...bodyOf(path) });
+      const what = `${method} ${path} ${id}`;
+      expect([what, answer.statusCode, answer.json().error.code]).toEqual([what, status, code]);
+    }
+  }
+});
+
+it('refuses hostile bodies and other methods', async () => {
+  for (const [method, path] of PORTAL_OPERATIONS) {
+    const url = at(path, UNKNOWN_ID);
+    const headers = path === '/auth/logout' ? {} : bearer(token);
+    if (method === 'POST') {
+      for (const payload of HOSTILE) {
+        const what = `${method} ${url} ${payload.slice(0, 40)}`;
+        expectRefusal(await send(method, url, { headers, payload }), '/portal', what);
+      }
+    }
+    const other = await market.server.inject({ method: 'PATCH', url: `/portal${url}`, headers });
+    expect([url, other.statusCode, other.headers.allow]).toEqual([
+      url,
+      405,
+      expect.stringContaining(method),
+    ]);
+  }
+  const answer = await send('GET', '/auth/me/', { headers: bearer(token) });
+  expect(answer.json().miner_hotkey).toBe(market.provider.hotkey);
+});
+
+it('changed nothing', async () => {
+  const headers = bearer(token);
+  const { data } = (await send('GET', '/executors', { headers })).json();
+  expect(data).toMatchObject([{ id: nodeId, status: 'available', price_per_gpu: 2.2 }]);
+  expect((await send('GET', '/auth/me', { headers })).json()).toMatchObject({
+    email: null,
+    opt_in_status: true,
+    machine_request_subscription: [],
+  });
+});

@@ -1,0 +1,24 @@
+/** Where the database of a central API is, for its process and for who looks into it from outside. */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { type Environment, parseConfig, secret } from '#shared/config.ts';
+
+/** `npm start` reads it, too. */
+export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
+
+export const DatabasePlace = z.object({
+  /** Folder of its files: SQLite database, seed, secret. */
+  CENTRAL_HOME: z.string().default('/var/lib/podwright-central'),
+  /** `postgres://…` or a SQLite file; `central.db` in its home when absent. */
+  ...DatabaseVariable.shape,
+});
+
+/** `postgres://…`, or a file. */
+export function centralDatabaseOf(place: z.output<typeof DatabasePlace>): string {
+  return place.CENTRAL_DATABASE ?? join(place.CENTRAL_HOME, 'central.db');
+}
+
+/** The same for whoever only looks into it, whatever else is configured. */
+export function centralDatabaseIn(environment: Environment): string {
+  return centralDatabaseOf(parseConfig({ schema: DatabasePlace, prefix: 'CENTRAL_' }, environment));
+}

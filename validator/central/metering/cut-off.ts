@@ -1,0 +1,148 @@
+/**
+ * What happens when money runs out: warnings, the stop at the computed instant, the grace, the end (marketplace
+ * reference 2.3.7). Late, everything counts from its own time all the same.
+ */
+
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { rentalFloor } from '../balance/balance.service.ts';
+import { lockRow } from '../db/row-lock.ts';
+import type { Db, Pod } from '../db/tables.ts';
+import { walletOf } from '../ledger/wallet.service.ts';
+import { listLiveOf } from '../pods/pod.service.ts';
+import { BILLABLE_STATES } from '../pods/pod.state.ts';
+import { findAnyPod } from '../pods/pod-access.ts';
+import { beginRemoval, REMOVAL_REASONS } from '../pods/pod-removal.ts';
+import { resumePod, type StopReason, stopPod } from '../pods/pod-stop.ts';
+import { dueWarning, nextWarningAt } from '../pods/removal-warnings.ts';
+import type { DueHandlers } from '../schedule/schedule.ts';
+import { type TellDeps, tellExhausted, tellRunningOut } from './cut-off.tell.ts';
+import { accountRunsOutAt, runwayChanged } from './runway.service.ts';
+import { spendsOutAt } from './runway.ts';
+import { burningOf } from './settlement.ts';
+import { capOf, findMeter } from './usage.store.ts';
+
+/** A last backup is looked at this often, and nobody waits longer for it than that. */
+const BACKUP_LOOK_MS = 30_000;
+const LONGEST_BACKUP_MS = 3_600_000;
+
+export type CutOffDeps = TellDeps & {
+  /** Begins a backup by the pod's own schedule; false when none could begin. */
+  lastBackup(tx: Db, pod: Pod): Promise<boolean>;
+  isBackingUp(tx: Db, podId: string): Promise<boolean>;
+  /** Has the sync look at this executor at once. */
+  wake(executorId: string): void;
+};
+
+export function cutOffHandlers(deps: CutOffDeps) {
+  const wakeAll = (pods: readonly Pod[]) => () => {
+    for (const { executor_id: id } of pods) deps.wake(id);
+  };
+
+  async function lockPod(tx: Db, podId: string): Promise<void> {
+    await lockRow(tx, 'pods', podId);
+    const pod = await findAnyPod(tx, podId);
+    if (pod !== undefined) await lockRow(tx, 'accounts', pod.account_id);
+  }
+
+  async function stop(tx: Db, pod: Pod, reason: StopReason, atMs: number): Promise<boolean> {
+    if (!(await stopPod(tx, deps, pod, { reason, atMs }))) return false;
+    await deps.lastBackup(tx, { ...pod, state: 'stopped' });
+    return true;
+  }
+
+  return {
+    'balance-warning': {
+      lock: (tx, accountId) => lockRow(tx, 'accounts', accountId),
+      async run(tx, { subject, nowMs }) {
+        const atMs = await accountRunsOutAt(tx, subject);
+        if (atMs === null) return undefined;
+        if (dueWarning(atMs, nowMs) !== null) await tellRunningOut(tx, deps, subject, atMs);
+        const next = nextWarningAt(atMs, nowMs);
+        return next === null ? undefined : { againAtMs: next };
+      },
+    },
+    'cut-off': {
+      lock: (tx, accountId) => lockWithPods(tx, [accountId]),
+      async run(tx, { subject, nowMs }) {
+        const atMs = await accountRunsOutAt(tx, subject);
+        if (atMs === null) return undefined;
+        // There is more than there was when it was set.
+        if (atMs > nowMs) return { againAtMs: atMs };
+        const stopped: Pod[] = [];
+        for (const pod of await billablePods(tx, subject)) {
+          if (await stop(tx, pod, 'balance_exhausted', atMs)) stopped.push(pod);
+        }
+        await tellExhausted(tx, deps, subject, stopped);
+        await runwayChanged(tx, subject, nowMs);
+        return { after: wakeAll(stopped) };
+      },
+    },
+    'spend-cap': {
+      lock: lockPod,
+      async run(tx, { subject, nowMs }) {
+        const pod = await findAnyPod(tx, subject);
+        const meter = await findMeter(tx, subject);
+        const cap = await capOf(tx, subject);
+        if (pod === undefined || meter?.is_billable !== 1 || cap === null) return undefined;
+        const atMs = spendsOutAt(burningOf(meter), cap);
+        if (atMs === null) return undefined;
+        if (atMs > nowMs) return { againAtMs: atMs };
+        if (!(await stop(tx, pod, 'max_spend_reached', atMs))) return undefined;
+        await runwayChanged(tx, pod.account_id, nowMs);
+        return { after: wakeAll([pod]) };
+      },
+    },
+    'grace-end': {
+      lock: lockPod,
+      async run(tx, { subject, dueAtMs, nowMs }) {
+        const pod = await findAnyPod(tx, subject);
+        if (pod?.state !== 'stopped') return undefined;
+        const mayWait = nowMs < (pod.updated_at ?? dueAtMs) + LONGEST_BACKUP_MS;
+        if (mayWait && (await deps.isBackingUp(tx, subject))) {
+          return { againAtMs: nowMs + BACKUP_LOOK_MS };
+        }
+        const reason = REMOVAL_REASONS.find((known) => known === pod.reason_code);
+        const request = { actor: SYSTEM_ACTOR, reason: reason ?? 'balance_exhausted' } as const;
+        await beginRemoval(tx, deps, pod, request);
+        return { after: wakeAll([pod]) };
+      },
+    },
+  } satisfies DueHandlers;
+}
+
+/** Locks accounts with all their pods, pods before accounts (`lockRow`): for who brings money to them. */
+export async function lockWithPods(tx: Db, accountIds: readonly string[]): Promise<void> {
+  const pods = [];
+  for (const id of accountIds) pods.push(...(await listLiveOf(tx, id)));
+  for (const id of pods.map((pod) => pod.id).toSorted()) await lockRow(tx, 'pods', id);
+  for (const id of accountIds.toSorted()) await lockRow(tx, 'accounts', id);
+}
+
+async function billablePods(tx: Db, accountId: string): Promise<Pod[]> {
+  const pods = await listLiveOf(tx, accountId);
+  return pods.filter(({ state }) => BILLABLE_STATES.some((known) => known === state));
+}
+
+/**
+ * Money has come to an account: pods that were stopped for want of it go on, the oldest first, as far as it covers
+ * what a rental of each would ask for. To be called in the transaction that brings it; returns the executors to wake.
+ */
+export async function fundsAdded(
+  tx: Db,
+  deps: Pick<CutOffDeps, 'clock' | 'random'>,
+  accountId: string,
+): Promise<string[]> {
+  const executorIds: string[] = [];
+  const stopped = (await listLiveOf(tx, accountId)).filter(
+    ({ state, reason_code: reason }) => state === 'stopped' && reason === 'balance_exhausted',
+  );
+  let { available } = await walletOf(tx, accountId);
+  for (const pod of stopped) {
+    const floor = rentalFloor(pod.price_uusd_per_gpu_hour, pod.gpu_count);
+    if (floor > available || !(await resumePod(tx, deps, pod))) continue;
+    available -= floor;
+    executorIds.push(pod.executor_id);
+  }
+  await runwayChanged(tx, accountId, deps.clock.now());
+  return executorIds;
+}

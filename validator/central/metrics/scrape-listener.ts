@@ -1,0 +1,24 @@
+/** A plain listener for scrapes of the central API, and nothing else. */
+import type { Clock } from '#shared/clock.ts';
+import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import type { PlainAddress } from '#shared/listen-address.ts';
+import type { Log } from '#shared/log.ts';
+import { registerScrape } from '#shared/metrics/scrape.ts';
+import type { Random } from '#shared/random.ts';
+import type { CentralMetrics } from './central-metrics.ts';
+
+/** Nothing there takes a body. */
+const BODY_LIMIT_BYTES = 1_024;
+
+/** Null where nobody is to scrape. */
+export async function listenForScrapes(
+  address: PlainAddress | undefined,
+  ports: { metrics: CentralMetrics; log: Log; clock: Clock; random: Random },
+): Promise<HttpServer | null> {
+  if (address === undefined) return null;
+  const { metrics, ...listening } = ports;
+  const server = createHttpServer({ ...listening, bodyLimitBytes: BODY_LIMIT_BYTES });
+  registerScrape(server, { ...metrics, clock: ports.clock });
+  await server.listen(address);
+  return server;
+}

@@ -1,0 +1,58 @@
+/** Mails about a renter's pods, for who wants them, in the transaction of what they tell of. */
+import { naiveUtc } from '#shared/clock.ts';
+import { addressOf } from '../accounts/account.service.ts';
+import type { Db, Pod } from '../db/tables.ts';
+import type { Mails } from '../mail/mail.service.ts';
+import {
+  type MailContent,
+  type MailKind,
+  podFailedMail,
+  scheduledRemovalMail,
+} from '../mail/mail.text.ts';
+import type { NotificationFlag } from '../notification-settings/notification-setting.schemas.ts';
+import { wants } from '../notification-settings/notification-setting.service.ts';
+
+const DAY_MS = 86_400_000;
+/** What an agent says of a failure can be long. */
+const MAX_WHY_CHARS = 500;
+const DATE_AND_MINUTE_CHARS = 16;
+
+/** One mail for each time that the pod fails. */
+export async function mailPodFailed(tx: Db, mails: Mails, pod: Pod, why: string, nowMs: number) {
+  const text = why.slice(0, MAX_WHY_CHARS) || 'nothing is known of the reason.';
+  await mailRenter(tx, mails, pod, {
+    ...{ flag: 'pod_failed', kind: 'pod-failed', content: podFailedMail(pod.pod_name, text) },
+    ...{ dedupeKey: `pod-failed:${pod.id}:${nowMs}`, usefulForMs: DAY_MS },
+  });
+}
+
+/** One mail for each time that a removal is scheduled for. */
+export async function mailRemoval(
+  tx: Db,
+  mails: Mails,
+  pod: Pod,
+  { removalAt, nowMs }: { removalAt: number; nowMs: number },
+): Promise<void> {
+  const at = naiveUtc(removalAt).slice(0, DATE_AND_MINUTE_CHARS).replace('T', ' ');
+  await mailRenter(tx, mails, pod, {
+    ...{ flag: 'scheduled_removal', kind: 'scheduled-removal' },
+    content: scheduledRemovalMail(pod.pod_name, at),
+    dedupeKey: `scheduled-removal:${pod.id}:${removalAt}`,
+    usefulForMs: removalAt - nowMs,
+  });
+}
+
+type PodMail = {
+  flag: NotificationFlag;
+  kind: MailKind;
+  content: MailContent;
+  dedupeKey: string;
+  usefulForMs: number;
+};
+
+async function mailRenter(tx: Db, mails: Mails, pod: Pod, { flag, ...mail }: PodMail) {
+  const accountId = pod.account_id;
+  const to = await addressOf(tx, accountId);
+  if (to === null || !(await wants(tx, accountId, flag))) return;
+  await mails.add(tx, { accountId, to, ...mail });
+}

@@ -1,0 +1,78 @@
+/** Pods that stand still because nobody pays for them: stopped with all their data, started again, or removed after the grace. */
+import { type Clock, naiveUtc } from '#shared/clock.ts';
+import type { Random } from '#shared/random.ts';
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import type { Db, Pod } from '../db/tables.ts';
+import type { EventReason } from '../events/event.schemas.ts';
+import { recordEvent } from '../events/event.service.ts';
+import { clearDue } from '../schedule/due.ts';
+import { statusOf } from './pod.row.ts';
+import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
+import { movePod } from './pod.store.ts';
+import { GRACE_MS, setGraceEnd } from './pod-dues.ts';
+
+type Deps = { clock: Clock; random: Random };
+
+export type StopReason = 'balance_exhausted' | 'max_spend_reached';
+
+const MESSAGES: Record<StopReason, string> = {
+  balance_exhausted: 'The balance is used up: top up to start the pod again before it is deleted',
+  max_spend_reached:
+    'max_spend_usd is reached: raise it to start the pod again before it is deleted',
+};
+
+/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop. False when it does not run. */
+export async function stopPod(
+  tx: Db,
+  deps: Deps,
+  pod: Pod,
+  { reason, atMs }: { reason: StopReason; atMs: number },
+): Promise<boolean> {
+  const nowMs = deps.clock.now();
+  const change = {
+    phase: wirePhase('stopped') ?? '',
+    reason_code: reason,
+    message: MESSAGES[reason],
+    updated_at: nowMs,
+  };
+  const metered = { atMs: Math.min(atMs, nowMs), cause: reason, leavesRunway: true };
+  if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
+  await setGraceEnd(tx, pod.id, nowMs);
+  const kept = { kept_until: naiveUtc(nowMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
+  await tell(tx, deps, pod, 'stopped', { reason, detail: 'stopped', ...kept });
+  return true;
+}
+
+/** False when it does not stand still. */
+export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> {
+  const change = {
+    phase: wirePhase('starting') ?? '',
+    reason_code: null,
+    message: '',
+    updated_at: deps.clock.now(),
+  };
+  if (!(await movePod(tx, pod.id, 'starting', change, { from: ['stopped'] }))) return false;
+  await clearDue(tx, 'grace-end', pod.id);
+  await tell(tx, deps, pod, 'starting', { reason: null, detail: 'resumed' });
+  return true;
+}
+
+async function tell(
+  tx: Db,
+  deps: Deps,
+  pod: Pod,
+  to: PodState,
+  { reason, ...payload }: { reason: EventReason | null; detail: string },
+): Promise<void> {
+  await recordEvent(tx, deps, {
+    accountId: pod.account_id,
+    podId: pod.id,
+    eventType: 'pod-lifecycle',
+    subEventType: 'pod-lifecycle.status',
+    actor: SYSTEM_ACTOR,
+    fromStatus: statusOf(pod),
+    toStatus: wireStatus(to),
+    reason,
+    payload: { pod_name: pod.pod_name, node: pod.executor_id, ...payload },
+  });
+}

@@ -1,0 +1,65 @@
+/** What a provider can type about a failed check: beside the validator's words, by reason code. Pure data. */
+
+export type NodeRemedy = {
+  /** Mends it where one command does; null where it takes more. */
+  fix_command: string | null;
+  /** Shows whether it is mended, before the validator looks again. */
+  verify_command: string;
+  /** What the fix needs; null: nothing beyond the agent's own rights. */
+  requires: string | null;
+};
+
+const DOCTOR = 'npm run agent -- doctor';
+const ROOT = 'root on the host';
+const ENROL = {
+  fix_command: 'npm run --silent agent -- enrol request',
+  requires: 'the hotkey, to sign the line that it prints',
+};
+const REBOOT = { fix_command: 'systemctl reboot', requires: ROOT };
+const UPDATE_STATUS = 'curl -s http://127.0.0.1:8080/update-status';
+
+/** Codes as in the validator's table of checks. */
+const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
+  AGENT_UNREACHABLE: { fix_command: 'systemctl start podwright-agent', requires: ROOT },
+  IDENTITY_CHANGED: ENROL,
+  NOT_ENROLLED: ENROL,
+  AGENT_IMAGE_OUTDATED: { verify_command: UPDATE_STATUS },
+  AGENT_UPDATE_STUCK: { verify_command: UPDATE_STATUS },
+  CLOCK_SKEW: {
+    fix_command: 'timedatectl set-ntp true',
+    verify_command: 'timedatectl status',
+    requires: ROOT,
+  },
+  GPU_UNREADABLE: { ...REBOOT, verify_command: 'nvidia-smi' },
+  GPU_RUNTIME_NVML_MISMATCH: { ...REBOOT, verify_command: 'nvidia-smi' },
+  GPU_SOURCES_DISAGREE: { ...REBOOT, verify_command: 'nvidia-smi' },
+  GPU_BUSY_OUTSIDE_POD: { verify_command: 'nvidia-smi' },
+  GPU_COUNT_MISMATCH: { verify_command: 'nvidia-smi -L' },
+  GPU_MODEL_MISMATCH: { verify_command: 'nvidia-smi -L' },
+  GPU_RUNTIME_DEVICE_FAULT: {
+    fix_command: 'nvidia-ctk runtime configure --runtime=docker && systemctl restart docker',
+    requires: `${ROOT}, and no pod on it`,
+  },
+  CONTAINER_START_FAILED: { verify_command: 'docker run --rm hello-world' },
+  BACKUP_ENGINE_MISSING: {
+    fix_command: 'apt-get install -y restic',
+    verify_command: 'restic version',
+    requires: ROOT,
+  },
+  DISK_LOW: { verify_command: 'docker system df' },
+  FABRIC_NOT_READY: {
+    fix_command: 'systemctl start nvidia-fabricmanager',
+    verify_command: 'systemctl is-active nvidia-fabricmanager',
+    requires: ROOT,
+  },
+  GPU_PROOF_MISSING: {
+    fix_command: 'docker build -t podwright.local/gpu-proof:1 agent/gpu-proof',
+    verify_command: 'docker image inspect podwright.local/gpu-proof:1',
+  },
+};
+
+/** Of any code; one that nobody knows has the doctor. */
+export function remedyOf(code: string): NodeRemedy {
+  const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
+  return { fix_command: null, verify_command: DOCTOR, requires: null, ...known };
+}

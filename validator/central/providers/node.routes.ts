@@ -1,0 +1,116 @@
+/** The portal's routes of nodes (contract 10). */
+import type { HttpServer } from '#shared/http/server.ts';
+import { providerOf } from '../auth/identity.ts';
+import type { Db } from '../db/tables.ts';
+import { answerOnce, type OnceDeps } from '../rentals/once.ts';
+import {
+  AddNode,
+  NodeListQuery,
+  NodeParams,
+  NodePod,
+  PortalNode,
+  SetMinimum,
+  UpdateGpu,
+  UpdatePrice,
+  Verification,
+} from './node.schemas.ts';
+import type { Nodes } from './node.service.ts';
+import type { PortalAnswers } from './portal-answer.ts';
+import { PageQuery, portalAnswer, portalList } from './provider.schemas.ts';
+
+const tags = ['Portal'];
+const config = { auth: 'portal' } as const;
+const node = { 200: portalAnswer(PortalNode) };
+const params = NodeParams;
+
+export type NodeRoutesDeps = OnceDeps & { answers: PortalAnswers; nodes: Nodes };
+
+export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): void {
+  const { answers, nodes } = deps;
+  portal.post(
+    '/executors',
+    {
+      config: { ...config, once: 'node-addition' },
+      schema: { tags, body: AddNode, response: node },
+    },
+    async (request, reply) => {
+      const caller = providerOf(request);
+      const schema = portalAnswer(PortalNode);
+      const effects = async (tx: Db) => answers.one(await nodes.addIn(tx, caller, request.body));
+      await answerOnce(deps, { request, reply }, { schema, effects });
+      return reply;
+    },
+  );
+  portal.get(
+    '/executors',
+    {
+      config,
+      schema: { tags, querystring: NodeListQuery, response: { 200: portalList(PortalNode) } },
+    },
+    async (request) => {
+      const { query } = request;
+      return answers.page(await nodes.page(providerOf(request), query), query);
+    },
+  );
+  portal.get(
+    '/executors/:id',
+    { config, schema: { tags, params, response: node } },
+    async (request) => answers.one(await nodes.get(providerOf(request), request.params.id)),
+  );
+  portal.delete(
+    '/executors/:id',
+    { config, schema: { tags, params, response: node } },
+    async (request) => answers.one(await nodes.remove(providerOf(request), request.params.id)),
+  );
+  portal.get(
+    '/executors/:id/verification',
+    { config, schema: { tags, params, response: { 200: portalAnswer(Verification) } } },
+    async (request) =>
+      answers.one(await nodes.verification(providerOf(request), request.params.id)),
+  );
+  portal.get(
+    '/executors/:id/pods',
+    {
+      config,
+      schema: { tags, params, querystring: PageQuery, response: { 200: portalList(NodePod) } },
+    },
+    async (request) => {
+      const { query } = request;
+      return answers.page(await nodes.pods(providerOf(request), request.params.id, query), query);
+    },
+  );
+  registerChanges(portal, deps);
+}
+
+function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps): void {
+  portal.post(
+    '/executors/:id/update-price',
+    { config, schema: { tags, params, body: UpdatePrice, response: node } },
+    async (request) => {
+      const { params, body } = request;
+      return answers.one(await nodes.updatePrice(providerOf(request), params.id, body));
+    },
+  );
+  portal.post(
+    '/executors/:id/update-gpu',
+    { config, schema: { tags, params, body: UpdateGpu, response: node } },
+    async (request) => {
+      const { params, body } = request;
+      return answers.one(await nodes.updateGpu(providerOf(request), params.id, body));
+    },
+  );
+  portal.post(
+    '/executors/:id/min-gpu-count-for-rental',
+    { config, schema: { tags, params, body: SetMinimum, response: node } },
+    async (request) => {
+      const { min_gpu_count_for_rental: minimum } = request.body;
+      return answers.one(await nodes.setMinimum(providerOf(request), request.params.id, minimum));
+    },
+  );
+  portal.delete(
+    '/executors/:id/min-gpu-count-for-rental',
+    { config, schema: { tags, params, response: node } },
+    async (request) =>
+      answers.one(await nodes.clearMinimum(providerOf(request), request.params.id)),
+  );
+}

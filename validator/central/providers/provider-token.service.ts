@@ -1,0 +1,120 @@
+/** Provider tokens `lpk_…`: what a provider's own programs are let in with instead of a session (contract 2.1). */
+import { type Clock, naiveUtc } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import { type Random, randomToken } from '#shared/random.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { PortalIdentity } from '../auth/identity.ts';
+import { lockRow } from '../db/row-lock.ts';
+import type { Database } from '../db/tables.ts';
+import type {
+  CreateProviderToken,
+  NewProviderToken,
+  ProviderTokenRow,
+} from './provider.schemas.ts';
+import {
+  deleteProviderToken,
+  findProviderToken,
+  insertProviderToken,
+  listProviderTokens,
+  type ProviderToken,
+  touchProviderToken,
+} from './provider-token.store.ts';
+
+/** How they begin; a session's token is a JWT and begins otherwise. */
+export const PROVIDER_TOKEN_PREFIX = 'lpk_';
+const SECRET_BYTES = 32;
+const SHOWN_LAST = 5;
+const MAX_PER_PROVIDER = 20;
+const MAX_TOKEN_CHARS = 100;
+/** A token's last use is written at most this often. */
+const LAST_USED_RESOLUTION_MS = 60_000;
+
+/** Whom a token stands for, or why it stands for nobody. */
+export type ProviderTokenCheck =
+  | { state: 'valid'; tokenId: string; providerId: string; hotkey: Hotkey }
+  | { state: 'expired' }
+  | { state: 'invalid' };
+
+export type ProviderTokens = ReturnType<typeof createProviderTokens>;
+
+export function createProviderTokens(deps: { db: Database; clock: Clock; random: Random }) {
+  const { db, clock, random } = deps;
+
+  return {
+    async check(token: string): Promise<ProviderTokenCheck> {
+      const row =
+        token.length > MAX_TOKEN_CHARS ? undefined : await findProviderToken(db, sha256Hex(token));
+      if (row === undefined) return { state: 'invalid' };
+      const nowMs = clock.now();
+      if (row.expires_at !== null && row.expires_at <= nowMs) return { state: 'expired' };
+      const staleMs = nowMs - LAST_USED_RESOLUTION_MS;
+      if (row.last_used_at === null || row.last_used_at <= staleMs) {
+        await touchProviderToken(db, row.id, nowMs, staleMs);
+      }
+      const { id: tokenId, provider_id: providerId } = row;
+      return { state: 'valid', tokenId, providerId, hotkey: row.hotkey as Hotkey };
+    },
+
+    /** Shown in full this once. A token never makes tokens: 403. */
+    async create(caller: PortalIdentity, body: CreateProviderToken): Promise<NewProviderToken> {
+      requireSession(caller);
+      const nowMs = clock.now();
+      const expiresAtMs = body.expires_at ?? null;
+      if (expiresAtMs !== null && expiresAtMs <= nowMs) {
+        throw new ApiError('bad_request', 'expires_at lies in the past');
+      }
+      const token = `${PROVIDER_TOKEN_PREFIX}${randomToken(random, SECRET_BYTES)}`;
+      const row: ProviderToken = {
+        id: random.uuid(),
+        provider_id: caller.providerId,
+        name: body.name,
+        token_hash: sha256Hex(token),
+        suffix: token.slice(-SHOWN_LAST),
+        created_at: nowMs,
+        expires_at: expiresAtMs,
+        last_used_at: null,
+      };
+      await db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'providers', caller.providerId);
+        if ((await listProviderTokens(tx, caller.providerId)).length >= MAX_PER_PROVIDER) {
+          throw new ApiError('bad_request', `A provider has at most ${MAX_PER_PROVIDER} tokens`, {
+            hint: 'Delete one that nobody needs any more.',
+          });
+        }
+        await insertProviderToken(tx, row);
+      });
+      return { ...rowOf(row), token };
+    },
+
+    async list(caller: PortalIdentity): Promise<ProviderTokenRow[]> {
+      return (await listProviderTokens(db, caller.providerId)).map(rowOf);
+    },
+
+    /** It opens nothing from now on. 404 for what this provider does not have. */
+    async remove(caller: PortalIdentity, id: string): Promise<ProviderTokenRow> {
+      requireSession(caller);
+      const row = await deleteProviderToken(db, caller.providerId, id);
+      if (row === undefined) throw new ApiError('not_found', `There is no token ${id}`);
+      return rowOf(row);
+    },
+  };
+}
+
+function requireSession({ credential }: PortalIdentity): void {
+  if (credential.type === 'session') return;
+  throw new ApiError('forbidden', 'A provider token may not make or delete tokens', {
+    hint: 'Sign in with the hotkey and send that token.',
+  });
+}
+
+function rowOf(row: ProviderToken): ProviderTokenRow {
+  return {
+    id: row.id,
+    name: row.name,
+    masked_token: `${PROVIDER_TOKEN_PREFIX}...${row.suffix}`,
+    created_at: naiveUtc(row.created_at),
+    expires_at: row.expires_at === null ? null : naiveUtc(row.expires_at),
+    last_used: row.last_used_at === null ? null : naiveUtc(row.last_used_at),
+  };
+}

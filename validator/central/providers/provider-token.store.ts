@@ -1,0 +1,69 @@
+/** All queries on provider_tokens. */
+import type { Selectable } from 'kysely';
+import type { ProviderTokensTable } from '../db/executors.tables.ts';
+import { prepared, type Slots } from '../db/prepared.ts';
+import type { Db } from '../db/tables.ts';
+
+export type ProviderToken = Selectable<ProviderTokensTable>;
+
+const byHash = prepared((db, { hash }: Slots<{ hash: string }>) =>
+  db
+    .selectFrom('provider_tokens')
+    .innerJoin('providers', 'providers.id', 'provider_tokens.provider_id')
+    .selectAll('provider_tokens')
+    .select('providers.hotkey')
+    .where('token_hash', '=', hash),
+);
+
+/** With the hotkey of its provider; expired ones too. */
+export async function findProviderToken(
+  db: Db,
+  hash: string,
+): Promise<(ProviderToken & { hotkey: string }) | undefined> {
+  return (await byHash(db, { hash })).rows[0];
+}
+
+/** Newest first. */
+export function listProviderTokens(db: Db, providerId: string): Promise<ProviderToken[]> {
+  return db
+    .selectFrom('provider_tokens')
+    .selectAll()
+    .where('provider_id', '=', providerId)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute();
+}
+
+/** Stores a new one. */
+export async function insertProviderToken(db: Db, row: ProviderToken): Promise<void> {
+  await db.insertInto('provider_tokens').values(row).execute();
+}
+
+/** Removes one of a provider; undefined where it has no such. */
+export function deleteProviderToken(
+  db: Db,
+  providerId: string,
+  id: string,
+): Promise<ProviderToken | undefined> {
+  return db
+    .deleteFrom('provider_tokens')
+    .where('id', '=', id)
+    .where('provider_id', '=', providerId)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Notes a use, unless one after `staleMs` is on record. */
+export async function touchProviderToken(
+  db: Db,
+  id: string,
+  nowMs: number,
+  staleMs: number,
+): Promise<void> {
+  await db
+    .updateTable('provider_tokens')
+    .set({ last_used_at: nowMs })
+    .where('id', '=', id)
+    .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<=', staleMs)]))
+    .execute();
+}

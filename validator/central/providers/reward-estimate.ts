@@ -1,0 +1,64 @@
+/** What a node would bring in: the market's part reckoned here, the subnet's part asked of the validator. */
+import type { RewardShares } from '#shared/central-api/reward-estimate.ts';
+import type { Clock } from '#shared/clock.ts';
+import { microToUsd } from '#shared/money.ts';
+import { providerShare } from '../metering/meter.ts';
+import type { Agents } from '../ports.ts';
+import type { MachineQuery, RewardEstimate } from './machine.schemas.ts';
+import { nodePriceUusd, requireKnownType } from './node-price.ts';
+
+/** Nothing that it rests on changes faster: weights come by cycles of minutes. */
+const CACHE_MS = 60_000;
+const MAX_CACHED = 1_000;
+
+export type RewardEstimatesDeps = {
+  clock: Clock;
+  agents: Pick<Agents, 'rewardShares'>;
+  /** Which part of a machine's GPUs is rented now, 0 to 1; of the whole market where there are none. */
+  rentalRateOf(machine: string): Promise<number>;
+};
+
+export type RewardEstimates = ReturnType<typeof createRewardEstimates>;
+
+export function createRewardEstimates({ clock, agents, rentalRateOf }: RewardEstimatesDeps) {
+  const cached = new Map<string, { atMs: number; answer: Promise<RewardShares> }>();
+
+  /** Asked once however many want it; failures too, for they cost the validator as much. */
+  function sharesOf(gpuModel: string, gpuCount: number, priceUusd: number): Promise<RewardShares> {
+    const key = `${gpuModel} ${gpuCount} ${priceUusd}`;
+    const nowMs = clock.monotonicMs();
+    const known = cached.get(key);
+    if (known !== undefined && nowMs - known.atMs < CACHE_MS) return known.answer;
+    const question = { gpu_model: gpuModel, gpu_count: gpuCount, price_uusd: priceUusd };
+    const answer = agents.rewardShares(question);
+    cached.delete(key);
+    cached.set(key, { atMs: nowMs, answer });
+    const [oldest] = cached.keys();
+    if (cached.size > MAX_CACHED && oldest !== undefined) cached.delete(oldest);
+    return answer;
+  }
+
+  return {
+    /** Throws 400 for a type or a price that no node can have, 502 when the validator does not answer. */
+    async estimate(query: MachineQuery): Promise<RewardEstimate> {
+      const entry = requireKnownType(query.gpu_type);
+      const priceUusd = nodePriceUusd(entry, query.gpu_price ?? null);
+      const { gpu_count: count } = query;
+      const shares = await sharesOf(entry.name, count, priceUusd);
+      const utilization = await rentalRateOf(entry.name);
+      const incomeUusd = priceUusd * count;
+      return {
+        rewards_on_subnet: shares.rented * utilization + shares.idle * (1 - utilization),
+        rewards_while_rented: shares.rented,
+        rewards_while_idle: shares.idle,
+        reward_obstacles: shares.obstacles,
+        rental_income_per_hour: microToUsd(incomeUusd),
+        platform_fee_per_hour: microToUsd(incomeUusd - providerShare(incomeUusd)),
+        expected_utilization: utilization,
+        gpu_type: entry.name,
+        gpu_count: count,
+        gpu_price: microToUsd(priceUusd),
+      };
+    },
+  };
+}

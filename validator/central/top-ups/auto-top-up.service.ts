@@ -1,0 +1,220 @@
+/** Auto top-ups: what an account has set, and when a charge begins (contract 9.2; marketplace reference 1.6). */
+import { type Clock, naiveUtc, startOfMonth } from '#shared/clock.ts';
+import { ApiError, refusedField } from '#shared/errors.ts';
+import { microOrNull, microToUsd } from '#shared/money.ts';
+import type { Random } from '#shared/random.ts';
+import { accountOf, type BalanceOf, setPaymentCustomer } from '../accounts/account.service.ts';
+import type { UserIdentity } from '../auth/identity.ts';
+import type { AutoTopUpRow } from '../db/around-balance.tables.ts';
+import { lockRow } from '../db/row-lock.ts';
+import type { Database, Db } from '../db/tables.ts';
+import type { Funds } from '../low-balance/low-balance.rule.ts';
+import type { Payments } from '../ports.ts';
+import { clearDue, setDue } from '../schedule/due.ts';
+import type { DueHandler } from '../schedule/schedule.ts';
+import type { AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
+import { shouldCharge } from './auto-top-up.state.ts';
+import {
+  chargedSince,
+  claimCharge,
+  deleteAutoTopUp,
+  findAutoTopUp,
+  upsertAutoTopUp,
+} from './auto-top-up.store.ts';
+import { insertTopUp } from './top-up.store.ts';
+
+const DAY_MS = 86_400_000;
+
+export type AutoTopUpsDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  balanceOf: BalanceOf;
+  /** Null: nothing can be paid here. */
+  payments: Payments | null;
+};
+export type AutoTopUps = ReturnType<typeof createAutoTopUps>;
+
+/** Rules of auto top-ups; what becomes of charges is in top-up.service.ts. */
+export function createAutoTopUps({ db, clock, random, balanceOf, payments }: AutoTopUpsDeps) {
+  /** Keeps a payment method that the account did not have, and notes who the payer is there. */
+  async function keepMethod(caller: UserIdentity, paymentMethodId: string): Promise<void> {
+    const [before, account] = [
+      await findAutoTopUp(db, caller.accountId),
+      await accountOf(db, caller),
+    ];
+    if (before?.payment_method_id === paymentMethodId) return;
+    if (payments === null) throw noPayments();
+    const { id: accountId, payment_customer_id: customerId } = account;
+    const kept = await payments.keep({ accountId, customerId, paymentMethodId });
+    if (kept.customerId !== customerId) {
+      await setPaymentCustomer(db, accountId, kept.customerId, clock.now());
+    }
+  }
+
+  /** Begins a charge where the rules say so. */
+  async function watch(tx: Db, accountId: string, funds: Funds): Promise<void> {
+    const row = await findAutoTopUp(tx, accountId);
+    const methodId = row?.payment_method_id ?? null;
+    if (row === undefined || methodId === null || payments === null) return;
+    const nowMs = clock.now();
+    const limit = row.monthly_limit_uusd;
+    const charged = limit === null ? 0 : await chargedSince(tx, accountId, startOfMonth(nowMs));
+    const facts = { ...factsOf(row), monthChargedUusd: charged, ...funds };
+    if (!shouldCharge(facts, nowMs) || !(await claimCharge(tx, row, nowMs))) return;
+    await insertTopUp(tx, {
+      ...{ id: random.uuid(), account_id: accountId, processor: payments.name },
+      ...{ external_id: null, payment_method_id: methodId, amount_uusd: row.amount_uusd },
+      ...{ state: 'charging', attempts: 0, due_at: nowMs, last_error: null },
+      ...{ created_at: nowMs, updated_at: nowMs },
+    });
+  }
+
+  async function fundsOf(tx: Db, accountId: string): Promise<Funds> {
+    const { posted, held, burnPerHour } = await balanceOf(tx, accountId);
+    return { available: posted - held, burnPerHour };
+  }
+
+  async function shown(row: AutoTopUpRow): Promise<AutoTopUp> {
+    const month = startOfMonth(clock.now());
+    return toAutoTopUp(row, await chargedSince(db, row.account_id, month));
+  }
+
+  /** The row as it is to be. */
+  function changed(
+    accountId: string,
+    before: AutoTopUpRow | undefined,
+    body: AutoTopUpUpdateDto,
+  ): AutoTopUpRow {
+    const nowMs = clock.now();
+    const row = { ...(before ?? freshRow(accountId, random.uuid(), body, nowMs)) };
+    const { enabled, threshold_usd, amount_usd, monthly_limit_usd, payment_method_id } = body;
+    if (enabled !== undefined) row.enabled = enabled ? 1 : 0;
+    if (threshold_usd !== undefined) row.threshold_uusd = microOrNull(threshold_usd) ?? 0;
+    if (amount_usd !== undefined) row.amount_uusd = microOrNull(amount_usd) ?? 0;
+    if (monthly_limit_usd !== undefined) row.monthly_limit_uusd = microOrNull(monthly_limit_usd);
+    const hasOther = payment_method_id !== undefined && payment_method_id !== row.payment_method_id;
+    if (payment_method_id !== undefined) row.payment_method_id = payment_method_id;
+    // Whoever changes the method or switches it on has looked at what failed.
+    if ((hasOther || enabled === true) && row.status !== 'charging') {
+      Object.assign(row, { status: 'idle', declines: 0, not_before: 0, last_error: null });
+    }
+    return { ...row, updated_at: nowMs };
+  }
+
+  return {
+    /** Null where it was never set. */
+    async get({ accountId }: UserIdentity): Promise<AutoTopUp | null> {
+      const row = await findAutoTopUp(db, accountId);
+      return row === undefined ? null : shown(row);
+    },
+
+    /** Throws 422 for a first one that lacks something, `bad_request` for one that could never charge. */
+    async change(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<AutoTopUp> {
+      const { accountId } = caller;
+      if (body.payment_method_id != null) await keepMethod(caller, body.payment_method_id);
+      const row = await db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'accounts', accountId);
+        const after = changed(accountId, await findAutoTopUp(tx, accountId), body);
+        if (after.enabled === 1) requireChargeable(after, payments);
+        await upsertAutoTopUp(tx, after);
+        if (after.enabled === 0) await clearDue(tx, 'top-up', accountId);
+        else {
+          await watch(tx, accountId, await fundsOf(tx, accountId));
+          await setDue(tx, 'top-up', accountId, clock.now() + DAY_MS);
+        }
+        return (await findAutoTopUp(tx, accountId)) ?? after;
+      });
+      return shown(row);
+    },
+
+    watch,
+
+    /** The daily look at what no spend has brought about. */
+    daily: {
+      async run(tx, { subject, nowMs }) {
+        const row = await findAutoTopUp(tx, subject);
+        if (row === undefined || row.enabled === 0) return undefined;
+        await watch(tx, subject, await fundsOf(tx, subject));
+        return { againAtMs: nowMs + DAY_MS };
+      },
+    } satisfies DueHandler,
+  };
+}
+
+/** Removes that of an account that is being deleted; its charges stay, for they are money. */
+export async function forgetAutoTopUp(tx: Db, accountId: string): Promise<void> {
+  await deleteAutoTopUp(tx, accountId);
+  await clearDue(tx, 'top-up', accountId);
+}
+
+function noPayments(): ApiError {
+  return new ApiError('bad_request', 'No payments are taken here', {
+    hint: 'Ask the operator for credit.',
+  });
+}
+
+function requireChargeable(row: AutoTopUpRow, payments: Payments | null): void {
+  if (payments === null) throw noPayments();
+  if (row.payment_method_id === null) {
+    throw new ApiError('bad_request', 'An enabled auto top-up needs a payment method', {
+      hint: 'Send payment_method_id, or disable it.',
+    });
+  }
+  if (row.monthly_limit_uusd !== null && row.monthly_limit_uusd < row.amount_uusd) {
+    throw new ApiError('bad_request', 'The monthly limit is below the amount of one top-up', {
+      hint: 'Raise monthly_limit_usd or lower amount_usd.',
+    });
+  }
+}
+
+/** Nothing that can be left out decides anything. Throws 422 naming what is missing. */
+function freshRow(
+  accountId: string,
+  id: string,
+  body: AutoTopUpUpdateDto,
+  nowMs: number,
+): AutoTopUpRow {
+  for (const field of ['enabled', 'threshold_usd', 'amount_usd'] as const) {
+    if (body[field] === undefined) {
+      throw refusedField(`body.${field}`, 'Field required the first time', 'missing');
+    }
+  }
+  return {
+    ...{ account_id: accountId, id, enabled: 0, threshold_uusd: 0, amount_uusd: 0 },
+    ...{ monthly_limit_uusd: null, payment_method_id: null, status: 'idle', declines: 0 },
+    ...{ not_before: 0, last_attempt_at: null, last_error: null },
+    ...{ created_at: nowMs, updated_at: nowMs },
+  };
+}
+
+function factsOf(row: AutoTopUpRow) {
+  return {
+    enabled: row.enabled === 1,
+    hasMethod: row.payment_method_id !== null,
+    status: row.status,
+    notBeforeMs: row.not_before,
+    thresholdUusd: row.threshold_uusd,
+    amountUusd: row.amount_uusd,
+    monthlyLimitUusd: row.monthly_limit_uusd,
+  };
+}
+
+function toAutoTopUp(row: AutoTopUpRow, monthChargedUusd: number): AutoTopUp {
+  const { monthly_limit_uusd: limit, last_attempt_at: attemptMs } = row;
+  return {
+    id: row.id,
+    user_id: row.account_id,
+    enabled: row.enabled === 1,
+    threshold_usd: microToUsd(row.threshold_uusd),
+    amount_usd: microToUsd(row.amount_uusd),
+    monthly_limit_usd: limit === null ? null : microToUsd(limit),
+    payment_method_id: row.payment_method_id,
+    status: row.status,
+    month_charged_usd: microToUsd(monthChargedUusd),
+    last_attempt_at: attemptMs === null ? null : naiveUtc(attemptMs),
+    last_error: row.last_error,
+    created_at: naiveUtc(row.created_at),
+    updated_at: naiveUtc(row.updated_at),
+  };
+}

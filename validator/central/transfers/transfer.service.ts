@@ -1,0 +1,157 @@
+/** Credit passed from one account to another (contract 9.2; marketplace reference 2.3.10). */
+import { type Clock, naiveUtc } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/money.ts';
+import type { Random } from '#shared/random.ts';
+import { accountOf, findAccountByAddress } from '../accounts/account.service.ts';
+import type { Actor, UserIdentity } from '../auth/identity.ts';
+import type { Account, Database, Db } from '../db/tables.ts';
+import { recordEvent } from '../events/event.service.ts';
+import { postGroup } from '../ledger/ledger.service.ts';
+import { causedBy } from '../ledger/ledger-account.ts';
+import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
+import { runwayChanged } from '../metering/runway.service.ts';
+import type {
+  TransferCreditsDto,
+  TransferHistoryDto,
+  TransferResponse,
+} from './transfer.schemas.ts';
+import {
+  clearNotes,
+  insertTransfer,
+  type ListedTransfer,
+  listTransfers,
+} from './transfer.store.ts';
+
+const SHOWN = 1_000;
+
+export type TransfersDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  /** What follows when an account has less than before. */
+  afterSpend(tx: Db, accountId: string): Promise<void>;
+};
+export type Transfers = ReturnType<typeof createTransfers>;
+
+/** Rules of transfers. */
+export function createTransfers({ db, clock, random, afterSpend }: TransfersDeps) {
+  async function parties(tx: Db, caller: UserIdentity, email: string) {
+    const { id: recipientId } = await recipientOf(tx, email);
+    if (recipientId === caller.accountId) {
+      throw new ApiError('bad_request', 'Credit cannot be transferred to your own account');
+    }
+    await lockWithPods(tx, [caller.accountId, recipientId]);
+    const sender = await accountOf(tx, caller);
+    // Again under the lock: it may have been deleted meanwhile.
+    const recipient = await recipientOf(tx, email);
+    if (recipient.id !== recipientId) throw unknownRecipient();
+    return { sender, recipient };
+  }
+
+  async function record(tx: Db, accountId: string, actor: Actor, detail: string): Promise<void> {
+    await recordEvent(
+      tx,
+      { clock, random },
+      {
+        ...{ accountId, eventType: 'billing', subEventType: 'billing.success', actor },
+        payload: { pod_name: null, node: null, detail },
+      },
+    );
+  }
+
+  return {
+    /** In `tx`. Throws `email_not_verified`, `bad_request` for oneself, `not_found`, `insufficient_balance`. */
+    async sendIn(
+      tx: Db,
+      caller: UserIdentity,
+      body: TransferCreditsDto,
+      actor: Actor,
+    ): Promise<TransferResponse> {
+      await requireVerified(tx, caller);
+      const { sender, recipient } = await parties(tx, caller, body.recipient_email);
+      const amountUusd = usdToMicro(body.amount);
+      requireTransferable(await walletOf(tx, sender.id), amountUusd);
+      const [id, atMs] = [random.uuid(), clock.now()];
+      const leg = { debit: paidAccount(sender.id), credit: paidAccount(recipient.id), amountUusd };
+      await postGroup(tx, [leg], causedBy(actor, { type: 'transfer', id, atMs, once: true }));
+      const row = {
+        ...{ id, sender_id: sender.id, recipient_id: recipient.id, amount_uusd: amountUusd },
+        note: body.note ?? null,
+        sender_after_uusd: postedIn(await walletOf(tx, sender.id)),
+        recipient_after_uusd: postedIn(await walletOf(tx, recipient.id)),
+        created_at: atMs,
+      };
+      await insertTransfer(tx, row);
+      const amount = `$${body.amount}`;
+      await record(tx, sender.id, actor, `${amount} transferred to another account`);
+      await record(tx, recipient.id, { ...actor, apiKeyId: null }, `${amount} received`);
+      await fundsAdded(tx, { clock, random }, recipient.id);
+      await runwayChanged(tx, sender.id, atMs);
+      await afterSpend(tx, sender.id);
+      return {
+        ...toHistory(sender.id, {
+          ...{ ...row, seq: 0, sender_email: sender.email, recipient_email: recipient.email },
+        }),
+        balance: microToUsd(row.sender_after_uusd),
+      };
+    },
+
+    /** Newest first, the last thousand. */
+    async history({ accountId }: UserIdentity): Promise<TransferHistoryDto[]> {
+      const rows = await listTransfers(db, accountId, SHOWN);
+      return rows.map((row) => toHistory(accountId, row));
+    },
+  };
+}
+
+/** Clears what an account that is being deleted wrote beside its transfers; the transfers stay. */
+export const forgetTransferNotes = clearNotes;
+
+async function requireVerified(tx: Db, caller: UserIdentity): Promise<void> {
+  const { email_verified_at: verifiedAt } = await accountOf(tx, caller);
+  if (verifiedAt !== null) return;
+  throw new ApiError('email_not_verified', 'Confirm your e-mail address first');
+}
+
+async function recipientOf(tx: Db, email: string): Promise<Account> {
+  const account = await findAccountByAddress(tx, email);
+  if (account === undefined) throw unknownRecipient();
+  return account;
+}
+
+function unknownRecipient(): ApiError {
+  return new ApiError('not_found', 'No account has this e-mail address', {
+    hint: 'Ask the recipient for the address of their account.',
+  });
+}
+
+/** Paid credit only, and nothing of it that is held. */
+function requireTransferable({ paid, held, heldOfGranted }: Wallet, amountUusd: number): void {
+  const transferable = paid - (held - heldOfGranted);
+  if (amountUusd <= transferable) return;
+  throw new ApiError(
+    'insufficient_balance',
+    `Insufficient balance. This transfer requires at least ${formatUsdCeil(amountUusd)}. ` +
+      `Your balance is ${formatUsdFloor(transferable)}, without granted credit, which cannot be transferred.`,
+  );
+}
+
+function postedIn({ paid, granted }: Wallet): number {
+  return paid + granted;
+}
+
+function toHistory(accountId: string, row: ListedTransfer): TransferHistoryDto {
+  const isSender = row.sender_id === accountId;
+  return {
+    id: row.id,
+    direction: isSender ? 'sent' : 'received',
+    amount: microToUsd(row.amount_uusd),
+    counterparty_email: isSender ? row.recipient_email : row.sender_email,
+    note: row.note,
+    status: 'completed',
+    balance_after: microToUsd(isSender ? row.sender_after_uusd : row.recipient_after_uusd),
+    created_at: naiveUtc(row.created_at),
+  };
+}

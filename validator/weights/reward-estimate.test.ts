@@ -1,0 +1,104 @@
+import { expect, it } from 'vitest';
+import { createTestLedger } from '../../test/fakes/test-ledger.ts';
+import {
+  BURN,
+  entryOf,
+  goldenPolicy,
+  H100,
+  hotkey,
+  RTX4090,
+  setOf,
+} from '../../test/fixtures/cycle-set.ts';
+import { computeWeights } from './compute-weights.ts';
+import { insertCycle } from './cycle.store.ts';
+import type { CycleEntry } from './cycle-set.ts';
+import { createRewardEstimates } from './reward-estimate.service.ts';
+import { estimateRewards, type PresentMarket } from './reward-estimate.ts';
+import type { WeightPolicy } from './weight-policy.ts';
+
+const QUESTION = { gpu_model: H100, gpu_count: 2, price_uusd: 2_000_000 };
+
+function marketOf(entries: CycleEntry[]): PresentMarket {
+  const { neurons, validator, embedded } = setOf([entries]);
+  return { neurons, validator, embedded, cycle: { number: 3, entries } };
+}
+
+function estimate(
+  question = QUESTION,
+  entries: CycleEntry[] = [entryOf(2, { rented: true }), entryOf(3)],
+  policy: WeightPolicy = goldenPolicy(),
+) {
+  return estimateRewards(question, marketOf(entries), policy);
+}
+
+it('tells the very weight that the node gets once it is there', () => {
+  const others = [entryOf(2, { rented: true }), entryOf(3)];
+  // Three GPUs: where two hotkeys have equal remainders, the order of keys decides about one part in 65,535.
+  const own = { hotkey: hotkey(9), gpu_count: 3, collateral: false, price_uusd: 2_000_000 };
+  const shares = estimate({ ...QUESTION, gpu_count: 3 });
+  for (const rented of [true, false]) {
+    const set = setOf([[...others, entryOf(9, { ...own, rented })]]);
+    const result = computeWeights(set, goldenPolicy());
+    const uid = set.neurons.find((neuron) => neuron.hotkey === own.hotkey)?.uid ?? -1;
+    const weight = result?.weights[result.uids.indexOf(uid)] ?? 0;
+    expect(weight).toBeGreaterThan(6_000);
+    expect(shares[rented ? 'rented' : 'idle']).toBe(weight / 65_535);
+  }
+});
+
+it('gives less the more there are who earn, and all of a pool to the only one', () => {
+  expect(estimate(QUESTION, []).rented).toBeCloseTo(0.7, 4);
+  expect(estimate(QUESTION, []).idle).toBeCloseTo(0.2, 4);
+  const many = Array.from({ length: 9 }, (_, index) => entryOf(index + 2, { rented: true }));
+  expect(estimate(QUESTION, many).rented).toBeLessThan(estimate().rented);
+});
+
+it('counts idle GPUs beyond what is wanted as the weights do', () => {
+  const caps = [{ model: H100, min_gpus: 1, max_gpus: 8, cap_gpus: 1 }];
+  const wanted = estimate(QUESTION, [entryOf(2, { gpu_model: RTX4090 })]);
+  const policy = goldenPolicy({ idle_caps: caps });
+  const diluted = estimate(QUESTION, [entryOf(2, { gpu_model: RTX4090 })], policy);
+  expect(diluted.idle).toBeLessThan(wanted.idle);
+  expect(diluted.rented).toBe(wanted.rented);
+});
+
+it.each([
+  ['an unknown model', { ...QUESTION, gpu_model: 'Voodoo 2' }, ['unknown_model', 'price']],
+  ['a price above the policy', { ...QUESTION, price_uusd: 8_000_001 }, ['price']],
+])('says why there is nothing for %s', (_, question, obstacles) => {
+  expect(estimate(question)).toEqual({ rented: 0, idle: 0, obstacles });
+});
+
+it('has everybody registered where nobody knows who is, and others not where somebody does', () => {
+  const entries = [entryOf(2, { rented: true })];
+  const market = marketOf(entries);
+  const registered = estimateRewards(QUESTION, { ...market, neurons: null }, goldenPolicy());
+  expect(registered).toEqual(estimateRewards(QUESTION, market, goldenPolicy()));
+  const alone = { ...market, neurons: [{ uid: 0, hotkey: BURN }] };
+  expect(estimateRewards(QUESTION, alone, goldenPolicy()).rented).toBeCloseTo(0.7, 4);
+});
+
+it('answers from the last closed cycle, and anew once there is another one', async () => {
+  const ledger = await createTestLedger();
+  const policy = goldenPolicy();
+  const { estimate } = createRewardEstimates({
+    ...{ ledger, policy, validator: BURN, embedded: false, metagraph: null },
+  });
+  const close = (number: number, entry: CycleEntry) =>
+    insertCycle(ledger, { number, ended_ms: number }, [
+      {
+        ...{ cycle: number, executor_id: entry.executor_id, verdict: 'ok', length_ms: 60_000 },
+        ...{ failure_ppm: 0, entry_json: JSON.stringify(entry) },
+      },
+    ]);
+  const before = await estimate(QUESTION);
+  expect(before.rented).toBeCloseTo(0.7, 4);
+  await close(1, entryOf(2, { rented: true, gpu_count: 8 }));
+  const after = await estimate(QUESTION);
+  expect(after.rented).toBeLessThan(0.3);
+  expect(await estimate({ ...QUESTION, price_uusd: 1 })).toEqual(after);
+  expect((await estimate({ ...QUESTION, price_uusd: 99_000_000 })).obstacles).toEqual(['price']);
+  await close(2, entryOf(2, { rented: true, gpu_count: 1 }));
+  expect((await estimate(QUESTION)).rented).toBeGreaterThan(after.rented);
+  await ledger.destroy();
+});
