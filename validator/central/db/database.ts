@@ -62,10 +62,10 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   ledger,
   metering,
   schedule,
+  notices,
   portal,
   aroundBalance,
   webhooks,
-  notices,
   validatorAccounts,
 ];
 
