@@ -6,7 +6,7 @@ const DAY_MS = 24 * 3_600_000;
 
 let scene: VolumeScene;
 beforeEach(async () => {
-  scene = await createVolumeScene();
+  scene = await createVolumeScene({ signupCreditUusd: 1_000_000_000 });
 });
 afterEach(() => scene.close());
 
