@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
-import { systemClock } from '#shared/clock.ts';
 import { makeCertificate } from '#shared/tls/certificate.ts';
 import { type SmtpMailbox, startSmtpMailbox } from '../../../test/fakes/smtp-mailbox.ts';
 import { createSmtpMailer } from '../adapters/smtp-mailer.ts';
