@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
-import { CONFIG_HELP, dockerSocketOf, isSecure, readConfig } from './config.ts';
+import { CONFIG_HELP, dockerSocketOf, isSecure, readConfig, updateOf } from './config.ts';
 
 const ID = '00000000-0000-4000-8000-000000000000';
 const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
@@ -89,6 +89,17 @@ it.each([
   expect(read({ AGENT_METRICS_LISTEN: text }).AGENT_METRICS_LISTEN).toEqual(address);
 });
 
+const SOURCE = { AGENT_UPDATE_URL: 'https://a.example/d', AGENT_UPDATE_IMAGE: 'a.example/agent' };
+
+it('updates the container that it is told of, or the release that its service runs', () => {
+  const placeOf = (change: Record<string, string>) => updateOf(read(change))?.place ?? null;
+  expect(placeOf({ AGENT_UPDATE_TREE: '/opt/podwright' })).toBeNull();
+  const tree = { kind: 'tree', folder: '/opt/podwright' };
+  expect(placeOf({ ...SOURCE, AGENT_UPDATE_TREE: '/opt/podwright' })).toEqual(tree);
+  const container = { kind: 'container', name: 'a' };
+  expect(placeOf({ ...SOURCE, AGENT_UPDATE_CONTAINER: 'a' })).toEqual(container);
+});
+
 it.each<[Record<string, string>, string]>([
   [{ AGENT_TLS: 'off' }, 'AGENT_TLS'],
   [{ AGENT_METRICS_LISTEN: '9100' }, 'AGENT_METRICS_LISTEN'],
@@ -98,6 +109,12 @@ it.each<[Record<string, string>, string]>([
   [{ AGENT_TLS_CERT: '/a.pem' }, 'AGENT_TLS_KEY'],
   [{ AGENT_TLS_KEY: '/a.pem' }, 'AGENT_TLS_KEY'],
   [{ AGENT_TLS_CERT: 'a.pem', AGENT_TLS_KEY: '/a.pem' }, 'AGENT_TLS_CERT'],
+  [{ ...SOURCE }, 'AGENT_UPDATE_CONTAINER'],
+  [
+    { AGENT_UPDATE_TREE: '/opt/podwright', AGENT_UPDATE_URL: SOURCE.AGENT_UPDATE_URL },
+    'AGENT_UPDATE_IMAGE',
+  ],
+  [{ ...SOURCE, AGENT_UPDATE_TREE: '/a', AGENT_UPDATE_CONTAINER: 'a' }, 'AGENT_UPDATE_CONTAINER'],
 ])('refuses %j, and names %s', (change, name) => {
   const problems = (() => {
     try {
