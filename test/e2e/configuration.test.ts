@@ -53,7 +53,11 @@ const PROGRAMS: readonly Program[] = [
     main: 'validator/central/main.ts',
     right: { CENTRAL_GATEWAY_URL: 'http://127.0.0.1:1', CENTRAL_GATEWAY_HOTKEY: HOTKEY },
     wrong: { CENTRAL_SMTP_URL: 'http://me:hush@mail.example', CENTRAL_CHAT_CLIENT_ID: 'x' },
-    says: ['CENTRAL_SMTP_URL (http://[hidden]@mail.example)', 'CENTRAL_CHAT_TOKEN_URL', 'required'],
+    says: [
+      'CENTRAL_SMTP_URL (http://[hidden]@mail.example/)',
+      'CENTRAL_CHAT_TOKEN_URL',
+      'required',
+    ],
     mistyped: 'CENTRAL_DATABSE',
     meant: 'CENTRAL_DATABASE',
   },
