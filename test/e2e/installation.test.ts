@@ -158,7 +158,7 @@ it(
         `cp /etc/podwright/agent.env /root/agent.env && echo '${updates.variables}' >>/etc/podwright/agent.env`,
       );
       const bad = await updates.release(ENDS);
-      await host.mustRun('systemctl restart podwright-agent');
+      await host.mustRun(`${INSTALL} && systemctl restart podwright-agent`);
       const refused = await updateStatus('a refusal', ({ reason }) => reason !== null);
       expect(refused).toMatchObject({
         reason: 'INSTALLATION_UNSUITABLE',
