@@ -1,15 +1,17 @@
 /** Text without its secrets, for people to read. Pure. */
 
 const HIDDEN = '[hidden]';
-/** User and password of an address. */
-const CREDENTIALS = /(\/\/)[^/@\s"']*@/g;
-const ADDRESS = /^([a-z][a-z0-9+]*:\/\/)(?:[^/?#@\s]*@)?([a-z0-9.:[\]-]+)(\/[^?#\s@]*)?/i;
+/** Up to the last `@`: a password may hold every other character. */
+const CREDENTIALS = /(\/\/)[^\s"']*@/g;
 
 /** What may be shown of a secret: scheme, host and path of an address, nothing of anything else. */
 export function hidden(text: string): string {
-  const [, scheme = '', host, path = ''] = ADDRESS.exec(text) ?? [];
-  if (host === undefined) return HIDDEN;
-  return `${scheme}${HIDDEN}@${host}${path}`;
+  const url = URL.parse(text);
+  if (url === null || url.host === '') return HIDDEN;
+  const { protocol, host, pathname, username, password } = url;
+  // A password with a slash in it, unescaped, would be read as host and path.
+  const isWhole = text.split('@').length === (username + password === '' ? 1 : 2);
+  return isWhole ? `${protocol}//${HIDDEN}@${host}${pathname}` : HIDDEN;
 }
 
 /** Addresses in `text` lose their user and password. */

@@ -11,6 +11,7 @@ import { ledgerCosts } from './ledger.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
+import { metering } from './metering.bench.ts';
 import { metricsCost } from './metrics.bench.ts';
 import { proofOfWork } from './proof-of-work.bench.ts';
 import type { BenchRow } from './row.ts';
@@ -44,6 +45,7 @@ const PARTS: Record<string, () => Promise<BenchRow[]>> = {
   proof: proofOfWork,
   signing,
   metrics: metricsCost,
+  metering,
   backups,
   validator: validatorCosts,
   ledger: ledgerCosts,

@@ -27,7 +27,6 @@ import { createMails } from './mail/mail.service.ts';
 import { createMarket } from './market.ts';
 import { createMembership } from './membership.ts';
 import { startBacklog } from './metrics/backlog.job.ts';
-import { wants } from './notification-settings/notification-setting.service.ts';
 import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
@@ -127,7 +126,6 @@ export async function createCentral(
     ...{ passwords, providerTokens },
     ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
     wakeMail: () => membership.wakeMail(),
-    wants,
     stopping: stopping.signal,
   };
   const around = createAroundBalance(deps);

@@ -19,13 +19,14 @@ import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
+import { createPortalRequests } from './machine-requests/portal-request.service.ts';
+import { createRequestNews } from './machine-requests/request-news.ts';
 import { cutOffHandlers } from './metering/cut-off.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
-import { registerNoticeRoutes } from './notices/notice.routes.ts';
 import { createNotices } from './notices/notice.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
@@ -46,6 +47,7 @@ import { registerPortal } from './portal.ts';
 import type { CentralDeps } from './ports.ts';
 import { createProcesses } from './processes/process.service.ts';
 import { registerSharedConfig } from './providers/portal.routes.ts';
+import { subscriptions } from './providers/subscriptions.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
@@ -88,19 +90,15 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
   const volumes = createVolumeWork(deps, { processes, wake });
-  const noticeDeps = {
-    db,
-    clock,
-    random,
-    mails: deps.mails,
-    wants: deps.wants,
-    wakeMail: deps.wakeMail,
-  };
+  const { mails, wakeMail } = deps;
+  const noticeDeps = { db, clock, random, mails, wakeMail };
+  const news = createRequestNews({ ...noticeDeps, subscriptions });
   const dueHandlers: DueHandlers = {
-    ...podDueHandlers({ clock, random, wake, mails: deps.mails }),
+    ...podDueHandlers({ clock, random, wake, mails }),
+    ...news.dueHandlers,
     ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
     ...cutOffHandlers({
-      ...{ clock, random, wake, mails: deps.mails },
+      ...{ clock, random, wake, mails },
       lastBackup: backups.lastBackup,
       isBackingUp: backups.isWorkingOn,
     }),
@@ -170,9 +168,12 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
 
     /** Routes below /portal. */
     registerPortal(portal: HttpServer): void {
-      registerPortal(portal, deps, { idempotency, overview });
+      registerPortal(portal, deps, {
+        ...{ idempotency, overview },
+        requests: createPortalRequests({ db, clock, tellFulfilled: news.tellFulfilled }),
+        notices: createNotices(noticeDeps),
+      });
       registerBilling(portal, { statements: createStatements({ db }), clock });
-      registerNoticeRoutes(portal, { clock, notices: createNotices(noticeDeps) });
     },
 
     /** Routes at the origin. */

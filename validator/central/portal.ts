@@ -2,21 +2,33 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { createChatHandshake } from './chat/chat-handshake.ts';
 import type { MarketOverview } from './executors/market-overview.ts';
+import { registerPortalRequestRoutes } from './machine-requests/portal-request.routes.ts';
+import type { PortalRequests } from './machine-requests/portal-request.service.ts';
+import { registerNoticeRoutes } from './notices/notice.routes.ts';
+import type { Notices } from './notices/notice.service.ts';
 import type { CentralDeps } from './ports.ts';
 import { createCentralMinerSync } from './providers/central-miner.service.ts';
 import { createNodes } from './providers/node.service.ts';
 import { createRenterReference } from './providers/node-pods.ts';
 import { registerPortalRoutes, registerSharedConfig } from './providers/portal.routes.ts';
+import { createPortalAnswers } from './providers/portal-answer.ts';
 import { createProviders } from './providers/provider.service.ts';
 import { createProfiles } from './providers/provider-profile.service.ts';
 import { createRewardEstimates } from './providers/reward-estimate.ts';
 import type { Idempotency } from './rentals/idempotency.ts';
 
+export type PortalParts = {
+  idempotency: Idempotency;
+  overview: MarketOverview;
+  requests: PortalRequests;
+  notices: Notices;
+};
+
 /** Registers the routes below /portal. */
 export function registerPortal(
   portal: HttpServer,
   deps: CentralDeps,
-  { idempotency, overview }: { idempotency: Idempotency; overview: MarketOverview },
+  { idempotency, overview, requests, notices }: PortalParts,
 ): void {
   const { sessions, passwords, providerTokens, options } = deps;
   const { db, clock, random, secret, agents } = deps.ports;
@@ -35,5 +47,8 @@ export function registerPortal(
     minerSync: createCentralMinerSync({ db, clock, random, miner }),
     estimates: createRewardEstimates({ clock, agents, rentalRateOf: overview.rentalRate }),
   });
+  const answers = createPortalAnswers({ clock });
+  registerPortalRequestRoutes(portal, { answers, requests });
+  registerNoticeRoutes(portal, { answers, notices });
   registerSharedConfig(portal);
 }

@@ -20,7 +20,7 @@ import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { Space } from './backup-storage/disk-room.ts';
 import type { TransferLimits } from './backup-storage/transfers.ts';
 import type { Signals } from './db/signals.ts';
-import type { Database, Db } from './db/tables.ts';
+import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
 import type { Mails } from './mail/mail.service.ts';
@@ -330,8 +330,6 @@ export type CentralDeps = {
   mails: Mails;
   /** Has them sent soon: they were committed. */
   wakeMail(): void;
-  /** Whether an account wants mails of that kind. */
-  wants(db: Db, accountId: string, flag: 'notice_period' | 'machine_request'): Promise<boolean>;
   /** Aborts when the server is to stop: streams and waits end on it. */
   stopping: AbortSignal;
 };

@@ -36,6 +36,7 @@ export {
   findExecutor,
   findExecutorAt,
   findExecutors,
+  hasVerifiedNode,
   insertExecutor,
   listOfProvider,
   listPresent,

@@ -96,6 +96,18 @@ export async function pageOfProvider(
   return { items, total: (await count.executeTakeFirstOrThrow()).n };
 }
 
+/** Whether the last verdict on any of a provider's is that it is fit. */
+export async function hasVerifiedNode(db: Db, providerId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('executors')
+    .select('id')
+    .where('provider_id', '=', providerId)
+    .where('state', '=', 'verified')
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
 /** How many are not removed. */
 export async function countPresent(db: Db): Promise<number> {
   const row = await db

@@ -7,7 +7,7 @@ import { ApiError } from '#shared/errors.ts';
 import { violatedCheck } from '../../database/engine.ts';
 import type { Db } from '../db/tables.ts';
 import { changesOf, direct, type Entry } from './ledger.entries.ts';
-import { changeAccounts, findGroup, insertGroups, insertTransfers } from './ledger.store.ts';
+import { changeAccounts, insertGroups, insertTransfers } from './ledger.store.ts';
 import type { Cause, Leg } from './ledger-account.ts';
 
 /** A cause that may come once has come before; nothing was posted. */
@@ -32,12 +32,6 @@ export function postGroups(
     tx,
     groups.map(({ legs, cause }) => ({ entries: legs.map(direct), cause })),
   );
-}
-
-/** The id of the group whose cause comes once; null when it has not come. */
-export async function groupOfCause(db: Db, type: string, id: string): Promise<string | null> {
-  const group = await findGroup(db, type, id);
-  return group === undefined ? null : String(group);
 }
 
 type Posting = { entries: readonly Entry[]; cause: Cause };

@@ -4,7 +4,7 @@ import { createTestDatabase, onPostgres } from '../../../test/fakes/central-data
 import { openHolds, testCause } from '../../../test/fakes/wallet.ts';
 import type { Database, Db } from '../db/tables.ts';
 import { placeHold, settleHold, voidHold } from './hold.service.ts';
-import { CauseTaken, groupOfCause, postGroup, postGroups } from './ledger.service.ts';
+import { CauseTaken, postGroup, postGroups } from './ledger.service.ts';
 import type { LedgerAccount, Leg } from './ledger-account.ts';
 import { grantedAccount, paidAccount, spendLegs, walletOf } from './wallet.service.ts';
 
@@ -81,7 +81,6 @@ describe('posting', () => {
     }));
     const ids = await inTx((tx) => postGroups(tx, groups));
     expect(new Set(ids).size).toBe(300);
-    expect(await groupOfCause(db, 'test', 'tick-299')).toBe(ids[299]);
     expect((await transfers()).at(-2)).toMatchObject({
       amount_uusd: 300,
       group_id: Number(ids[299]),
@@ -99,7 +98,6 @@ describe('posting', () => {
     expect(answers.toSorted()).toEqual(['CauseTaken', 'CauseTaken', 'done']);
     await expect(post()).rejects.toThrow(CauseTaken);
     expect(await balanceOf(paidAccount(A))).toBe(5);
-    expect(await groupOfCause(db, 'callback', '8')).toBeNull();
   });
 
   it('brings no account of a renter below nothing, and undoes what was to', async () => {

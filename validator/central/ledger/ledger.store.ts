@@ -242,17 +242,3 @@ const resolution = prepared((db, { seq }: Slots<{ seq: number }>) =>
 export async function isResolved(db: Db, seq: number): Promise<boolean> {
   return (await resolution(db, { seq })).rows.length > 0;
 }
-
-const once = prepared((db, { type, id }: Slots<{ type: string; id: string }>) =>
-  db
-    .selectFrom('ledger_groups')
-    .select('id')
-    .where('cause_type', '=', type)
-    .where('cause_id', '=', id)
-    .where('is_once', '=', sql.lit(1)),
-);
-
-/** The group of a cause that may come once. */
-export async function findGroup(db: Db, type: string, id: string): Promise<number | undefined> {
-  return (await once(db, { type, id })).rows[0]?.id;
-}

@@ -3,6 +3,7 @@ import { naiveUtc } from '#shared/clock.ts';
 import { microToUsd, usdToMicro } from '#shared/money.ts';
 import type { MachineRequest } from '../db/tables.ts';
 import type { MachineRequestCreate, MachineRequestResponse } from './machine-request.schemas.ts';
+import type { PortalRequest } from './portal-request.schemas.ts';
 
 /** A pending one, as it is stored. */
 export function newRequest(
@@ -25,6 +26,15 @@ export function newRequest(
     created_at: made.nowMs,
     updated_at: made.nowMs,
   };
+}
+
+/** As providers see it: nothing says whose it is. */
+export function toPortalRequest(row: MachineRequest): PortalRequest {
+  const { id, gpu_class, gpu_count, hourly_budget, country, notes, status, ...rest } =
+    toResponse(row);
+  const { fulfilled_executor_id, created_at } = rest;
+  const asked = { gpu_class, gpu_count, hourly_budget, country, notes };
+  return { id, ...asked, status, fulfilled_executor_id, created_at };
 }
 
 /** As its renter sees it. */

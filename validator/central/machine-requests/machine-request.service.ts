@@ -6,6 +6,7 @@ import { accountOf } from '../accounts/account.service.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, MachineRequest } from '../db/tables.ts';
+import { setDue } from '../schedule/due.ts';
 import { newRequest, toResponse } from './machine-request.row.ts';
 import type { MachineRequestCreate, MachineRequestResponse } from './machine-request.schemas.ts';
 import {
@@ -68,6 +69,7 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
       await dropOldClosed(tx, accountId, CLOSED_KEPT_PER_ACCOUNT);
       const row = newRequest(body, { id: random.uuid(), accountId, nowMs: clock.now() });
       await insertMachineRequest(tx, row);
+      await setDue(tx, 'machine-request-offer', row.id, row.created_at);
       return toResponse(row);
     },
 

@@ -3,6 +3,7 @@ import type { Updateable } from 'kysely';
 import type { MachineRequestsTable } from '../db/accounts.tables.ts';
 import type { Db, MachineRequest } from '../db/tables.ts';
 import { type MachineRequestState, sourcesOf } from './machine-request.state.ts';
+import type { RequestGroup } from './request-bands.ts';
 
 /** Stores a new one. */
 export async function insertMachineRequest(db: Db, row: MachineRequest): Promise<void> {
@@ -102,4 +103,50 @@ export function listFulfilled(
     .orderBy('created_at')
     .orderBy('id')
     .execute();
+}
+
+/** Open ones of everybody, oldest first. */
+export async function pageOfPending(
+  db: Db,
+  { page, limit }: { page: number; limit: number },
+): Promise<{ rows: MachineRequest[]; total: number }> {
+  const rows = await pending(db)
+    .selectAll()
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit)
+    .offset((page - 1) * limit)
+    .execute();
+  const counted = await pending(db)
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .executeTakeFirstOrThrow();
+  return { rows, total: counted.n };
+}
+
+/** Those that so many GPUs are enough for, oldest first. */
+export function listPendingUpTo(db: Db, gpus: number, limit: number): Promise<MachineRequest[]> {
+  return pending(db)
+    .selectAll()
+    .where((eb) => eb.or([eb('gpu_count', 'is', null), eb('gpu_count', '<=', gpus)]))
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** How many ask for the same. */
+export function groupPending(db: Db): Promise<RequestGroup[]> {
+  return pending(db)
+    .select((eb) => [
+      'gpu_class',
+      'gpu_count',
+      'budget_uusd_per_hour',
+      eb.fn.countAll<number>().as('count'),
+    ])
+    .groupBy(['gpu_class', 'gpu_count', 'budget_uusd_per_hour'])
+    .execute();
+}
+
+function pending(db: Db) {
+  return db.selectFrom('machine_requests').where('state', '=', 'pending');
 }

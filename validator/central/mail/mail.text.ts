@@ -15,6 +15,8 @@ export type MailKind =
   | 'balance-exhausted'
   | 'top-up-suspended'
   | 'notice-period'
+  | 'machine-request'
+  | 'machine-request-offer'
   | 'webhook-disabled';
 
 /** Where recipients act; nothing of a request ever gets in here. */
@@ -171,6 +173,24 @@ export function noticeCancelledMail(told: NoticeTold): MailContent {
   return mail(`Node ${node}: ${what} cancelled`, [
     paragraph(`The provider has cancelled the ${what} of the node ${node} at ${startText}.`),
     paragraph(podsOf(told)),
+  ]);
+}
+
+/** A node was added for a machine request. */
+export function requestFulfilledMail(gpuClass: string, node: string): MailContent {
+  return mail(`Your machine request: ${gpuClass}`, [
+    paragraph(`The node ${node} was added for your machine request of ${gpuClass}.`),
+    paragraph('Look at it with GET /executors?machine_request_id=…, and rent it while it is free.'),
+  ]);
+}
+
+/** To a provider that wants to hear of requests of that type. */
+export function requestOfferedMail(requestId: string, gpuType: string): MailContent {
+  return mail(`A renter looks for ${gpuType}`, [
+    paragraph(`A renter asks for a node with ${gpuType}, which you wanted to hear of.`),
+    paragraph(
+      `Providers with a verified node read it at GET /machine-requests/${requestId} of the portal.`,
+    ),
   ]);
 }
 

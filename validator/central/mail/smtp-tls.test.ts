@@ -1,5 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/clock.ts';
 import { makeCertificate } from '#shared/tls/certificate.ts';
 import { type SmtpMailbox, startSmtpMailbox } from '../../../test/fakes/smtp-mailbox.ts';
 import { createSmtpMailer } from '../adapters/smtp-mailer.ts';
@@ -11,7 +13,7 @@ const { privateKey } = generateKeyPairSync('ed25519');
 const certificate = {
   cert: makeCertificate({
     ...{ privateKey, name: 'mail.example', serial: new Uint8Array(16).fill(1) },
-    ...{ notBeforeMs: Date.now() - DAY_MS, notAfterMs: Date.now() + DAY_MS },
+    ...{ notBeforeMs: systemClock.now() - DAY_MS, notAfterMs: systemClock.now() + DAY_MS },
   }),
   key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
 };

@@ -5,6 +5,7 @@ import { jsonRows } from '../db/json-rows.ts';
 import type { UsageMetersTable, UsageSegmentsTable } from '../db/metering.tables.ts';
 import { insertOne, prepared, type Slots } from '../db/prepared.ts';
 import type { Db } from '../db/tables.ts';
+import { STANDING_STATES } from '../notices/notice.state.ts';
 
 export type Meter = Selectable<UsageMetersTable>;
 export type SegmentRow = Selectable<UsageSegmentsTable>;
@@ -13,6 +14,8 @@ export type SegmentRow = Selectable<UsageSegmentsTable>;
 export type MeterBounds = {
   seen_at: number | null;
   removal_at: number | null;
+  /** When its node goes for good, by the notice that stands. */
+  leaves_at: number | null;
   max_spend_uusd: number | null;
 };
 
@@ -176,6 +179,15 @@ const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
     .innerJoin('pods', 'pods.id', 'usage_meters.pod_id')
     .selectAll('usage_meters')
     .select(['pods.seen_at', 'pods.removal_at', 'pods.max_spend_uusd'])
+    .select((eb) =>
+      eb
+        .selectFrom('notices')
+        .select('start_at')
+        .whereRef('notices.executor_id', '=', 'pods.executor_id')
+        .where('permanent', '=', 1)
+        .where('state', 'in', STANDING_STATES)
+        .as('leaves_at'),
+    )
     .where('usage_meters.is_billable', '=', 1)
     .where('usage_meters.account_id', 'in', (eb) =>
       eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),

@@ -25,12 +25,15 @@ export type NoticeDueDeps = TellDeps & {
 };
 
 export function noticeDueHandlers(deps: NoticeDueDeps) {
-  /** Whoever rents or announces waits. */
+  /** Whoever rents or announces waits, and whoever charges these renters. */
   async function lock(tx: Db, noticeId: string): Promise<void> {
     const notice = await findNotice(tx, noticeId);
     if (notice === undefined) return;
     await lockRow(tx, 'executors', notice.executor_id);
-    for (const { id } of await listAliveOn(tx, notice.executor_id)) await lockRow(tx, 'pods', id);
+    const pods = await listAliveOn(tx, notice.executor_id);
+    for (const { id } of pods) await lockRow(tx, 'pods', id);
+    const accountIds = new Set(pods.map((pod) => pod.account_id));
+    for (const id of [...accountIds].sort()) await lockRow(tx, 'accounts', id);
   }
 
   /** The pods go the way of any removal; what was used until then is charged until the announced time. */

@@ -1,9 +1,9 @@
 /** /portal/executors/{id}/notice-period (contract 10). */
-import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { actorOf, providerOf } from '../auth/identity.ts';
 import { NoticePeriod } from '../executors/notice-period.ts';
 import { NodeParams } from '../providers/node.schemas.ts';
+import type { PortalAnswers } from '../providers/portal-answer.ts';
 import { portalAnswer } from '../providers/provider.schemas.ts';
 import { SetNotice } from './notice.schemas.ts';
 import type { Notices } from './notice.service.ts';
@@ -15,19 +15,14 @@ const response = { 200: portalAnswer(NoticePeriod) };
 /** Registers them below /portal. */
 export function registerNoticeRoutes(
   portal: HttpServer,
-  { clock, notices }: { clock: Clock; notices: Notices },
+  { answers, notices }: { answers: PortalAnswers; notices: Notices },
 ): void {
-  const answer = (data: NoticePeriod) => ({
-    success: true as const,
-    data,
-    timestamp: naiveUtc(clock.now()),
-  });
   portal.post(
     '/executors/:id/notice-period',
     { config, schema: { tags, params: NodeParams, body: SetNotice, response } },
     async (request) => {
       const caller = { provider: providerOf(request), actor: actorOf(request) };
-      return answer(await notices.set(caller, request.params.id, request.body));
+      return answers.one(await notices.set(caller, request.params.id, request.body));
     },
   );
   portal.delete(
@@ -35,7 +30,7 @@ export function registerNoticeRoutes(
     { config, schema: { tags, params: NodeParams, response } },
     async (request) => {
       const caller = { provider: providerOf(request), actor: actorOf(request) };
-      return answer(await notices.cancel(caller, request.params.id));
+      return answers.one(await notices.cancel(caller, request.params.id));
     },
   );
 }

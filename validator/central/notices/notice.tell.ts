@@ -8,6 +8,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { huidOf } from '../executors/huid.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { noticeCancelledMail, noticeSetMail } from '../mail/mail.text.ts';
+import { wants } from '../notification-settings/notification-setting.service.ts';
 import { statusOf } from '../pods/pod.row.ts';
 import { listStayingOn } from '../pods/pod.service.ts';
 
@@ -18,8 +19,6 @@ export type TellDeps = {
   clock: Clock;
   random: Random;
   mails: Mails;
-  /** Whether the account wants such mails (notification settings). */
-  wants(db: Db, accountId: string, flag: 'notice_period'): Promise<boolean>;
   wakeMail(): void;
 };
 
@@ -38,7 +37,7 @@ export async function tellRenters(
   for (const pod of pods) await tellPod(tx, deps, notice, { step, actor, pod });
   if (step !== 'set' && step !== 'cancelled') return;
   for (const [accountId, own] of Map.groupBy(pods, (pod) => pod.account_id)) {
-    if (!(await deps.wants(tx, accountId, 'notice_period'))) continue;
+    if (!(await wants(tx, accountId, 'notice_period'))) continue;
     const { email } = await accountOf(tx, { accountId });
     await deps.mails.add(tx, {
       accountId,

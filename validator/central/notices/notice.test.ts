@@ -43,6 +43,15 @@ const nodeRow = async () => {
 const portalRow = async () =>
   (await market.portal('GET', `/executors/${scene.node.id}`, { token })).body.data;
 
+async function usedUntil(podId: string): Promise<number | null> {
+  const meter = await market.ports.db
+    .selectFrom('usage_meters')
+    .select('ended_at')
+    .where('pod_id', '=', podId)
+    .executeTakeFirstOrThrow();
+  return meter.ended_at;
+}
+
 it('is announced, shown with node and pods, told to each renter once, and taken back', async () => {
   const second = await scene.running();
   await scene.remove(second);
@@ -163,6 +172,7 @@ it('ends pods and node at the announced time, though that is noticed late', asyn
       .where('id', '=', id)
       .executeTakeFirstOrThrow();
     expect(row).toEqual({ removal_at: startMs, reason_code: 'provider_notice' });
+    expect(await usedUntil(id)).toBe(startMs);
   }
   await scene.later();
   expect((await scene.pod(scene.podId)).details).toMatchObject({ reason_code: 'provider_notice' });

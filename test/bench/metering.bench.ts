@@ -1,0 +1,93 @@
+/** A tick of the meter over 20,000 running pods of 2,000 accounts, on SQLite with every commit on disk. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLog } from '#shared/log.ts';
+import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import { createTickJob } from '../../validator/central/metering/tick.job.ts';
+import { createManualClock } from '../fakes/manual-clock.ts';
+import { seedMarket } from './market-seed.ts';
+import { type BenchRow, ceilingRow, median } from './row.ts';
+
+const PODS = 20_000;
+const ACCOUNTS = 2_000;
+const TICKS = 5;
+const TICK_MS = 60_000;
+const CEILING_MS = 2_000;
+const START_MS = 1_800_000_000_000;
+/** Per pod: out of the renter's credit, to provider and to platform. */
+const TRANSFERS = 3;
+
+/** Columns that no default fills, by what each is to say. */
+function fill(db: DatabaseSync, table: string, values: Record<string, string>, count: number) {
+  const columns = db.prepare(`pragma table_info(${table})`).all();
+  const wanted = columns.filter(({ name, notnull, dflt_value: preset }) => {
+    const isGiven = values[String(name)] !== undefined;
+    return isGiven || (notnull === 1 && preset === null);
+  });
+  const names = wanted.map(({ name }) => String(name));
+  const made = wanted.map(({ name, type }) => {
+    return values[String(name)] ?? (type === 'INTEGER' ? '0' : `'{}'`);
+  });
+  db.exec(`with recursive n(i) as (select 0 union all select i + 1 from n where i < ${count - 1})
+    insert into ${table} (${names.join(', ')}) select ${made.join(', ')} from n`);
+}
+
+function seed(db: DatabaseSync): void {
+  const account = `'account-' || (i % ${ACCOUNTS})`;
+  const executor = '(select id from executors limit 1)';
+  const provider = '(select provider_id from executors limit 1)';
+  const money = { id: `'granted:account-' || i`, credits_posted: '1000000000' };
+  fill(db, 'accounts', { id: `'account-' || i`, email_norm: `i`, referral_code: 'i' }, ACCOUNTS);
+  fill(db, 'ledger_accounts', money, ACCOUNTS);
+  const pod = { id: `'pod-' || i`, account_id: account, executor_id: executor };
+  const life = { state: `'running'`, seen_at: String(START_MS + 3_600_000) };
+  fill(db, 'pods', { ...pod, ...life, gpu_count: '8' }, PODS);
+  const meter = { pod_id: `'pod-' || i`, account_id: account, provider_id: provider };
+  const rate = { price_uusd_per_gpu_hour: '2000000', gpu_count: '8', is_billable: '1' };
+  const times = { since_ms: String(START_MS), settled_to_ms: String(START_MS) };
+  const place = { executor_id: executor, state: `'running'`, ...rate, ...times };
+  fill(db, 'usage_meters', { ...meter, ...place }, PODS);
+}
+
+/** As many rows as the ledger writes, in one bare statement. */
+function bare(db: DatabaseSync): number {
+  db.exec('create table if not exists bare (a integer primary key, b text, c text, d integer)');
+  const beganMs = performance.now();
+  db.exec(`with recursive n(i) as (select 0 union all select i + 1 from n
+    where i < ${PODS * TRANSFERS - 1}) insert into bare (b, c, d) select 'user:' || i, 'fee', i from n`);
+  return performance.now() - beganMs;
+}
+
+export async function metering(): Promise<BenchRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
+  const file = join(folder, 'central.db');
+  const clock = createManualClock(START_MS);
+  const db = await openCentralDatabase(file);
+  try {
+    await seedMarket(db, 1);
+    const side = openSqlite(file);
+    seed(side);
+    const reference = bare(side);
+    side.close();
+    const log = createLog({ name: 'bench', level: 'silent' });
+    const afterSpend = async () => undefined;
+    const meter = createTickJob({ db, clock, log, intervalMs: TICK_MS, afterSpend });
+    const took: number[] = [];
+    for (let round = 0; round < TICKS; round += 1) {
+      await clock.advance(TICK_MS);
+      const beganMs = performance.now();
+      await meter.runOnce();
+      took.push(performance.now() - beganMs);
+    }
+    const written = await db.selectFrom('billing_ticks').select('pod_id').execute();
+    if (written.length !== PODS * TICKS) throw new Error(`${written.length} settlements`);
+    const against = `${PODS * TRANSFERS} bare rows in one statement`;
+    const measured = { ours: median(took), reference };
+    return [ceilingRow('metering tick, 20,000 pods', 'ms', against, measured, CEILING_MS)];
+  } finally {
+    await db.destroy();
+    rmSync(folder, { recursive: true });
+  }
+}

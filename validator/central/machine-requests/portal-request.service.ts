@@ -1,0 +1,157 @@
+/** What providers read of machine requests, and how they answer them (marketplace reference 1.8). */
+import type { Clock } from '#shared/clock.ts';
+import { ApiError } from '#shared/errors.ts';
+import type { Actor, PortalIdentity } from '../auth/identity.ts';
+import { lockRow } from '../db/row-lock.ts';
+import type { Database, Db, MachineRequest } from '../db/tables.ts';
+import { subjectOf } from '../executors/executor.filters.ts';
+import { gpuTotalOf } from '../executors/executor.row.ts';
+import {
+  type ExecutorEntry,
+  findExecutor,
+  hasVerifiedNode,
+  pageOfProvider,
+} from '../executors/executor.service.ts';
+import { requireOwnNode } from '../providers/node.service.ts';
+import { pageOf } from '../providers/portal-answer.ts';
+import type { PageQuery } from '../providers/provider.schemas.ts';
+import { answers } from './machine-request.match.ts';
+import { toPortalRequest } from './machine-request.row.ts';
+import {
+  findMachineRequest,
+  groupPending,
+  listPendingUpTo,
+  moveMachineRequest,
+  pageOfPending,
+} from './machine-request.store.ts';
+import type { MachineAdded, PortalRequest, RequestAggregate } from './portal-request.schemas.ts';
+import { aggregateOf } from './request-bands.ts';
+import type { TellFulfilled } from './request-news.ts';
+
+/** Looked through for one node, the oldest first. */
+const MOST_MATCHED = 10_000;
+/** Of a provider's nodes, the newest first, for one that answers a request. */
+const MOST_NODES = 1_000;
+
+export type PortalRequestCaller = { provider: PortalIdentity; actor: Actor };
+export type RequestPage = { items: PortalRequest[]; total: number };
+
+export type PortalRequestsDeps = { db: Database; clock: Clock; tellFulfilled: TellFulfilled };
+
+export type PortalRequests = ReturnType<typeof createPortalRequests>;
+
+export function createPortalRequests({ db, clock, tellFulfilled }: PortalRequestsDeps) {
+  /** Whoever has none learns nothing, not even which ids there are. */
+  async function requireVerified(handle: Db, { providerId }: PortalIdentity): Promise<void> {
+    if (await hasVerifiedNode(handle, providerId)) return;
+    throw new ApiError(
+      'forbidden',
+      'Machine requests are shown to providers with a verified node',
+      {
+        hint: 'Add a node, and have it pass the checks; until then GET /machine-requests counts them.',
+      },
+    );
+  }
+
+  async function requireRequest(handle: Db, id: string): Promise<MachineRequest> {
+    const request = await findMachineRequest(handle, id);
+    if (request !== undefined && request.state !== 'cancelled') return request;
+    throw new ApiError('not_found', 'Machine request not found');
+  }
+
+  /** The node that is meant: the one named, or the newest of the provider's that will do. Throws 400 when none will. */
+  async function nodeFor(
+    tx: Db,
+    provider: PortalIdentity,
+    request: MachineRequest,
+    executorId: string | null,
+  ): Promise<string> {
+    const firstPage = { page: 1, limit: MOST_NODES };
+    const nodes =
+      executorId === null
+        ? (await pageOfProvider(tx, provider.hotkey, firstPage)).items
+        : [await requireOwnNode(tx, provider, executorId)];
+    // What is not measured yet, or costs more than was hoped for, is for the renter to judge.
+    const asked = { ...request, budget_uusd_per_hour: null, min_vram_gb: null, country: null };
+    const node = nodes.find((each) => answers(asked, asOffered(each)));
+    if (node !== undefined) return node.id;
+    const whose = executorId === null ? 'None of your nodes has' : 'The node does not have';
+    throw new ApiError('bad_request', `${whose} the GPUs that were asked for`, {
+      hint: 'Name a node of yours with that GPU type and as many GPUs.',
+    });
+  }
+
+  return {
+    /** The pending ones, oldest first; only counts for a provider without a verified node. */
+    async list(
+      { providerId }: PortalIdentity,
+      query: PageQuery,
+    ): Promise<RequestPage | RequestAggregate> {
+      if (!(await hasVerifiedNode(db, providerId))) return aggregateOf(await groupPending(db));
+      const { rows, total } = await pageOfPending(db, query);
+      return { items: rows.map(toPortalRequest), total };
+    },
+
+    async get(provider: PortalIdentity, id: string): Promise<PortalRequest> {
+      await requireVerified(db, provider);
+      return toPortalRequest(await requireRequest(db, id));
+    },
+
+    /** Pending ones that an own node has what it takes for. */
+    async fittingTo(
+      provider: PortalIdentity,
+      executorId: string,
+      query: PageQuery,
+    ): Promise<RequestPage> {
+      const node = await requireOwnNode(db, provider, executorId);
+      await requireVerified(db, provider);
+      const subject = asOffered(node);
+      const pending = await listPendingUpTo(db, subject.gpuCount, MOST_MATCHED);
+      const fitting = pending.filter((request) => answers(request, subject));
+      return pageOf(fitting.map(toPortalRequest), query);
+    },
+
+    /** Closes it, and tells the renter. The same again changes nothing; 409 once another has answered it. */
+    fulfil: (caller: PortalRequestCaller, { requestId, executorId }: MachineAdded) =>
+      db.transaction().execute(async (tx): Promise<PortalRequest> => {
+        const { provider, actor } = caller;
+        if (executorId !== null) {
+          await lockRow(tx, 'executors', executorId);
+          await requireOwnNode(tx, provider, executorId);
+        }
+        await requireVerified(tx, provider);
+        const request = await requireRequest(tx, requestId);
+        if (request.state === 'fulfilled') {
+          await requireSame(tx, provider, request, executorId);
+          return toPortalRequest(request);
+        }
+        const nodeId = await nodeFor(tx, provider, request, executorId);
+        const change = { fulfilled_executor_id: nodeId, updated_at: clock.now() };
+        if (!(await moveMachineRequest(tx, request.id, 'fulfilled', change))) throw answered();
+        const now = await requireRequest(tx, requestId);
+        await tellFulfilled(tx, now, actor);
+        return toPortalRequest(now);
+      }),
+  };
+}
+
+/** Throws 409 where it was another node, or another provider's, that was added. */
+async function requireSame(
+  tx: Db,
+  { providerId }: PortalIdentity,
+  { fulfilled_executor_id: nodeId }: MachineRequest,
+  executorId: string | null,
+): Promise<void> {
+  const node = nodeId === null ? undefined : await findExecutor(tx, nodeId);
+  const isOwn = node?.provider_id === providerId;
+  if (!isOwn || (executorId !== null && executorId !== nodeId)) throw answered();
+}
+
+function answered(): ApiError {
+  return new ApiError('conflict', 'The machine request is fulfilled already');
+}
+
+/** All its GPUs, at its price, as measured or else as its provider says. */
+function asOffered(node: ExecutorEntry) {
+  return subjectOf(node, node.price_uusd_per_gpu_hour, gpuTotalOf(node));
+}
