@@ -68,7 +68,7 @@ export function updatesOf(
 }
 
 /** The login for the registry of new versions; throws what is wrong with its file. */
-export function updateLoginOf(config: AgentConfig): RegistryAuth | undefined {
+function updateLoginOf(config: AgentConfig): RegistryAuth | undefined {
   const { AGENT_UPDATE_LOGIN_FILE: file, AGENT_UPDATE_IMAGE: image } = config;
   if (file === undefined || image === undefined) return undefined;
   return readRegistryLogin(file, image, 'AGENT_UPDATE_LOGIN_FILE');

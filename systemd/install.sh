@@ -242,10 +242,10 @@ check_configurations() {
   done
 }
 
-# Read as systemd will read it.
+# Read as systemd will read it, and with what the agent's unit says of itself.
 accepts() {
   case $2 in agent) program=agent/main.ts ;; validator) program=validator/main.ts ;; central) program=validator/central/main.ts ;; esac
-  systemd-run --quiet --collect --wait --pipe --property="EnvironmentFile=$ETC/$2.env" \
+  systemd-run --quiet --collect --wait --pipe --setenv="AGENT_UPDATE_TREE=$OPT" --property="EnvironmentFile=$ETC/$2.env" \
     "$1/node_modules/.bin/node" "$1/$program" --check-config
 }
 

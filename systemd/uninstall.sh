@@ -74,7 +74,7 @@ settle_pods() {
 }
 
 remove_pods() {
-  systemd-run --quiet --collect --wait --pipe --property=EnvironmentFile="$ETC/agent.env" \
+  systemd-run --quiet --collect --wait --pipe --setenv="AGENT_UPDATE_TREE=$OPT" --property=EnvironmentFile="$ETC/agent.env" \
     "$CURRENT_LINK/node_modules/.bin/node" "$CURRENT_LINK/agent/main.ts" remove-all
 }
 

@@ -142,7 +142,6 @@ function checkConfig(command: ConfigCommand): void {
       : problemsOf(
           () => weighingOf(config),
           () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
-          () => releaseLoginOf(config),
         );
   process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
 }

@@ -5,7 +5,6 @@ import { messageOf } from '#shared/errors.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { trustedKeysFrom } from '../auth/key-set-file.ts';
 import { AGENT_CONFIG, type AgentConfig, readConfig } from '../config.ts';
-import { updateLoginOf } from '../host-adapters.ts';
 import {
   NO_POLICY,
   PolicyError,
@@ -36,10 +35,8 @@ export function showConfiguration(command: ConfigCommand, environment: Environme
   });
 }
 
-function filesOf(config: AgentConfig) {
-  const { AGENT_POLICY, AGENT_TRUSTED_KEYS, AGENT_KEY_SET } = config;
+function filesOf({ AGENT_POLICY, AGENT_TRUSTED_KEYS, AGENT_KEY_SET }: AgentConfig) {
   return [
-    () => updateLoginOf(config),
     () => (AGENT_POLICY === undefined ? NO_POLICY : readPolicyFile(AGENT_POLICY)),
     () => trustedKeysFrom(AGENT_TRUSTED_KEYS, AGENT_KEY_SET),
   ];

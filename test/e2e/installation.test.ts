@@ -18,7 +18,7 @@ AGENT_HOST=127.0.0.1`;
 /** State and reason of the update, whichever version runs. */
 const READ_ROW = `/src/node_modules/.bin/node -e '
   const { DatabaseSync } = require("node:sqlite");
-  const store = new DatabaseSync("/var/lib/podwright/agent.sqlite");
+  const store = new DatabaseSync("/var/lib/podwright/agent.sqlite", { timeout: 10000 });
   const { state, reason } = JSON.parse(store.prepare("SELECT row_json FROM agent_update").get().row_json);
   console.log(state, reason);'`;
 /** The real programs are started several times, on a machine that may be busy. */
@@ -158,7 +158,7 @@ it(
         `cp /etc/podwright/agent.env /root/agent.env && echo '${updates.variables}' >>/etc/podwright/agent.env`,
       );
       const bad = await updates.release(ENDS);
-      await host.mustRun('systemctl restart podwright-agent');
+      await host.mustRun(`${INSTALL} && systemctl restart podwright-agent`);
       const refused = await updateStatus('a refusal', ({ reason }) => reason !== null);
       expect(refused).toMatchObject({
         reason: 'INSTALLATION_UNSUITABLE',
