@@ -107,7 +107,7 @@ it.each<[Record<string, string>, string]>([
   [{ AGENT_METRICS_LISTEN: '127.0.0.1:99999' }, 'AGENT_METRICS_LISTEN'],
   [{ AGENT_TLS: 'maybe' }, 'AGENT_TLS'],
   [{ AGENT_TLS_CERT: '/a.pem' }, 'AGENT_TLS_KEY'],
-  [{ AGENT_TLS_KEY: '/a.pem' }, 'AGENT_TLS_KEY'],
+  [{ AGENT_TLS_KEY: '/a.pem' }, 'AGENT_TLS_CERT'],
   [{ AGENT_TLS_CERT: 'a.pem', AGENT_TLS_KEY: '/a.pem' }, 'AGENT_TLS_CERT'],
   [{ ...SOURCE }, 'AGENT_UPDATE_CONTAINER'],
   [

@@ -8,10 +8,15 @@ const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const EVERY_HOURS = 24;
+/** Pods run through all of it. */
+const MONTHS_OF_CREDIT_UUSD = 100_000_000_000;
 
 let scene: BackupScene;
 beforeEach(async () => {
-  scene = await createBackupScene({ backupDrillHours: EVERY_HOURS });
+  scene = await createBackupScene({
+    backupDrillHours: EVERY_HOURS,
+    signupCreditUusd: MONTHS_OF_CREDIT_UUSD,
+  });
 });
 afterEach(() => scene.close());
 
@@ -321,7 +326,10 @@ describe('drills by themselves', () => {
     await scene.market.clock.advance(2 * EVERY_HOURS * HOUR_MS);
     await pass(1_000);
     expect(drills()).toEqual([]);
-    const without = await createBackupScene({ backupDrillHours: 0 });
+    const without = await createBackupScene({
+      backupDrillHours: 0,
+      signupCreditUusd: MONTHS_OF_CREDIT_UUSD,
+    });
     await without.backedUp();
     await put(without.podId, without);
     await without.tend();
