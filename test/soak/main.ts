@@ -8,6 +8,7 @@ import { backupTree } from './backup-tree.soak.ts';
 import { badRequests } from './bad-requests.soak.ts';
 import { ledgerPostings } from './ledger.soak.ts';
 import { logFollowers } from './log-followers.soak.ts';
+import { moneyMatters } from './money.soak.ts';
 import { randomOperations } from './random-operations.soak.ts';
 import type { SoakRow } from './row.ts';
 
@@ -16,15 +17,16 @@ const POD_PORTS = '28100-28199';
 const DEFAULT_MINUTES = 10;
 const MAX_SEED = 2 ** 31;
 
-const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz|backup|ledger] [--seed N]
+const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz|backup|ledger|money] [--seed N]
 
-Each part but fuzz lasts N minutes (${DEFAULT_MINUTES}):
+Each part but fuzz and money lasts N minutes (${DEFAULT_MINUTES}):
   logs    8 pods write, 16 readers follow: the agent's memory and descriptors
   random  random operations and faults on an engine of its own (needs root), from --seed or a fresh one
   fuzz    10,000 bad requests to a central API, from the same seed: its answers and its memory
   backup  a gigabyte backed up and restored on two agents (needs root); then, for N minutes, kills of agent, restic
           and central at requests of backups and restores, from the same seed
   ledger  random postings to a money ledger, from the same seed; every rule of it checked
+  money   10,000 random events around metered pods, and a month of a small market, from the same seed; every rule checked
 Prints a table and writes ${RESULT_FILE}. A missed bar does not fail the run; what does not settle does.
 `;
 
@@ -46,7 +48,7 @@ function options() {
     const seed = values.seed === undefined ? systemRandom.int(MAX_SEED) : Number(values.seed);
     const known =
       values.only === undefined ||
-      ['logs', 'random', 'fuzz', 'backup', 'ledger'].includes(values.only);
+      ['logs', 'random', 'fuzz', 'backup', 'ledger', 'money'].includes(values.only);
     const valid = minutes > 0 && Number.isInteger(seed) && known && !values.help;
     return valid ? { minutes, seed, only: values.only } : { help: values.help };
   } catch {
@@ -86,6 +88,7 @@ for (const [name, part] of [
   ['fuzz', () => badRequests({ seed, print })],
   ['backup', backup],
   ['ledger', () => ledgerPostings({ seed, minutes, print })],
+  ['money', () => moneyMatters({ seed, print })],
 ] as const) {
   if (only !== undefined && only !== name) continue;
   const done = await part();
