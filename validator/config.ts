@@ -10,7 +10,7 @@ import {
 } from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
+import { isPrivateUrl, TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
 import {
   ImageName,
   ImageTag,
@@ -45,7 +45,9 @@ const Schema = z.object({
   /** Plain address for `/metrics` (then only there) and health. */
   VALIDATOR_METRICS_LISTEN: ListenAddress.optional(),
   /** Base address of the central API, `/api` included. */
-  VALIDATOR_CENTRAL_URL: z.url({ protocol: /^https?$/ }),
+  VALIDATOR_CENTRAL_URL: z
+    .url({ protocol: /^https?$/ })
+    .refine(isPrivateUrl, 'https:// away from this machine, for it carries signatures'),
   /** The central API's key: the only one that the gateway relays for. */
   VALIDATOR_CENTRAL_HOTKEY: Hotkey,
   /** Seconds between two checks of one executor. */

@@ -100,6 +100,7 @@ export async function createCentral(
   const ports = { ...given, db, backupStorage: given.backupStorage ?? backups?.storage ?? null };
   const sessions = createSessions({ clock, random, secret });
   const validators = createValidatorSignatures({
+    db,
     clock,
     log,
     audience: options.audience ?? DEFAULT_AUDIENCE,
@@ -138,6 +139,7 @@ export async function createCentral(
   const membership = createMembership({
     ...{ ...deps, apiKeys, validatorAccounts },
     forgetAround: around.forget,
+    sweepSignatures: validators.sweep,
   });
 
   await market.register();

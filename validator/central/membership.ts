@@ -39,6 +39,8 @@ const SWEEP_INTERVAL_MS = 600_000;
 export type MembershipDeps = CentralDeps & {
   apiKeys: ApiKeys;
   validatorAccounts: ValidatorAccounts;
+  /** Forgets signatures of validators whose time has passed. */
+  sweepSignatures(): Promise<void>;
   /** Removes what surrounds the balance of an account that is being deleted. */
   forgetAround(tx: Db, accountId: string): Promise<void>;
 };
@@ -68,6 +70,7 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
       mails.sweep,
       () => tokens.sweep(db),
       deps.tickets.sweep,
+      deps.sweepSignatures,
       webhooks.job.sweep,
       objects.sweep,
     ]);

@@ -41,7 +41,10 @@ export function registerPortal(
   const docsUrl = options.docsUrl ?? null;
   registerPortalRoutes(portal, {
     ...{ clock, idempotency, providerTokens, overview },
-    providers: createProviders({ db, clock, random, sessions, passwords }),
+    providers: createProviders({
+      ...{ db, clock, random, sessions, passwords },
+      validators: options.validators,
+    }),
     profiles: createProfiles({ db, clock, chat, miner }),
     nodes: createNodes({ db, clock, random, renterReference, docsUrl }),
     minerSync: createCentralMinerSync({ db, clock, random, miner }),

@@ -7,6 +7,14 @@ export const judgeGpuInventory: Judge = ({ inventory, executor, policy }) => {
   const names = gpu.devices.map((device) => device.name);
   const measured = names.length === 0 ? 'no GPU' : names.join(', ');
   if (gpu.error !== null) return failed('GPU_UNREADABLE', gpu.error, 'The GPUs cannot be read');
+  const isDriven = gpu.driver === 'simulated';
+  if (isDriven !== simulated && gpu.driver !== 'none') {
+    return failed(
+      'GPU_SIMULATED',
+      measured,
+      'The inventory calls its GPUs both real and simulated',
+    );
+  }
   if (simulated && !policy.acceptSimulated) {
     return failed('GPU_SIMULATED', measured, 'The GPUs are simulated');
   }

@@ -58,6 +58,10 @@ async function problemOf(
   if (document.executor_id !== row.executor_id || document.seq !== row.seq) {
     return 'it belongs to another place';
   }
+  // What weights are computed from has to be what was signed.
+  if (row.verdict !== document.verdict || row.finished_ms !== document.finished_at) {
+    return 'its row tells another verdict or time than the document';
+  }
   const follows =
     before === null || (row.seq === before.seq + 1 && document.previous === before.id);
   if (!follows) return 'it does not follow the one before';

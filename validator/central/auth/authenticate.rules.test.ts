@@ -40,6 +40,7 @@ beforeEach(async () => {
   sessions = createSessions({ clock, random: systemRandom, secret });
   const log = createLog({ name: 'test', level: 'silent' });
   const validators = createValidatorSignatures({
+    db,
     clock,
     log,
     audience: 'central',
@@ -239,26 +240,26 @@ describe('validator', () => {
     expect(await post(`/validator/${stranger.hotkey}/x`, good)).toEqual([403, 'forbidden']);
     expect(await post('/validator/5Gno/x', good)).toEqual([422, 'validation_error']);
     expect(await post('/validator/5Gno/x', {})).toEqual(unauthorized);
-    const internal = await server.inject({ url: '/internal', headers: good });
+    const internal = await server.inject({ url: '/internal', headers: signed(validator, now) });
     expect(internal.statusCode).toBe(200);
   });
 
   it('verifies the canonical signature as well when it is there', async () => {
     const body = '{"a":1}';
-    const legacy = signed(validator, clock.now());
-    const both = { ...legacy, ...canonically(validator, PATH, body) };
+    const legacy = () => signed(validator, clock.now());
+    const both = { ...legacy(), ...canonically(validator, PATH, body) };
     expect(await post(PATH, both, body)).toEqual([200, undefined]);
     const refused = [401, 'auth_failed'];
-    expect(await post(PATH, both, body)).toEqual(refused);
-    const fresh = () => ({ ...legacy, ...canonically(validator, PATH, body) });
+    expect(await post(PATH, { ...both, ...legacy() }, body)).toEqual(refused);
+    const fresh = () => ({ ...legacy(), ...canonically(validator, PATH, body) });
     expect(await post(PATH, fresh(), '{"a":2}')).toEqual(refused);
     expect(await post(PATH, fresh(), '{"a":')).toEqual(refused);
     expect(await post(PATH, fresh())).toEqual(refused);
-    const partial = { ...legacy, [SIGNATURE_HEADERS.nonce]: 'x' };
+    const partial = { ...legacy(), [SIGNATURE_HEADERS.nonce]: 'x' };
     expect(await post(PATH, partial, body)).toEqual(refused);
-    const foreign = { ...legacy, ...canonically(validator, PATH, body, 'another') };
+    const foreign = { ...legacy(), ...canonically(validator, PATH, body, 'another') };
     expect(await post(PATH, foreign, body)).toEqual(refused);
-    const mixed = { ...legacy, ...canonically(stranger, PATH, body) };
+    const mixed = { ...legacy(), ...canonically(stranger, PATH, body) };
     expect(await post(PATH, mixed, body)).toEqual(refused);
     const withoutLegacy = canonically(validator, PATH, body);
     expect(await post(PATH, withoutLegacy, body)).toEqual([401, 'unauthorized']);

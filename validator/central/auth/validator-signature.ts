@@ -11,8 +11,10 @@ import {
   MAX_SKEW_MS,
   type PendingRequest,
 } from '#shared/signing/request-verifier.ts';
-import { signatureFromHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import type { Database } from '../db/tables.ts';
 import type { ValidatorIdentity } from './identity.ts';
+import { dropSpentSignatures, spendSignature } from './used-signature.store.ts';
 
 /** Largest difference between the signed timestamp and our clock. */
 const MAX_TIMESTAMP_SKEW_S = 300;
@@ -22,12 +24,13 @@ export type ValidatorSignatures = ReturnType<typeof createValidatorSignatures>;
 
 /** `audience` is whom canonical signatures must name. */
 export function createValidatorSignatures(deps: {
+  db: Database;
   clock: Clock;
   log: Log;
   audience: string;
   validators: readonly Hotkey[];
 }) {
-  const { clock, log, audience, validators } = deps;
+  const { db, clock, log, audience, validators } = deps;
   const verifier = createRequestVerifier({
     clock,
     audience,
@@ -52,18 +55,30 @@ export function createValidatorSignatures(deps: {
   }
 
   return {
-    /** Throws `unauthorized` for bad headers, 422 or 403 for the path's hotkey. */
-    identify(request: FastifyRequest): ValidatorIdentity {
-      const hotkey = signerOf(request, validators, clock.now());
-      if (hotkey === null) {
+    /**
+     * Rejects with `unauthorized` for bad headers and for a second use of a signature, 422 or 403 for the path's
+     * hotkey. Signing twice in a second gives two signatures, so whoever signs each request is never refused.
+     */
+    async identify(request: FastifyRequest): Promise<ValidatorIdentity> {
+      const signed = signerOf(request, validators, clock.now());
+      if (signed === null) {
         throw new ApiError('unauthorized', 'The request is not signed by a known validator', {
           hint: 'Send hotkey, timestamp (unix seconds) and signature (0x + hex) of a validator of this market.',
         });
       }
+      const { hotkey } = signed;
       refuseForeignPath(request, hotkey);
       checkCanonical(request, hotkey);
+      if (!(await spendSignature(db, signed))) {
+        throw new ApiError('unauthorized', 'This signature was used before', {
+          hint: 'Sign each request anew.',
+        });
+      }
       return { kind: 'validator', hotkey, accountId: null };
     },
+
+    /** Removes what is remembered of signatures that are too old anyway. */
+    sweep: () => dropSpentSignatures(db, clock.now()),
 
     /**
      * The validator that the path names, for a body that is signed in Authorization: the signature itself is for
@@ -94,12 +109,14 @@ export function createValidatorSignatures(deps: {
   };
 }
 
+type Signed = { hotkey: Hotkey; signature: string; expiresAtMs: number };
+
 /** The hotkey whose timestamp signature is good and fresh, or null. */
 function signerOf(
   request: FastifyRequest,
   validators: readonly Hotkey[],
   nowMs: number,
-): Hotkey | null {
+): Signed | null {
   const { hotkey, timestamp, signature } = request.headers;
   const known = validators.find((validator) => validator === hotkey);
   if (known === undefined || typeof timestamp !== 'string' || typeof signature !== 'string') {
@@ -110,7 +127,9 @@ function signerOf(
   const publicKey = publicKeyOf(known);
   const bytes = signatureFromHex(signature.toLowerCase());
   if (publicKey === null || bytes === null) return null;
-  return verifySr25519(new TextEncoder().encode(timestamp), bytes, publicKey) ? known : null;
+  if (!verifySr25519(new TextEncoder().encode(timestamp), bytes, publicKey)) return null;
+  const expiresAtMs = (Number(timestamp) + MAX_TIMESTAMP_SKEW_S + 1) * 1_000;
+  return { hotkey: known, signature: toHex(bytes), expiresAtMs };
 }
 
 /** A validator speaks for itself only: throws 403, or 422 for a path that names nobody. */

@@ -2,6 +2,7 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
@@ -22,14 +23,20 @@ export type ProvidersDeps = {
   random: Random;
   sessions: Sessions;
   passwords: Passwords;
+  /** None of them may be a provider's. */
+  validators: readonly Hotkey[];
 };
 
 export type Providers = ReturnType<typeof createProviders>;
 
 /** Rules of what a provider proves by its hotkey's signature. */
-export function createProviders({ db, clock, random, sessions, passwords }: ProvidersDeps) {
+export function createProviders(deps: ProvidersDeps) {
+  const { db, clock, random, sessions, passwords, validators } = deps;
+
   /** When the signature stops being good. Throws 401, alike for every failure. */
   function requireSigned(login: PortalLogin): number {
+    // What validators sign for their own routes looks like a log-in.
+    if (validators.some((hotkey) => hotkey === login.miner_hotkey)) throw validatorsKey();
     const expiresAtMs = loginExpiry(login, clock.now());
     if (expiresAtMs === null) throw refused();
     return expiresAtMs;
@@ -89,6 +96,12 @@ function newProvider(id: string, hotkey: string, nowMs: number): Provider {
     created_at: nowMs,
     updated_at: nowMs,
   };
+}
+
+function validatorsKey(): ApiError {
+  return new ApiError('forbidden', 'This hotkey is a validator’s', {
+    hint: 'Offer nodes under another hotkey.',
+  });
 }
 
 function refused(): ApiError {
