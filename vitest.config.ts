@@ -6,7 +6,11 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
   // They have a central API, and are about something else.
   exclude: [
     'test/contract/{cheats,line}.test.ts',
-    'test/e2e/prometheus.test.ts',
+    'test/e2e/{prometheus,central-process}.test.ts',
+    'test/spec/errors.test.ts',
+    'validator/central/streams/{pod-logs,log-sharing,resumable}.test.ts',
+    'validator/central/{support-channels,feedback,objects}/*.test.ts',
+    'validator/updates/release.test.ts',
     'validator/central/{alpha/alpha,accounts/referral-payout,pods/pod-mails,top-ups/stripe}.test.ts',
   ],
 }).filter((path) =>
