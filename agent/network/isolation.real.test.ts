@@ -61,7 +61,11 @@ async function reachedOf(urls: readonly string[]): Promise<string[]> {
 it('keeps pods off this host, whatever address they try', async () => {
   const urls = ownAddresses().map((address) => `http://${address}:${host.agentPort}/healthz`);
   expect(urls.length).toBeGreaterThan(3);
-  for (const url of urls) expect(await page(url)).toContain('ok');
+  for (const url of urls) {
+    const text = await page(url);
+    const isGone = !ownAddresses().includes(new URL(url).hostname);
+    expect([url, isGone || text.includes('ok')]).toEqual([url, true]);
+  }
   expect(await reachedOf(urls)).toEqual([]);
 });
 
@@ -108,7 +112,10 @@ it('gives pods no IPv6', async () => {
 
 it('leaves published ports open, from the host and from outside', async () => {
   for (const address of ['127.0.0.1', ...ownAddresses()]) {
-    expect(await page(publishedUrl(pod, address)), address).toContain(PAGE);
+    const text = await page(publishedUrl(pod, address));
+    // Bridges of other agents' pods come and go meanwhile.
+    const isGone = address !== '127.0.0.1' && !ownAddresses().includes(address);
+    expect([address, isGone || text.includes(PAGE)]).toEqual([address, true]);
   }
   expect(await neighbour.fetch(publishedUrl(pod, neighbour.hostAddress))).toContain(PAGE);
 });
