@@ -17,7 +17,7 @@ export async function spendSignature(
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Removes those whose time is too old to be accepted anyway. */
+/** Removes those whose time is too old to be accepted anyway, and the log-ins of the portal that are. */
 export async function dropSpentSignatures(db: Db, nowMs: number): Promise<void> {
   await db.deleteFrom('login_nonces').where('expires_at', '<', nowMs).execute();
 }

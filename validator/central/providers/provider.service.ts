@@ -9,12 +9,7 @@ import type { Sessions } from '../auth/session.ts';
 import type { Database, Db, Provider } from '../db/tables.ts';
 import { loginExpiry } from './hotkey-login.ts';
 import type { Miner, PortalLogin, SetPassword } from './provider.schemas.ts';
-import {
-  dropExpiredNonces,
-  findOrInsertProvider,
-  updateProvider,
-  useNonce,
-} from './provider.store.ts';
+import { findOrInsertProvider, updateProvider, useNonce } from './provider.store.ts';
 import { listSubscriptions } from './subscription.store.ts';
 
 export type ProvidersDeps = {
@@ -46,7 +41,6 @@ export function createProviders(deps: ProvidersDeps) {
   async function prove(tx: Db, login: PortalLogin, expiresAtMs: number): Promise<Provider> {
     const nowMs = clock.now();
     const { miner_hotkey: hotkey, message } = login;
-    await dropExpiredNonces(tx, nowMs);
     if (!(await useNonce(tx, { hotkey, message, expires_at: expiresAtMs }))) throw refused();
     return findOrInsertProvider(tx, newProvider(random.uuid(), hotkey, nowMs));
   }

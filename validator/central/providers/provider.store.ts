@@ -35,11 +35,6 @@ export async function useNonce(
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Nonces too old to be accepted anyway. */
-export async function dropExpiredNonces(db: Db, nowMs: number): Promise<void> {
-  await db.deleteFrom('login_nonces').where('expires_at', '<', nowMs).execute();
-}
-
 /** Columns of a provider that change. */
 export type ProviderChange = Updateable<ProvidersTable>;
 

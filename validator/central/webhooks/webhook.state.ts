@@ -1,24 +1,9 @@
 /** What becomes of a webhook and of an event after an attempt to deliver it (marketplace reference 1.14). Pure. */
 import type { WebhooksTable } from '../db/webhooks.tables.ts';
-
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-
-/** Pauses after the first, second, … attempt; after the last one the event is given up. */
-const RETRY_PAUSES_MS: readonly number[] = [
-  5 * SECOND_MS,
-  30 * SECOND_MS,
-  2 * MINUTE_MS,
-  10 * MINUTE_MS,
-  HOUR_MS,
-  6 * HOUR_MS,
-  24 * HOUR_MS,
-];
+import { RETRY_PAUSES_MS } from '../retry-pauses.ts';
 
 /** A webhook that took nothing for so long is disabled when an event is given up. */
-const HOPELESS_MS = 5 * DAY_MS;
+const HOPELESS_MS = 5 * 24 * 60 * 60 * 1000;
 
 /** HTTP 410: the receiver says that it will never be back. */
 const GONE = 410;
