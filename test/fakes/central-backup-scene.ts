@@ -3,6 +3,9 @@ import { createFakeBackupStorage } from './fake-backup-storage.ts';
 import type { TestMarketOverrides } from './market-fixture.ts';
 import { createPodScene } from './pod-scene.ts';
 
+/** Backups are a matter of days and months, and the pods live through them. */
+const MONTHS_OF_CREDIT_UUSD = 100_000_000_000;
+
 export type BackupScene = Awaited<ReturnType<typeof createBackupScene>>;
 
 /** Close it with `close()`. */
@@ -11,6 +14,7 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
   const scene = await createPodScene({
     backupStorage: storage,
     pruneBackups: storage.prune,
+    signupCreditUusd: MONTHS_OF_CREDIT_UUSD,
     ...overrides,
   });
   const { market, host } = scene;

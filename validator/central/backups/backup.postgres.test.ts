@@ -9,11 +9,7 @@ let scene: BackupScene;
 let other: TestMarket;
 beforeEach(async () => {
   const url = await createPostgresDatabase();
-  scene = await createBackupScene({
-    db: await openCentralDatabase(url),
-    // Pods run for a month of drills.
-    signupCreditUusd: 100_000_000_000,
-  });
+  scene = await createBackupScene({ db: await openCentralDatabase(url) });
   const { agents, clock } = scene.market;
   const { storage } = scene;
   const outside = { agents, clock, backupStorage: storage, pruneBackups: storage.prune };

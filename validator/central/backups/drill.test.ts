@@ -8,15 +8,10 @@ const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const EVERY_HOURS = 24;
-/** Pods run through all of it. */
-const MONTHS_OF_CREDIT_UUSD = 100_000_000_000;
 
 let scene: BackupScene;
 beforeEach(async () => {
-  scene = await createBackupScene({
-    backupDrillHours: EVERY_HOURS,
-    signupCreditUusd: MONTHS_OF_CREDIT_UUSD,
-  });
+  scene = await createBackupScene({ backupDrillHours: EVERY_HOURS });
 });
 afterEach(() => scene.close());
 
@@ -326,10 +321,7 @@ describe('drills by themselves', () => {
     await scene.market.clock.advance(2 * EVERY_HOURS * HOUR_MS);
     await pass(1_000);
     expect(drills()).toEqual([]);
-    const without = await createBackupScene({
-      backupDrillHours: 0,
-      signupCreditUusd: MONTHS_OF_CREDIT_UUSD,
-    });
+    const without = await createBackupScene({ backupDrillHours: 0 });
     await without.backedUp();
     await put(without.podId, without);
     await without.tend();

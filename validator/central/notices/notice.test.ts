@@ -9,15 +9,13 @@ import { maintenanceAt } from './maintenance.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** Pods run for days here. */
-const DAYS_OF_CREDIT_UUSD = 1_000_000_000;
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 
 let scene: Awaited<ReturnType<typeof createBackupScene>>;
 let market: typeof scene.market;
 let token: string;
 beforeEach(async () => {
-  scene = await createBackupScene({ signupCreditUusd: DAYS_OF_CREDIT_UUSD });
+  scene = await createBackupScene();
   market = scene.market;
   token = await market.logIn();
 });
