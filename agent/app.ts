@@ -82,6 +82,9 @@ import {
   type UpdateService,
 } from './updates/update.service.ts';
 import { noUpdates } from './updates/update.status.ts';
+import { createFileUsage } from './usage/file-usage.ts';
+import { createKernelFiles } from './usage/kernel-files.ts';
+import { createPodUsage } from './usage/pod-usage.ts';
 import { registerVerifyRoutes } from './verify/verify.routes.ts';
 import {
   createVerifyService,
@@ -175,7 +178,9 @@ export function createAgent(given: AgentPorts) {
 
   const updates = updateServiceOf(ports, core, verify);
   const updateStatus = () => updates?.status() ?? noUpdates();
-  const samples = createSamples({ ...ports, records });
+  const files = createFileUsage(createKernelFiles());
+  const podUsage = createPodUsage({ ...ports, files });
+  const samples = createSamples({ ...ports, records, podUsage });
 
   const operations = createOperationService({
     ...ports,

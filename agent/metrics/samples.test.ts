@@ -4,6 +4,7 @@ import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/agent-api/metrics.
 import { systemRandom } from '#shared/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { IDLE_USAGE } from '../../test/fakes/fake-engine-containers.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import { type ContainerUsage, EngineError, type EngineErrorKind } from '../docker/engine.ts';
@@ -16,9 +17,8 @@ const SECOND_MS = 1_000;
 const CORE_NANOS = 1e9;
 
 const usage = (cpuNanos: number, memoryBytes: number): ContainerUsage => ({
-  ...{ cpuNanos, memoryBytes },
+  ...{ ...IDLE_USAGE, cpuNanos, memoryBytes },
   memoryWithFilesBytes: memoryBytes,
-  network: null,
 });
 
 /** Two cards, the pod has the second. */

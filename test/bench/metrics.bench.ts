@@ -21,8 +21,12 @@ const MICROSECONDS_PER_MS = 1_000;
 const MAX_SCRAPE_MS = 20;
 const MAX_READING_MS = 1;
 const IMAGE = 'registry.example/one:1';
-const USAGE = { cpuNanos: 1e9, memoryBytes: 4_096, memoryWithFilesBytes: 8_192 };
-const NETWORK = { receivedBytes: 1, sentBytes: 2 };
+const USAGE = {
+  ...{ cpuNanos: 1e9, memoryBytes: 4_096, memoryWithFilesBytes: 8_192 },
+  ...{ residentBytes: 2_048, cacheBytes: 6_144, tasks: 3 },
+  network: { receivedBytes: 1, sentBytes: 2 },
+  blockIo: { readBytes: 1, writtenBytes: 2 },
+};
 
 export async function metricsCost(): Promise<BenchRow[]> {
   return [await scrapes(), await readings()];
@@ -46,7 +50,7 @@ async function scrapes(): Promise<BenchRow> {
   }
   await eventually('the pods', () => ids.every((id) => agent.pods.get(id).phase === 'running'));
   for (const id of engine.containers.keys()) {
-    engine.usages.set(id, { ...USAGE, network: NETWORK });
+    engine.usages.set(id, USAGE);
   }
   await agent.metricsJob.runOnce();
   const bare = Fastify();
