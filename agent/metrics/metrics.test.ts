@@ -132,7 +132,7 @@ it('tells of cards as DCGM does where it is told to', async () => {
   await agent.metricsJob.runOnce();
   const text = (await scrape()).join('\n');
   expect(text).toMatch(
-    /^DCGM_FI_DEV_FB_FREE\{gpu="0",UUID="GPU-[^"]+",pci_bus_id="",device="nvidia0",modelName="NVIDIA L4",hostname="test-host"\} 23034$/m,
+    /^DCGM_FI_DEV_FB_FREE\{gpu="0",UUID="GPU-[^"]+",pci_bus_id="",device="nvidia0",modelName="NVIDIA L4",Hostname="test-host"\} 23034$/m,
   );
   expect(text).toMatch(/^DCGM_FI_DEV_FB_USED\{.*GPU_I_PROFILE="1g.10gb",GPU_I_ID="1"\} 0$/m);
   expect(text).not.toMatch(/^nvidia_smi_/m);
