@@ -4,7 +4,7 @@ import { createLog } from '#shared/log.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { IDLE_USAGE } from '../../test/fakes/fake-engine-containers.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import type { ContainerSpec } from '../docker/engine.ts';
+import { type ContainerSpec, EngineError } from '../docker/engine.ts';
 import { createFileUsage } from './file-usage.ts';
 import { createPodUsage, LOOK_AGAIN_MS } from './pod-usage.ts';
 
@@ -158,4 +158,21 @@ it('forgets containers that it is not asked about any more', async () => {
   await usage.read([]);
   await usage.read([id]);
   expect(calls).toEqual(['inspectContainer', 'inspectContainer']);
+});
+
+it('asks a few questions at a time, and no more once the engine is silent', async () => {
+  const ids: string[] = [];
+  for (let count = 0; count < 30; count += 1) {
+    ids.push(await engine.createContainer({ ...SPEC, name: `pod-${count}` }));
+  }
+  let asked = 0;
+  engine.hook = async (moment) => {
+    if (moment === 'before') asked += 1;
+    throw new EngineError('deadline', 'no answer');
+  };
+  const log = createLog({ name: 'test', level: 'silent' });
+  const files = createFileUsage({ read: () => '' });
+  const usage = createPodUsage({ clock, engine, log, files });
+  expect([...(await usage.read(ids)).values()]).toEqual(ids.map(() => null));
+  expect(asked).toBe(8);
 });

@@ -2,6 +2,7 @@
 import { type Clock, createBreath } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
+import { createSemaphore } from '#shared/semaphore.ts';
 import {
   type ContainerEngine,
   type ContainerUsage,
@@ -12,6 +13,8 @@ import type { FilePlace, FileUsage } from './file-usage.ts';
 
 /** What concerns the engine; anything else one container alone. */
 const SILENCE: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
+/** An engine takes up to a second for an answer. */
+const QUESTIONS_AT_A_TIME = 8;
 /** How long the engine is asked before the files of a container are looked for again. */
 export const LOOK_AGAIN_MS = 10 * 60_000;
 
@@ -28,6 +31,7 @@ export function createPodUsage(deps: {
   const places = new Map<string, FilePlace>();
   /** Until when the engine is asked for a container. */
   const hiddenUntilMs = new Map<string, number>();
+  const questions = createSemaphore(QUESTIONS_AT_A_TIME);
   let isTold = false;
 
   function fromFiles(place: FilePlace): ContainerUsage | null {
@@ -68,6 +72,24 @@ export function createPodUsage(deps: {
     }
   }
 
+  async function askFor(
+    ids: readonly string[],
+    usages: Map<string, ContainerUsage | null>,
+  ): Promise<void> {
+    let engineAnswers = true;
+    const ask = async (id: string) => {
+      // An engine that does not answer is not waited for again and again.
+      if (!engineAnswers) return;
+      try {
+        usages.set(id, await byEngine(id));
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        if (SILENCE.includes(error.kind)) engineAnswers = false;
+      }
+    };
+    await Promise.all(ids.map((id) => questions.run(() => ask(id))));
+  }
+
   return {
     /** Of each container, null where nobody tells. Never rejects because of engine or kernel. */
     async read(ids: readonly string[]): Promise<ReadonlyMap<string, ContainerUsage | null>> {
@@ -77,21 +99,17 @@ export function createPodUsage(deps: {
       }
       const breathe = createBreath(clock);
       const usages = new Map<string, ContainerUsage | null>();
-      let engineAnswers = true;
       for (const id of ids) {
         await breathe();
         const place = places.get(id);
-        let usage = place === undefined ? null : fromFiles(place);
+        const usage = place === undefined ? null : fromFiles(place);
         if (usage === null) places.delete(id);
-        try {
-          // An engine that does not answer is not waited for again and again.
-          if (usage === null && engineAnswers) usage = await byEngine(id);
-        } catch (error) {
-          if (!(error instanceof EngineError)) throw error;
-          engineAnswers = !SILENCE.includes(error.kind);
-        }
         usages.set(id, usage);
       }
+      await askFor(
+        ids.filter((id) => usages.get(id) === null),
+        usages,
+      );
       return usages;
     },
   };

@@ -1,4 +1,4 @@
-/** What metrics cost: a scrape of eight GPUs and fifty pods, and a reading of eight cards outside nvidia-smi itself. */
+/** What metrics cost: a scrape of eight GPUs and fifty pods, a reading of eight cards, a look at what pods use. */
 import Fastify from 'fastify';
 import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -11,6 +11,7 @@ import { createFakeEngine } from '../fakes/fake-engine.ts';
 import { createTestAgent, podSpec, TEST_HOST } from '../fakes/test-agent.ts';
 import { xmlDocument } from '../fixtures/nvidia-smi.ts';
 import { originOf } from './origin.ts';
+import { podUsageCost } from './pod-usage.bench.ts';
 import { type BenchRow, ceilingRow, median } from './row.ts';
 
 const GPUS = 8;
@@ -29,7 +30,7 @@ const USAGE = {
 };
 
 export async function metricsCost(): Promise<BenchRow[]> {
-  return [await scrapes(), await readings()];
+  return [await scrapes(), await readings(), await podUsageCost()];
 }
 
 /** Beside a route that answers the same bytes from a string. */
