@@ -209,6 +209,7 @@ export function createAgent(given: AgentPorts) {
         .filter((device) => core.gpuCordons.of(device) !== null)
         .map(({ uuid }) => uuid),
     writtenBytes: core.diskWatch.bytesOf,
+    pullOf: core.pulls.presentOf,
     standing: () => ({
       ports: {
         size: ports.portRange.last - ports.portRange.first + 1,

@@ -26,7 +26,12 @@ export type PodFamilyFacts = {
   leases(): readonly { uuid: string; podId: string }[];
   /** When a backup of each pod last succeeded, milliseconds since the epoch. */
   backups(): ReadonlyMap<string, number>;
+  /** What is under way: pulls of images, backups, restores, drills. */
+  work(): readonly WorkFacts[];
 };
+
+/** `ratio` of 0 to 1. */
+export type WorkFacts = { podId: string; kind: string; ratio: number };
 
 const NANOSECONDS = 1e9;
 const MS_PER_SECOND = 1_000;
@@ -102,7 +107,7 @@ const FIGURES: readonly (readonly [string, string, Family['type'], Figure])[] = 
 ];
 
 /** For a listener of the provider's own: they name pods and images. */
-export function podFamilies({ pods, leases, backups }: PodFamilyFacts): Family[] {
+export function podFamilies({ pods, leases, backups, work }: PodFamilyFacts): Family[] {
   const figures = FIGURES.map(
     ([name, help, type, figureOf]): Family => ({
       ...{ name: `container_${name}`, help, type, labels: LABELS },
@@ -133,6 +138,14 @@ export function podFamilies({ pods, leases, backups }: PodFamilyFacts): Family[]
       labels: ['uuid', 'pod_id'],
       samples: () =>
         leases().map(({ uuid, podId }) => ({ labels: { uuid, pod_id: podId }, value: 1 })),
+    },
+    {
+      name: `${AGENT_PREFIX}pod_work_progress_ratio`,
+      help: 'How far a pull, backup, restore or drill has come that is under way.',
+      type: 'gauge',
+      labels: ['pod_id', 'kind'],
+      samples: () =>
+        work().map(({ podId, kind, ratio }) => ({ labels: { pod_id: podId, kind }, value: ratio })),
     },
     {
       name: `${AGENT_PREFIX}backup_last_success_timestamp_seconds`,

@@ -47,6 +47,7 @@ const POD_FACTS: Parameters<typeof podFamilies>[0] = {
   ],
   leases: () => [],
   backups: () => new Map(),
+  work: () => [],
 };
 
 const THROTTLES = ['sw_power_cap', 'sw_thermal_slowdown', 'hw_thermal_slowdown']
