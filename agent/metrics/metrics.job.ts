@@ -85,7 +85,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
 
   function factsOf(row: PodRow): PodFacts | null {
     if (row.phase !== 'running' || row.container_id === null) return null;
-    const { image, limits } = specOf(row);
+    const { image, limits, template } = specOf(row);
     const sample = samples.podUsage(row.id);
     const isFresh = sample !== null && sample.ageMs <= SHOWN_MS;
     return {
@@ -94,6 +94,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
       containerName: containerName(row.id, row.generation),
       image: 'reference' in image ? image.reference : BUILT_HERE,
       imageDigest: row.image_digest,
+      template: template ?? null,
       memoryLimitBytes: limits.memory_bytes,
       runningSinceMs: row.phase_since_ms,
       seenMs: clock.now(),

@@ -11,6 +11,8 @@ export type PodFacts = {
   /** By which it was asked for. */
   image: string;
   imageDigest: string | null;
+  /** The beginning of its template's name; null where nobody told. */
+  template: string | null;
   memoryLimitBytes: number;
   /** Milliseconds since the epoch. */
   runningSinceMs: number;
@@ -124,10 +126,10 @@ export function podFamilies({ pods, leases, backups, work }: PodFamilyFacts): Fa
       name: `${AGENT_PREFIX}pod_info`,
       help: 'Always 1 for each running pod.',
       type: 'gauge',
-      labels: ['pod_id', 'image_digest'],
+      labels: ['pod_id', 'template', 'image_digest'],
       samples: () =>
-        pods().map(({ podId, imageDigest }) => ({
-          labels: { pod_id: podId, image_digest: imageDigest ?? '' },
+        pods().map(({ podId, template, imageDigest }) => ({
+          labels: { pod_id: podId, template: template ?? '', image_digest: imageDigest ?? '' },
           value: 1,
         })),
     },
