@@ -49,6 +49,9 @@ const CREDIT_UUSD = 10_000_000;
 const RATE = { quota: 1_000_000, windowMs: 60_000 };
 const NO_LIMITS = { address: RATE, credential: RATE, login: RATE, search: RATE };
 
+/** Every scene signs up and logs in, and is about something else; password.test.ts has the real cost. */
+const CHEAP_PASSWORDS = { memory: 64, passes: 1, parallelism: 1 };
+
 const noAgents: Agents = {
   clientOf: (executorId) => {
     throw new Error(`no agent ${executorId} in this test`);
@@ -99,6 +102,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     verifyEmailAtSignup: true,
     trustedProxies: [],
     rateLimits: NO_LIMITS,
+    passwordCost: CHEAP_PASSWORDS,
     ...options,
   });
   const { server } = central;

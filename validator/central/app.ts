@@ -121,7 +121,7 @@ export async function createCentral(
   });
   const isSent = (given.mailer ?? null) !== null;
   const mails = createMails({ db, clock, random, secret, isSent });
-  const passwords = createPasswords({ random });
+  const passwords = createPasswords({ random, cost: options.passwordCost });
   const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
     ...{ passwords, providerTokens },
