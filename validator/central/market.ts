@@ -160,7 +160,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       backups.register(api, { clock, idempotency });
       volumes.register(api, { clock, idempotency });
       registerStreams(api, deps);
-      registerValidatorRoutes(api, createValidators({ db, clock, agents }));
+      registerValidatorRoutes(api, createValidators({ db, clock, agents, wake }));
       registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
       registerUpdaterRoutes(api, createSignedDigests({ clock, agents }));
       registerSharedConfig(api);

@@ -11,6 +11,7 @@ import { walletOf } from '../ledger/wallet.service.ts';
 import { listLiveOf } from '../pods/pod.service.ts';
 import { BILLABLE_STATES } from '../pods/pod.state.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
+import { waitForContact } from '../pods/pod-contact.ts';
 import { beginRemoval, REMOVAL_REASONS } from '../pods/pod-removal.ts';
 import { resumePod, type StopReason, stopPod } from '../pods/pod-stop.ts';
 import { dueWarning, nextWarningAt } from '../pods/removal-warnings.ts';
@@ -63,13 +64,16 @@ export function cutOffHandlers(deps: CutOffDeps) {
     },
     'cut-off': {
       lock: (tx, accountId) => lockWithPods(tx, [accountId]),
-      async run(tx, { subject, nowMs }) {
+      async run(tx, { subject, dueAtMs, nowMs }) {
         const atMs = await accountRunsOutAt(tx, subject);
         if (atMs === null) return undefined;
         // There is more than there was when it was set.
         if (atMs > nowMs) return { againAtMs: atMs };
+        const pods = await billablePods(tx, subject);
+        const againAtMs = waitForContact(pods, { plannedMs: atMs, dueAtMs, nowMs });
+        if (againAtMs !== null) return { againAtMs, after: wakeAll(pods) };
         const stopped: Pod[] = [];
-        for (const pod of await billablePods(tx, subject)) {
+        for (const pod of pods) {
           if (await stop(tx, pod, 'balance_exhausted', atMs)) stopped.push(pod);
         }
         await tellExhausted(tx, deps, subject, stopped);
@@ -79,7 +83,7 @@ export function cutOffHandlers(deps: CutOffDeps) {
     },
     'spend-cap': {
       lock: lockPod,
-      async run(tx, { subject, nowMs }) {
+      async run(tx, { subject, dueAtMs, nowMs }) {
         const pod = await findAnyPod(tx, subject);
         const meter = await findMeter(tx, subject);
         const cap = await capOf(tx, subject);
@@ -87,6 +91,8 @@ export function cutOffHandlers(deps: CutOffDeps) {
         const atMs = spendsOutAt(burningOf(meter), cap);
         if (atMs === null) return undefined;
         if (atMs > nowMs) return { againAtMs: atMs };
+        const againAtMs = waitForContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
+        if (againAtMs !== null) return { againAtMs, after: wakeAll([pod]) };
         if (!(await stop(tx, pod, 'max_spend_reached', atMs))) return undefined;
         await runwayChanged(tx, pod.account_id, nowMs);
         return { after: wakeAll([pod]) };

@@ -9,6 +9,7 @@ import { clearDue } from '../schedule/due.ts';
 import { statusOf } from './pod.row.ts';
 import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
+import { usedUntil } from './pod-contact.ts';
 import { GRACE_MS, setGraceEnd } from './pod-dues.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -35,7 +36,11 @@ export async function stopPod(
     message: MESSAGES[reason],
     updated_at: nowMs,
   };
-  const metered = { atMs: Math.min(atMs, nowMs), cause: reason, leavesRunway: true };
+  const metered = {
+    atMs: usedUntil(pod, Math.min(atMs, nowMs)),
+    cause: reason,
+    leavesRunway: true,
+  };
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
   await setGraceEnd(tx, pod.id, nowMs);
   const kept = { kept_until: naiveUtc(nowMs + GRACE_MS), stopped_at: naiveUtc(atMs) };

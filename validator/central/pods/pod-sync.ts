@@ -15,6 +15,7 @@ import type { Agents } from '../ports.ts';
 import type { VolumeHolds, VolumePasses } from '../volumes/volume-sync.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
+import { createPodSilence } from './pod-silence.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
 import { createPodRecorder } from './pod-sync.record.ts';
 
@@ -78,6 +79,7 @@ export function createPodSync(deps: SyncDeps) {
   const { db, clock, log } = deps;
   const { restoresAtStart } = deps.operations;
   const record = createPodRecorder({ ...deps, restoresAtStart });
+  const unanswered = createPodSilence(deps);
   const logged = new Set<string>();
 
   /** The login is added on the way out: stored specs do not hold it. */
@@ -225,7 +227,7 @@ export function createPodSync(deps: SyncDeps) {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       await giveUpLateLaunches(executorId);
-      await record.unanswered(pods);
+      await unanswered(executorId, pods);
       await deps.operations.unanswered(executorId);
       return 'unreachable';
     }
