@@ -129,6 +129,18 @@ async function billablePods(tx: Db, accountId: string): Promise<Pod[]> {
   return pods.filter(({ state }) => BILLABLE_STATES.some((known) => known === state));
 }
 
+/** Stopped because the money ran out, and not yet deleted. */
+async function listWithoutMoney(tx: Db, accountId: string): Promise<Pod[]> {
+  return (await listLiveOf(tx, accountId)).filter(
+    ({ state, reason_code: reason }) => state === 'stopped' && reason === 'balance_exhausted',
+  );
+}
+
+/** Whether money that came now would start pods again. */
+export async function hasPodsWithoutMoney(tx: Db, accountId: string): Promise<boolean> {
+  return (await listWithoutMoney(tx, accountId)).length > 0;
+}
+
 /**
  * Money has come to an account: pods that were stopped for want of it go on, the oldest first, as far as it covers
  * what a rental of each would ask for. To be called in the transaction that brings it; returns the executors to wake.
@@ -139,9 +151,7 @@ export async function fundsAdded(
   accountId: string,
 ): Promise<string[]> {
   const executorIds: string[] = [];
-  const stopped = (await listLiveOf(tx, accountId)).filter(
-    ({ state, reason_code: reason }) => state === 'stopped' && reason === 'balance_exhausted',
-  );
+  const stopped = await listWithoutMoney(tx, accountId);
   let { available } = await walletOf(tx, accountId);
   for (const pod of stopped) {
     const floor = rentalFloor(pod.price_uusd_per_gpu_hour, pod.gpu_count);
