@@ -33,6 +33,7 @@ import { portal } from './migrations/0026-portal.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
 import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
+import { podIdle } from './migrations/0032-pod-idle.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -67,6 +68,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   aroundBalance,
   webhooks,
   validatorAccounts,
+  podIdle,
 ];
 
 /** The number of the present schema. */

@@ -39,18 +39,6 @@ export function cutOffHandlers(deps: CutOffDeps) {
     for (const { executor_id: id } of pods) deps.wake(id);
   };
 
-  async function lockPod(tx: Db, podId: string): Promise<void> {
-    await lockRow(tx, 'pods', podId);
-    const pod = await findAnyPod(tx, podId);
-    if (pod !== undefined) await lockRow(tx, 'accounts', pod.account_id);
-  }
-
-  async function stop(tx: Db, pod: Pod, reason: StopReason, atMs: number): Promise<boolean> {
-    if (!(await stopPod(tx, deps, pod, { reason, atMs }))) return false;
-    await deps.lastBackup(tx, { ...pod, state: 'stopped' });
-    return true;
-  }
-
   return {
     'balance-warning': {
       lock: (tx, accountId) => lockRow(tx, 'accounts', accountId),
@@ -74,7 +62,8 @@ export function cutOffHandlers(deps: CutOffDeps) {
         if (againAtMs !== null) return { againAtMs, after: wakeAll(pods) };
         const stopped: Pod[] = [];
         for (const pod of pods) {
-          if (await stop(tx, pod, 'balance_exhausted', atMs)) stopped.push(pod);
+          if (await stopAndSave(tx, deps, pod, { reason: 'balance_exhausted', atMs }))
+            stopped.push(pod);
         }
         await tellExhausted(tx, deps, subject, stopped);
         await runwayChanged(tx, subject, nowMs);
@@ -93,7 +82,8 @@ export function cutOffHandlers(deps: CutOffDeps) {
         if (atMs > nowMs) return { againAtMs: atMs };
         const againAtMs = waitForContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
         if (againAtMs !== null) return { againAtMs, after: wakeAll([pod]) };
-        if (!(await stop(tx, pod, 'max_spend_reached', atMs))) return undefined;
+        if (!(await stopAndSave(tx, deps, pod, { reason: 'max_spend_reached', atMs })))
+          return undefined;
         await runwayChanged(tx, pod.account_id, nowMs);
         return { after: wakeAll([pod]) };
       },
@@ -114,6 +104,25 @@ export function cutOffHandlers(deps: CutOffDeps) {
       },
     },
   } satisfies DueHandlers;
+}
+
+/** A pod and its account. */
+export async function lockPod(tx: Db, podId: string): Promise<void> {
+  await lockRow(tx, 'pods', podId);
+  const pod = await findAnyPod(tx, podId);
+  if (pod !== undefined) await lockRow(tx, 'accounts', pod.account_id);
+}
+
+/** Stops a pod that runs, and begins its last backup; false when it does not run. */
+export async function stopAndSave(
+  tx: Db,
+  deps: CutOffDeps,
+  pod: Pod,
+  stop: { reason: StopReason; atMs: number },
+): Promise<boolean> {
+  if (!(await stopPod(tx, deps, pod, stop))) return false;
+  await deps.lastBackup(tx, { ...pod, state: 'stopped' });
+  return true;
 }
 
 /** Locks accounts with all their pods, pods before accounts (`lockRow`): for who brings money to them. */

@@ -1,5 +1,6 @@
 /** What is known of a pod's life while its node is silent: nobody pays for what nobody has seen (marketplace reference 2.3.3). Pure. */
 import { CheckResult, isBlocking } from '#shared/central-api/validator-routes.ts';
+import type { ApiError } from '#shared/errors.ts';
 import type { Pod } from '../db/tables.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { BILLABLE_STATES, wirePhase } from './pod.state.ts';
@@ -15,6 +16,11 @@ const UNREACHED = 'The node could not be reached for two hours';
 const CONFIRMED = 'The node cannot be reached, and a validator has confirmed it';
 /** Of the validator's check that the agent answers (validator/checks/check-table.ts). */
 const UNREACHABLE = 'AGENT_UNREACHABLE';
+
+/** No usable answer of an agent: whether the call had effect is unknown. */
+export function isUnanswered({ status }: ApiError): boolean {
+  return status >= 500 || status === 401 || status === 429;
+}
 
 type Heard = Pick<Pod, 'state' | 'phase' | 'seen_at'>;
 

@@ -19,6 +19,7 @@ export const REMOVAL_REASONS = [
   'scheduled_termination',
   'balance_exhausted',
   'max_spend_reached',
+  'idle_shutdown',
   'provider_notice',
 ] as const;
 export type RemovalReason = (typeof REMOVAL_REASONS)[number];
