@@ -93,7 +93,12 @@ it('is clean by promtool, with everything that can be told but under the names o
 it('tells of sessions and failed logins what the SSH gateway says, and nothing while it is away', async () => {
   await agent.metricsJob.runOnce();
   expect((await scrape()).filter((line) => line.startsWith('podwright_agent_ssh_'))).toEqual([]);
-  const traffic = { sessions: 2, sessions_total: 5, login_failures_total: 7 };
+  const traffic = {
+    sessions: 2,
+    sessions_total: 5,
+    login_failures_total: 7,
+    sessions_by_pod: null,
+  };
   await again({ gatewayLink: { ...NO_GATEWAY, traffic: () => traffic } });
   await agent.metricsJob.runOnce();
   expect(await scrape()).toEqual(
