@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
+import { testSigner } from '../test/fakes/market-fixture.ts';
 import {
   createValidatorScene,
   EPOCH_MS,
@@ -27,6 +28,7 @@ afterAll(() => scene.close());
 const ask = (words: readonly string[], ledgerFile = scene.ledgerFile) => ({
   ...{ words, ledgerFile },
   policyFile: null as string | null,
+  keys: async () => [scene.market.validator],
 });
 
 const run = (...words: string[]) => runAs(ask(words));
@@ -154,6 +156,31 @@ describe('replay', () => {
       /^input_hash was .+\n[\s\S]*the cycle says something else/m,
     ],
     [
+      'documents that are gone, and not too old',
+      (ledger) => ledger.deleteFrom('evidence').execute(),
+      /^cycle 1, executor .+: it is missing$/m,
+    ],
+    [
+      'an input that was altered',
+      (ledger) => ledger.updateTable('epochs').set({ input_json: '{}' }).execute(),
+      /^epoch 2: epochs\.input_json was altered .+ only a copy of the ledger from before has it/,
+    ],
+    [
+      'other cycles in the input',
+      (ledger) =>
+        ledger
+          .updateTable('epochs')
+          .set((eb) => ({
+            input_json: eb.fn<string>('replace', [
+              'input_json',
+              eb.val('"cycles":[1,2]'),
+              eb.val('"cycles":[2]'),
+            ]),
+          }))
+          .execute(),
+      /^input_hash was .+: epochs\.input_json of this epoch, or a cycle that it names, was altered/m,
+    ],
+    [
       'cycles that are gone',
       (ledger) => ledger.deleteFrom('cycles').execute(),
       /^cycle 1 is not kept any more/m,
@@ -166,9 +193,10 @@ describe('replay', () => {
     await change(own.ledger);
     const said: string[] = [];
     const output = { print: () => undefined, complain: (text: string) => void said.push(text) };
-    expect(await runLedgerCommand(ask(['replay', '2'], own.ledgerFile), output)).toBe(false);
-    expect(said.join('')).toMatch(complaint);
+    const isWell = await runLedgerCommand(ask(['replay', '2'], own.ledgerFile), output);
     await own.close();
+    expect(isWell).toBe(false);
+    expect(said.join('')).toMatch(complaint);
   });
 });
 
@@ -192,12 +220,33 @@ it('exports evidence as lines that hold for themselves', async () => {
   expect((await run('evidence', 'export')).out).toBe(out);
 });
 
-it.each([[['explain']], [['replay', 'x']], [['replay', '1', '2']], [['evidence']], [['nonsense']]])(
-  'knows no command %j',
-  async (words) => {
-    await expect(run(...words)).rejects.toThrow(ConfigError);
-  },
-);
+it('believes nobody whose key does not count', async () => {
+  const keys = async () => [testSigner(9)];
+  const [exported, replayed, explained] = [
+    await runAs({ ...ask(['evidence', 'export']), keys }),
+    await runAs({ ...ask(['replay']), keys }),
+    await runAs({ ...ask(['explain', scene.node.id]), keys }),
+  ];
+  expect([exported.isWell, replayed.isWell, explained.isWell]).toEqual([false, false, false]);
+  const { hotkey } = scene.market.validator;
+  expect(exported.err).toContain(`signed by ${hotkey}, whose signature does not count then`);
+  expect(replayed.err).toContain(`it is of ${hotkey}, whose signature does not count`);
+  expect(explained.err).toMatch(
+    /^Its last check .+ is not to be believed: .+ does not count then$/m,
+  );
+});
+
+it.each<[string[], RegExp]>([
+  [['explain'], /^explain takes the id of one EXECUTOR/],
+  [['replay', 'abc'], /^replay takes one EPOCH, the number of a set of weights/],
+  [['replay', '1', '2'], /^replay takes one EPOCH/],
+  [['evidence'], /^evidence takes the word export/],
+  [['evidence', 'export', NOBODY, 'x'], /^evidence takes/],
+  [['nonsense'], /^unknown command nonsense/],
+])('says what %j lacks', async (words, usage) => {
+  await expect(run(...words)).rejects.toThrow(ConfigError);
+  await expect(run(...words)).rejects.toThrow(usage);
+});
 
 it('says where it looked for a ledger', async () => {
   const output = { print: () => undefined, complain: () => undefined };

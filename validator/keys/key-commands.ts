@@ -6,12 +6,14 @@ import type { Clock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { proveAccount } from '#shared/signing/account-proof.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
 import type { ValidatorConfig } from '../config.ts';
 import { writeKeyFile } from './key-file.ts';
 import { type KeyPlace, openKey } from './key-place.ts';
 import { readPrivateText } from './private-file.ts';
 import { readSeedFile } from './seed-file.ts';
+import { type TrustedHotkey, trustedHotkeys } from './trusted-hotkeys.ts';
 
 type KeyConfig = Pick<
   ValidatorConfig,
@@ -26,6 +28,29 @@ export function ownKeyPlace(config: KeyConfig): KeyPlace {
   }
   const seedFile = config.VALIDATOR_SEED_FILE ?? join(config.VALIDATOR_HOME, 'hotkey.seed');
   return { kind: 'seed', path: seedFile };
+}
+
+/**
+ * Whose signatures under evidence count: the keys that are named, at any time, or else the own one and those of its
+ * key set. Rejects with ConfigError for what is no hotkey, and where there is no own key to be read.
+ */
+export async function evidenceKeys(
+  named: readonly string[],
+  configOf: () => KeyConfig & Pick<ValidatorConfig, 'VALIDATOR_KEY_SET'>,
+): Promise<TrustedHotkey[]> {
+  if (named.length > 0) return named.map((text) => ({ hotkey: namedHotkey(text) }));
+  const config = configOf();
+  const signer = await openKey(ownKeyPlace(config), null).catch((cause: unknown) => {
+    const why = `our own key, by whose signature evidence is believed, cannot be read: ${messageOf(cause)}`;
+    throw new ConfigError(`${why}; name its ss58 with --hotkey, or set its variables`, { cause });
+  });
+  return trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET);
+}
+
+function namedHotkey(text: string): Hotkey {
+  const parsed = Hotkey.safeParse(text);
+  if (!parsed.success) throw new ConfigError(`--hotkey ${text}: no ss58 of a key`);
+  return parsed.data;
 }
 
 /** `encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE`: its answer names the hotkey. */
