@@ -30,6 +30,7 @@ import {
   type ValidatorConfig,
 } from './config.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
+import { keyProblem } from './keys/key-check.ts';
 import {
   encryptSeed,
   evidenceKeys,
@@ -106,7 +107,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'ledger') return lookAtMoney(words, values);
-  if (command === 'encrypt-key') return print(await encryptSeed(words));
+  if (command === 'encrypt-key') return print(await encryptSeed(words, systemRandom));
   const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
   if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
   if (values['check-config'] === true) return checkConfig('--check-config');
@@ -143,7 +144,7 @@ function lookPorts() {
   return { clock: systemClock, random: systemRandom, runCommand, environment: process.env };
 }
 
-function checkConfig(command: ConfigCommand): void {
+async function checkConfig(command: ConfigCommand): Promise<void> {
   const look = lookAtConfig(VALIDATOR_CONFIG, process.env);
   const { config } = look;
   const further =
@@ -153,6 +154,9 @@ function checkConfig(command: ConfigCommand): void {
           () => weighingOf(config),
           () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
         );
+  const ofKey =
+    config === null ? null : await keyProblem(ownKeyPlace(config), config.VALIDATOR_KEY_SET);
+  if (ofKey !== null) further.push(ofKey);
   process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
 }
 

@@ -12,9 +12,8 @@ import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-jso
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { PEER_REFUSALS } from '#shared/tls/peer-refused.ts';
 import { VERSION } from '#shared/version.ts';
-import type { Facts } from '../checks/check.ts';
+import { type Facts, REFUSALS } from '../checks/check.ts';
 import type { CheckPolicy } from '../checks/check-policy.ts';
 import { Measured } from '../checks/measured.ts';
 import { judge } from '../checks/pipeline.ts';
@@ -78,7 +77,7 @@ export const EvidenceDocument = z.strictObject({
     inventory: JsonText.nullable(),
     probe: JsonText.nullable(),
     transport_error: z.string().nullable(),
-    refusal: z.enum(PEER_REFUSALS).nullable(),
+    refusal: z.enum(REFUSALS).nullable(),
     /** Until when the provider's enrolment of `agent_key` counts. */
     enrolled_until: EpochMs.nullable(),
     /** Unreachable inspections just before this one. */

@@ -5,6 +5,8 @@ import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { fileProblem } from '#shared/file-problem.ts';
+import type { Random } from '#shared/random.ts';
 import { proveAccount } from '#shared/signing/account-proof.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
@@ -54,14 +56,14 @@ function namedHotkey(text: string): Hotkey {
 }
 
 /** `encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE`: its answer names the hotkey. */
-export async function encryptSeed(words: readonly string[]): Promise<string> {
+export async function encryptSeed(words: readonly string[], random: Random): Promise<string> {
   const [seedFile, keyFile, passphraseFile, ...rest] = words;
   if (seedFile === undefined || keyFile === undefined || passphraseFile === undefined) {
     throw new ConfigError('encrypt-key takes SEED_FILE KEY_FILE PASSPHRASE_FILE; see --help');
   }
   if (rest.length > 0) throw new ConfigError(`encrypt-key takes no ${rest.join(' ')}`);
   const passphrase = readPrivateText(passphraseFile);
-  const { hotkey } = await writeKeyFile(keyFile, readSeedFile(seedFile), passphrase);
+  const { hotkey } = await writeKeyFile(keyFile, readSeedFile(seedFile), passphrase, random);
   return `${keyFile} holds ${hotkey}; once it has been tried, destroy ${seedFile}\n`;
 }
 
@@ -95,7 +97,7 @@ function parsedSet(path: string): KeySet {
   try {
     content = JSON.parse(readFileSync(path, 'utf8'));
   } catch (cause) {
-    throw new ConfigError(`${path}: ${messageOf(cause)}`, { cause });
+    throw new ConfigError(fileProblem(path, cause), { cause });
   }
   const parsed = KeySet.safeParse(content);
   if (parsed.success) return parsed.data;
