@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
 import { openSqlite } from '#shared/sqlite.ts';
-import { testSigner } from '../test/fakes/market-fixture.ts';
 import {
   createValidatorScene,
   EPOCH_MS,
@@ -238,7 +238,7 @@ it('exports evidence as lines that hold for themselves', async () => {
 });
 
 it('believes nobody whose key does not count', async () => {
-  const keys = async () => [testSigner(9)];
+  const keys = async () => [createSigner(new Uint8Array(32).fill(9))];
   const [exported, replayed, explained] = [
     await runAs({ ...ask(['evidence', 'export']), keys }),
     await runAs({ ...ask(['replay']), keys }),

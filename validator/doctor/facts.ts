@@ -18,6 +18,7 @@ import { readCheckPolicy } from '../checks/check-policy.ts';
 import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
 import { ownKeyPlace } from '../keys/key-commands.ts';
 import { openKey } from '../keys/key-place.ts';
+import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
 import { type LedgerLook, lookIntoLedger } from '../ledger/ledger-look.ts';
 import { createReadTag } from '../updates/image-registry.ts';
 import { releaseLoginOf } from '../updates/release-login.ts';
@@ -75,7 +76,7 @@ export async function readFacts(
   config: ValidatorConfig,
 ): Promise<ValidatorFacts> {
   const { clock, runCommand } = ports;
-  const key = await tell(clock, KEY_MS, () => openKey(ownKeyPlace(config), null));
+  const key = await tell(clock, KEY_MS, () => openOwnKey(config));
   const { VALIDATOR_METAGRAPH: metagraphFile, VALIDATOR_HOME: path } = config;
   const [home, ledger, policies, metagraph, central, centralHotkey, gateway, registry, time, disk] =
     await Promise.all([
@@ -101,6 +102,13 @@ export async function readFacts(
     ...{ registry, time, disk },
     key: 'problem' in key ? key : { value: key.value.hotkey },
   };
+}
+
+/** As a start does, but that it makes none. */
+async function openOwnKey(config: ValidatorConfig): Promise<Signer> {
+  const signer = await openKey(ownKeyPlace(config), null);
+  trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET);
+  return signer;
 }
 
 async function readHome(path: string) {

@@ -14,6 +14,18 @@ export async function headThatCounts(
   return row !== undefined && isHeadOf(row, keys) ? row : null;
 }
 
+/** The same of many, each looked at once. */
+export function createHeads(db: LedgerDb, keys: readonly TrustedHotkey[]) {
+  const heads = new Map<string, EvidenceHeadRow | null>();
+  return async (executorId: string): Promise<EvidenceHeadRow | null> => {
+    const known = heads.get(executorId);
+    if (known !== undefined) return known;
+    const head = await headThatCounts(db, executorId, keys);
+    heads.set(executorId, head);
+    return head;
+  };
+}
+
 /** Whether a document that was finished in a cycle from `startMs` on has to be there still. */
 export function hasToBeKept(head: EvidenceHeadRow | null, startMs: number): boolean {
   return head === null || head.pruned_ms === null || startMs > head.pruned_ms;

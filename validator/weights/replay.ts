@@ -3,7 +3,7 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
-import { hasToBeKept, headThatCounts } from '../evidence/evidence-kept.ts';
+import { createHeads, hasToBeKept } from '../evidence/evidence-kept.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
@@ -56,6 +56,7 @@ export async function replayEpoch(
   const policy = readPolicy(stored);
   const under = { policy, policyHash: stored.policy_hash, keys };
   const judged = { documents: 0, forgotten: 0 };
+  const headOf = createHeads(ledger, keys);
   const ofDocuments: string[] = [];
   const weighing = await weighStored(ledger, stored, policy, async ({ number, entries }) => {
     for (const entry of entries) {
@@ -63,7 +64,7 @@ export async function replayEpoch(
       const named = `cycle ${number}, executor ${executor}, evidence ${id}`;
       const evidence = await findEvidence(ledger, id);
       if (evidence === undefined) {
-        if (await isMissing(ledger, number, entry, keys))
+        if (await isMissing(ledger, number, entry, headOf))
           ofDocuments.push(`${named}: it is missing`);
         else judged.forgotten += 1;
         continue;
@@ -94,11 +95,10 @@ async function isMissing(
   ledger: Ledger,
   cycle: number,
   { executor_id: executorId }: CycleEntry,
-  keys: readonly TrustedHotkey[],
+  headOf: ReturnType<typeof createHeads>,
 ): Promise<boolean> {
   const stored = await entryOf(ledger, executorId, cycle);
-  const head = await headThatCounts(ledger, executorId, keys);
-  return stored === undefined || hasToBeKept(head, stored.start_ms);
+  return stored === undefined || hasToBeKept(await headOf(executorId), stored.start_ms);
 }
 
 function recomputed(
