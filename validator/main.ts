@@ -11,7 +11,7 @@ import {
 } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
-import { terminalProgress } from '#shared/progress.ts';
+import { commandProgress, withProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
@@ -98,6 +98,8 @@ should be.
 /** Executors that do not answer, many of them, are what a pass waits for longest. */
 const TURN_WITHIN_MS = 3_600_000;
 
+const TERMINAL = { clock: systemClock, stdout: process.stdout, stderr: process.stderr };
+
 async function run(argv: readonly string[]): Promise<void> {
   const [first, ...rest] = argv;
   if (first === 'doctor') return examineSurroundings(rest);
@@ -123,7 +125,7 @@ async function examineSurroundings(args: readonly string[]): Promise<never> {
   const { runDoctor } = await import('./doctor/doctor-command.ts');
   const colours = process.stdout.isTTY === true && !process.env['NO_COLOR'];
   // A question that nobody answers would keep the process.
-  const progress = terminalProgress(systemClock, process.stderr);
+  const progress = commandProgress(systemClock, process.stderr);
   const terminal = { out: print, error: complain, colours, progress };
   process.exit(await runDoctor(args, lookPorts(), terminal));
 }
@@ -198,7 +200,7 @@ async function lookUp(
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
   const ask = { words, ledgerFile, policyFile: policy ?? null, keys };
   const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
-  const isWell = await run(ask, { print, complain });
+  const isWell = await withProgress('reading the ledger', TERMINAL, (output) => run(ask, output));
   if (!isWell) process.exitCode = 1;
 }
 
@@ -208,7 +210,10 @@ async function lookAtMoney(
 ): Promise<void> {
   const usualDatabase = centralDatabaseIn(process.env);
   const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
-  if (!(await runMoneyCommand(ask, { print, complain }))) process.exitCode = 1;
+  const isWell = await withProgress('adding up the ledger', TERMINAL, (output) =>
+    runMoneyCommand(ask, output),
+  );
+  if (!isWell) process.exitCode = 1;
 }
 
 function weighingOf(config: ValidatorConfig): Weighing {
