@@ -12,6 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { hasCode } from './errors.ts';
 import type { Random } from './random.ts';
 
 /**
@@ -25,21 +26,28 @@ export function readOrMakePrivateFile(
 ): Uint8Array {
   const present = readPrivateFile(path);
   if (present !== null) return present;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const draft = `${path}.${random.uuid()}`;
-  writeDurably(draft, make());
   try {
-    // Unlike a rename, a link never replaces a file that another process has made meanwhile.
-    linkSync(draft, path);
+    makePrivateFile(path, make(), random);
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error;
+  }
+  const made = readPrivateFile(path);
+  if (made === null) throw new Error(`${path} vanished`);
+  return made;
+}
+
+/** Writes a new file, whole or not at all; mode 0600. Throws EEXIST where there is one. */
+export function makePrivateFile(path: string, content: string | Uint8Array, random: Random): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${random.uuid()}`;
+  try {
+    writeDurably(draft, Buffer.from(content));
+    // Unlike a rename, a link never replaces a file that another process has made meanwhile.
+    linkSync(draft, path);
   } finally {
     rmSync(draft, { force: true });
   }
   syncFolder(dirname(path));
-  const made = readPrivateFile(path);
-  if (made === null) throw new Error(`${path} vanished`);
-  return made;
 }
 
 /** Null where there is none. Throws when others may read it. */
@@ -91,8 +99,4 @@ function syncFolder(path: string): void {
   } finally {
     closeSync(folder);
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }
