@@ -9,7 +9,7 @@ import { freePorts } from './free-ports.ts';
 
 /** Two zero blocks: an empty tar archive. */
 const EMPTY_TAR = '\0'.repeat(1024);
-const COMMAND_BOUNDS = { timeoutMs: 60_000, maxOutputBytes: 1024 * 1024 };
+const COMMAND_BOUNDS = { timeoutMs: 120_000, maxOutputBytes: 1024 * 1024 };
 
 /** The one login of a registry that wants one, and its line of an htpasswd file (bcrypt). */
 export const REGISTRY_LOGIN = { username: 'podwright', password: 'pass-of-tests' };
@@ -85,6 +85,9 @@ ${isPrivate ? `auth: { htpasswd: { realm: tests, path: ${join(folder, 'htpasswd'
       await docker(['import', ...flags, '-', reference], EMPTY_TAR);
       return publishTag(reference, name);
     },
+    /** Pushes what the engine has under `name:tag` of this registry; its digest. */
+    push: (name: string, tag: string): Promise<string> =>
+      publishTag(`${host}/${name}:${tag}`, name),
     async close(): Promise<void> {
       child.kill('SIGKILL');
       await exited;
