@@ -12,6 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { isCredential } from './own-credentials.ts';
 import type { Random } from './random.ts';
 
 /**
@@ -44,17 +45,20 @@ export function readOrMakePrivateFile(
 
 /** Null where there is none. Throws when others may read it. */
 export function readPrivateFile(path: string): Uint8Array | null {
-  let mode: number;
   try {
-    mode = statSync(path).mode & 0o777;
+    requirePrivate(path);
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return null;
     throw error;
   }
-  if ((mode & 0o077) !== 0) {
-    throw new Error(`${path} may be read by others (mode ${mode.toString(8)}): chmod 600 ${path}`);
-  }
   return new Uint8Array(readFileSync(path));
+}
+
+/** Throws when others may read the file at `path`, or there is none. */
+export function requirePrivate(path: string): void {
+  const bits = statSync(path).mode & 0o777;
+  if ((bits & 0o077) === 0 || isCredential(path)) return;
+  throw new Error(`${path} may be read by others (mode ${bits.toString(8)}): chmod 600 ${path}`);
 }
 
 /** Replaces the file whole or not at all; mode 0600. */

@@ -128,6 +128,38 @@ TEXT
   ]);
 });
 
+/** As the README has a provider do it: for the agent, and for what replaces it. */
+async function giveCredentials(credentials: Record<string, string>): Promise<void> {
+  const lines = Object.keys(credentials).map(
+    (name) => `LoadCredential=${name}:/etc/podwright/credentials/agent.${name}`,
+  );
+  for (const [name, text] of Object.entries(credentials)) {
+    await host.mustRun(
+      `umask 077 && cat >/etc/podwright/credentials/agent.${name} <<'TEXT'\n${text}\nTEXT`,
+    );
+  }
+  await host.mustRun(`for unit in podwright-agent podwright-agent-update; do
+    mkdir -p /etc/systemd/system/$unit.service.d
+    printf '[Service]\n${lines.join('\n')}\n' >/etc/systemd/system/$unit.service.d/20-credentials.conf
+  done`);
+}
+
+it('reads the login for a registry that is a credential of the validator', async () => {
+  const script = `import('/src/shared/updates/registry-login.ts').then(({ readRegistryLogin }) => console.log(
+    readRegistryLogin(process.env.CREDENTIALS_DIRECTORY + '/registry', 'r.example/a', 'LOGIN').host));`;
+  await host.mustRun(`umask 077 && cd /etc/podwright/credentials && cat >registry.mjs <<'TEXT'
+${script}
+TEXT
+    mv registry.mjs /etc/registry.mjs && chmod 644 /etc/registry.mjs
+    echo '{"username": "u", "password": "p"}' >validator.registry
+    sed -e '/^Exec/d; /^Notify/d; /^Watchdog/d; /^Restart/d; /Directory/d; s/^Type=.*/Type=oneshot/' \
+      -e 's|^LoadCred.*|LoadCredential=registry:/etc/podwright/credentials/validator.registry|' \
+      -e 's|^UMask.*|ExecStart=/src/node_modules/.bin/node /etc/registry.mjs|' \
+      /src/systemd/podwright-validator.service >/run/systemd/system/login.service
+    systemctl daemon-reload && systemctl start login`);
+  expect(await line('journalctl --output cat --unit login')).toContain('r.example');
+});
+
 /** What the agent says of its update, once it is so. */
 const updateStatus = (what: string, holds: (found: UpdateStatus) => boolean) =>
   eventually(
@@ -157,8 +189,11 @@ it(
       await host.mustRun(
         `cp /etc/podwright/agent.env /root/agent.env && echo '${updates.variables}' >>/etc/podwright/agent.env`,
       );
+      await giveCredentials(updates.credentials);
       const bad = await updates.release(ENDS);
-      await host.mustRun(`${INSTALL} && systemctl restart podwright-agent`);
+      await host.mustRun(
+        `systemctl daemon-reload && ${INSTALL} && systemctl restart podwright-agent`,
+      );
       const refused = await updateStatus('a refusal', ({ reason }) => reason !== null);
       expect(refused).toMatchObject({
         reason: 'INSTALLATION_UNSUITABLE',
@@ -193,7 +228,8 @@ it(
       await updates.close();
     }
     await host.mustRun(
-      `mv /root/podwright-validator.service ${unit}; mv /root/agent.env /etc/podwright/agent.env`,
+      `mv /root/podwright-validator.service ${unit}; mv /root/agent.env /etc/podwright/agent.env
+      rm -r /etc/systemd/system/podwright-agent*.service.d && systemctl daemon-reload`,
     );
     expect(await host.mustRun(INSTALL)).toMatch(/serves: agent validator/);
     expect(await current()).toBe(first);

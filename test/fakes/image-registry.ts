@@ -69,14 +69,16 @@ ${isPrivate ? `auth: { htpasswd: { realm: tests, path: ${join(folder, 'htpasswd'
 
   return {
     host,
-    /** Makes `name:tag` an image of the files in `folder`; its digest. */
+    /** Makes `name:tag` an image of the files in `folder`, which the engine then has no more; its digest. */
     async publishFiles(name: string, tag: string, folder: string): Promise<string> {
       const archive = join(settings, 'files.tar');
       const owner = ['--owner=0', '--group=0'];
       await runCommand('tar', ['-C', folder, ...owner, '-cf', archive, '.'], COMMAND_BOUNDS);
       const reference = `${host}/${name}:${tag}`;
       await docker(['import', archive, reference]);
-      return publishTag(reference, name);
+      const digest = await publishTag(reference, name);
+      await docker(['rmi', reference]);
+      return digest;
     },
     /** Makes `name:tag` an image without files, with these lines of a Dockerfile; its digest. */
     async publish(name: string, tag: string, changes: readonly string[]): Promise<string> {

@@ -9,19 +9,15 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { requirePrivate } from '#shared/private-file.ts';
 
 /** Far more than a key or a passphrase needs. */
 const MAX_BYTES = 65_536;
-/** Where systemd puts credentials, a folder per service that others cannot enter: the bits of a file in it may be an access list's. */
-const CREDENTIALS = '/run/credentials/';
 
 /** The text in `path`, without line breaks at its end. Throws when others may read the file, or it is too long. */
 export function readPrivateText(path: string): string {
-  const { mode, size } = statSync(path);
-  if ((mode & 0o077) !== 0 && !path.startsWith(CREDENTIALS)) {
-    const bits = (mode & 0o777).toString(8);
-    throw new Error(`${path} may be read by others (mode ${bits}): chmod 600 ${path}`);
-  }
+  requirePrivate(path);
+  const { size } = statSync(path);
   if (size > MAX_BYTES) throw new Error(`${path} is longer than ${MAX_BYTES} bytes`);
   return readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
 }
