@@ -28,6 +28,14 @@ export type ConfigProblem = { name: string; message: string };
 
 export type Environment = Record<string, string | undefined>;
 
+/** The variables that are set, for a child that is to have them, too. */
+export function definedIn(environment: Environment): Record<string, string> {
+  const set = Object.entries(environment).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  return Object.fromEntries(set);
+}
+
 /** By the full names of the variables. */
 type ConfigShape = Record<string, z.ZodType>;
 

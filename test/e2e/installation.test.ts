@@ -216,6 +216,10 @@ it(
       expect(await current()).toBe(`releases/${good.replace(':', '-')}`);
       expect(await line('readlink /opt/podwright/previous')).toBe(first);
       expect(await line('busybox wget -qO- http://127.0.0.1:8080/version')).toContain('9.9.9');
+      await eventually('the gateway that follows', async () => {
+        const said = await host.mustRun('journalctl --unit podwright-ssh-gateway');
+        return said.includes('gateway of a new release');
+      });
       const journal = await host.mustRun('journalctl --unit podwright-agent-update');
       expect(journal).toMatch(/status=9\/KILL/);
       await eventually(

@@ -35,6 +35,13 @@ export const WORKS: string = programOf(`
   tell('READY=1');
   setInterval(() => tell('WATCHDOG=1'), 500);
 `);
+/** As systemd sees one. */
+const GATEWAY = programOf(`
+  const tell = (...words) => execFileSync('systemd-notify', words);
+  console.log('gateway of a new release');
+  tell('READY=1');
+  setInterval(() => tell('WATCHDOG=1'), 500);
+`);
 export const ENDS: string = programOf(`console.log('it cannot go on'); process.exit(1);`);
 
 export type TreeUpdates = Awaited<ReturnType<typeof startTreeUpdates>>;
@@ -62,6 +69,7 @@ export async function startTreeUpdates(host: SystemdHost) {
       put('package.json', `{"version": "9.9.${sequence}", "type": "module"}`);
       put('agent/main.ts', program);
       put('agent/updates/main.ts', '');
+      put('agent/ssh-gateway/main.ts', GATEWAY);
       put('node_modules/.bin/node', NODE, 0o755);
       return await registry.publishFiles(REPOSITORY, 'stable', folder);
     } finally {

@@ -2,17 +2,17 @@
  * The agent's update under systemd to its end, with the very image that `npm run image` builds: the present checkout is
  * installed, a release with a higher version is built, pushed and signed for, and takes over beside a pod that runs.
  */
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { VersionInfo } from '#shared/agent-api/inventory.ts';
 import { UpdateStatus } from '#shared/agent-api/update-status.ts';
 import { systemClock } from '#shared/clock.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
+import { createSshKeyPair } from '#shared/openssh-key.ts';
 import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
 import { UPDATE_DIGEST_PATH } from '#shared/updates/update-manifest.ts';
 import { VERSION } from '#shared/version.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
@@ -21,22 +21,16 @@ import { registerReleaseRoutes } from '../../validator/updates/release.routes.ts
 import { createReleases } from '../../validator/updates/release.service.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { freePorts } from '../fakes/free-ports.ts';
-import { importImageBase } from '../fakes/image-base.ts';
 import { startImageRegistry } from '../fakes/image-registry.ts';
 import { type InstalledAgent, installAgent } from '../fakes/installed-agent.ts';
-import { command, mustRun } from '../fakes/real-host.ts';
+import { mustRun } from '../fakes/real-host.ts';
 import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
 import { podSpec } from '../fakes/test-agent.ts';
+import { buildNextRelease, NEXT_VERSION } from './next-release.ts';
 import { ceiling, type SoakRow } from './row.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** What a release is made of, as systemd/release.sh has it. */
-const PARTS = ['agent', 'shared', 'validator', 'systemd', 'package.json', 'package-lock.json'];
-const WORDS = ['README.md', 'LICENSE'];
-const NEXT_VERSION = '0.1.1';
 const [REPOSITORY, TAG] = ['podwright/agent', 'stable'];
 const PROBATION_S = 5;
-const BUILD = { timeoutMs: 600_000, maxOutputBytes: 1024 * 1024 };
 const COMMITTED_WITHIN_MS = 600_000;
 const LOOK_MS = 100;
 const MB = 1_000_000;
@@ -51,6 +45,7 @@ export async function agentUpdate(print: (line: string) => void): Promise<SoakRo
     ...{ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 },
   });
   const leave = new AbortController();
+  const home = mkdtempSync(join(tmpdir(), 'podwright-drill-'));
   const image = `${registry.host}/${REPOSITORY}`;
   try {
     const { first: port } = await freePorts(1);
@@ -61,10 +56,11 @@ export async function agentUpdate(print: (line: string) => void): Promise<SoakRo
       `AGENT_UPDATE_PROBATION_S=${PROBATION_S}`,
     ]);
     print(`installed ${VERSION}: ${await current(host)}`);
-    await startPod(agent, systemRandom.uuid());
+    const session = await openSession(host, agent, home);
     const before = await podState(agent);
+    const gateway = await gatewayPid(host);
 
-    const build = await timed(() => buildRelease(`${image}:${TAG}`));
+    const build = await timed(() => buildNextRelease(`${image}:${TAG}`));
     const push = await timed(() => registry.push(REPOSITORY, TAG));
     print(`built ${image}:${TAG} (${NEXT_VERSION}), digest ${push.value}`);
     const source = { image, tag: TAG, keyId: agent.signer.hotkey };
@@ -85,7 +81,10 @@ export async function agentUpdate(print: (line: string) => void): Promise<SoakRo
     const status = update.value;
     print(JSON.stringify(status));
     const again = await host.mustRun('sh /opt/podwright/current/systemd/install.sh --probation 0');
-    print(`install.sh of the new release says: ${again.trim().split('\n').at(-1)}`);
+    print(`install.sh of the new release says: ${again.trim().replaceAll('\n', '; ')}`);
+    const isKept = (await gatewayPid(host)) === gateway && (await echoes(session));
+    session.kill();
+    const follow = await timed(() => followed(host, push.value));
     const release = (await current(host)).replace('releases/', '').replace('-', ':');
     return [
       ceiling('build of the image', build.seconds, 's', 300),
@@ -97,6 +96,8 @@ export async function agentUpdate(print: (line: string) => void): Promise<SoakRo
       wrongs('other version told', version.version === NEXT_VERSION),
       wrongs('other release runs', release === push.value),
       wrongs('update-status not true', isTrueOf(status, push.value)),
+      wrongs('SSH session cut', isKept),
+      ceiling('the gateway follows its last session after', follow.seconds, 's', 30),
     ];
   } finally {
     leave.abort();
@@ -105,6 +106,7 @@ export async function agentUpdate(print: (line: string) => void): Promise<SoakRo
     await host.run('sh /opt/podwright/current/systemd/uninstall.sh --purge --pods remove');
     await host.remove();
     await registry.close();
+    rmSync(home, { recursive: true });
   }
 }
 
@@ -114,30 +116,6 @@ async function timed<T>(work: () => Promise<T>): Promise<{ value: T; seconds: nu
   return { value, seconds: (systemClock.monotonicMs() - startMs) / 1_000 };
 }
 
-/** This checkout with a higher version, by its own build script. */
-async function buildRelease(reference: string): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'podwright-next-'));
-  const base = `podwright-update-drill-${systemRandom.uuid().slice(0, 8)}:base`;
-  try {
-    for (const part of [...PARTS, ...WORDS]) {
-      cpSync(join(ROOT, part), join(folder, part), { recursive: true });
-    }
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    for (const file of ['package.json', 'package-lock.json', 'shared/version.ts']) {
-      const text = readFileSync(join(folder, file), 'utf8');
-      writeFileSync(join(folder, file), text.replace(VERSION, NEXT_VERSION));
-    }
-    await importImageBase(base, ROOT);
-    const words = ['--tag', reference, '--base', base, '--packages', ''];
-    const script = join(folder, 'systemd/image/build.sh');
-    const { exitCode, stdout, stderr } = await runCommand('sh', [script, ...words], BUILD);
-    if (exitCode !== 0) throw new Error(`${stdout}${stderr}`);
-  } finally {
-    await command('docker', 'rmi', base);
-    rmSync(folder, { recursive: true });
-  }
-}
-
 async function imageMb(reference: string): Promise<number> {
   return Number(await mustRun('docker', 'image', 'inspect', '-f', '{{.Size}}', reference)) / MB;
 }
@@ -145,9 +123,54 @@ async function imageMb(reference: string): Promise<number> {
 const current = async (host: SystemdHost) =>
   (await host.mustRun('readlink /opt/podwright/current')).trim();
 
-async function startPod({ client }: InstalledAgent, id: string): Promise<void> {
-  await client.putPod(id, podSpec());
-  await eventually('a pod', async () => (await client.getPod(id)).phase === 'running');
+/** Into a pod of its own, which answers line by line. */
+async function openSession(
+  host: SystemdHost,
+  { client }: InstalledAgent,
+  home: string,
+): Promise<ChildProcess> {
+  const id = systemRandom.uuid();
+  const pair = createSshKeyPair(systemRandom, 'drill');
+  const file = join(home, 'key');
+  writeFileSync(file, pair.privateKeyPem, { mode: 0o600 });
+  await client.putPod(
+    id,
+    podSpec({ internal_ports: [22, 8000], ssh_public_keys: [pair.publicKey] }),
+  );
+  const port = await eventually('a pod', async () => {
+    const { ssh } = await client.getPod(id);
+    return ssh?.ready === true && ssh.port;
+  });
+  const settings = ['StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null', 'LogLevel=ERROR'];
+  const options = ['-F', '/dev/null', ...settings.flatMap((setting) => ['-o', setting])];
+  const place = ['-i', file, '-p', String(port), `root@${host.address}`];
+  const session = spawn('ssh', [...options, ...place, 'cat'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  if (!(await echoes(session))) throw new Error('no session');
+  return session;
+}
+
+/** Whether what is said in the session comes back. */
+async function echoes({ stdin, stdout, exitCode }: ChildProcess): Promise<boolean> {
+  if (exitCode !== null) return false;
+  const answer = new Promise<boolean>((resolve) => {
+    stdout?.once('data', () => resolve(true));
+    stdout?.once('end', () => resolve(false));
+  });
+  stdin?.write('still here\n');
+  return answer;
+}
+
+const gatewayPid = async (host: SystemdHost) =>
+  (await host.mustRun('systemctl show -p MainPID --value podwright-ssh-gateway')).trim();
+
+/** Resolves when the gateway is of the release of this digest. */
+function followed(host: SystemdHost, digest: string): Promise<boolean> {
+  return eventually('the new gateway', async () => {
+    const { stdout } = await host.run(`readlink /proc/${await gatewayPid(host)}/exe`);
+    return stdout.includes(digest.replace(':', '-'));
+  });
 }
 
 /** Of all containers of this agent, in whatever state. */
