@@ -14,6 +14,7 @@ import {
 import { dirname } from 'node:path';
 import { isCredential } from './own-credentials.ts';
 import type { Random } from './random.ts';
+import { syncFolder } from './sync-folder.ts';
 
 /**
  * The file's content, made by `make` where there is none. A kill in between leaves the whole file or none, and of two
@@ -85,15 +86,6 @@ function writeDurably(path: string, bytes: Uint8Array): void {
     fsyncSync(file);
   } finally {
     closeSync(file);
-  }
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }
 
