@@ -9,7 +9,8 @@ import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/test-agent.ts';
-import type { Agent, AgentPorts } from '../app.ts';
+import type { AgentPorts } from '../agent-ports.ts';
+import type { Agent } from '../app.ts';
 import type { GpuReading } from '../gpu/gpu-driver.ts';
 import { createGpuSource } from '../gpu/gpu-source.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
@@ -93,7 +94,12 @@ it('is clean by promtool, with everything that can be told but under the names o
 it('tells of sessions and failed logins what the SSH gateway says, and nothing while it is away', async () => {
   await agent.metricsJob.runOnce();
   expect((await scrape()).filter((line) => line.startsWith('podwright_agent_ssh_'))).toEqual([]);
-  const traffic = { sessions: 2, sessions_total: 5, login_failures_total: 7 };
+  const traffic = {
+    sessions: 2,
+    sessions_total: 5,
+    login_failures_total: 7,
+    sessions_by_pod: null,
+  };
   await again({ gatewayLink: { ...NO_GATEWAY, traffic: () => traffic } });
   await agent.metricsJob.runOnce();
   expect(await scrape()).toEqual(

@@ -30,7 +30,7 @@ it("finds a pod's processors and memory in use, and the host's", async () => {
   });
   expect(busy.memory.used_bytes).toBeGreaterThan(0);
   expect(busy.memory.used_bytes).toBeLessThanOrEqual(busy.memory.limit_bytes);
-  expect(busy).toMatchObject({ gpus: [], history: [] });
+  expect(busy).toMatchObject({ gpus: [], history: [], idle_ms: null });
   const whole = await eventually('the traffic', async () => {
     const metrics = HostMetrics.parse(await read('/v1/metrics/host'));
     return metrics.network.rx_bytes_per_second !== null && metrics;
@@ -77,4 +77,14 @@ it("reads from the kernel's files what the engine says of a pod", async () => {
   near(({ blockIo }) => blockIo?.readBytes, 0);
   near(({ blockIo }) => blockIo?.writtenBytes, 0);
   expect([before.tasks, engine.tasks]).toEqual([3, 3]);
+});
+
+it('finds that nobody uses a pod that only waits', async () => {
+  const pod = await host.launch('sleep 1000');
+  const waiting = await eventually('an idle pod', async () => {
+    await host.agent.samples.runOnce();
+    const metrics = (await host.agent.server.inject(`/v1/pods/${pod.id}/metrics`)).json();
+    return PodMetrics.parse(metrics).idle_ms !== null && metrics;
+  });
+  expect(waiting.cpu.used_cores).toBeLessThan(0.1);
 });

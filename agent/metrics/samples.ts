@@ -13,6 +13,7 @@ import type { GpuDriver, GpuReading } from '../gpu/gpu-driver.ts';
 import type { HostProbe, HostSample } from '../hardware/host-probe.ts';
 import { specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
+import type { GatewayLink } from '../ssh/gateway-link.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { PodUsage } from '../usage/pod-usage.ts';
 import { nextSample, type PodSample } from './pod-sample.ts';
@@ -30,6 +31,7 @@ export function createSamples(deps: {
   gpuDriver: Pick<GpuDriver, 'kind' | 'read'>;
   hostProbe: Pick<HostProbe, 'sample'>;
   records: Pick<PodRecords, 'get' | 'list'>;
+  gatewayLink: Pick<GatewayLink, 'traffic'>;
 }) {
   const { clock, log, engine, gpuDriver, records } = deps;
   const simulated = gpuDriver.kind === 'simulated';
@@ -81,12 +83,15 @@ export function createSamples(deps: {
     { usage, reading }: { usage: ContainerUsage | null; reading: GpuReading },
   ): void {
     // Not the leases: those of a generation in preparation are not in this container.
-    const uuids = specOf({ spec_json }).gpu_uuids;
+    const { gpu_uuids: uuids, publish_own_sshd: hasOwnSshd } = specOf({ spec_json });
+    const open = deps.gatewayLink.traffic()?.sessions_by_pod ?? null;
     const look = {
       ...{ containerId, usage },
       atMs: clock.monotonicMs(),
       gpus: reading.devices.filter(({ uuid }) => uuids.includes(uuid)),
-      isNew: reading.ageMs === 0,
+      ...{ isNew: reading.ageMs === 0, gpuCount: uuids.length },
+      // Nobody sees who has logged in to a server that the image brings.
+      sessions: open === null || hasOwnSshd ? null : (open[id] ?? 0),
     };
     pods.set(id, nextSample(pods.get(id) ?? null, look));
   }
@@ -147,6 +152,10 @@ export function createSamples(deps: {
           used_bytes: sample?.usage?.memoryBytes ?? null,
           limit_bytes: limits.memory_bytes,
         },
+        idle_ms:
+          sample === undefined || sample.idleSinceMs === null
+            ? null
+            : Math.round(sample.atMs - sample.idleSinceMs),
         gpus: [...(sample?.gpus ?? [])],
         history: (sample?.history ?? []).map(({ atMs, ...point }) => ({
           age_ms: ageOf(atMs),
