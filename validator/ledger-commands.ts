@@ -108,12 +108,18 @@ async function explain(
 ): Promise<boolean> {
   const keys = await ask.keys();
   const epoch = await lastEpoch(ledger);
-  const lines = epoch === undefined ? null : await explainIn(ledger, epoch, executorId);
+  const { lines, isWhole } =
+    epoch === undefined ? NOTHING : await explainIn(ledger, epoch, executorId);
   const none =
     epoch === undefined
       ? 'no weights were computed yet'
       : `executor ${executorId} was measured in no cycle of epoch ${epoch.number}, the last one`;
   output.print(`${(lines ?? [none]).join('\n')}\n`);
+  if (!isWhole) {
+    output.complain(
+      'What the weights were computed from is not all there, or was altered: see replay\n',
+    );
+  }
   const last = await lastEvidence(ledger, executorId);
   const evidence = last === undefined ? undefined : await findEvidence(ledger, last.id);
   if (evidence === undefined) {
@@ -128,24 +134,25 @@ async function explain(
     return false;
   }
   output.print(`\n${lastCheck(evidence.id, read.document).join('\n')}\n`);
-  return true;
+  return isWhole;
 }
 
 type Epoch = NonNullable<Awaited<ReturnType<typeof lastEpoch>>>;
 
-async function explainIn(
-  ledger: Ledger,
-  epoch: Epoch,
-  executorId: string,
-): Promise<string[] | null> {
+/** `isWhole`: of what the weights were computed from. */
+type Explanation = { lines: string[] | null; isWhole: boolean };
+const NOTHING: Explanation = { lines: null, isWhole: true };
+
+async function explainIn(ledger: Ledger, epoch: Epoch, executorId: string): Promise<Explanation> {
   const policy = readPolicy(epoch);
   const { head, kept, weigher } = await weighStored(ledger, epoch, policy);
   const posted = readPosted(epoch);
   const known = { standings: weigher.standings(), cycles: kept.length };
   const lines = explainExecutor(executorId, { head, ...known, policy, posted });
-  if (lines === null) return null;
+  const isWhole = weigher.result(head)?.inputHash === epoch.input_hash;
+  if (lines === null) return { lines, isWhole };
   const title = `Epoch ${epoch.number} of ${naiveUtc(epoch.computed_ms)}Z, ${epoch.state}; policy ${epoch.policy_hash}`;
-  return [title, ...lines];
+  return { lines: [title, ...lines], isWhole };
 }
 
 function lastCheck(
