@@ -69,6 +69,8 @@ commands to agents.
   npm run validator -- ledger verify           add up the money ledger of the central API and compare
   npm run validator -- ledger export [--format jsonl|csv]
                                                every transfer and account of it, for others to add up
+  npm run validator -- ledger pay-in EMAIL USD REFERENCE
+                                               credit a payment that came by other means, once for each reference
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it

@@ -324,6 +324,7 @@ function isPlace(since: string | undefined): boolean {
 function unmeasured({ simulated }: PodView): PodMetrics {
   return {
     ...{ simulated, age_ms: null, interval_seconds: 10, gpus: [], history: [] },
+    idle_ms: null,
     cpu: { used_cores: null, limit_cores: 1 },
     memory: { used_bytes: null, limit_bytes: 2 ** 30 },
   };

@@ -1,8 +1,8 @@
 /** What a start would refuse of the own key: asked before one. */
 import { existsSync } from 'node:fs';
 import { ConfigError } from '#shared/config.ts';
+import { isCredential } from '#shared/own-credentials.ts';
 import { type KeyPlace, openKey } from './key-place.ts';
-import { CREDENTIALS } from './private-file.ts';
 import { trustedHotkeys } from './trusted-hotkeys.ts';
 
 /**
@@ -14,7 +14,7 @@ export async function keyProblem(
   keySetFile: string | undefined,
 ): Promise<string | null> {
   const files = place.kind === 'seed' ? [place.path] : [place.path, place.passphraseFile];
-  const isLater = (path: string) => place.kind === 'seed' || path.startsWith(CREDENTIALS);
+  const isLater = (path: string) => place.kind === 'seed' || isCredential(path);
   if (files.some((path) => !existsSync(path) && isLater(path))) return null;
   try {
     trustedHotkeys((await openKey(place, null)).hotkey, keySetFile);
