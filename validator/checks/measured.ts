@@ -107,6 +107,20 @@ export const RentalFacts = z.object({
 });
 export type RentalFacts = z.output<typeof RentalFacts>;
 
+/** What was at work on a host before it was given work to prove itself by. */
+export const Load = z.object({
+  cpu_percent: z.number().nullable(),
+  cards: z.array(
+    z.object({
+      uuid: Name,
+      utilization_percent: z.number().nullable(),
+      memory_used_mib: z.number().nullable(),
+      processes: z.number().nullable(),
+    }),
+  ),
+});
+export type Load = z.output<typeof Load>;
+
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was asked for, milliseconds. */
   asked_ms: z.number(),
@@ -121,6 +135,10 @@ export const Measured = z.object({
       }),
     )
     .nullable(),
+  /** Pods of rental probes of ours, which may have been there when the pods were asked for. */
+  own_pods: z.array(Name).default([]),
+  /** Null where the inventory was read before any work was given. */
+  load: Load.nullable().default(null),
   proof: ProofFacts.nullable(),
   /** Null where no real card was asked. */
   gpu_proof: GpuProofFacts.nullable().default(null),
@@ -167,6 +185,6 @@ export function nothingMeasured(askedMs: number): Measured {
   return {
     ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
     ...{ ports: null, egress: null, templates: null, line: null, releases: null },
-    ...{ accepted: null, taken: [], streaks: {} },
+    ...{ accepted: null, taken: [], streaks: {}, own_pods: [], load: null },
   };
 }
