@@ -210,7 +210,7 @@ function healthOf(ledger: Ledger, onLook: () => void) {
     }),
     lines: { facts: async () => null },
     hosts: createHostTurns({ ledger, clock, log, holder: 'bench' }),
-    rentals: { look: async () => null, clear: async () => undefined, podsAt: async () => [] },
+    rentals: { look: async () => null, clear: async () => true, podsAt: async () => [] },
     readBanner: async () => null,
     releases: async () => null,
     evidence: createEvidence({ ledger, signer, clock, policy: goldenPolicy() }),

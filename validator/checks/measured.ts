@@ -6,6 +6,13 @@ import { ImageStanding } from '#shared/agent-api/image-checks.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 
 const Ms = z.number().nonnegative();
+/** What a time of a proof is compared with and how; documents of older programs have none of it. */
+const TIMES = {
+  /** From asking to the commitment, the way included. */
+  wall_ms: Ms.nullable().default(null),
+  /** Executors but this one that the expectation was learned from. */
+  others: Amount.default(0),
+};
 const Part = z.enum(['product', 'memory', 'disk']);
 export type ProofPart = z.output<typeof Part>;
 
@@ -22,6 +29,7 @@ export const ProofFacts = z.object({
   ms: Ms.nullable(),
   /** What such a proof took hosts with this processor before; null while too few have been seen. */
   expected_ms: Ms.nullable(),
+  ...TIMES,
   roots: z.array(z.string()),
   openings_hash: z.string().nullable(),
   /** Whether it is the one of the inspection before. */
@@ -50,6 +58,7 @@ export const GpuProofFacts = z.object({
   /** As of the processor; null where a card failed before. */
   ms: Ms.nullable(),
   expected_ms: Ms.nullable(),
+  ...TIMES,
   cards: z.array(CardProof),
   repeated: z.boolean(),
 });

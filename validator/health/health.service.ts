@@ -109,8 +109,7 @@ export function createHealthService(options: HealthOptions) {
   async function runTrials(facts: Facts, client: AgentClient, how: Look): Promise<Facts> {
     const { rentals, ways } = options;
     const { id } = facts.executor;
-    await rentals.clear(id, client);
-    const isFree = (await rentals.podsAt(id, clock.now())).length === 0;
+    const isFree = await rentals.clear(id, client);
     const proven = await how.place.prove(facts, client, isFree);
     const known = await ways.look(facts, client, isFree);
     const rental = await rentals.look(facts, client, how.wish !== null);

@@ -61,7 +61,7 @@ export function createProofRounds(options: ProofRoundOptions) {
   ): Promise<Proofs> {
     const { id: executorId } = executor;
     const deps = { client, clock, random, verifier };
-    const linkMs = Math.max(0, receivedMs - measured.asked_ms);
+    const linkMs = await linkOf(client, clock, receivedMs - measured.asked_ms);
     const ask = async (device: 'cpu' | 'gpu') => {
       return { executorId, linkMs, expected: await paces.expected(executorId, inventory, device) };
     };
@@ -121,4 +121,15 @@ export function createProofRounds(options: ProofRoundOptions) {
       proven = new Map([...proven].filter(([id]) => executorIds.has(id)));
     },
   };
+}
+
+/** What a question takes there and back: making an inventory is work, a list of pods is none. */
+async function linkOf(client: AgentClient, clock: Clock, inventoryMs: number): Promise<number> {
+  const beganMs = clock.monotonicMs();
+  const isAnswered = await client.listPods().then(
+    () => true,
+    () => false,
+  );
+  const listMs = isAnswered ? clock.monotonicMs() - beganMs : 0;
+  return Math.max(0, Math.min(inventoryMs, listMs));
 }

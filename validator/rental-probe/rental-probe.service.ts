@@ -99,23 +99,26 @@ export function createRentalProbes(options: RentalProbesOptions) {
     }
   }
 
+  /** Pods of ours that may have been on the host at `atMs`; one that its agent keeps beyond its time is none. */
+  async function podsAt(executorId: string, atMs: number): Promise<string[]> {
+    const row = await findRentalProbe(ledger, executorId);
+    if (row === undefined) return [];
+    const { pod_id: podId, started_ms: startedMs, ended_ms: endedMs } = row;
+    const isOver = endedMs !== null && endedMs < atMs;
+    const isDue = atMs - startedMs > LIFETIME_S * 1_000 + REMOVAL_MS;
+    return isOver || isDue ? [] : [podId];
+  }
+
   return {
-    /** Takes away what was left of one that was cut off, where that can be had. */
-    async clear(executorId: string, client: AgentClient): Promise<void> {
-      await cleared(await findRentalProbe(ledger, executorId), client);
+    /** Takes away what was left of one that was cut off; false while its agent has it still, within the pod's time. */
+    async clear(executorId: string, client: AgentClient): Promise<boolean> {
+      if (await cleared(await findRentalProbe(ledger, executorId), client)) return true;
+      const ours = await podsAt(executorId, clock.now());
+      const pods = ours.length === 0 ? [] : await client.listPods().catch(() => []);
+      return !pods.some((pod) => isPresent(pod) && ours.includes(pod.id));
     },
 
-    /**
-     * Pods of ours that may have been on the host at `atMs`; one that its agent keeps beyond its time is none.
-     */
-    async podsAt(executorId: string, atMs: number): Promise<string[]> {
-      const row = await findRentalProbe(ledger, executorId);
-      if (row === undefined) return [];
-      const { pod_id: podId, started_ms: startedMs, ended_ms: endedMs } = row;
-      const isOver = endedMs !== null && endedMs < atMs;
-      const isDue = atMs - startedMs > LIFETIME_S * 1_000 + REMOVAL_MS;
-      return isOver || isDue ? [] : [podId];
-    },
+    podsAt,
 
     /**
      * What the last one came to while that counts, else one now if there is room. Null for hosts that are away,
