@@ -29,11 +29,12 @@ export function createHostTurns({ ledger, clock, log, holder }: HostTurnsOptions
   const queues = new Map<string, Queue>();
 
   /** Of the other processes. False when it was not to be had in time. */
-  async function taken(name: string, signal: AbortSignal): Promise<boolean> {
+  async function taken(name: string, waiting: AbortSignal | undefined): Promise<boolean> {
     for (;;) {
       const untilMs = clock.now() + HOLD_MS;
       if (await takeLease(ledger, { name, holder, untilMs }, clock.now())) return true;
-      const isOver = await clock.sleep(LOOK_MS, signal).then(
+      if (waiting === undefined) return false;
+      const isOver = await clock.sleep(LOOK_MS, waiting).then(
         () => false,
         () => true,
       );
@@ -44,11 +45,11 @@ export function createHostTurns({ ledger, clock, log, holder }: HostTurnsOptions
   /** A lease lapses by itself soon after a process was killed; until then it has to be kept. */
   async function leased<T>(
     name: string,
-    signal: AbortSignal,
+    waiting: AbortSignal | undefined,
     work: () => Promise<T>,
   ): Promise<T | null> {
     if (!isShared(ledger)) return work();
-    if (!(await taken(name, signal))) return null;
+    if (!(await taken(name, waiting))) return null;
     const holding = startLoop({
       clock,
       intervalMs: HOLD_MS / 4,
@@ -80,7 +81,7 @@ export function createHostTurns({ ledger, clock, log, holder }: HostTurnsOptions
       const queue = queueOf(executorId);
       if (queue.users > 0 && waitMs === 0) return null;
       queue.users += 1;
-      const waiting = clock.deadline(waitMs);
+      const waiting = waitMs === 0 ? undefined : clock.deadline(waitMs);
       let hasBegun = false;
       const begin = () => {
         hasBegun = true;
@@ -90,7 +91,7 @@ export function createHostTurns({ ledger, clock, log, holder }: HostTurnsOptions
         const turn = () => leased(`host ${executorId}`, waiting, begin);
         return await queue.place.run(turn, waiting);
       } catch (error) {
-        if (hasBegun || !waiting.aborted) throw error;
+        if (hasBegun || waiting?.aborted !== true) throw error;
         return null;
       } finally {
         queue.users -= 1;
