@@ -39,7 +39,7 @@ import { createDueNews } from './schedule/due-news.ts';
 import { createSchedule } from './schedule/schedule.ts';
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys } from './ssh-keys/ssh-key.service.ts';
-import { registerSystemRoutes } from './system/system.routes.ts';
+import { registerPortalDescription, registerSystemRoutes } from './system/system.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
@@ -166,7 +166,13 @@ export async function createCentral(
   limits.afterAuthentication(server);
   installBodyLimits(server);
   installKeyGate(server);
-  await describeInterface(server, API_PREFIX);
+  await describeInterface(server, {
+    ...{ prefix: API_PREFIX, title: 'Podwright', decorator: 'swagger' },
+  });
+  await describeInterface(server, {
+    ...{ prefix: PORTAL_PREFIX, title: 'Podwright provider portal' },
+    decorator: 'portalDescription',
+  });
 
   const registerOthers = (api: HttpServer) => {
     registerSystemRoutes(api, { clock, stopping: stopping.signal });
@@ -182,7 +188,7 @@ export async function createCentral(
     market.registerApi,
     (api) => around.registerApi(api, market.idempotency),
   ]);
-  await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
+  await registerBelow(server, PORTAL_PREFIX, [market.registerPortal, registerPortalDescription]);
   await registerBelow(server, '/', [
     market.registerOrigin,
     membership.registerOrigin,
