@@ -2,6 +2,7 @@
 import type { FastifyReply } from 'fastify';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { VERSION } from '#shared/version.ts';
 import {
   Health,
@@ -26,10 +27,10 @@ export function registerPortalDescription(portal: HttpServer): void {
   );
 }
 
-/** `stopping` ends sleeps when the server is to stop. */
+/** `hotkey`: what commands to gateways are signed with; `stopping` ends sleeps when the server is to stop. */
 export function registerSystemRoutes(
   api: HttpServer,
-  { clock, stopping }: { clock: Clock; stopping: AbortSignal },
+  { clock, hotkey, stopping }: { clock: Clock; hotkey: Hotkey; stopping: AbortSignal },
 ): void {
   const startedAt = naiveUtc(clock.now());
   const startedMs = clock.monotonicMs();
@@ -48,6 +49,7 @@ export function registerSystemRoutes(
       uptime_seconds: uptimeSeconds(),
       features: FEATURES,
       version: VERSION,
+      hotkey,
     }),
   );
   api.get(
