@@ -24,9 +24,11 @@ import { createSocketRelay } from './gateway/socket-relay.ts';
 import { createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
 import { createHealthDelivery } from './health/health-delivery.ts';
+import { createHostTurns } from './health/host-turns.ts';
 import { createInspections } from './health/inspections.ts';
 import { createProofRounds } from './health/proof-round.ts';
 import { createWayChecks } from './health/way-checks.ts';
+import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import { takeLease } from './ledger/lease.store.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { isShared } from './ledger/ledger.ts';
@@ -55,6 +57,8 @@ export type ValidatorOptions = {
   random: Random;
   log: Log;
   signer: Signer;
+  /** Whose evidence is gone on from: of a key that was changed; the signer's own alone when absent. */
+  trusted?: readonly TrustedHotkey[];
   centralUrl: string;
   /** The key whose commands the gateway relays. */
   centralHotkey: Hotkey;
@@ -103,7 +107,10 @@ export function createValidator(options: ValidatorOptions) {
   const { clock, random, log, signer, ledger, weighing, listIntervalMs } = options;
   const holder = random.uuid();
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
-  const evidence = createEvidence({ ledger, signer, clock, policy: weighing.policy });
+  const evidence = createEvidence({
+    ...{ ledger, signer, clock, log, policy: weighing.policy },
+    trusted: options.trusted ?? [{ hotkey: signer.hotkey }],
+  });
   const validator = signer.hotkey;
   const outbox = createOutbox({
     ...{ ledger, clock, random, log },
@@ -143,6 +150,7 @@ export function createValidator(options: ValidatorOptions) {
     weights: createTurns(clock),
     line: createTurns(clock),
   };
+  const hosts = createHostTurns({ ledger, clock, log, holder });
   const rentals = createRentalProbes({
     ...{ ledger, clock, random, log },
     logIn: createSshLogin(clock),
@@ -151,6 +159,7 @@ export function createValidator(options: ValidatorOptions) {
     ...{ ledger, clock, random, log, connectTo },
     ...{ size: options.line ?? null, intervalMs: LINE_INTERVAL_MS },
     noted: turns.line.noted,
+    hosts,
     lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
     isOurs: () => {
       const untilMs = clock.now() + LINES_LEASE_MS;
@@ -163,7 +172,7 @@ export function createValidator(options: ValidatorOptions) {
     pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
   });
   const health = createHealthService({
-    ...{ rentals, readBanner },
+    ...{ hosts, rentals, readBanner },
     directory,
     clientOf: (executor) => createAgentClient({ send: sendTo(executor), clock }),
     identityOf: links.identityOf,

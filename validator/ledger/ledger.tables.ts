@@ -1,6 +1,7 @@
 /** Every table of the validator's ledger: times as integer milliseconds UTC, JSON as text (validator reference 7, 8, 10). */
 import type { Generated, Kysely, Selectable, Transaction } from 'kysely';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { CycleVerdict } from '../weights/cycle-set.ts';
 
 /** One row for each check run. Rows are never changed: a trigger refuses it. */
@@ -15,6 +16,24 @@ export type EvidenceTable = {
   /** Canonical JSON. */
   document: string;
   /** The validator's, `0x` + hex. */
+  signature: string;
+};
+
+/** Where an executor's chain begins and ends, signed: held beside its rows, of which any may be taken away. */
+export type EvidenceHeadsTable = {
+  executor_id: string;
+  /** Whose signature it is. */
+  validator: Hotkey;
+  signed_ms: number;
+  /** The first document that it vouches for, and the id of the one before; null where it begins the chain. */
+  first_seq: number;
+  first_previous: string | null;
+  /** When the last document was finished that was too old to be kept; null where all are there. */
+  pruned_ms: number | null;
+  /** The last document. */
+  last_seq: number;
+  last_id: string;
+  /** `0x` + hex, over the canonical JSON of all of the above. */
   signature: string;
 };
 
@@ -78,6 +97,8 @@ export type InspectionsTable = {
   /** When it was last looked at; 0 before the first time. */
   checked_ms: number;
   verdict: HealthReport['verdict'] | null;
+  /** When the facts of the newest verdict were read, by the validator's clock; 0 before. No older one takes its place. */
+  facts_ms: number;
   /** Unreachable inspections in a row. */
   transport_failures: number;
   /** Of reasons that count only when they are seen again: how often in a row, by check. */
@@ -124,8 +145,15 @@ export type AcceptedSpecsTable = {
   gpu_uuids_json: string;
 };
 
-/** Whose a card is: of whom passed with it first, until it was not seen for a while. */
-export type GpuClaimsTable = { uuid: string; executor_id: string; seen_ms: number };
+/** Who passed with a card, since when, and when last; whose it is, gpu-claim.state.ts says. */
+export type GpuClaimsTable = {
+  uuid: string;
+  executor_id: string;
+  /** Of the agent, hex: what another key passes with is another claim. Empty where it is not known. */
+  agent_key: string;
+  first_ms: number;
+  seen_ms: number;
+};
 
 /** How long proofs of work take an executor, as a moving mean: of its processor, of its cards. */
 export type ProofPacesTable = {
@@ -188,6 +216,7 @@ type Tables = {
   gpu_claims: GpuClaimsTable;
   proof_paces: ProofPacesTable;
   evidence: EvidenceTable;
+  evidence_heads: EvidenceHeadsTable;
   cycles: CyclesTable;
   cycle_entries: CycleEntriesTable;
   epochs: EpochsTable;
@@ -201,6 +230,7 @@ export type Ledger = Kysely<Tables>;
 export type LedgerDb = Ledger | Transaction<Tables>;
 
 export type EvidenceRow = Selectable<EvidenceTable>;
+export type EvidenceHeadRow = Selectable<EvidenceHeadsTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;
 export type LineRow = Selectable<LinesTable>;
