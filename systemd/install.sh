@@ -12,6 +12,8 @@ source_tree=$(dirname "$here")
 . "$here/installation.sh"
 # shellcheck source-path=SCRIPTDIR source=release.sh
 . "$here/release.sh"
+# shellcheck source-path=SCRIPTDIR source=progress.sh
+. "$here/progress.sh"
 # shellcheck source-path=SCRIPTDIR source=install/preflight.sh
 . "$here/install/preflight.sh"
 # shellcheck source-path=SCRIPTDIR source=install/releases.sh

@@ -9,7 +9,7 @@ release_of() {
   case $at in "$RELEASES"/*) basename "$at" ;; *) release_name "$1" ;; esac
 }
 
-provide() { [ -d "$RELEASES/$1" ] || step "put release $1 into $RELEASES" put_together "$1"; }
+provide() { [ -d "$RELEASES/$1" ] || step "put release $1 into $RELEASES" tell "putting release $1 together" put_together "$1"; }
 
 # Made beside and renamed, on disk before: under its name a release is whole.
 put_together() {

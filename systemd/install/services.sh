@@ -14,7 +14,7 @@ bring_up() {
     prove
   elif [ "$proven" = yes ] && [ "$changed" = no ] && are_active; then
     say 'Nothing to do: this release runs.'
-  elif restart && watch; then
+  elif restart && tell "watching for $probation_s s whether they serve" watch; then
     # What systemctl has linked, too.
     sync -f "$UNITS"
     prove
@@ -57,7 +57,6 @@ serves() {
 
 # For the probation.
 watch() {
-  [ "$probation_s" = 0 ] || say "watch them for $probation_s s"
   waited=0
   while serves; do
     [ "$waited" -lt "$probation_s" ] || return 0
@@ -81,7 +80,7 @@ take_back() {
   say "Release $bad does not serve; going back to $(basename "$before")."
   link "$before" "$CURRENT_LINK"
   install_units
-  if restart && watch; then
+  if restart && tell "watching for $probation_s s whether they serve" watch; then
     end_trial
     fail "Release $bad was taken back; $(basename "$before") serves again. Its last messages are above."
   fi
