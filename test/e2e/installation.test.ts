@@ -24,7 +24,7 @@ const READ_ROW = `/src/node_modules/.bin/node -e '
   const { state, reason } = JSON.parse(store.prepare("SELECT row_json FROM agent_update").get().row_json);
   console.log(state, reason);'`;
 /** The real programs are started several times, on a machine that may be busy. */
-const LONG_MS = 180_000;
+const LONG_MS = 300_000;
 const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator podwright-central';
 
 /** What runs in the agent's sandbox as the agent's work does, and what must not. `$1`: a process of another user. */
