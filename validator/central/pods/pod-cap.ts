@@ -2,7 +2,7 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import { hasRoomFor, limitChanged } from '../metering/usage.service.ts';
+import { hasRoomFor, limitChanged } from '../metering/spend-limit.ts';
 import { resumePod } from './pod-stop.ts';
 
 /** `pod` as it was before; its row has the new limit already. */
