@@ -9,6 +9,9 @@ import { registerSampleRoutes } from './metrics/sample.routes.ts';
 import { createSamples } from './metrics/samples.ts';
 import type { PeriodicWork } from './periodic-work.ts';
 import type { PodCore } from './pods/pod-core.ts';
+import { createFileUsage } from './usage/file-usage.ts';
+import { createKernelFiles } from './usage/kernel-files.ts';
+import { createPodUsage } from './usage/pod-usage.ts';
 
 /** What other parts of the agent know. */
 type Known = { logFollowers(): number; updateStatus(): UpdateStatus };
@@ -17,7 +20,12 @@ type Known = { logFollowers(): number; updateStatus(): UpdateStatus };
 export function createMeasuring(ports: AgentPorts, core: PodCore, known: Known) {
   const { clock, metrics, portRange } = ports;
   const { records, leases, operations } = core;
-  const samples = createSamples({ ...ports, records });
+  const files = createFileUsage(createKernelFiles());
+  const samples = createSamples({
+    ...ports,
+    records,
+    podUsage: createPodUsage({ ...ports, files }),
+  });
   const metricsJob = createMetricsJob({
     ...{ ...ports, records, leases, samples, operations },
     xids: core.gpuXids,

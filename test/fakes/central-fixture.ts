@@ -5,6 +5,7 @@ import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createCentral } from '../../validator/central/app.ts';
 import type { Agents, CentralOptions, CentralPorts } from '../../validator/central/ports.ts';
+import { hotkey } from '../fixtures/cycle-set.ts';
 import { createTestDatabase } from './central-database.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 
@@ -53,6 +54,7 @@ const NO_LIMITS = { address: RATE, credential: RATE, login: RATE, search: RATE }
 const CHEAP_PASSWORDS = { memory: 64, passes: 1, parallelism: 1 };
 
 const noAgents: Agents = {
+  hotkey: hotkey(5),
   clientOf: (executorId) => {
     throw new Error(`no agent ${executorId} in this test`);
   },

@@ -169,7 +169,7 @@ export async function createCentral(
   await describeInterface(server, API_PREFIX);
 
   const registerOthers = (api: HttpServer) => {
-    registerSystemRoutes(api, { clock, stopping: stopping.signal });
+    registerSystemRoutes(api, { clock, hotkey: ports.agents.hotkey, stopping: stopping.signal });
     registerSshKeyRoutes(api, createSshKeys({ db, clock, random }));
     registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
     registerTemplateRoutes(api, createTemplates({ db, clock, random }));

@@ -35,6 +35,8 @@ export type TerminalWish = { query: TerminalQuery; requestId: string; signal: Ab
 
 /** The way to agents: through the gateway of a validator. */
 export type Agents = {
+  /** The key that commands are signed with: whom gateways are to obey. */
+  hotkey: Hotkey;
   /** Calls answer `upstream_unavailable` when the gateway or the agent does not. */
   clientOf(executorId: string): AgentClient;
   /** A pod's terminal, paused. Rejects with the node's refusal or `upstream_unavailable`. */

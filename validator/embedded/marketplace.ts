@@ -115,7 +115,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     await Promise.all(agents.flatMap(childrenOf).map((child) => child.ready));
     progress.step('waiting for the validator to verify the executors');
     await untilVerified(provider, agents, { clock, progress, home });
-    demo = await describe(parts, account, signers.provider, agents);
+    demo = await describe(parts, account, signers, agents);
     writeDemoFile(home, demo);
     return { demo, simulated: gpus.some((gpu) => gpu.environment['AGENT_GPU'] !== 'nvidia'), stop };
   } catch (error) {
@@ -158,7 +158,7 @@ async function untilVerified(
 async function describe(
   { options, home }: MarketplaceOptions,
   account: DemoAccount,
-  provider: Signer,
+  { central, validator, provider }: Record<'central' | 'validator' | 'provider', Signer>,
   agents: readonly LocalAgent[],
 ): Promise<DemoFile> {
   const urls = urlsOf(options);
@@ -171,6 +171,8 @@ async function describe(
     portal_url: urls.portal,
     console_url: null,
     validator_url: urls.validator,
+    validator: { hotkey: validator.hotkey },
+    central: { hotkey: central.hotkey },
     account: { email: account.email, password: account.password, api_key: account.apiKey },
     provider: { hotkey: provider.hotkey, seed_file: home.providerSeed },
     templates: templates.map(({ id, name }) => ({ id, name })),
