@@ -36,6 +36,7 @@ import {
   evidenceKeys,
   ownKeyPlace,
   proveAccountOf,
+  showHotkey,
   signKeySetFile,
 } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
@@ -71,6 +72,7 @@ commands to agents.
                                                every transfer and account of it, for others to add up
   npm run validator -- ledger pay-in EMAIL USD REFERENCE
                                                credit a payment that came by other means, once for each reference
+  npm run validator -- hotkey                  the ss58 of its key, which is made where there is none
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
@@ -111,6 +113,10 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'ledger') return lookAtMoney(words, values);
+  if (command === 'hotkey') {
+    const place = ownKeyPlace(keyConfigIn(process.env));
+    return print(await showHotkey(words, place, systemRandom));
+  }
   if (command === 'encrypt-key') return print(await encryptSeed(words, systemRandom));
   const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
   if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
