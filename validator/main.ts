@@ -10,6 +10,7 @@ import {
   warnOfUnknown,
 } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
+import { listenOn } from '#shared/http/listen.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { commandProgress, withProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -291,9 +292,12 @@ async function serve(
     await keys.close();
     await tracing.close();
   };
-  await validator.server.listen({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT });
-  if (config.VALIDATOR_METRICS_LISTEN !== undefined) {
-    await validator.monitoring?.listen(config.VALIDATOR_METRICS_LISTEN);
+  const place = { host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT };
+  await listenOn(validator.server, place, { host: 'VALIDATOR_HOST', port: 'VALIDATOR_PORT' });
+  const apart = config.VALIDATOR_METRICS_LISTEN;
+  if (apart !== undefined && validator.monitoring !== null) {
+    const name = 'VALIDATOR_METRICS_LISTEN';
+    await listenOn(validator.monitoring, apart, { host: name, port: name });
   }
   validator.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');

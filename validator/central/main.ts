@@ -4,6 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
+import { listenOn } from '#shared/http/listen.ts';
 import { createLog } from '#shared/log.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -102,7 +103,8 @@ async function serve(config: CentralConfig): Promise<void> {
       },
       optionsOf(config, surroundings),
     );
-    await central.server.listen({ host: config.CENTRAL_HOST, port: config.CENTRAL_PORT });
+    const place = { host: config.CENTRAL_HOST, port: config.CENTRAL_PORT };
+    await listenOn(central.server, place, { host: 'CENTRAL_HOST', port: 'CENTRAL_PORT' });
     const monitoring = await listenForScrapes(config.CENTRAL_METRICS_LISTEN, {
       ...{ metrics, log, clock: systemClock, random: systemRandom },
     });
@@ -113,8 +115,7 @@ async function serve(config: CentralConfig): Promise<void> {
       await tracing.close();
       await closeStorage();
     });
-    const { CENTRAL_HOST: host, CENTRAL_PORT: port } = config;
-    log.info({ host, port, hotkey: signer.hotkey }, 'central API ready');
+    log.info({ ...place, hotkey: signer.hotkey }, 'central API ready');
     await serviceManager.ready({
       look: async () => central.vitals(),
       bounds: { turnWithinMs: LOOK_WITHIN_MS },
