@@ -90,7 +90,7 @@ function start(holder = systemRandom.uuid()) {
       clear: async () => true,
       podsAt: async () => [],
     },
-    evidence: createEvidence({ ledger, signer, clock, policy: goldenPolicy() }),
+    evidence: createEvidence({ ledger, signer, trusted: [], clock, log, policy: goldenPolicy() }),
     outbox: { runOnce: async () => undefined },
   });
 }

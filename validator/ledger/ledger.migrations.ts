@@ -204,6 +204,21 @@ const proofPaces: Migration = ({ int, tableEnd }) => [
   'update outbox set made_ms = next_ms',
 ];
 
+/** Both ends of each executor's chain. Of chains that are there already nobody can say any more that they are whole. */
+const evidenceHeads: Migration = ({ int, tableEnd }) => [
+  `create table evidence_heads (
+    executor_id text primary key,
+    validator text not null,
+    signed_ms ${int} not null,
+    first_seq ${int} not null,
+    first_previous text,
+    pruned_ms ${int},
+    last_seq ${int} not null,
+    last_id text not null,
+    signature text not null
+  ) ${tableEnd}`,
+];
+
 /** Verdicts are in the order of their facts; a card may be claimed by several, of whom the first keeps it. */
 const orderedVerdicts: Migration = ({ int, tableEnd }) => [
   `alter table inspections add column facts_ms ${int} not null default 0`,
@@ -226,5 +241,5 @@ const orderedVerdicts: Migration = ({ int, tableEnd }) => [
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
   ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
-  orderedVerdicts,
+  ...[evidenceHeads, orderedVerdicts],
 ];

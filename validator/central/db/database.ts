@@ -33,6 +33,7 @@ import { portal } from './migrations/0026-portal.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
 import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
+import { podIdle } from './migrations/0032-pod-idle.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -67,6 +68,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   aroundBalance,
   webhooks,
   validatorAccounts,
+  podIdle,
 ];
 
 /** The number of the present schema. */
@@ -133,26 +135,44 @@ async function schemaOf(db: Db): Promise<number> {
  * What `work` reads of the database at one moment, however long it takes and whoever writes meanwhile; nothing is
  * changed, the schema included. Rejects with ConfigError where there is no database of this schema.
  */
-export async function readCentralDatabase<T>(
-  target: string,
-  work: (db: Db) => Promise<T>,
-): Promise<T> {
+export function readCentralDatabase<T>(target: string, work: (db: Db) => Promise<T>): Promise<T> {
+  return besideCentral(target, (db) =>
+    db.connection().execute(async (reader) => {
+      const words = isPostgres(db)
+        ? ['begin isolation level repeatable read read only']
+        : ['pragma query_only = on', 'begin deferred'];
+      for (const word of words) await sql.raw(word).execute(reader);
+      await requireSchema(reader);
+      return work(reader);
+    }),
+  );
+}
+
+/** One transaction beside a central API that may be running. Rejects as `readCentralDatabase` does. */
+export function changeCentralDatabase<T>(target: string, work: (tx: Db) => Promise<T>): Promise<T> {
+  return besideCentral(target, (db) =>
+    db.transaction().execute(async (tx) => {
+      await requireSchema(tx);
+      return work(tx);
+    }),
+  );
+}
+
+async function besideCentral<T>(target: string, work: (db: Database) => Promise<T>): Promise<T> {
   if (!isPostgresAddress(target) && !existsSync(target)) {
     throw new ConfigError(`there is no database of a central API at ${target}`);
   }
   const dialect = await dialectOf({ address: target, ...KNOWN_AS });
   const db = new Kysely<Tables>({ dialect });
   try {
-    return await db.connection().execute(async (reader) => {
-      const words = isPostgres(db)
-        ? ['begin isolation level repeatable read read only']
-        : ['pragma query_only = on', 'begin deferred'];
-      for (const word of words) await sql.raw(word).execute(reader);
-      const present = await schemaOf(reader);
-      if (present === SCHEMA) return work(reader);
-      throw new ConfigError(`the database has schema ${present}, this program reads ${SCHEMA}`);
-    });
+    return await work(db);
   } finally {
     await db.destroy();
   }
+}
+
+async function requireSchema(db: Db): Promise<void> {
+  const present = await schemaOf(db);
+  if (present === SCHEMA) return;
+  throw new ConfigError(`the database has schema ${present}, this program reads ${SCHEMA}`);
 }

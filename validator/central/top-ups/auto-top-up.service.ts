@@ -9,6 +9,7 @@ import type { AutoTopUpRow } from '../db/around-balance.tables.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';
+import { hasPodsWithoutMoney } from '../metering/cut-off.ts';
 import type { Payments } from '../ports.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
 import type { DueHandler } from '../schedule/schedule.ts';
@@ -60,7 +61,8 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
     const nowMs = clock.now();
     const limit = row.monthly_limit_uusd;
     const charged = limit === null ? 0 : await chargedSince(tx, accountId, startOfMonth(nowMs));
-    const facts = { ...factsOf(row), monthChargedUusd: charged, ...funds };
+    const awaitsMoney = await hasPodsWithoutMoney(tx, accountId);
+    const facts = { ...factsOf(row), monthChargedUusd: charged, ...funds, awaitsMoney };
     if (!shouldCharge(facts, nowMs) || !(await claimCharge(tx, row, nowMs))) return;
     await insertTopUp(tx, {
       ...{ id: random.uuid(), account_id: accountId, processor: payments.name },
