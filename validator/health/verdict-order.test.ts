@@ -90,7 +90,14 @@ function start(holder = systemRandom.uuid()) {
       clear: async () => true,
       podsAt: async () => [],
     },
-    evidence: createEvidence({ ledger, signer, trusted: [], clock, log, policy: goldenPolicy() }),
+    evidence: createEvidence({
+      ledger,
+      signer,
+      trusted: [signer],
+      clock,
+      log,
+      policy: goldenPolicy(),
+    }),
     outbox: { runOnce: async () => undefined },
   });
 }
