@@ -60,6 +60,8 @@ commands to agents.
   npm run validator -- ledger verify           add up the money ledger of the central API and compare
   npm run validator -- ledger export [--format jsonl|csv]
                                                every transfer and account of it, for others to add up
+  npm run validator -- payout list             payouts of the central API, the newest first
+  npm run validator -- payout run              request one for every provider and account that has earned enough
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
@@ -79,9 +81,9 @@ ${CONFIG_COMMANDS_HELP}
 
 explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, release writes it, also beside a
 running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start.
-ledger reads the money in the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
+ledger and payout work on the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
 CENTRAL_HOME; --database FILE names another, as var/central.db of npm start. They exit with 1 when something is not as it
-should be.
+should be. payout run needs CENTRAL_PAYOUTS as the central API has it, which then asks the processor.
 `;
 
 /** Executors that do not answer, many of them, are what a pass waits for longest. */
@@ -96,6 +98,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'ledger') return lookAtMoney(words, values);
+  if (command === 'payout') return payOut(words, values.database ?? null);
   if (command === 'encrypt-key') return print(await encryptSeed(words));
   const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
   if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
@@ -187,6 +190,14 @@ async function lookAtMoney(
   const usualDatabase = centralDatabaseIn(process.env);
   const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
   if (!(await runMoneyCommand(ask, { print, complain }))) process.exitCode = 1;
+}
+
+async function payOut(words: readonly string[], databaseFile: string | null): Promise<void> {
+  const { runPayoutCommand } = await import('./central/payouts/payout-command.ts');
+  const { paysOut } = await import('./central/payouts/payout-variable.ts');
+  const place = { databaseFile, usualDatabase: centralDatabaseIn(process.env) };
+  const ports = { clock: systemClock, random: systemRandom, print };
+  await runPayoutCommand({ ...place, words, isPaid: paysOut(process.env) }, ports);
 }
 
 function weighingOf(config: ValidatorConfig): Weighing {

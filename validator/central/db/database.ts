@@ -33,6 +33,8 @@ import { portal } from './migrations/0026-portal.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
 import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
+import { payouts } from './migrations/0030-payouts.ts';
+import { referrals } from './migrations/0031-referrals.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -67,6 +69,8 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   aroundBalance,
   webhooks,
   validatorAccounts,
+  payouts,
+  referrals,
 ];
 
 /** The number of the present schema. */
@@ -137,22 +141,45 @@ export async function readCentralDatabase<T>(
   target: string,
   work: (db: Db) => Promise<T>,
 ): Promise<T> {
-  if (!isPostgresAddress(target) && !existsSync(target)) {
-    throw new ConfigError(`there is no database of a central API at ${target}`);
-  }
-  const dialect = await dialectOf({ address: target, ...KNOWN_AS });
-  const db = new Kysely<Tables>({ dialect });
+  const db = await existing(target);
   try {
     return await db.connection().execute(async (reader) => {
       const words = isPostgres(db)
         ? ['begin isolation level repeatable read read only']
         : ['pragma query_only = on', 'begin deferred'];
       for (const word of words) await sql.raw(word).execute(reader);
-      const present = await schemaOf(reader);
-      if (present === SCHEMA) return work(reader);
-      throw new ConfigError(`the database has schema ${present}, this program reads ${SCHEMA}`);
+      await requireSchema(reader);
+      return work(reader);
     });
   } finally {
     await db.destroy();
   }
+}
+
+/**
+ * Opens the database of a central API that may be running on it, whose schema is left as it is. The caller ends it with
+ * `destroy()`. Rejects with ConfigError where there is no database of this schema.
+ */
+export async function joinCentralDatabase(target: string): Promise<Database> {
+  const db = await existing(target);
+  try {
+    await requireSchema(db);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+async function existing(target: string): Promise<Database> {
+  if (!isPostgresAddress(target) && !existsSync(target)) {
+    throw new ConfigError(`there is no database of a central API at ${target}`);
+  }
+  return new Kysely<Tables>({ dialect: await dialectOf({ address: target, ...KNOWN_AS }) });
+}
+
+async function requireSchema(db: Db): Promise<void> {
+  const present = await schemaOf(db);
+  if (present === SCHEMA) return;
+  throw new ConfigError(`the database has schema ${present}, this program reads ${SCHEMA}`);
 }

@@ -212,12 +212,31 @@ export async function lockedBalances(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-export type PendingTransfer = { seq: number; debit: LedgerAccount; amountUusd: number };
+/** What an account has, and what of it is set aside; nothing without a row. */
+export function balanceIn(row: Omit<Balances, 'id'> | undefined): {
+  posted: number;
+  pending: number;
+} {
+  if (row === undefined) return { posted: 0, pending: 0 };
+  return { posted: row.credits_posted - row.debits_posted, pending: row.debits_pending };
+}
+
+/** What one account has, not locked. */
+export async function balanceOfOne(db: Db, id: LedgerAccount) {
+  return balanceIn((await balancesOfTwo(db, { one: id, other: id })).rows[0]);
+}
+
+export type PendingTransfer = {
+  seq: number;
+  debit: LedgerAccount;
+  credit: LedgerAccount;
+  amountUusd: number;
+};
 
 const pendings = prepared((db, { groupId }: Slots<{ groupId: number }>) =>
   db
     .selectFrom('transfers')
-    .select(['seq', 'debit_id', 'amount_uusd'])
+    .select(['seq', 'debit_id', 'credit_id', 'amount_uusd'])
     .where('group_id', '=', groupId)
     .where('kind', '=', 'pending')
     .orderBy('seq'),
@@ -227,9 +246,10 @@ const pendings = prepared((db, { groupId }: Slots<{ groupId: number }>) =>
 export async function pendingOf(db: Db, groupId: number): Promise<PendingTransfer[]> {
   const { rows } = await pendings(db, { groupId });
   // Written by us from one.
-  return rows.map(({ seq, debit_id, amount_uusd }) => ({
+  return rows.map(({ seq, debit_id, credit_id, amount_uusd }) => ({
     seq,
     debit: debit_id as LedgerAccount,
+    credit: credit_id as LedgerAccount,
     amountUusd: amount_uusd,
   }));
 }

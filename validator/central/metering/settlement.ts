@@ -1,4 +1,5 @@
 /** What a settlement of pods posts: from their renter through clearing to provider and platform (README, "Money"). Pure. */
+import { startOfDay } from '#shared/clock.ts';
 import type { LedgerAccount, Leg } from '../ledger/ledger-account.ts';
 import { spendLegs, type Wallet } from '../ledger/wallet.service.ts';
 import type { Settled } from './billing.store.ts';
@@ -6,7 +7,6 @@ import { addTime, chargeBetween, costOfParts, NO_COST, partsOf, type Rate } from
 import type { Burning } from './runway.ts';
 import type { Meter, SegmentRow } from './usage.store.ts';
 
-const DAY_MS = 86_400_000;
 const USAGE = 'clearing:usage';
 
 /** What a provider has earned. */
@@ -97,7 +97,8 @@ export function planSettlement(
       provider_total_uusd: meter.provider_uusd + charge.providerUusd,
       granted_uusd: meter.granted_uusd + granted + held.granted,
       absorbed_uusd: meter.absorbed_uusd + absorbed,
-      day_ms: dayOf(untilMs),
+      // That in which the time it meters ends.
+      day_ms: startOfDay(untilMs),
       provider_id: meter.provider_id,
       executor_id: meter.executor_id,
       gpu_count: meter.gpu_count,
@@ -111,9 +112,4 @@ export function planSettlement(
       available: wallet.available - paid,
     },
   };
-}
-
-/** The day (UTC) to which a settlement counts: that in which the time it meters ends. */
-function dayOf(atMs: number): number {
-  return Math.floor(atMs / DAY_MS) * DAY_MS;
 }
