@@ -3,7 +3,7 @@ import { systemRandom } from '#shared/random.ts';
 import type { Database } from '../../validator/central/db/tables.ts';
 import { auditLedger } from '../../validator/central/ledger/audit.service.ts';
 import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
-import { balanceOfOne } from '../../validator/central/ledger/ledger.store.ts';
+import { standingOfOne } from '../../validator/central/ledger/wallet.service.ts';
 import { accountOfParty, type Party } from '../../validator/central/payouts/payout.party.ts';
 import { createPayouts } from '../../validator/central/payouts/payout.service.ts';
 import {
@@ -53,8 +53,8 @@ export async function createPayoutScene() {
     payOut: pods.market.central.payOut,
     rows: () => db.selectFrom('payouts').selectAll().orderBy('created_at').execute(),
     books: () => db.selectFrom('simulated_payouts').selectAll().execute(),
-    balance: (party: Party) => balanceOfOne(db, accountOfParty(party)),
-    paidToWorld: async () => (await balanceOfOne(db, 'external:payout')).posted,
+    balance: (party: Party) => standingOfOne(db, accountOfParty(party)),
+    paidToWorld: async () => (await standingOfOne(db, 'external:payout')).posted,
     findings: async () => (await db.transaction().execute(auditLedger)).findings,
   };
 }

@@ -3,16 +3,9 @@ import { ApiError } from '#shared/errors.ts';
 import type { Db } from '../db/tables.ts';
 import type { Entry } from './ledger.entries.ts';
 import { postOne } from './ledger.service.ts';
-import {
-  balanceIn,
-  isResolved,
-  lockAccounts,
-  lockedBalances,
-  type PendingTransfer,
-  pendingOf,
-} from './ledger.store.ts';
+import { isResolved, lockAccounts, type PendingTransfer, pendingOf } from './ledger.store.ts';
 import type { Cause, LedgerAccount, Leg } from './ledger-account.ts';
-import { lockedWalletOf, spendLegs } from './wallet.service.ts';
+import { lockedStandingOf, lockedWalletOf, spendLegs } from './wallet.service.ts';
 
 /** Where a renter's held money goes once it is spent. */
 const USAGE = 'clearing:usage';
@@ -41,8 +34,8 @@ export async function placePayout(
   amountUusd: number,
   cause: Cause,
 ): Promise<string> {
-  const balance = balanceIn((await lockedBalances(tx, [payer])).get(payer));
-  if (amountUusd > balance.posted - balance.pending) {
+  const { posted, pending } = await lockedStandingOf(tx, payer);
+  if (amountUusd > posted - pending) {
     throw new ApiError('insufficient_balance', 'There is less than that to be paid out');
   }
   const leg: Leg = { debit: payer, credit: 'external:payout', amountUusd };

@@ -212,20 +212,6 @@ export async function lockedBalances(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** What an account has, and what of it is set aside; nothing without a row. */
-export function balanceIn(row: Omit<Balances, 'id'> | undefined): {
-  posted: number;
-  pending: number;
-} {
-  if (row === undefined) return { posted: 0, pending: 0 };
-  return { posted: row.credits_posted - row.debits_posted, pending: row.debits_pending };
-}
-
-/** What one account has, not locked. */
-export async function balanceOfOne(db: Db, id: LedgerAccount) {
-  return balanceIn((await balancesOfTwo(db, { one: id, other: id })).rows[0]);
-}
-
 export type PendingTransfer = {
   seq: number;
   debit: LedgerAccount;

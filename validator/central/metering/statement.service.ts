@@ -4,7 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { PortalIdentity, UserIdentity } from '../auth/identity.ts';
 import type { Database } from '../db/tables.ts';
-import { paidUntil } from '../payouts/payout.store.ts';
+import { paidOutUntil } from '../payouts/payout.service.ts';
 import { requireAnyOwnPod } from '../pods/pod-access.ts';
 import { findRefund, listPeriods, type Period, type Refund } from './billing.store.ts';
 import { addTime, NO_COST } from './meter.ts';
@@ -54,7 +54,7 @@ export function createStatements({ db }: { db: Database }) {
         throw new ApiError('forbidden', 'Only your own billing is shown');
       }
       const offset = (page - 1) * limit;
-      const paidUntilMs = await paidUntil(db, providerAccount(caller.providerId));
+      const paidUntilMs = await paidOutUntil(db, providerAccount(caller.providerId));
       const { periods, total } = await listPeriods(db, caller.providerId, { limit, offset });
       return { items: periods.map((period) => billingRow(period, paidUntilMs)), total };
     },

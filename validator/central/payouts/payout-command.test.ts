@@ -11,7 +11,7 @@ import { startProgram } from '../../../test/fakes/program-process.ts';
 import { openCentralDatabase } from '../db/database.ts';
 import type { Database } from '../db/tables.ts';
 import { auditLedger } from '../ledger/audit.service.ts';
-import { balanceOfOne } from '../ledger/ledger.store.ts';
+import { standingOfOne } from '../ledger/wallet.service.ts';
 import { createPayoutJob } from './payout.job.ts';
 import { createPayouts } from './payout.service.ts';
 import { runPayoutCommand } from './payout-command.ts';
@@ -22,7 +22,9 @@ const folder = mkdtempSync(join(tmpdir(), 'podwright-payout-'));
 let target: string;
 let db: Database;
 beforeEach(async () => {
-  target = onPostgres() ? await createPostgresDatabase() : join(folder, `${systemRandom.uuid()}.db`);
+  target = onPostgres()
+    ? await createPostgresDatabase()
+    : join(folder, `${systemRandom.uuid()}.db`);
   db = await openCentralDatabase(target);
   for (const id of ['north', 'south']) {
     await db
@@ -80,7 +82,7 @@ it('pays once what a process asked for that was killed before the answer', async
   });
   await asker.end('SIGKILL');
   const account = 'provider:north';
-  expect(await balanceOfOne(db, account)).toEqual({ posted: 12 * USD, pending: 12 * USD });
+  expect(await standingOfOne(db, account)).toEqual({ posted: 12 * USD, pending: 12 * USD });
   const row = await db.selectFrom('payouts').selectAll().executeTakeFirstOrThrow();
   // After the time that the dead process had taken for its question.
   const ports = { db, clock: createManualClock(row.due_at), random: systemRandom };
@@ -91,7 +93,7 @@ it('pays once what a process asked for that was killed before the answer', async
   expect(await db.selectFrom('simulated_payouts').select('asked').execute()).toEqual([
     { asked: 2 },
   ]);
-  expect(await balanceOfOne(db, account)).toEqual({ posted: 0, pending: 0 });
-  expect((await balanceOfOne(db, 'external:payout')).posted).toBe(12 * USD);
+  expect(await standingOfOne(db, account)).toEqual({ posted: 0, pending: 0 });
+  expect((await standingOfOne(db, 'external:payout')).posted).toBe(12 * USD);
   expect((await db.transaction().execute(auditLedger)).findings).toEqual([]);
 });

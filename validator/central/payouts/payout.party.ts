@@ -1,11 +1,11 @@
 /** Who is paid out, and where to: providers at their own keys, accounts as they chose. */
-import { findAccount } from '../accounts/account.store.ts';
+import { referralDestination } from '../accounts/referral-payout.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db } from '../db/tables.ts';
 import type { LedgerAccount } from '../ledger/ledger-account.ts';
 import { lockWithPods } from '../metering/cut-off.ts';
 import { providerAccount } from '../metering/settlement.ts';
-import { findProvider } from '../providers/provider.store.ts';
+import { payoutKeyOf } from '../providers/provider.service.ts';
 import { referralAccount } from '../referrals/referral.service.ts';
 import type { PayoutMethod } from './payout.state.ts';
 
@@ -34,15 +34,7 @@ export function lockParty(tx: Db, { kind, id }: Party): Promise<void> {
 
 /** Null for who cannot be paid: a banned provider, an account that is gone or has no onboarding. */
 export async function destinationOf(db: Db, { kind, id }: Party): Promise<Destination | null> {
-  if (kind === 'provider') {
-    const provider = await findProvider(db, id);
-    if (provider === undefined || provider.banned_at !== null) return null;
-    return { method: 'hotkey', address: provider.coldkey ?? provider.hotkey, network: null };
-  }
-  const account = await findAccount(db, id);
-  if (account === undefined) return null;
-  const { referral_payout_method: method, referral_crypto_address: address } = account;
-  if (method === 'balance') return { method, address: id, network: null };
-  if (method !== 'crypto' || address === null) return null;
-  return { method, address, network: account.referral_crypto_network };
+  if (kind === 'referral') return referralDestination(db, id);
+  const address = await payoutKeyOf(db, id);
+  return address === null ? null : { method: 'hotkey', address, network: null };
 }

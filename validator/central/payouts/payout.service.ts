@@ -8,9 +8,8 @@ import type { Database, Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { placePayout, settleHold, voidHold } from '../ledger/hold.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
-import { balanceOfOne, lockAccounts } from '../ledger/ledger.store.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
-import { paidAccount } from '../ledger/wallet.service.ts';
+import { lockedStandingOf, paidAccount } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
 import { fundsAdded } from '../metering/cut-off.ts';
 import type { PayoutAnswer } from '../ports.ts';
@@ -29,9 +28,19 @@ import {
   REACHED_FROM,
   settledUntil,
 } from './payout.state.ts';
-import { changePayout, earnedSince, findOpen, findPayout, insertPayout } from './payout.store.ts';
+import {
+  changePayout,
+  earnedSince,
+  findOpen,
+  findPayout,
+  insertPayout,
+  paidUntil,
+} from './payout.store.ts';
 
 const MAX_ERROR_CHARS = 200;
+
+/** Up to when everything that a party earned is paid out; 0 where nothing is. */
+export const paidOutUntil = paidUntil;
 
 export type PayoutsDeps = { db: Database; clock: Clock; random: Random };
 
@@ -46,9 +55,8 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
   async function requestIn(tx: Db, party: Party): Promise<Requested> {
     await lockParty(tx, party);
     const account = accountOfParty(party);
-    await lockAccounts(tx, [account]);
     const untilMs = settledUntil(clock.now());
-    const { posted: balance, pending } = await balanceOfOne(tx, account);
+    const { posted: balance, pending } = await lockedStandingOf(tx, account);
     const withheld = party.kind === 'provider' ? await earnedSince(tx, party.id, untilMs) : 0;
     const amountUusd = payable({ balance, pending, withheld });
     const refuse = (refused: NotPaid) => ({ refused, payableUusd: amountUusd });

@@ -6,8 +6,8 @@ import { ApiError } from '#shared/errors.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { ReferralRow } from '../db/payouts.tables.ts';
 import type { Db } from '../db/tables.ts';
-import { balanceOfOne } from '../ledger/ledger.store.ts';
 import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/ledger-account.ts';
+import { standingOfOne } from '../ledger/wallet.service.ts';
 import { referralShare } from '../metering/meter.ts';
 import {
   deleteReferralsBy,
@@ -84,7 +84,7 @@ export const paidBack = lowerPaid;
 
 /** What an account has earned and was not paid, a payout under way included. */
 export async function earnedByReferrals(db: Db, accountId: string): Promise<number> {
-  return (await balanceOfOne(db, referralAccount(accountId))).posted;
+  return (await standingOfOne(db, referralAccount(accountId))).posted;
 }
 
 /** Those that an account brought, which is being deleted, earn nobody anything from now on. */

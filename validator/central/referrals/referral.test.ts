@@ -3,8 +3,7 @@ import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts'
 import { setAvailable, testCause } from '../../../test/fakes/wallet.ts';
 import { auditLedger } from '../ledger/audit.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
-import { balanceOfOne } from '../ledger/ledger.store.ts';
-import { paidAccount } from '../ledger/wallet.service.ts';
+import { paidAccount, standingOfOne } from '../ledger/wallet.service.ts';
 import { referralShare } from '../metering/meter.ts';
 import { referralAccount } from './referral.service.ts';
 
@@ -43,7 +42,7 @@ async function brought() {
 }
 
 const earnedBy = async (id: string) =>
-  (await balanceOfOne(scene.market.ports.db, referralAccount(id))).posted;
+  (await standingOfOne(scene.market.ports.db, referralAccount(id))).posted;
 const spentUsd = async (id: string) => (await scene.pod(id)).spent_usd;
 
 it('is noted with the sign-up by a code, and an unknown code is refused', async () => {
