@@ -4,6 +4,7 @@ import { registerAlphaRoutes } from './alpha/alpha.routes.ts';
 import { createAlpha } from './alpha/alpha.service.ts';
 import type { Db } from './db/tables.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
+import type { Funds } from './low-balance/low-balance.rule.ts';
 import { createLowBalance, forgetLowBalance } from './low-balance/low-balance.service.ts';
 import { registerNotificationSettingRoutes } from './notification-settings/notification-setting.routes.ts';
 import {
@@ -41,12 +42,15 @@ export function createAroundBalance(deps: CentralDeps) {
   const job = payments && createTopUpJob({ db, clock, log, payments, topUps });
   const dueHandlers: DueHandlers = { 'top-up': autoTopUps.daily };
 
-  /** What follows from a spend, in its transaction. */
-  async function afterSpend(tx: Db, accountId: string): Promise<void> {
+  /** What follows from a spend of accounts that have so much left, in its transaction. */
+  async function afterSpend(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
+    await lowBalance.watch(tx, left);
+    await autoTopUps.watch(tx, left);
+  }
+
+  async function afterTransfer(tx: Db, accountId: string): Promise<void> {
     const { posted, held, burnPerHour } = await balanceOf(tx, accountId);
-    const funds = { available: posted - held, burnPerHour };
-    await lowBalance.watch(tx, accountId, funds);
-    await autoTopUps.watch(tx, accountId, funds);
+    await afterSpend(tx, new Map([[accountId, { available: posted - held, burnPerHour }]]));
   }
 
   return {
@@ -56,7 +60,7 @@ export function createAroundBalance(deps: CentralDeps) {
       registerLowBalanceRoutes(api, lowBalance);
       registerAlphaRoutes(api, createAlpha(alphaRates));
       registerAutoTopUpRoutes(api, autoTopUps);
-      const transfers = createTransfers({ db, clock, random, afterSpend });
+      const transfers = createTransfers({ db, clock, random, afterSpend: afterTransfer });
       registerTransferRoutes(api, { transfers, idempotency, clock });
     },
 

@@ -15,15 +15,16 @@ export type ToSettle = { meter: Meter; untilMs: number };
 
 /**
  * Charges everything that these meters have used up to their instants, in few statements. The caller holds the rows of
- * their accounts (`lockRow`), so that nobody else spends the same money.
+ * their accounts (`lockRow`) and has their locked `wallets`, in which is left what they have then.
  */
-export async function settleMeters(tx: Db, due: readonly ToSettle[], nowMs: number): Promise<void> {
+export async function settleMeters(
+  tx: Db,
+  due: readonly ToSettle[],
+  wallets: Map<string, Wallet>,
+  nowMs: number,
+): Promise<void> {
   const charged = due.filter(({ meter, untilMs }) => dueCharge(meter, untilMs) !== null);
   if (charged.length === 0) return;
-  const wallets = await walletsOf(
-    tx,
-    charged.map(({ meter }) => meter.account_id),
-  );
   const byHold = await settleHolds(tx, charged, nowMs);
   for (const { wallet } of byHold.values()) wallets.set(wallet.accountId, wallet);
   const groups: { legs: Leg[]; cause: Cause }[] = [];

@@ -3,7 +3,15 @@ import { startOfDay } from '#shared/clock.ts';
 import type { LedgerAccount, Leg } from '../ledger/ledger-account.ts';
 import { spendLegs, type Wallet } from '../ledger/wallet.service.ts';
 import type { Settled } from './billing.store.ts';
-import { addTime, chargeBetween, costOfParts, NO_COST, partsOf, type Rate } from './meter.ts';
+import {
+  addTime,
+  chargeBetween,
+  costOfParts,
+  NO_COST,
+  partsOf,
+  type Rate,
+  ratePerHour,
+} from './meter.ts';
 import type { Burning } from './runway.ts';
 import type { Meter, SegmentRow } from './usage.store.ts';
 
@@ -15,6 +23,11 @@ export const providerAccount = (providerId: string): LedgerAccount => `provider:
 /** What a meter pays while it is billable. */
 export function rateOf(meter: Meter): Rate {
   return { priceUusdPerGpuHour: meter.price_uusd_per_gpu_hour, gpus: meter.gpu_count };
+}
+
+/** What billable meters cost together, micro-dollars per hour. */
+export function burnPerHour(meters: readonly Meter[]): number {
+  return Number(meters.reduce((sum, meter) => sum + ratePerHour(rateOf(meter)), 0n));
 }
 
 /** A billable meter as the runway counts it. */
