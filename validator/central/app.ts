@@ -133,7 +133,7 @@ export async function createCentral(
   const around = createAroundBalance(deps);
   const market = createMarket({ ...deps, afterSpend: around.afterSpend });
   const schedule = createSchedule({
-    ...{ db, clock, log, news: dueNews },
+    ...{ db, clock, random, log, news: dueNews },
     handlers: { ...market.dueHandlers, ...around.dueHandlers },
   });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });

@@ -7,6 +7,7 @@ import type { ApiKeys } from '../api-keys/api-key.service.ts';
 import { SOURCES, type Source, type UserIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import type { CentralOptions, ChatUser } from '../ports.ts';
@@ -108,7 +109,7 @@ export function createAccounts(deps: AccountsDeps) {
       const { referral_code: code } = body;
       const referrerId = code === undefined || code === '' ? null : await referrerOf(db, code);
       const account = newAccount(body, await passwords.hash(body.password));
-      const { key, credit } = await db.transaction().execute(async (tx) => {
+      const { key, credit } = await moneyTransaction({ db, clock, random }, async (tx) => {
         if (!(await insertAccount(tx, account))) throw emailTakenAtSignUp();
         if (referrerId !== null) await noteReferral(tx, account.id, referrerId, clock.now());
         const added = await apiKeys.add(tx, account.id, { name: 'default', expires_at: undefined });

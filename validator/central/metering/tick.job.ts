@@ -2,7 +2,9 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import type { Random } from '#shared/random.ts';
 import { createTurns } from '#shared/service-manager/turns.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db } from '../db/tables.ts';
 import type { Wallet } from '../ledger/wallet.service.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';
@@ -21,19 +23,20 @@ export type AfterSpend = (tx: Db, left: ReadonlyMap<string, Funds>) => Promise<v
 export type TickDeps = {
   db: Database;
   clock: Clock;
+  random: Random;
   log: Log;
   /** Between two settlements of a pod. */
   intervalMs: number;
   afterSpend: AfterSpend;
 };
 
-export function createTickJob({ db, clock, log, intervalMs, afterSpend }: TickDeps) {
+export function createTickJob({ db, clock, random, log, intervalMs, afterSpend }: TickDeps) {
   const turns = createTurns(clock);
   let loop: Loop | null = null;
 
   /** Null once every account that is due was taken, by this process or another. */
   async function batch(cursor: string): Promise<string | null> {
-    return db.transaction().execute(async (tx) => {
+    return moneyTransaction({ db, clock, random }, async (tx) => {
       const nowMs = clock.now();
       const wish = { untilMs: nowMs - intervalMs, cursor, limit: ACCOUNTS_PER_BATCH };
       const accounts = await takeAccounts(tx, wish);

@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import { formatUsdFloor } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { PayoutRow } from '../db/payouts.tables.ts';
 import type { Database, Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
@@ -127,11 +128,11 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
   return {
     /** Sets everything that a party can be paid aside, and has the processor asked; own credit comes at once. */
     request: (party: Party): Promise<Requested> =>
-      db.transaction().execute((tx) => requestIn(tx, party)),
+      moneyTransaction({ db, clock, random }, (tx) => requestIn(tx, party)),
 
     /** Notes the processor's answer. False when it changes nothing: it came before, or contradicts one that was posted. */
     async settle(id: string, processor: string, answer: PayoutAnswer): Promise<boolean> {
-      return db.transaction().execute(async (tx) => {
+      return moneyTransaction({ db, clock, random }, async (tx) => {
         const row = await findPayout(tx, id);
         const to = answer.state === 'declined' ? 'voided' : answer.state;
         if (row === undefined || !REACHED_FROM[to].includes(row.state)) return false;
