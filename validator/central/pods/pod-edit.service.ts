@@ -39,7 +39,7 @@ export function createPodEdits(deps: {
   notebookToken: NotebookTokenOf;
   volumesOfPods: VolumesOfPods;
 }) {
-  const { db, clock, notebookToken } = deps;
+  const { clock, notebookToken } = deps;
 
   /** Runs `change` on the caller's pod in one transaction; its node is told afterwards. */
   async function onOwn<T>(
