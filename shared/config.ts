@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { messageOf } from './errors.ts';
 import { nearestName } from './nearest-name.ts';
+import { withOwnCredentials } from './own-credentials.ts';
 import { hidden, withoutPasswords } from './secret-text.ts';
 
 /** Its message names every wrong variable, its value and what is allowed: print it and exit with `CONFIG_REFUSED`. */
@@ -26,6 +27,14 @@ export const CONFIG_REFUSED = 6;
 export type ConfigProblem = { name: string; message: string };
 
 export type Environment = Record<string, string | undefined>;
+
+/** The variables that are set, for a child that is to have them, too. */
+export function definedIn(environment: Environment): Record<string, string> {
+  const set = Object.entries(environment).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  return Object.fromEntries(set);
+}
 
 /** By the full names of the variables. */
 type ConfigShape = Record<string, z.ZodType>;
@@ -76,19 +85,20 @@ export function secret<Schema extends z.ZodType>(schema: Schema): Schema {
 /** Everything there is to say about a configuration, in one pass. An empty value counts as unset. */
 export function lookAtConfig<Shape extends ConfigShape>(
   spec: ConfigSpec<Shape>,
-  environment: Environment,
+  given: Environment,
 ): ConfigLook<z.output<z.ZodObject<Shape>>> {
+  const environment = withOwnCredentials(given);
   const fields = Object.entries<z.ZodType>(spec.schema.shape);
   const problems: ConfigProblem[] = [];
   const settings: Setting[] = [];
   const right: Record<string, unknown> = {};
   for (const [name, schema] of fields) {
-    const given = givenOf(name, schema, environment);
-    const parsed = schema.safeParse(given.text);
-    if (given.problem !== null) problems.push({ name, message: given.problem });
+    const { text, source, problem } = givenOf(name, schema, environment);
+    const parsed = schema.safeParse(text);
+    if (problem !== null) problems.push({ name, message: problem });
     else if (parsed.success) right[name] = parsed.data;
-    else problems.push({ name, message: refusal(name, schema, given.text, parsed.error) });
-    settings.push({ name, value: shownValue(schema, given.text), source: given.source });
+    else problems.push({ name, message: refusal(name, schema, text, parsed.error) });
+    settings.push({ name, value: shownValue(schema, text), source });
   }
   const isGiven = (name: string) => Boolean(environment[name] || environment[name + FILE_SUFFIX]);
   // Each member has just passed its own schema.
@@ -108,7 +118,7 @@ export function secretTexts<Shape extends ConfigShape>(
   environment: Environment,
 ): string[] {
   return Object.entries<z.ZodType>(schema.shape).flatMap(([name, field]) => {
-    const { text } = givenOf(name, field, environment);
+    const { text } = givenOf(name, field, withOwnCredentials(environment));
     if (text === undefined || !secrets.has(field)) return [];
     const { password = '' } = URL.parse(text) ?? {};
     return [text, password, decodeURIComponent(password)];

@@ -12,7 +12,11 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { ConfigError } from './config.ts';
+import { hasCode } from './errors.ts';
+import { isCredential } from './own-credentials.ts';
 import type { Random } from './random.ts';
+import { syncFolder } from './sync-folder.ts';
 
 /**
  * The file's content, made by `make` where there is none. A kill in between leaves the whole file or none, and of two
@@ -25,36 +29,48 @@ export function readOrMakePrivateFile(
 ): Uint8Array {
   const present = readPrivateFile(path);
   if (present !== null) return present;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const draft = `${path}.${random.uuid()}`;
-  writeDurably(draft, make());
   try {
-    // Unlike a rename, a link never replaces a file that another process has made meanwhile.
-    linkSync(draft, path);
+    makePrivateFile(path, make(), random);
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error;
-  } finally {
-    rmSync(draft, { force: true });
   }
-  syncFolder(dirname(path));
   const made = readPrivateFile(path);
   if (made === null) throw new Error(`${path} vanished`);
   return made;
 }
 
+/** Writes a new file, whole or not at all; mode 0600. Throws EEXIST where there is one. */
+export function makePrivateFile(path: string, content: string | Uint8Array, random: Random): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${random.uuid()}`;
+  try {
+    writeDurably(draft, Buffer.from(content));
+    // Unlike a rename, a link never replaces a file that another process has made meanwhile.
+    linkSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  syncFolder(dirname(path));
+}
+
 /** Null where there is none. Throws when others may read it. */
 export function readPrivateFile(path: string): Uint8Array | null {
-  let mode: number;
   try {
-    mode = statSync(path).mode & 0o777;
+    requirePrivate(path);
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return null;
     throw error;
   }
-  if ((mode & 0o077) !== 0) {
-    throw new Error(`${path} may be read by others (mode ${mode.toString(8)}): chmod 600 ${path}`);
-  }
   return new Uint8Array(readFileSync(path));
+}
+
+/** Throws ConfigError when others may read the file at `path`, and what the system says when there is none. */
+export function requirePrivate(path: string): void {
+  const bits = statSync(path).mode & 0o777;
+  if ((bits & 0o077) === 0 || isCredential(path)) return;
+  throw new ConfigError(
+    `${path} may be read by others (mode ${bits.toString(8)}): chmod 600 ${path}`,
+  );
 }
 
 /** Replaces the file whole or not at all; mode 0600. */
@@ -82,17 +98,4 @@ function writeDurably(path: string, bytes: Uint8Array): void {
   } finally {
     closeSync(file);
   }
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createManualClock } from '../test/fakes/manual-clock.ts';
-import { createProgress } from './progress.ts';
+import { createProgress, withProgress } from './progress.ts';
 
 function scene(isTTY: boolean) {
   const clock = createManualClock();
@@ -15,10 +15,38 @@ it('writes plain lines with times where nobody sees a line drawn anew, and not t
   progress.at(1, 4);
   await clock.advance(6_000);
   progress.at(2, 4);
-  progress.at(3, 4);
+  await clock.advance(6_000);
   progress.step('checking');
+  await clock.advance(5_000);
   progress.end();
-  expect(written).toEqual(['… fetching\n', '… fetching: 2 of 4 (6 s)\n', '… checking\n']);
+  await clock.advance(60_000);
+  const fetching = ['… fetching\n', '… fetching: 1 of 4 (5 s)\n', '… fetching: 2 of 4 (10 s)\n'];
+  expect(written).toEqual([...fetching, '… checking\n', '… checking (5 s)\n']);
+});
+
+it('says nothing of a command that is over at once where others read it, and gives way to what it says', async () => {
+  const clock = createManualClock();
+  const told = { out: '', err: '' };
+  const ports = {
+    clock,
+    stdout: { write: (text: string) => (told.out += text) },
+    stderr: { write: (text: string) => (told.err += text) },
+  };
+  await withProgress('reading', ports, async ({ print }) => {
+    print('all of it\n');
+  });
+  expect(told).toEqual({ out: 'all of it\n', err: '' });
+  const failing = withProgress('reading', ports, async ({ complain }, progress) => {
+    progress.at(1, 2);
+    await clock.sleep(12_000);
+    complain('wrong\n');
+    await clock.sleep(12_000);
+    throw new Error('the end');
+  });
+  const failed = expect(failing).rejects.toThrow('the end');
+  await clock.advance(60_000);
+  await failed;
+  expect(told.err).toBe('… reading: 1 of 2 (5 s)\n… reading: 1 of 2 (10 s)\nwrong\n');
 });
 
 it('draws one line anew on a terminal, and leaves each step with its time', async () => {

@@ -25,12 +25,22 @@ const BAR_CHARS = 20;
 const DEFAULT_COLUMNS = 80;
 const CLEAR_LINE = '\r\u001b[2K';
 
-type Step = { text: string; beganMs: number; toldMs: number; done: number; of: number };
+type Step = { text: string; beganMs: number; done: number; of: number };
 
+/** Elsewhere than on a terminal each step begins with a line, and has another every few seconds. */
 export function createProgress(clock: Clock, terminal: ProgressTerminal): Progress {
+  return tellingOf(clock, terminal, true);
+}
+
+/** For commands whose output others read: elsewhere than on a terminal nothing of a step that is over at once. */
+export function commandProgress(clock: Clock, terminal: ProgressTerminal): Progress {
+  return tellingOf(clock, terminal, false);
+}
+
+function tellingOf(clock: Clock, terminal: ProgressTerminal, tellsOfEach: boolean): Progress {
   const isDrawn = terminal.isTTY === true;
   let now: Step | null = null;
-  let redrawing = new AbortController();
+  let telling = new AbortController();
 
   const secondsOf = ({ beganMs }: Step) =>
     `${Math.round((clock.monotonicMs() - beganMs) / MS_PER_SECOND)} s`;
@@ -40,15 +50,23 @@ export function createProgress(clock: Clock, terminal: ProgressTerminal): Progre
     terminal.write(CLEAR_LINE + line.slice(0, (terminal.columns ?? DEFAULT_COLUMNS) - 1));
   }
 
-  async function redraw(step: Step, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      draw(step);
-      await clock.sleep(REDRAW_MS, signal).catch(() => undefined);
+  function addLine(step: Step): void {
+    const share = step.of === 0 ? '' : `: ${step.done} of ${step.of}`;
+    terminal.write(`… ${step.text}${share} (${secondsOf(step)})\n`);
+  }
+
+  async function keepTelling(step: Step, signal: AbortSignal): Promise<void> {
+    const isOver = () => signal.aborted;
+    while (!isOver()) {
+      await clock.sleep(isDrawn ? REDRAW_MS : LINE_EVERY_MS, signal).catch(() => undefined);
+      if (isOver()) return;
+      if (isDrawn) draw(step);
+      else addLine(step);
     }
   }
 
   function end(): void {
-    redrawing.abort();
+    telling.abort();
     if (now !== null && isDrawn) {
       terminal.write(`${CLEAR_LINE}… ${now.text} (${secondsOf(now)})\n`);
     }
@@ -59,32 +77,49 @@ export function createProgress(clock: Clock, terminal: ProgressTerminal): Progre
     end,
     step(text) {
       end();
-      const beganMs = clock.monotonicMs();
-      now = { text, beganMs, toldMs: beganMs, done: 0, of: 0 };
-      if (!isDrawn) {
-        terminal.write(`… ${text}\n`);
-        return;
-      }
-      redrawing = new AbortController();
-      void redraw(now, redrawing.signal);
+      now = { text, beganMs: clock.monotonicMs(), done: 0, of: 0 };
+      if (isDrawn) draw(now);
+      else if (tellsOfEach) terminal.write(`… ${text}\n`);
+      telling = new AbortController();
+      void keepTelling(now, telling.signal);
     },
     at(done, of) {
       if (now === null) return;
       now.done = done;
       now.of = of;
       if (isDrawn) draw(now);
-      else if (clock.monotonicMs() - now.toldMs >= LINE_EVERY_MS) {
-        now.toldMs = clock.monotonicMs();
-        terminal.write(`… ${now.text}: ${done} of ${of} (${secondsOf(now)})\n`);
-      }
     },
   };
 }
 
-/** For commands whose output others read: nothing but on a terminal. */
-export function terminalProgress(clock: Clock, terminal: ProgressTerminal): Progress {
-  if (terminal.isTTY === true) return createProgress(clock, terminal);
-  return { step: () => undefined, at: () => undefined, end: () => undefined };
+/** What a command prints and complains of while a step is under way, which is over with the first of it that shares its terminal. */
+type CommandOutput = { print(text: string): void; complain(text: string): void };
+
+/** `work` with its progress on stderr: drawn there, it does not mix with what goes to a file. */
+export async function withProgress<T>(
+  text: string,
+  { clock, stdout, stderr }: { clock: Clock; stdout: ProgressTerminal; stderr: ProgressTerminal },
+  work: (output: CommandOutput, progress: Progress) => Promise<T>,
+): Promise<T> {
+  const progress = commandProgress(clock, stderr);
+  progress.step(text);
+  try {
+    return await work(
+      {
+        print(line) {
+          if (stdout.isTTY === true) progress.end();
+          stdout.write(line);
+        },
+        complain(line) {
+          progress.end();
+          stderr.write(line);
+        },
+      },
+      progress,
+    );
+  } finally {
+    progress.end();
+  }
 }
 
 function barOf({ done, of }: Step): string {

@@ -242,11 +242,12 @@ check_configurations() {
   done
 }
 
-# Read as systemd will read it, and with what the agent's unit says of itself.
+# Read as systemd will read it, credentials included.
 accepts() {
-  case $2 in agent) program=agent/main.ts ;; validator) program=validator/main.ts ;; central) program=validator/central/main.ts ;; esac
-  systemd-run --quiet --collect --wait --pipe --setenv="AGENT_UPDATE_TREE=$OPT" --property="EnvironmentFile=$ETC/$2.env" \
-    "$1/node_modules/.bin/node" "$1/$program" --check-config
+  as_service "$1" "$2" --check-config && return
+  status=$?
+  [ "$status" != 243 ] || echo "systemd could not load a credential that podwright-$2.service names (LoadCredential=)"
+  return "$status"
 }
 
 # --- the switch ----------------------------------------------------------------------------------

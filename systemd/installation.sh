@@ -75,6 +75,27 @@ count_pods() {
       .on("error", giveUp);' "${socket:-$DOCKER_SOCKET}" "$(variable agent AGENT_EXECUTOR_ID)"
 }
 
+# Runs the program of the component $2, of the release in $1, with the argument $3 as its service would: with the variables and the
+# credentials that the unit of that release and what `systemctl edit` has added to it name. The program finds credentials by the
+# service's paths, too. What fills the service's cache is its own business.
+as_service() (
+  case $2 in agent) program=agent/main.ts ;; validator) program=validator/main.ts ;; central) program=validator/central/main.ts ;; esac
+  settings=$(settings_of "$1/systemd" "podwright-$2.service")
+  release=$1 argument=$3
+  set --
+  while read -r setting; do set -- "$@" "--property=$setting"; done <<TEXT
+$settings
+TEXT
+  systemd-run --quiet --collect --wait --pipe "$@" "$release/node_modules/.bin/node" "$release/$program" "$argument"
+)
+
+# In the order in which systemd reads them.
+settings_of() {
+  cat "$1/$2" "$UNITS/$2.d"/*.conf "/run/systemd/system/$2.d"/*.conf 2>/dev/null |
+    sed -nE "/^Environment=NODE_COMPILE_CACHE=/d; s|%d|/run/credentials/$2|g
+      /^(Environment|EnvironmentFile|(Load|Set)Credential|(Load|Set)CredentialEncrypted)=/p"
+}
+
 # With --dry-run says what a step would do; else says it and does it. The first argument is what, the rest the command.
 step() {
   what=$1 && shift

@@ -10,6 +10,8 @@ readonly ENGINE_LOG=/var/log/podwright-dockerd.log
 readonly SELF='sudo sh systemd/prerequisites.sh'
 
 root=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=progress.sh
+. "$root/systemd/progress.sh"
 # Other users' PATH often lacks the sbin folders, where dockerd and iptables live.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 mode=install
@@ -236,6 +238,10 @@ start_engine() {
   else
     start_daemon
   fi
+  tell 'starting the Docker engine' await_engine
+}
+
+await_engine() {
   waited=0
   while ! ping_engine "$DEFAULT_SOCKET"; do
     waited=$((waited + 1))
@@ -259,6 +265,7 @@ other_engine_starts() {
 }
 
 engine_failed() {
+  end_step
   if systemd_runs; then
     journalctl -u docker -n 20 --no-pager >&2 || true
     fail 'The Docker engine did not start; its last messages are above (journalctl -u docker).'
@@ -273,14 +280,16 @@ apt_install() {
   say "Installing with apt: $missing (this may take some minutes) ..."
   apt_log=$(mktemp)
   trap 'rm -f "$apt_log"' EXIT
-  update_lists
+  tell 'reading the lists of packages' update_lists
   # shellcheck disable=SC2086 # a list of package names, one word each
   set -- $missing
   refuse_removals "$@"
   without_own_server "$@"
-  apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
+  tell 'installing the packages' apt_quietly "$@"
   without_new_services "$@"
 }
+
+apt_quietly() { apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed; }
 
 # The packages start one each, which were not here before.
 without_new_services() {
@@ -293,7 +302,7 @@ without_new_services() {
 # Debian's package makes and starts a server of its own, unless told not to before it comes.
 without_own_server() {
   case " $* " in *' postgresql '*) ;; *) return 0 ;; esac
-  apt install -y --no-install-recommends postgresql-common >"$apt_log" 2>&1 || apt_failed
+  tell "installing PostgreSQL's tools" apt_quietly postgresql-common
   sed -i 's/^#* *create_main_cluster *=.*/create_main_cluster = false/' \
     /etc/postgresql-common/createcluster.conf
 }
@@ -323,6 +332,7 @@ refuse_removals() {
 }
 
 apt_failed() {
+  end_step
   tail -n 20 "$apt_log" >&2
   fail "apt could not install: $missing. Its last messages are above."
 }
@@ -332,6 +342,7 @@ apt_failed() {
 say() { printf '%s\n' "$@"; }
 
 fail() {
+  end_step
   printf '%s\n' "$1" >&2
   exit 1
 }

@@ -9,6 +9,8 @@ readonly LOCK=var/setup.lock
 readonly LOCK_WAIT_S=1800
 
 cd "$(dirname "$0")/.."
+# shellcheck source-path=SCRIPTDIR source=progress.sh
+. systemd/progress.sh
 
 # With --tests also what the tests need.
 main() {
@@ -30,7 +32,7 @@ hold_lock() {
   exec 9>>"$LOCK"
   flock -n 9 && return
   echo 'Another npm command is setting up this checkout; waiting for it ...'
-  flock -w "$LOCK_WAIT_S" 9 || fail "The other set-up did not end within $LOCK_WAIT_S s."
+  tell 'waiting for the other npm command' flock -w "$LOCK_WAIT_S" 9 || fail "The other set-up did not end within $LOCK_WAIT_S s."
 }
 
 # npm writes this file last; -newer also notices a lock changed by a pull.
@@ -38,16 +40,20 @@ packages_current() {
   [ -n "$(find node_modules/.package-lock.json -newer package-lock.json 2>/dev/null)" ]
 }
 
-# In an npm script PATH begins with node_modules/.bin, whose Node the installation removes under
-# itself, and npm's own settings for that script arrive as npm_config_*: neither is meant for this one.
 install_packages() {
   echo 'Installing the npm packages of package-lock.json ...'
+  tell 'installing the npm packages' npm_ci || fail 'npm ci failed; its messages are above.'
+}
+
+# In an npm script PATH begins with node_modules/.bin, whose Node the installation removes under
+# itself, and npm's own settings for that script arrive as npm_config_*: neither is meant for this one.
+npm_ci() {
   (
     unset npm_config_global npm_config_location npm_config_dry_run npm_config_omit \
       npm_config_only npm_config_production npm_config_package_lock_only \
       npm_config_workspace npm_config_workspaces
-    PATH="$(system_path)" npm ci --include=dev --include=optional --no-audit --no-fund --loglevel=error 9>&-
-  ) || fail 'npm ci failed; its messages are above.'
+    PATH="$(system_path)" npm ci --include=dev --include=optional --no-audit --no-fund --no-progress --loglevel=error 9>&-
+  )
 }
 
 check_node() {
@@ -71,6 +77,7 @@ major_of() {
 system_path() { printf '%s' "$PATH" | tr ':' '\n' | grep -v '/node_modules/' | paste -sd: -; }
 
 fail() {
+  end_step
   printf '%s\n' "$1" >&2
   exit 1
 }

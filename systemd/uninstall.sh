@@ -73,10 +73,7 @@ settle_pods() {
   esac
 }
 
-remove_pods() {
-  systemd-run --quiet --collect --wait --pipe --setenv="AGENT_UPDATE_TREE=$OPT" --property=EnvironmentFile="$ETC/agent.env" \
-    "$CURRENT_LINK/node_modules/.bin/node" "$CURRENT_LINK/agent/main.ts" remove-all
-}
+remove_pods() { as_service "$CURRENT_LINK" agent remove-all; }
 
 remove() {
   for unit in $(units_of "$1"); do

@@ -27,6 +27,7 @@ import { createHealthDelivery } from './health/health-delivery.ts';
 import { createInspections } from './health/inspections.ts';
 import { createProofRounds } from './health/proof-round.ts';
 import { createWayChecks } from './health/way-checks.ts';
+import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import { takeLease } from './ledger/lease.store.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { isShared } from './ledger/ledger.ts';
@@ -55,6 +56,8 @@ export type ValidatorOptions = {
   random: Random;
   log: Log;
   signer: Signer;
+  /** Whose evidence is gone on from: of a key that was changed; the signer's own alone when absent. */
+  trusted?: readonly TrustedHotkey[];
   centralUrl: string;
   /** The key whose commands the gateway relays. */
   centralHotkey: Hotkey;
@@ -103,7 +106,10 @@ export function createValidator(options: ValidatorOptions) {
   const { clock, random, log, signer, ledger, weighing, listIntervalMs } = options;
   const holder = random.uuid();
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
-  const evidence = createEvidence({ ledger, signer, clock, policy: weighing.policy });
+  const evidence = createEvidence({
+    ...{ ledger, signer, clock, log, policy: weighing.policy },
+    trusted: options.trusted ?? [{ hotkey: signer.hotkey }],
+  });
   const validator = signer.hotkey;
   const outbox = createOutbox({
     ...{ ledger, clock, random, log },

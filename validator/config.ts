@@ -31,6 +31,8 @@ const Schema = z.object({
   /** The hotkey as an encrypted key file instead, and the file with its passphrase; both of mode 0600. */
   VALIDATOR_KEY_FILE: z.string().optional(),
   VALIDATOR_KEY_PASSPHRASE_FILE: z.string().optional(),
+  /** The signed key set that agents are given: whose evidence counts as ours after a change of the key. */
+  VALIDATOR_KEY_SET: z.string().optional(),
   VALIDATOR_HOST: z.string().default('127.0.0.1'),
   VALIDATOR_PORT: z.coerce.number().int().min(0).max(65_535).default(8090),
   /** Of the gateway: `auto` is TLS unless VALIDATOR_HOST is the loopback address. */
@@ -109,6 +111,19 @@ const TWO_KEYS = {
 /** Throws ConfigError naming every wrong variable. */
 export function readValidatorConfig(environment: Environment): ValidatorConfig {
   return parseConfig(VALIDATOR_CONFIG, environment);
+}
+
+const KEY_CONFIG = {
+  schema: Schema.pick({
+    ...{ VALIDATOR_HOME: true, VALIDATOR_SEED_FILE: true, VALIDATOR_KEY_SET: true },
+    ...{ VALIDATOR_KEY_FILE: true, VALIDATOR_KEY_PASSPHRASE_FILE: true },
+  }),
+  prefix: 'VALIDATOR_',
+};
+
+/** Where the own key and its key set lie, for whoever only looks: whatever else is configured. */
+export function keyConfigIn(environment: Environment): z.output<typeof KEY_CONFIG.schema> {
+  return parseConfig(KEY_CONFIG, environment);
 }
 
 const LEDGER_CONFIG = {

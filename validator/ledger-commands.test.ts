@@ -1,12 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { openSqlite } from '#shared/sqlite.ts';
 import {
   createValidatorScene,
   EPOCH_MS,
   type ValidatorScene,
 } from '../test/fakes/validator-scene.ts';
 import { goldenPolicy } from '../test/fixtures/cycle-set.ts';
+import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
 
 const NOBODY = '00000000-0000-4000-8000-000000000000';
@@ -27,6 +30,7 @@ afterAll(() => scene.close());
 const ask = (words: readonly string[], ledgerFile = scene.ledgerFile) => ({
   ...{ words, ledgerFile },
   policyFile: null as string | null,
+  keys: async () => [scene.market.validator],
 });
 
 const run = (...words: string[]) => runAs(ask(words));
@@ -104,6 +108,18 @@ describe('explain', () => {
   });
 });
 
+let copies = 0;
+
+/** Of the scene's, to be changed. */
+async function copyOfLedger() {
+  copies += 1;
+  const ledgerFile = `${scene.ledgerFile}.${copies}`;
+  const original = openSqlite(scene.ledgerFile);
+  original.exec(`vacuum into '${ledgerFile}'`);
+  original.close();
+  return { ledgerFile, ledger: await openLedger(ledgerFile) };
+}
+
 /** Writes `after` where entries of cycles have `before`. */
 function inEntries(ledger: ValidatorScene['ledger'], before: string, after: string) {
   return ledger
@@ -127,9 +143,10 @@ describe('replay', () => {
     expect((await run('replay')).out).toBe((await run('replay', '3')).out);
   });
 
-  it.each<[string, (ledger: ValidatorScene['ledger']) => Promise<unknown>, RegExp]>([
+  it.each<[string, number, (ledger: ValidatorScene['ledger']) => Promise<unknown>, RegExp]>([
     [
       'other weights',
+      1,
       (ledger) =>
         ledger
           .updateTable('epochs')
@@ -145,30 +162,58 @@ describe('replay', () => {
     ],
     [
       'another verdict in a cycle',
+      2,
       (ledger) => inEntries(ledger, '"ok"', '"failed"'),
       /^input_hash was .+\n[\s\S]*^cycle 1, executor .+says something else: verdict was "failed", and is "ok"/m,
     ],
     [
       'a longer uptime than the cycles before give',
+      3,
       (ledger) => inEntries(ledger, '"uptime_minutes":2', '"uptime_minutes":9'),
       /^input_hash was .+\n[\s\S]*the cycle says something else/m,
     ],
     [
+      'documents that are gone, and not too old',
+      1,
+      (ledger) => ledger.deleteFrom('evidence').execute(),
+      /^cycle 1, executor .+: it is missing$/m,
+    ],
+    [
+      'an input that was altered',
+      2,
+      (ledger) => ledger.updateTable('epochs').set({ input_json: '{}' }).execute(),
+      /^epoch 2: epochs\.input_json was altered .+ only a copy of the ledger from before has it/,
+    ],
+    [
+      'other cycles in the input',
+      2,
+      (ledger) =>
+        ledger
+          .updateTable('epochs')
+          .set((eb) => ({
+            input_json: eb.fn<string>('replace', [
+              'input_json',
+              eb.val('"cycles":[1,2]'),
+              eb.val('"cycles":[2]'),
+            ]),
+          }))
+          .execute(),
+      /^input_hash was .+: epochs\.input_json of this epoch, or a cycle that it names, was altered/m,
+    ],
+    [
       'cycles that are gone',
+      1,
       (ledger) => ledger.deleteFrom('cycles').execute(),
       /^cycle 1 is not kept any more/m,
     ],
-  ])('shows %s', async (_, change, complaint) => {
-    const own = await createValidatorScene();
-    await own.cycle();
-    await own.market.clock.advance(EPOCH_MS);
-    await own.cycle();
-    await change(own.ledger);
-    const said: string[] = [];
-    const output = { print: () => undefined, complain: (text: string) => void said.push(text) };
-    expect(await runLedgerCommand(ask(['replay', '2'], own.ledgerFile), output)).toBe(false);
-    expect(said.join('')).toMatch(complaint);
-    await own.close();
+  ])('shows %s', async (_, epoch, change, complaint) => {
+    const { ledgerFile, ledger } = await copyOfLedger();
+    await change(ledger);
+    await ledger.destroy();
+    const replayed = runAs(ask(['replay', String(epoch)], ledgerFile));
+    const said = await replayed.catch((error: Error) => ({ isWell: false, err: error.message }));
+    expect(said.isWell).toBe(false);
+    expect(said.err).toMatch(complaint);
   });
 });
 
@@ -192,12 +237,33 @@ it('exports evidence as lines that hold for themselves', async () => {
   expect((await run('evidence', 'export')).out).toBe(out);
 });
 
-it.each([[['explain']], [['replay', 'x']], [['replay', '1', '2']], [['evidence']], [['nonsense']]])(
-  'knows no command %j',
-  async (words) => {
-    await expect(run(...words)).rejects.toThrow(ConfigError);
-  },
-);
+it('believes nobody whose key does not count', async () => {
+  const keys = async () => [createSigner(new Uint8Array(32).fill(9))];
+  const [exported, replayed, explained] = [
+    await runAs({ ...ask(['evidence', 'export']), keys }),
+    await runAs({ ...ask(['replay']), keys }),
+    await runAs({ ...ask(['explain', scene.node.id]), keys }),
+  ];
+  expect([exported.isWell, replayed.isWell, explained.isWell]).toEqual([false, false, false]);
+  const { hotkey } = scene.market.validator;
+  expect(exported.err).toContain(`signed by ${hotkey}, whose signature does not count then`);
+  expect(replayed.err).toContain(`it is of ${hotkey}, whose signature does not count`);
+  expect(explained.err).toMatch(
+    /^Its last check .+ is not to be believed: .+ does not count then$/m,
+  );
+});
+
+it.each<[string[], RegExp]>([
+  [['explain'], /^explain takes the id of one EXECUTOR/],
+  [['replay', 'abc'], /^replay takes one EPOCH, the number of a set of weights/],
+  [['replay', '1', '2'], /^replay takes one EPOCH/],
+  [['evidence'], /^evidence takes the word export/],
+  [['evidence', 'export', NOBODY, 'x'], /^evidence takes/],
+  [['nonsense'], /^unknown command nonsense/],
+])('says what %j lacks', async (words, usage) => {
+  await expect(run(...words)).rejects.toThrow(ConfigError);
+  await expect(run(...words)).rejects.toThrow(usage);
+});
 
 it('says where it looked for a ledger', async () => {
   const output = { print: () => undefined, complain: () => undefined };

@@ -1,22 +1,29 @@
 /** What `npm run validator` says of the ledger: explain, replay, evidence export. */
 import { existsSync } from 'node:fs';
-import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
 import { naiveUtc } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { isPostgresAddress } from './database/target.ts';
-import { type EvidenceDocument, parseDocument } from './evidence/evidence.document.ts';
+import { type EvidenceDocument, readDocument } from './evidence/evidence.document.ts';
 import { findEvidence, lastEvidence } from './evidence/evidence.store.ts';
-import { exportEvidence } from './evidence/evidence-export.ts';
+import { type ExportWish, exportEvidence } from './evidence/evidence-export.ts';
+import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { findEpoch, lastEpoch } from './weights/epoch.store.ts';
+import { readPolicy, readPosted } from './weights/epoch-record.ts';
 import { explainExecutor } from './weights/explain.ts';
 import { weightsUnder } from './weights/policy-trial.ts';
-import { replayEpoch, storedPolicy, weighStored } from './weights/replay.ts';
+import { replayEpoch, weighStored } from './weights/replay.ts';
 import { readWeightPolicy, type WeightPolicy } from './weights/weight-policy.ts';
 
-/** `policyFile`: the policy to compute by instead of the stored one. */
-export type LedgerAsk = { words: readonly string[]; ledgerFile: string; policyFile: string | null };
+export type LedgerAsk = {
+  words: readonly string[];
+  ledgerFile: string;
+  /** The policy to compute by instead of the stored one. */
+  policyFile: string | null;
+  /** Whose signatures count. Rejects with ConfigError where that cannot be known. */
+  keys(): Promise<readonly TrustedHotkey[]>;
+};
 
 /** Where the answer goes: what was asked for, and what is wrong with it. */
 export type Output = { print(text: string): void; complain(text: string): void };
@@ -48,28 +55,58 @@ const MAX_PROBLEMS = 100;
 
 type Command = (ledger: Ledger, output: Output) => Promise<boolean>;
 
-function commandOf({ words, policyFile }: LedgerAsk): Command {
-  const [name, argument, third, ...rest] = words;
-  const isEpoch = argument === undefined || (/^\d{1,9}$/.test(argument) && third === undefined);
-  const epoch = argument === undefined ? null : Number(argument);
-  if (name === 'replay' && isEpoch && policyFile !== null) {
-    const policy = readWeightPolicy(policyFile);
-    return (ledger, output) => tryPolicy(ledger, epoch, policy, output);
+const COMMANDS = ['explain', 'replay', 'evidence'] as const;
+const USAGE: Readonly<Record<(typeof COMMANDS)[number], string>> = {
+  explain: 'explain takes the id of one EXECUTOR, as the portal and GET /executors show it',
+  replay:
+    'replay takes one EPOCH, the number of a set of weights, counted from 1; without one it takes the last',
+  evidence: 'evidence takes the word export, and the id of one EXECUTOR or none',
+};
+
+function commandOf(ask: LedgerAsk): Command {
+  const { words, policyFile } = ask;
+  const name = COMMANDS.find((each) => each === words[0]);
+  if (name === undefined) throw new ConfigError(`unknown command ${words.join(' ')}; see --help`);
+  const command = commandIn(name, ask);
+  if (command === null) throw new ConfigError(`${USAGE[name]}; see --help`);
+  if (policyFile !== null && name !== 'replay') {
+    throw new ConfigError('--policy goes with replay EPOCH; see --help');
   }
-  if (policyFile !== null) throw new ConfigError('--policy goes with replay EPOCH; see --help');
-  if (name === 'explain' && argument !== undefined && third === undefined) {
-    return (ledger, output) => explain(ledger, argument, output);
-  }
-  if (name === 'replay' && isEpoch) {
-    return (ledger, output) => replay(ledger, epoch, output);
-  }
-  if (name === 'evidence' && argument === 'export' && rest.length === 0) {
-    return (ledger, output) => exportAll(ledger, third ?? null, output);
-  }
-  throw new ConfigError(`unknown command ${words.join(' ')}; see --help`);
+  return command;
 }
 
-async function explain(ledger: Ledger, executorId: string, output: Output): Promise<boolean> {
+/** Null for words that do not go with it. */
+function commandIn(name: keyof typeof USAGE, ask: LedgerAsk): Command | null {
+  const [, argument, third, ...rest] = ask.words;
+  if (rest.length > 0 || (third !== undefined && name !== 'evidence')) return null;
+  switch (name) {
+    case 'explain':
+      if (argument === undefined) return null;
+      return async (ledger, output) => explain(ledger, { executorId: argument, ask }, output);
+    case 'replay':
+      if (argument !== undefined && !/^\d{1,9}$/.test(argument)) return null;
+      return replayOf(argument === undefined ? null : Number(argument), ask);
+    case 'evidence':
+      if (argument !== 'export') return null;
+      return async (ledger, output) =>
+        exportAll(ledger, { executorId: third ?? null, keys: await ask.keys() }, output);
+  }
+}
+
+function replayOf(epoch: number | null, { policyFile, keys }: LedgerAsk): Command {
+  if (policyFile === null) {
+    return async (ledger, output) => replay(ledger, epoch, { keys: await keys(), output });
+  }
+  const policy = readWeightPolicy(policyFile);
+  return (ledger, output) => tryPolicy(ledger, epoch, policy, output);
+}
+
+async function explain(
+  ledger: Ledger,
+  { executorId, ask }: { executorId: string; ask: LedgerAsk },
+  output: Output,
+): Promise<boolean> {
+  const keys = await ask.keys();
   const epoch = await lastEpoch(ledger);
   const lines = epoch === undefined ? null : await explainIn(ledger, epoch, executorId);
   const none =
@@ -83,7 +120,14 @@ async function explain(ledger: Ledger, executorId: string, output: Output): Prom
     output.complain(`no check of ${executorId} is on record: is it the id of an executor?\n`);
     return false;
   }
-  output.print(`\n${lastCheck(evidence).join('\n')}\n`);
+  const read = readDocument(evidence, keys);
+  if ('problem' in read) {
+    output.complain(
+      `Its last check (evidence ${evidence.id}) is not to be believed: ${read.problem}\n`,
+    );
+    return false;
+  }
+  output.print(`\n${lastCheck(evidence.id, read.document).join('\n')}\n`);
   return true;
 }
 
@@ -94,10 +138,9 @@ async function explainIn(
   epoch: Epoch,
   executorId: string,
 ): Promise<string[] | null> {
-  const policy = storedPolicy(epoch);
+  const policy = readPolicy(epoch);
   const { head, kept, weigher } = await weighStored(ledger, epoch, policy);
-  // Written by us as a payload: its form is known.
-  const posted = JSON.parse(epoch.payload_json) as LatestSetWeights;
+  const posted = readPosted(epoch);
   const known = { standings: weigher.standings(), cycles: kept.length };
   const lines = explainExecutor(executorId, { head, ...known, policy, posted });
   if (lines === null) return null;
@@ -105,16 +148,16 @@ async function explainIn(
   return [title, ...lines];
 }
 
-function lastCheck(evidence: { id: string; document: string }): string[] {
-  const read = parseDocument(evidence);
-  if ('problem' in read) return [`Its last check is damaged: ${read.problem}`];
-  const { verdict, finished_at: finishedMs, checks } = read.document;
+function lastCheck(
+  id: string,
+  { verdict, finished_at: finishedMs, checks }: EvidenceDocument,
+): string[] {
   const failed = checks.filter((check) => !check.passed);
   const [counted, noted] = [true, false].map((isCounted) =>
     failed.filter(({ mode }) => (mode === 'enforce') === isCounted),
   );
   return [
-    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${evidence.id}); weights have it from its cycle on`,
+    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${id}); weights have it from its cycle on`,
     ...checkLines('What failed, and counts:', counted ?? []),
     ...checkLines('What failed, and is on record only:', noted ?? []),
   ];
@@ -129,10 +172,14 @@ function checkLines(title: string, checks: EvidenceDocument['checks']): string[]
   return lines.length === 0 ? [] : [title, ...lines];
 }
 
-async function replay(ledger: Ledger, number: number | null, output: Output): Promise<boolean> {
+async function replay(
+  ledger: Ledger,
+  number: number | null,
+  { keys, output }: { keys: readonly TrustedHotkey[]; output: Output },
+): Promise<boolean> {
   const stored = await epochOf(ledger, number, output);
   if (stored === undefined) return false;
-  const { row, documents, forgotten, problems } = await replayEpoch(ledger, stored);
+  const { row, documents, forgotten, problems } = await replayEpoch(ledger, stored, keys);
   if (row !== null) {
     const { input_hash, policy_hash, result_hash } = row;
     output.print(
@@ -185,14 +232,10 @@ async function tryPolicy(
   return true;
 }
 
-async function exportAll(
-  ledger: Ledger,
-  executorId: string | null,
-  output: Output,
-): Promise<boolean> {
-  const problems = await exportEvidence(ledger, executorId, output.print);
-  for (const { executorId: executor, seq, problem } of problems) {
-    output.complain(`evidence ${seq} of ${executor}: ${problem}\n`);
+async function exportAll(ledger: Ledger, wish: ExportWish, output: Output): Promise<boolean> {
+  const problems = await exportEvidence(ledger, wish, output.print);
+  for (const { executorId, seq, problem } of problems) {
+    output.complain(`evidence ${seq === null ? '' : `${seq} `}of ${executorId}: ${problem}\n`);
   }
   return problems.length === 0;
 }

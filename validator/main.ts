@@ -11,7 +11,7 @@ import {
 } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
-import { terminalProgress } from '#shared/progress.ts';
+import { commandProgress, withProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
@@ -22,6 +22,7 @@ import { centralDatabaseIn } from './central/database-place.ts';
 import { runMoneyCommand } from './central/ledger/money-command.ts';
 import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
 import {
+  keyConfigIn,
   ledgerTarget,
   ledgerTargetIn,
   readValidatorConfig,
@@ -29,8 +30,16 @@ import {
   type ValidatorConfig,
 } from './config.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
-import { encryptSeed, ownKeyPlace, proveAccountOf, signKeySetFile } from './keys/key-commands.ts';
+import { keyProblem } from './keys/key-check.ts';
+import {
+  encryptSeed,
+  evidenceKeys,
+  ownKeyPlace,
+  proveAccountOf,
+  signKeySetFile,
+} from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
+import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
 import { FULL_LINE } from './lines/measure-line.ts';
@@ -60,6 +69,8 @@ commands to agents.
   npm run validator -- ledger verify           add up the money ledger of the central API and compare
   npm run validator -- ledger export [--format jsonl|csv]
                                                every transfer and account of it, for others to add up
+  npm run validator -- ledger pay-in EMAIL USD REFERENCE
+                                               credit a payment that came by other means, once for each reference
   npm run validator -- payout list             payouts of the central API, the newest first
   npm run validator -- payout run              request one for every provider and account that has earned enough
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
@@ -81,6 +92,8 @@ ${CONFIG_COMMANDS_HELP}
 
 explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, release writes it, also beside a
 running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start.
+What they read has to be signed with our own key, or one of VALIDATOR_KEY_SET in its time; --hotkey SS58, which may be
+repeated, names others instead, for the ledger of somebody else.
 ledger and payout work on the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
 CENTRAL_HOME; --database FILE names another, as var/central.db of npm start. They exit with 1 when something is not as it
 should be. payout run needs CENTRAL_PAYOUTS as the central API has it, which then asks the processor.
@@ -88,6 +101,8 @@ should be. payout run needs CENTRAL_PAYOUTS as the central API has it, which the
 
 /** Executors that do not answer, many of them, are what a pass waits for longest. */
 const TURN_WITHIN_MS = 3_600_000;
+
+const TERMINAL = { clock: systemClock, stdout: process.stdout, stderr: process.stderr };
 
 async function run(argv: readonly string[]): Promise<void> {
   const [first, ...rest] = argv;
@@ -99,7 +114,7 @@ async function run(argv: readonly string[]): Promise<void> {
   const [command, ...words] = positionals;
   if (command === 'ledger') return lookAtMoney(words, values);
   if (command === 'payout') return payOut(words, values.database ?? null);
-  if (command === 'encrypt-key') return print(await encryptSeed(words));
+  if (command === 'encrypt-key') return print(await encryptSeed(words, systemRandom));
   const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
   if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
   if (values['check-config'] === true) return checkConfig('--check-config');
@@ -115,7 +130,7 @@ async function examineSurroundings(args: readonly string[]): Promise<never> {
   const { runDoctor } = await import('./doctor/doctor-command.ts');
   const colours = process.stdout.isTTY === true && !process.env['NO_COLOR'];
   // A question that nobody answers would keep the process.
-  const progress = terminalProgress(systemClock, process.stderr);
+  const progress = commandProgress(systemClock, process.stderr);
   const terminal = { out: print, error: complain, colours, progress };
   process.exit(await runDoctor(args, lookPorts(), terminal));
 }
@@ -136,7 +151,7 @@ function lookPorts() {
   return { clock: systemClock, random: systemRandom, runCommand, environment: process.env };
 }
 
-function checkConfig(command: ConfigCommand): void {
+async function checkConfig(command: ConfigCommand): Promise<void> {
   const look = lookAtConfig(VALIDATOR_CONFIG, process.env);
   const { config } = look;
   const further =
@@ -146,6 +161,9 @@ function checkConfig(command: ConfigCommand): void {
           () => weighingOf(config),
           () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
         );
+  const ofKey =
+    config === null ? null : await keyProblem(ownKeyPlace(config), config.VALIDATOR_KEY_SET);
+  if (ofKey !== null) further.push(ofKey);
   process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
 }
 
@@ -163,6 +181,7 @@ function readArguments(argv: readonly string[]) {
         ...options,
         ledger: { type: 'string' },
         policy: { type: 'string' },
+        hotkey: { type: 'string', multiple: true },
         database: { type: 'string' },
         format: { type: 'string' },
       },
@@ -172,14 +191,21 @@ function readArguments(argv: readonly string[]) {
   }
 }
 
+type LookOptions = {
+  ledger?: string | undefined;
+  policy?: string | undefined;
+  hotkey?: string[] | undefined;
+};
+
 async function lookUp(
   words: readonly string[],
-  { ledger, policy }: { ledger?: string | undefined; policy?: string | undefined },
+  { ledger, policy, hotkey = [] }: LookOptions,
 ): Promise<void> {
   const ledgerFile = ledger ?? ledgerTargetIn(process.env);
-  const ask = { words, ledgerFile, policyFile: policy ?? null };
+  const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
+  const ask = { words, ledgerFile, policyFile: policy ?? null, keys };
   const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
-  const isWell = await run(ask, { print, complain });
+  const isWell = await withProgress('reading the ledger', TERMINAL, (output) => run(ask, output));
   if (!isWell) process.exitCode = 1;
 }
 
@@ -189,7 +215,10 @@ async function lookAtMoney(
 ): Promise<void> {
   const usualDatabase = centralDatabaseIn(process.env);
   const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
-  if (!(await runMoneyCommand(ask, { print, complain }))) process.exitCode = 1;
+  const isWell = await withProgress('adding up the ledger', TERMINAL, (output) =>
+    runMoneyCommand(ask, output),
+  );
+  if (!isWell) process.exitCode = 1;
 }
 
 async function payOut(words: readonly string[], databaseFile: string | null): Promise<void> {
@@ -243,6 +272,7 @@ async function serve(
     random: systemRandom,
     log,
     signer,
+    trusted: trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET),
     centralUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
     centralHotkey: config.VALIDATOR_CENTRAL_HOTKEY,
     policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },

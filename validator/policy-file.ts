@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { ConfigError } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
+import { fileProblem } from '#shared/file-problem.ts';
 
 /** Throws ConfigError that names the file and every wrong field. `what`: a policy for that, in words. */
 export function readPolicyFile<T>(
@@ -16,7 +16,7 @@ export function readPolicyFile<T>(
     if (text.length > maxBytes) throw new Error(`longer than ${maxBytes} bytes`);
     content = JSON.parse(text);
   } catch (error) {
-    throw new ConfigError(`${path}: ${messageOf(error)}`);
+    throw new ConfigError(fileProblem(path, error), { cause: error });
   }
   const parsed = schema.safeParse(content);
   if (parsed.success) return parsed.data;

@@ -1,7 +1,7 @@
 /** `npm run agent -- doctor`. */
 import { systemClock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config.ts';
-import { terminalProgress } from '#shared/progress.ts';
+import { commandProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { runDoctor } from '../doctor/run-doctor.ts';
@@ -15,7 +15,7 @@ export async function examineHost(
   const status = await runDoctor(args, ports, {
     out: (text) => stdout.write(text),
     error: (text) => stderr.write(text),
-    progress: terminalProgress(systemClock, stderr),
+    progress: commandProgress(systemClock, stderr),
     colours: stdout.isTTY === true && !environment['NO_COLOR'],
   });
   // A question that nobody answers would keep the process.

@@ -1,6 +1,7 @@
 /** `npm run agent -- remove-all`. */
 import { systemClock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config.ts';
+import { createProgress } from '#shared/progress.ts';
 import { type AgentConfig, dockerSocketOf } from '../config.ts';
 import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
 import { firewallOf } from '../host-adapters.ts';
@@ -33,11 +34,13 @@ async function removeEverything(config: AgentConfig, environment: Environment): 
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
+  const progress = createProgress(systemClock, process.stderr);
+  progress.step('removing the pods of this executor');
   const { containers, networks, volumes, images, firewallProblem } = await removeAll({
     engine,
     executorId: config.AGENT_EXECUTOR_ID,
     firewall: firewallOf(config),
-  });
+  }).finally(progress.end);
   home.close();
   const objects = `${containers} containers, ${networks} networks, ${volumes} data volumes`;
   process.stdout.write(`removed ${objects} and ${images} images built here\n`);

@@ -9,7 +9,6 @@ import {
   ContainerAnswer,
   ContainerListAnswer,
   ContainerSizeAnswer,
-  ContainerUsageAnswer,
   CreatedAnswer,
   DiskAnswer,
   EventAnswer,
@@ -23,6 +22,7 @@ import { createEngineImages } from './engine-images.ts';
 import { bytesOf, jsonLines, logFrames } from './engine-stream.ts';
 import { createEngineVolumes } from './engine-volumes.ts';
 import { loadDockerode } from './load-dockerode.ts';
+import { ContainerUsageAnswer } from './usage-answer.ts';
 
 const MS_PER_SECOND = 1_000;
 const DEFAULT_NETWORK = 'bridge';

@@ -4,7 +4,6 @@ import { ImageDigest } from '#shared/agent-api/pod.ts';
 import { parseIsoTime } from '#shared/clock.ts';
 import type {
   ContainerState,
-  ContainerUsage,
   EngineEvent,
   EngineInfo,
   NetworkState,
@@ -119,40 +118,6 @@ export const VolumeListAnswer = z
 
 /** Absent while nothing was written. */
 export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });
-/** Of a container that does not run, the engine answers with empty figures. */
-export const ContainerUsageAnswer = z
-  .object({
-    cpu_stats: z.object({ cpu_usage: z.object({ total_usage: z.number().default(0) }) }),
-    memory_stats: z
-      .object({ usage: z.number().optional(), stats: z.record(z.string(), z.number()).nullish() })
-      .default({}),
-    networks: z
-      .record(z.string(), z.object({ rx_bytes: z.number(), tx_bytes: z.number() }))
-      .nullish(),
-  })
-  .transform(({ cpu_stats, memory_stats, networks }): ContainerUsage | null => {
-    const { usage, stats } = memory_stats;
-    if (usage === undefined) return null;
-    // Of cgroup v1 and v2; as the engine's own tool shows it.
-    const files = stats?.['total_inactive_file'] ?? stats?.['inactive_file'] ?? 0;
-    return {
-      cpuNanos: cpu_stats.cpu_usage.total_usage,
-      memoryBytes: Math.max(0, usage - files),
-      memoryWithFilesBytes: usage,
-      network: trafficOf(Object.values(networks ?? {})),
-    };
-  });
-
-function trafficOf(
-  interfaces: readonly { rx_bytes: number; tx_bytes: number }[],
-): ContainerUsage['network'] {
-  if (interfaces.length === 0) return null;
-  return {
-    receivedBytes: interfaces.reduce((sum, { rx_bytes }) => sum + rx_bytes, 0),
-    sentBytes: interfaces.reduce((sum, { tx_bytes }) => sum + tx_bytes, 0),
-  };
-}
-
 export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
 
 export const ContainerAnswer = z
@@ -170,6 +135,7 @@ export const ContainerAnswer = z
       ExitCode: z.int(),
       OOMKilled: z.boolean(),
       Error: z.string(),
+      Pid: z.int().nonnegative().default(0),
       StartedAt: Time,
       FinishedAt: Time,
     }),
@@ -197,6 +163,7 @@ export const ContainerAnswer = z
       finishedMs: State.FinishedAt,
       imageId: Image,
       createdMs: Created,
+      pid: State.Pid,
       networks: Object.keys(NetworkSettings?.Networks ?? {}),
       // Other drivers have a cache of theirs under such a name, in another form.
       logPath: HostConfig.LogConfig.Type === 'json-file' ? LogPath : '',

@@ -132,6 +132,8 @@ export type ContainerState = {
   imageId: string;
   /** When it was made. */
   createdMs: number;
+  /** Of its first process, on the engine's host; 0 while it does not run. */
+  pid: number;
   /** Names of the networks that it is in; after a removal by force there may be none. */
   networks: readonly string[];
   /** The engine's file of its output, on the engine's host; empty when its log driver keeps no json-file. */
@@ -146,8 +148,15 @@ export type ContainerUsage = {
   memoryBytes: number;
   /** With them. */
   memoryWithFilesBytes: number;
+  /** Of no file, and of files, in use or not; null where the kernel does not tell. */
+  residentBytes: number | null;
+  cacheBytes: number | null;
   /** Through all its networks; null where it has none. */
   network: { receivedBytes: number; sentBytes: number } | null;
+  /** From and to block devices, over all of them; null where the kernel does not tell. */
+  blockIo: { readBytes: number; writtenBytes: number } | null;
+  /** Its processes and their threads; null where the kernel does not tell. */
+  tasks: number | null;
 };
 
 export type NetworkState = {

@@ -4,16 +4,20 @@ import type { Clock } from '#shared/clock.ts';
 import { type Told, tell } from '#shared/doctor/told.ts';
 import type { Random } from '#shared/random.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
+import { tryUsageFiles } from './usage.facts.ts';
 
 export type ContainerFacts = {
   /** With all GPUs that nvidia-smi shows. */
   verified: Told<VerifyResult>;
   gpuCount: number;
   quota: Told<DiskQuota>;
+  /** Version of the control groups whose files tell what a container uses. */
+  usage: Told<1 | 2>;
 };
 
 const VERIFY_MS = 90_000;
 const QUOTA_MS = 45_000;
+const USAGE_MS = 30_000;
 /** Not the agent's own kind: the two would remove each other's containers. */
 const PROBE_KIND = 'doctor';
 
@@ -49,7 +53,8 @@ export async function tryContainers(options: {
   const request = { gpu_uuids: [...gpuUuids] };
   const verified = await tell(clock, VERIFY_MS, () => verify.verify(request));
   const quota = await tell(clock, QUOTA_MS, () => quotas.createDiskQuotaProbe(common).find());
-  return { verified, gpuCount: gpuUuids.length, quota };
+  const usage = await tell(clock, USAGE_MS, () => tryUsageFiles({ ...common, kind: PROBE_KIND }));
+  return { verified, gpuCount: gpuUuids.length, quota, usage };
 }
 
 const noReading = () =>
@@ -64,5 +69,5 @@ const ENGINE_DECIDES: Cards = { kind: 'nvidia', read: noReading };
 
 /** When no container was started at all. */
 export function notTried(problem: string): ContainerFacts {
-  return { verified: { problem }, gpuCount: 0, quota: { problem } };
+  return { verified: { problem }, gpuCount: 0, quota: { problem }, usage: { problem } };
 }

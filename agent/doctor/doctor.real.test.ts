@@ -93,6 +93,7 @@ it('finds this host fit, having started a container that is gone again', async (
     'docker',
     'docker-limits',
     'container',
+    'pod-figures',
     'ip-forwarding',
     'pod-ports-free',
     'busybox',
@@ -208,6 +209,7 @@ it('names a broken policy, taken ports and a clock that is wrong', async () => {
     finding: expect.stringContaining(String(range.first)),
   });
   expect(find('container').finding).toContain('--no-container');
+  expect(find('pod-figures')).toMatchObject({ status: 'unknown' });
   taken.close();
   central.close();
 });

@@ -55,6 +55,7 @@ function setUp(name = 'aaaaaaaaaaaa1111') {
     finishedMs: 0,
     imageId: '',
     createdMs: 0,
+    pid: 0,
     networks: ['podwright-net'],
     logPath: path,
   };

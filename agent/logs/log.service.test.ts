@@ -89,6 +89,7 @@ function createFakeLogs() {
         finishedMs: 0,
         imageId: '',
         createdMs: 0,
+        pid: 0,
         networks: ['podwright-net'],
         logPath: '',
         entries,

@@ -24,7 +24,7 @@ const FIELDS: readonly (readonly [string, string, Unit])[] = [
 ];
 const PREFIX = 'DCGM_FI_DEV_';
 const PER_PART = 'FB_USED';
-const LABELS = ['gpu', 'UUID', 'pci_bus_id', 'device', 'modelName', 'hostname'] as const;
+const LABELS = ['gpu', 'UUID', 'pci_bus_id', 'device', 'modelName', 'Hostname'] as const;
 const PART_LABELS = [...LABELS, 'GPU_I_PROFILE', 'GPU_I_ID'] as const;
 
 /** `hostname` is the host's own. */
@@ -32,7 +32,7 @@ export function dcgmFamilies({ reading, xids }: GpuFacts, hostname: string): Fam
   const cards = () => reading()?.cards ?? [];
   const labelsOf = ({ index, uuid, name, pciBusId }: GpuCard) => ({
     ...{ gpu: index, UUID: uuid, pci_bus_id: pciBusId ?? '' },
-    ...{ device: `nvidia${index}`, modelName: name, hostname },
+    ...{ device: `nvidia${index}`, modelName: name, Hostname: hostname },
   });
   /** Of MIG devices only memory in use is known. */
   const parts = (): Sample[] =>

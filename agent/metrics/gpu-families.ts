@@ -68,7 +68,7 @@ const FIELDS: readonly (readonly [string, string, Unit])[] = [
 
 const INFO_LABELS = [
   ...['uuid', 'index', 'name', 'driver_version', 'vbios_version', 'compute_cap'],
-  ...['cuda_version', 'driver_model_current', 'driver_model_pending'],
+  ...['cuda_version', 'driver_model_current', 'driver_model_pending', 'pci_bus_id'],
 ] as const;
 
 /** `GPU-ABC…` -> `abc…`, as the exporter labels its series. */
@@ -113,7 +113,7 @@ function infoFamily({ reading }: GpuFacts): Family {
     labels: INFO_LABELS,
     samples() {
       const now = reading();
-      return (now?.cards ?? []).map(({ uuid, index, name, values }) => ({
+      return (now?.cards ?? []).map(({ uuid, index, name, pciBusId, values }) => ({
         labels: {
           uuid: uuidLabel(uuid),
           index,
@@ -124,6 +124,7 @@ function infoFamily({ reading }: GpuFacts): Family {
           cuda_version: now?.cudaVersion ?? '',
           driver_model_current: values.get('driver_model.current') ?? '',
           driver_model_pending: values.get('driver_model.pending') ?? '',
+          pci_bus_id: pciBusId ?? '',
         },
         value: 1,
       }));
@@ -159,13 +160,14 @@ function migFamilies({ reading }: GpuFacts): Family[] {
       name: `${PREFIX}mig_memory_used_bytes`,
       help: 'Memory in use on each MIG device.',
       type: 'gauge',
-      labels: ['uuid', 'mig_uuid'],
+      // Dashboards join it with mig_info by the instance's number.
+      labels: ['uuid', 'mig_uuid', 'gpu_instance_id'],
       samples: () =>
-        parts().flatMap(({ parentUuid, uuid, memoryUsedMib: used }) =>
-          used === null
-            ? []
-            : [{ labels: { uuid: uuidLabel(parentUuid), mig_uuid: uuid }, value: used * MIB }],
-        ),
+        parts().flatMap(({ parentUuid, uuid, gpuInstance, memoryUsedMib: used }) => {
+          if (used === null) return [];
+          const place = { mig_uuid: uuid, gpu_instance_id: gpuInstance ?? '' };
+          return [{ labels: { uuid: uuidLabel(parentUuid), ...place }, value: used * MIB }];
+        }),
     },
   ];
 }

@@ -9,7 +9,8 @@ import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/test-agent.ts';
-import type { Agent, AgentPorts } from '../app.ts';
+import type { AgentPorts } from '../agent-ports.ts';
+import type { Agent } from '../app.ts';
 import type { GpuReading } from '../gpu/gpu-driver.ts';
 import { createGpuSource } from '../gpu/gpu-source.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
@@ -72,7 +73,9 @@ async function launch(): Promise<{ id: string; uuid: string; containerId: string
   const containerId = agent.pods.get(id).container_id ?? '';
   engine.usages.set(containerId, {
     ...{ cpuNanos: 2.5e9, memoryBytes: 4_096, memoryWithFilesBytes: 8_192 },
+    ...{ residentBytes: 2_048, cacheBytes: 6_144, tasks: 3 },
     network: { receivedBytes: 10, sentBytes: 20 },
+    blockIo: { readBytes: 30, writtenBytes: 40 },
   });
   return { id, uuid, containerId };
 }
@@ -90,7 +93,12 @@ it('is clean by promtool, with everything that can be told but under the names o
 it('tells of sessions and failed logins what the SSH gateway says, and nothing while it is away', async () => {
   await agent.metricsJob.runOnce();
   expect((await scrape()).filter((line) => line.startsWith('podwright_agent_ssh_'))).toEqual([]);
-  const traffic = { sessions: 2, sessions_total: 5, login_failures_total: 7 };
+  const traffic = {
+    sessions: 2,
+    sessions_total: 5,
+    login_failures_total: 7,
+    sessions_by_pod: null,
+  };
   await again({ gatewayLink: { ...NO_GATEWAY, traffic: () => traffic } });
   await agent.metricsJob.runOnce();
   expect(await scrape()).toEqual(
@@ -130,7 +138,7 @@ it('tells of cards as DCGM does where it is told to', async () => {
   await agent.metricsJob.runOnce();
   const text = (await scrape()).join('\n');
   expect(text).toMatch(
-    /^DCGM_FI_DEV_FB_FREE\{gpu="0",UUID="GPU-[^"]+",pci_bus_id="",device="nvidia0",modelName="NVIDIA L4",hostname="test-host"\} 23034$/m,
+    /^DCGM_FI_DEV_FB_FREE\{gpu="0",UUID="GPU-[^"]+",pci_bus_id="",device="nvidia0",modelName="NVIDIA L4",Hostname="test-host"\} 23034$/m,
   );
   expect(text).toMatch(/^DCGM_FI_DEV_FB_USED\{.*GPU_I_PROFILE="1g.10gb",GPU_I_ID="1"\} 0$/m);
   expect(text).not.toMatch(/^nvidia_smi_/m);
@@ -170,6 +178,11 @@ it('tells of pods and what they use, of a GPU that is lent, and of work done', a
   expect(of('container_memory_usage_bytes')).toBe('8192');
   expect(of('container_spec_memory_limit_bytes')).toBe(String(2 ** 26));
   expect(of('container_network_transmit_bytes_total')).toBe('20');
+  expect(of('container_memory_rss')).toBe('2048');
+  expect(of('container_memory_cache')).toBe('6144');
+  expect(of('container_fs_reads_bytes_total')).toBe('30');
+  expect(of('container_fs_writes_bytes_total')).toBe('40');
+  expect(of('container_threads')).toBe('3');
   expect(of('container_oom_events_total')).toBe('1');
   expect(of('container_fs_usage_bytes')).toBeUndefined();
   expect(lines).toEqual(

@@ -47,6 +47,8 @@ const FIGURES: readonly (readonly [string, string, Family['type'], Figure])[] = 
     ({ usage }) => usage?.memoryBytes,
   ],
   ['memory_usage_bytes', 'Memory with them.', 'gauge', ({ usage }) => usage?.memoryWithFilesBytes],
+  ['memory_rss', 'Memory of no file.', 'gauge', ({ usage }) => usage?.residentBytes],
+  ['memory_cache', 'Memory of files, in use or not.', 'gauge', ({ usage }) => usage?.cacheBytes],
   [
     'spec_memory_limit_bytes',
     'What it may have.',
@@ -65,6 +67,19 @@ const FIGURES: readonly (readonly [string, string, Family['type'], Figure])[] = 
     'counter',
     ({ usage }) => usage?.network?.sentBytes,
   ],
+  [
+    'fs_reads_bytes_total',
+    'Read from block devices.',
+    'counter',
+    ({ usage }) => usage?.blockIo?.readBytes,
+  ],
+  [
+    'fs_writes_bytes_total',
+    'Written to block devices.',
+    'counter',
+    ({ usage }) => usage?.blockIo?.writtenBytes,
+  ],
+  ['threads', 'Its processes and their threads.', 'gauge', ({ usage }) => usage?.tasks],
   [
     'fs_usage_bytes',
     'Written into the container and its volumes, where that is measured.',

@@ -1,6 +1,7 @@
 /** What a pod used at its latest samples: a bounded history, without clock or engine. Pure. */
 import { type GpuReadings, MAX_HISTORY, type PodUsagePoint } from '#shared/agent-api/metrics.ts';
 import type { ContainerUsage } from '../docker/engine.ts';
+import { idleSince, type Use } from './pod-idle.ts';
 
 const NANOS_PER_MS = 1e6;
 const PERCENT = 100;
@@ -15,20 +16,39 @@ export type PodSample = {
   gpus: readonly GpuReadings[];
   /** Oldest first. */
   history: readonly Point[];
+  /** Since when nobody has used it; null: somebody does, or that is not known. */
+  idleSinceMs: number | null;
+  use: Use;
 };
 
 export type Look = Pick<PodSample, 'atMs' | 'containerId' | 'usage' | 'gpus'> & {
   /** False: the driver gave no new figures, and old ones make no point of the history. */
   isNew: boolean;
+  /** GPUs that the pod has, measured or not. */
+  gpuCount: number;
+  /** Open SSH sessions; null: not known. */
+  sessions: number | null;
 };
 
 /** `before` is null for the first sample of a pod. */
-export function nextSample(before: PodSample | null, { isNew, ...look }: Look): PodSample {
+export function nextSample(
+  before: PodSample | null,
+  { isNew, gpuCount, sessions, ...look }: Look,
+): PodSample {
   const history = before?.history ?? [];
   const point = isNew ? pointOf(look) : null;
+  const cores = usedCores(before, look);
+  const isMeasured = isNew && look.gpus.length === gpuCount;
+  const use = {
+    ...{ atMs: look.atMs, usedCores: cores, network: look.usage?.network ?? null, sessions },
+    gpuPercents: isMeasured
+      ? look.gpus.map((gpu) => gpu.utilization_percent)
+      : Array.from({ length: gpuCount }, () => null),
+  };
   return {
     ...look,
-    usedCores: usedCores(before, look),
+    usedCores: cores,
+    ...{ use, idleSinceMs: idleSince(before, use) },
     history: point === null ? history : [...history, point].slice(-MAX_HISTORY),
   };
 }

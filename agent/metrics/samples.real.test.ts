@@ -1,8 +1,16 @@
 /** A pod that works on the real engine, and what the agent says that it uses. */
+import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { HostMetrics, PodMetrics } from '#shared/agent-api/metrics.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createRealHost, type RealHost } from '../../test/fakes/real-host.ts';
+import type { ContainerUsage } from '../docker/engine.ts';
+import { createFileUsage } from '../usage/file-usage.ts';
+import { createKernelFiles } from '../usage/kernel-files.ts';
+
+const MIB = 2 ** 20;
+/** A sleeper's processor time between two looks, on a busy host. */
+const CPU_NANOS_APART = 1e8;
 
 let host: RealHost;
 beforeAll(async () => {
@@ -22,11 +30,61 @@ it("finds a pod's processors and memory in use, and the host's", async () => {
   });
   expect(busy.memory.used_bytes).toBeGreaterThan(0);
   expect(busy.memory.used_bytes).toBeLessThanOrEqual(busy.memory.limit_bytes);
-  expect(busy).toMatchObject({ gpus: [], history: [] });
+  expect(busy).toMatchObject({ gpus: [], history: [], idle_ms: null });
   const whole = await eventually('the traffic', async () => {
     const metrics = HostMetrics.parse(await read('/v1/metrics/host'));
     return metrics.network.rx_bytes_per_second !== null && metrics;
   });
   expect(whole.cpu.load_1m).toBeGreaterThanOrEqual(0);
   expect(whole.disk.total_kib).toBeGreaterThan(0);
+});
+
+it("reads from the kernel's files what the engine says of a pod", async () => {
+  // Every kind of figure, and then rest.
+  const busy =
+    'dd if=/dev/zero of=/tmp/file bs=64k count=64 conv=fsync; ping -c 2 -i 0.1 -W 1 127.0.0.1; touch /tmp/done';
+  const pod = await host.launch(`${busy}; sleep 600 & sleep 600`);
+  const id = pod.container_id ?? '';
+  const inside = `${await eventually('its first process', async () => (await host.engine.inspectContainer(id))?.pid)}`;
+  await eventually('a pod at rest', () => existsSync(`/proc/${inside}/root/tmp/done`));
+  const files = createFileUsage(createKernelFiles());
+  const place = files.locate(id, Number(inside));
+  const [before, engine, after] = [
+    files.read(place),
+    await host.engine.containerUsage(id),
+    files.read(place),
+  ];
+  if (engine === null) throw new Error('the engine tells nothing of a running pod');
+  const near = (figure: (usage: ContainerUsage) => number | null | undefined, apart: number) => {
+    const [least, told, most] = [before, engine, after].map((usage) => figure(usage) ?? -1);
+    expect(told).toBeGreaterThanOrEqual((least ?? 0) - apart);
+    expect(told).toBeLessThanOrEqual((most ?? 0) + apart);
+  };
+  near(({ cpuNanos }) => cpuNanos, CPU_NANOS_APART);
+  expect(before.cpuNanos).toBeGreaterThan(0);
+  for (const memory of [
+    'memoryBytes',
+    'memoryWithFilesBytes',
+    'residentBytes',
+    'cacheBytes',
+  ] as const) {
+    near((usage) => usage[memory], MIB);
+  }
+  expect(before.memoryWithFilesBytes).toBeGreaterThan(0);
+  near(({ network }) => network?.receivedBytes, 1_000);
+  near(({ network }) => network?.sentBytes, 1_000);
+  expect(before.network).not.toBeNull();
+  near(({ blockIo }) => blockIo?.readBytes, 0);
+  near(({ blockIo }) => blockIo?.writtenBytes, 0);
+  expect([before.tasks, engine.tasks]).toEqual([3, 3]);
+});
+
+it('finds that nobody uses a pod that only waits', async () => {
+  const pod = await host.launch('sleep 1000');
+  const waiting = await eventually('an idle pod', async () => {
+    await host.agent.samples.runOnce();
+    const metrics = (await host.agent.server.inject(`/v1/pods/${pod.id}/metrics`)).json();
+    return PodMetrics.parse(metrics).idle_ms !== null && metrics;
+  });
+  expect(waiting.cpu.used_cores).toBeLessThan(0.1);
 });

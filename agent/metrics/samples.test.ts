@@ -4,6 +4,7 @@ import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/agent-api/metrics.
 import { systemRandom } from '#shared/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { IDLE_USAGE } from '../../test/fakes/fake-engine-containers.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import { type ContainerUsage, EngineError, type EngineErrorKind } from '../docker/engine.ts';
@@ -16,9 +17,8 @@ const SECOND_MS = 1_000;
 const CORE_NANOS = 1e9;
 
 const usage = (cpuNanos: number, memoryBytes: number): ContainerUsage => ({
-  ...{ cpuNanos, memoryBytes },
+  ...{ ...IDLE_USAGE, cpuNanos, memoryBytes },
   memoryWithFilesBytes: memoryBytes,
-  network: null,
 });
 
 /** Two cards, the pod has the second. */
@@ -187,23 +187,23 @@ it('samples other pods although the engine fails with one, and none when it does
   for (const id of containers) engine.usages.set(id, usage(1, 4_096));
   const ask = async (id: string) =>
     PodMetrics.parse((await inject('GET', `/v1/pods/${id}/metrics`)).json()).memory.used_bytes;
-  const failWith = (kind: EngineErrorKind) => {
+  const failWith = (kind: EngineErrorKind, isFor: (call: number) => boolean) => {
     let calls = 0;
     engine.hook = async (moment, method) => {
       if (method !== 'containerUsage' || moment !== 'before') return;
       calls += 1;
-      if (calls === 1) throw new EngineError(kind, 'the first that is asked about');
+      if (isFor(calls)) throw new EngineError(kind, 'of what was asked');
     };
   };
   const known = async () => {
     await sample();
     return [(await pod()).memory.used_bytes, await ask(other)].filter((bytes) => bytes !== null);
   };
-  failWith('conflict');
+  failWith('conflict', (call) => call === 1);
   expect(await known()).toEqual([4_096]);
-  failWith('unavailable');
+  failWith('unavailable', () => true);
   expect(await known()).toEqual([]);
-  failWith('deadline');
+  failWith('deadline', () => true);
   expect(await known()).toEqual([]);
 });
 

@@ -8,22 +8,17 @@ import {
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
-import {
-  type ContainerEngine,
-  type ContainerUsage,
-  EngineError,
-  type EngineErrorKind,
-} from '../docker/engine.ts';
+import type { ContainerEngine, ContainerUsage } from '../docker/engine.ts';
 import type { GpuDriver, GpuReading } from '../gpu/gpu-driver.ts';
 import type { HostProbe, HostSample } from '../hardware/host-probe.ts';
 import { specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
+import type { GatewayLink } from '../ssh/gateway-link.ts';
 import type { PodRow } from '../store/pod.store.ts';
+import type { PodUsage } from '../usage/pod-usage.ts';
 import { nextSample, type PodSample } from './pod-sample.ts';
 
 const MS_PER_SECOND = 1_000;
-/** What concerns the engine; anything else one container alone. */
-const SILENCE: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
 
 export type Samples = ReturnType<typeof createSamples>;
 
@@ -31,10 +26,12 @@ export type Samples = ReturnType<typeof createSamples>;
 export function createSamples(deps: {
   clock: Clock;
   log: Log;
-  engine: Pick<ContainerEngine, 'info' | 'containerUsage'>;
+  engine: Pick<ContainerEngine, 'info'>;
+  podUsage: PodUsage;
   gpuDriver: Pick<GpuDriver, 'kind' | 'read'>;
   hostProbe: Pick<HostProbe, 'sample'>;
   records: Pick<PodRecords, 'get' | 'list'>;
+  gatewayLink: Pick<GatewayLink, 'traffic'>;
 }) {
   const { clock, log, engine, gpuDriver, records } = deps;
   const simulated = gpuDriver.kind === 'simulated';
@@ -69,19 +66,14 @@ export function createSamples(deps: {
     const rows = records.list();
     const live = new Set(rows.flatMap((row) => (row.phase === 'removed' ? [] : [row.id])));
     for (const id of pods.keys()) if (!live.has(id)) pods.delete(id);
-    let engineAnswers = true;
-    for (const row of rows) {
-      const { container_id: containerId } = row;
-      if (row.phase !== 'running' || containerId === null) continue;
-      let usage: ContainerUsage | null = null;
-      try {
-        // An engine that does not answer is not waited for again and again.
-        if (engineAnswers) usage = await engine.containerUsage(containerId);
-      } catch (error) {
-        if (!(error instanceof EngineError)) throw error;
-        engineAnswers = !SILENCE.includes(error.kind);
-      }
-      note(row, containerId, { usage, reading });
+    const running = rows.flatMap((row) =>
+      row.phase === 'running' && row.container_id !== null
+        ? [{ row, containerId: row.container_id }]
+        : [],
+    );
+    const usages = await deps.podUsage.read(running.map(({ containerId }) => containerId));
+    for (const { row, containerId } of running) {
+      note(row, containerId, { usage: usages.get(containerId) ?? null, reading });
     }
   }
 
@@ -91,12 +83,15 @@ export function createSamples(deps: {
     { usage, reading }: { usage: ContainerUsage | null; reading: GpuReading },
   ): void {
     // Not the leases: those of a generation in preparation are not in this container.
-    const uuids = specOf({ spec_json }).gpu_uuids;
+    const { gpu_uuids: uuids, publish_own_sshd: hasOwnSshd } = specOf({ spec_json });
+    const open = deps.gatewayLink.traffic()?.sessions_by_pod ?? null;
     const look = {
       ...{ containerId, usage },
       atMs: clock.monotonicMs(),
       gpus: reading.devices.filter(({ uuid }) => uuids.includes(uuid)),
-      isNew: reading.ageMs === 0,
+      ...{ isNew: reading.ageMs === 0, gpuCount: uuids.length },
+      // Nobody sees who has logged in to a server that the image brings.
+      sessions: open === null || hasOwnSshd ? null : (open[id] ?? 0),
     };
     pods.set(id, nextSample(pods.get(id) ?? null, look));
   }
@@ -157,6 +152,10 @@ export function createSamples(deps: {
           used_bytes: sample?.usage?.memoryBytes ?? null,
           limit_bytes: limits.memory_bytes,
         },
+        idle_ms:
+          sample === undefined || sample.idleSinceMs === null
+            ? null
+            : Math.round(sample.atMs - sample.idleSinceMs),
         gpus: [...(sample?.gpus ?? [])],
         history: (sample?.history ?? []).map(({ atMs, ...point }) => ({
           age_ms: ageOf(atMs),

@@ -16,6 +16,7 @@ import { createGpuShare, type GpuShareRule } from '../gpu/gpu-share.ts';
 import type { KernelLog } from '../gpu/kernel-log.ts';
 import { countXids } from '../gpu/xid-counts.ts';
 import type { NumaNode } from '../hardware/numa.ts';
+import type { PeriodicWork } from '../periodic-work.ts';
 import { createGpuHealthStore } from '../store/gpu-health.store.ts';
 import type { LeaseStore } from '../store/lease.store.ts';
 import { createGpuProbe, GPU_PROBE_INTERVAL_MS, type RunInContainer } from './gpu-probe.job.ts';
@@ -33,8 +34,6 @@ export type GpuPorts = {
   /** For the look from inside at a pod's GPUs. */
   runInContainer: RunInContainer;
 };
-
-export type PeriodicWork = { name: string; intervalMs: number; run(): Promise<unknown> };
 
 /** Nothing runs until somebody runs the `work`. */
 export function createGpuCore(

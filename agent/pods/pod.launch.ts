@@ -192,6 +192,7 @@ function justCreated(id: string, request: Request): ContainerState {
     finishedMs: 0,
     imageId: request.image,
     createdMs: 0,
+    pid: 0,
     networks: request.network === null ? [] : [request.network],
     logPath: '',
   };

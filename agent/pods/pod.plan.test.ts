@@ -41,6 +41,7 @@ function container(change: Partial<ContainerState> = {}): ContainerState {
     finishedMs: 0,
     imageId: 'image',
     createdMs: 0,
+    pid: 0,
     networks: ['podwright-net'],
     logPath: '',
     ...change,

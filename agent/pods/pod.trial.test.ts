@@ -50,6 +50,7 @@ function container(generation: number, change: Partial<ContainerState> = {}): Co
     finishedMs: 6_000,
     imageId: 'image',
     createdMs: 0,
+    pid: 0,
     networks: ['podwright-net'],
     logPath: '',
     ...change,

@@ -5,6 +5,9 @@ import { removeBuilt } from '../images/build-sweep.ts';
 import { buildLabels } from '../images/build-text.ts';
 import type { Firewall } from '../network/firewall.ts';
 
+/** For all pods at a time, whatever theirs is: somebody waits for the end. */
+const STOP_GRACE_S = 10;
+
 /** What was removed. Only objects with our label and this executor's id are touched; repeating is harmless. */
 export async function removeAll({
   engine,
@@ -26,7 +29,9 @@ export async function removeAll({
 }> {
   const labels = { [LABELS.managed]: '1', [LABELS.executor]: executorId };
   const containers = await engine.listContainers(labels);
-  for (const container of containers) await engine.removeContainer(container.id);
+  // What runs in them may want to put its things in order; a container that is gone meanwhile is no failure.
+  await Promise.all(containers.map(({ id }) => engine.stopContainer(id, STOP_GRACE_S)));
+  for (const { id } of containers) await engine.removeContainer(id);
   const networks = await engine.listNetworks(labels);
   for (const network of networks) await engine.removeNetwork(network.id);
   const volumes = await engine.listVolumes(labels);

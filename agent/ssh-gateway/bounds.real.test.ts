@@ -106,3 +106,14 @@ it('ends a connection on which nobody says anything, and none that is in use', a
   await talk;
   expect(await closed(busy)).toBe(255);
 });
+
+it('closes its doors while nobody is logged in, and never on a session', async () => {
+  const [a] = pods;
+  const open = await session(a);
+  expect(gateway.closeIfFree()).toBe(false);
+  open.stdin?.write('still here\n');
+  await new Promise((resolve) => open.stdout?.once('data', resolve));
+  open.kill();
+  await eventually('an empty house', () => gateway.closeIfFree());
+  expect(await enters(a)).toBe(false);
+});

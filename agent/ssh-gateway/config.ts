@@ -24,6 +24,7 @@ const Schema = z.object({
   SSH_HOST: z.string().default('0.0.0.0'),
   SSH_DOCKER_SOCKET: z.string().default('/var/run/docker.sock'),
   SSH_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
+  SSH_UPDATE_TREE: z.string().startsWith('/', 'Not an absolute path').optional(),
   SSH_EXIT_WITH_PARENT: z.stringbool().default(false),
 });
 
@@ -46,4 +47,5 @@ export const CONFIG_HELP = `SSH_SNAPSHOT          the agent's file with its pods
 SSH_HOST              address to listen on, at each pod's own port (0.0.0.0)
 SSH_DOCKER_SOCKET     the engine's socket (/var/run/docker.sock)
 SSH_LOG_LEVEL         fatal, error, warn, info, debug, trace or silent (info)
+SSH_UPDATE_TREE       folder of releases that the gateway runs from, set by its service (none)
 SSH_EXIT_WITH_PARENT  end when the parent process ends (false)`;

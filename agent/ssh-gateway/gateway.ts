@@ -69,6 +69,7 @@ export function startGateway(ports: GatewayPorts) {
   const served = new Map<string, Served>();
   const looks = createTurns(clock);
   const running = new Set<Promise<unknown>>();
+  let isLeaving = false;
 
   function report(): void {
     const pods = [...served].map(([id, { status }]) => [id, status] as const);
@@ -152,6 +153,7 @@ export function startGateway(ports: GatewayPorts) {
   }
 
   function look(): void {
+    if (isLeaving) return;
     if (JSON.stringify(counted.traffic()) !== told) report();
     const snapshot = readWhole(snapshotPath, GatewaySnapshot);
     if (snapshot === null) return;
@@ -191,6 +193,13 @@ export function startGateway(ports: GatewayPorts) {
     vitals: (): Vitals => ({
       ...{ sinceTurnMs: looks.sinceMs(), storeProblem: null, engine: 'unused' },
     }),
+    /** Lets nobody in any more and answers true, unless somebody is logged in. */
+    closeIfFree(): boolean {
+      if (counted.traffic().sessions > 0) return false;
+      isLeaving = true;
+      for (const [id, entry] of served) close(id, entry);
+      return true;
+    },
     /** Ends every session, and hangs up on what ran in them. */
     async stop(): Promise<void> {
       await watching.stop();

@@ -1,8 +1,10 @@
 /** The SSH gateway's process: environment -> engine connection -> gateway. Sessions outlive the agent's restarts. */
+import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/clock.ts';
-import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
+import { CONFIG_REFUSED, ConfigError, definedIn, lookAtConfig } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
-import { createLog } from '#shared/log.ts';
+import { createLog, type Log } from '#shared/log.ts';
+import { startLoop } from '#shared/loop.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
@@ -11,6 +13,12 @@ import { createExecEngine } from '../docker/exec.ts';
 import { hangUpLeftovers } from '../exec/leftovers.ts';
 import { CONFIG_HELP, type GatewayConfig, readConfig, SSH_CONFIG } from './config.ts';
 import { startGateway } from './gateway.ts';
+import {
+  createSuccession,
+  createSuccessor,
+  createTrial,
+  SUCCESSION_LOOK_MS,
+} from './succession.ts';
 
 const HELP = `Usage: agent/ssh-gateway/main.ts [--help | --version | --check-config | --print-config]
 
@@ -50,6 +58,8 @@ async function run(config: GatewayConfig): Promise<void> {
     log.info('shutting down');
     void endProcess().finally(() => process.exit(0));
   };
+  const { SSH_UPDATE_TREE: releases } = config;
+  if (releases !== undefined) followReleases(releases, { gateway, log, shutDown });
   process.on('SIGTERM', shutDown);
   process.on('SIGINT', shutDown);
   if (config.SSH_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
@@ -58,6 +68,30 @@ async function run(config: GatewayConfig): Promise<void> {
   await serviceManager.ready({
     look: async () => gateway.vitals(),
     bounds: { turnWithinMs: LOOK_WITHIN_MS },
+  });
+}
+
+/** Once its doors are closed for a newer release the process ends. */
+function followReleases(
+  releases: string,
+  ports: { gateway: ReturnType<typeof startGateway>; log: Log; shutDown(): void },
+): void {
+  const { gateway, log, shutDown } = ports;
+  const own = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+  const look = createSuccession({
+    log,
+    successor: createSuccessor(releases, own),
+    problemOf: createTrial(runCommand, definedIn(process.env)),
+    closeIfFree: gateway.closeIfFree,
+  });
+  const loop = startLoop({
+    ...{ clock: systemClock, intervalMs: SUCCESSION_LOOK_MS },
+    async run() {
+      if (!(await look())) return;
+      void loop.stop();
+      shutDown();
+    },
+    onError: (error) => log.error({ err: error }, 'the releases could not be followed'),
   });
 }
 

@@ -43,6 +43,8 @@ const GatewayTraffic = z.object({
   sessions: z.int(),
   sessions_total: z.int(),
   login_failures_total: z.int(),
+  /** Of pods that have any; null: a gateway of an older version, which does not tell. */
+  sessions_by_pod: z.record(z.string(), z.int()).nullable().default(null),
 });
 export type GatewayTraffic = z.output<typeof GatewayTraffic>;
 

@@ -7,6 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
+import { definedIn } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { openIdentity, ownPinOf } from '#shared/identity/identity-key.ts';
 import { createLog } from '#shared/log.ts';
@@ -121,7 +122,7 @@ function treeSide(scene: Scene, folder: string): Side {
   const createStaging = () =>
     createTreeStaging({
       ...{ clock: systemClock, tree, image, containers, runCommand },
-      environment: tryEnvironment(),
+      environment: definedIn(process.env),
       facts: {
         keys: trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET),
         ...{ image: update.image, executorId: config.AGENT_EXECUTOR_ID },
@@ -146,14 +147,6 @@ function treeSide(scene: Scene, folder: string): Side {
     },
     leave: async () => request.settle(problem),
   };
-}
-
-/** The agent's variables. */
-function tryEnvironment(): Record<string, string> {
-  const set = Object.entries(process.env).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, value] as const],
-  );
-  return Object.fromEntries(set);
 }
 
 /** Where a listener of this host can be asked. */

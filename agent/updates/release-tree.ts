@@ -21,6 +21,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
+import { syncFolder } from '#shared/sync-folder.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 import type { Target } from './update.state.ts';
 
@@ -28,6 +29,8 @@ import type { Target } from './update.state.ts';
 const KEPT_RELEASES = 3;
 /** What is being put together; not a release's name. */
 const DRAFT = '.update';
+/** Before what is being removed: a release that has its name is whole. */
+const GONE = '.gone-';
 const RELEASE_LINK = /^releases\/([A-Za-z0-9][A-Za-z0-9._-]*)$/;
 
 /** What was last found to be signed for this host, in a file that no agent can write. */
@@ -61,6 +64,15 @@ export function createReleaseTree(root: string) {
     syncFolder(root);
   }
 
+  /** Without its name before without its files, also when that is cut off. */
+  function remove(name: string): void {
+    const gone = join(releases, GONE + name);
+    rmSync(gone, { recursive: true, force: true });
+    renameSync(pathOf(name), gone);
+    syncFolder(releases);
+    rmSync(gone, { recursive: true, force: true });
+  }
+
   return {
     pathOf,
     current,
@@ -82,8 +94,7 @@ export function createReleaseTree(root: string) {
       renameSync(draft, pathOf(releaseNameOf(target)));
       syncFolder(releases);
     },
-    drop: (target: Target): void =>
-      rmSync(pathOf(releaseNameOf(target)), { recursive: true, force: true }),
+    drop: (target: Target): void => remove(releaseNameOf(target)),
 
     /** A rename: whoever looks finds the one or the other. On trial from before the switch until `prove`. */
     switchTo(target: Target, from: string): void {
@@ -106,12 +117,16 @@ export function createReleaseTree(root: string) {
     /** Removes the oldest; true when there was something to remove. */
     prune(): boolean {
       const kept = [current(), onTrial(), nameIn(() => readlinkSync(previousLink))];
-      const newestFirst = readdirSync(releases)
+      const names = readdirSync(releases);
+      for (const left of names.filter((name) => name.startsWith(GONE))) {
+        rmSync(join(releases, left), { recursive: true, force: true });
+      }
+      const newestFirst = names
         .filter((name) => !name.startsWith('.'))
         .map((name) => ({ name, atMs: statSync(pathOf(name)).mtimeMs }))
         .toSorted((one, other) => other.atMs - one.atMs);
       const old = newestFirst.slice(KEPT_RELEASES).filter(({ name }) => !kept.includes(name));
-      for (const { name } of old) rmSync(pathOf(name), { recursive: true, force: true });
+      for (const { name } of old) remove(name);
       return old.length > 0;
     },
 
@@ -147,13 +162,4 @@ function writeDurably(path: string, text: string): void {
   }
   renameSync(fresh, path);
   syncFolder(dirname(path));
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }

@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { openSqlite } from '#shared/sqlite.ts';
+import { syncFolder } from '#shared/sync-folder.ts';
 import { schemaOf } from '../store/database.ts';
 import { createUpdateStore } from '../store/update.store.ts';
 import type { Target } from './update.state.ts';
@@ -52,6 +53,8 @@ export function createStoreCopy(path: string, known: number): StoreCopy {
       fsyncSync(file);
       closeSync(file);
       renameSync(part, copy);
+      // There before the new version may change the store.
+      syncFolder(dirname(path));
     },
     restoreIfNewer(target) {
       const copy = copyFor(target);
@@ -65,7 +68,10 @@ export function createStoreCopy(path: string, known: number): StoreCopy {
         const restored = openSqlite(copy);
         createUpdateStore(restored).put(row);
         restored.close();
+        // Journals that came back after a power cut would be taken for those of the copy.
+        syncFolder(dirname(path));
         renameSync(copy, path);
+        syncFolder(dirname(path));
       }
       drop(target);
     },

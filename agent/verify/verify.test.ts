@@ -244,6 +244,7 @@ function stateOf(id: string, { name, labels }: ContainerSpec): ContainerState {
     finishedMs: 0,
     imageId: '',
     createdMs: 0,
+    pid: 0,
     networks: ['podwright-net'],
     logPath: '',
   };

@@ -19,7 +19,7 @@ import {
 } from './operations.ts';
 import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
 import { PortCheckOpened, type PortCheckRequest } from './port-checks.ts';
-import { refusalFrom } from './refusal.ts';
+import { InvalidAnswer, refusalFrom } from './refusal.ts';
 import { VolumeList, type VolumePut, VolumeView } from './volumes.ts';
 
 export type AgentClient = ReturnType<typeof createAgentClient>;
@@ -46,11 +46,14 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     const response = await reach(() =>
       send(body === undefined ? request : { ...request, body: JSON.stringify(body) }),
     );
-    const answer = await reach(() => readJson(response));
-    if (!response.ok) throw refusalFrom(response.status, answer);
-    const parsed = schema.safeParse(answer);
-    if (!parsed.success) throw unavailable('The node gave an answer of unknown form', parsed.error);
-    return parsed.data;
+    const text = await reach(() => response.text());
+    if (!response.ok) throw refusalFrom(response.status, jsonIn(text));
+    const parsed = schema.safeParse(jsonIn(text));
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    const where = `${issue?.path.join('.') || 'the whole'}: ${issue?.message ?? 'wrong'}`;
+    const message = `The node gave an answer of unknown form (${where})`;
+    throw unavailable(message, new InvalidAnswer(message, { cause: parsed.error }));
   }
 
   return {
@@ -116,7 +119,9 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       });
       const path = `/v1/pods/${id}/logs?${search}`;
       const response = await reach(() => send({ method: 'GET', path, signal }));
-      if (!response.ok) throw refusalFrom(response.status, await reach(() => readJson(response)));
+      if (!response.ok) {
+        throw refusalFrom(response.status, jsonIn(await reach(() => response.text())));
+      }
       return parseFrames(response);
     },
   };
@@ -130,10 +135,14 @@ async function* parseFrames(response: Response): AsyncGenerator<LogFrame> {
   }
 }
 
-async function readJson(response: Response): Promise<unknown> {
-  const text = await response.text();
-  if (text.length > MAX_ANSWER_CHARS) throw new RangeError('answer too long');
-  return JSON.parse(text);
+/** Undefined for what is no JSON, or longer than any answer. */
+function jsonIn(text: string): unknown {
+  if (text.length > MAX_ANSWER_CHARS) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 async function reach<T>(work: () => Promise<T>): Promise<T> {

@@ -8,6 +8,8 @@ export const SAMPLE_INTERVAL_MS = 10_000;
 /** Samples that are kept of a pod: ten minutes. */
 export const MAX_HISTORY = 60;
 const MAX_INTERVAL_SECONDS = 3_600;
+/** Ten years. */
+const MAX_IDLE_MS = 3_650 * 86_400_000;
 
 /** One GPU or MIG device as measured. */
 export const GpuReadings = GpuDevice.omit({
@@ -62,6 +64,11 @@ export const PodMetrics = z.object({
     used_bytes: z.int().nonnegative().nullable(),
     limit_bytes: z.int().nonnegative(),
   }),
+  /**
+   * For so long, at its last sample, nobody had used it: no GPU, no more of its cores and network than what waits for
+   * somebody takes, no SSH session. Null: somebody does, or that is not known, as with agents that do not tell.
+   */
+  idle_ms: z.int().nonnegative().max(MAX_IDLE_MS).nullable().default(null),
   /** The pod's own only. */
   gpus: z.array(GpuReadings).max(MAX_DEVICES),
   /** Oldest first; empty for a pod without GPUs. */

@@ -8,11 +8,22 @@ const AgentRefusal = z.object({
   details: z.record(z.string(), z.unknown()).nullish(),
 });
 
+/** Somebody answered, and it is none of the answers that an agent gives. */
+export class InvalidAnswer extends Error {
+  override name = 'InvalidAnswer';
+}
+
+/** Whether what came back is why the call failed, not that nothing came. */
+export function isInvalidAnswer(error: unknown): boolean {
+  return error instanceof Error && error.cause instanceof InvalidAnswer;
+}
+
 /** `answer` is the body as JSON, or undefined where it is none. */
 export function refusalFrom(status: number, answer: unknown): ApiError {
   const refusal = AgentRefusal.safeParse(answer);
   if (!refusal.success || !isErrorCode(refusal.data.error.code)) {
-    return new ApiError('upstream_unavailable', `The node answered with status ${status}`);
+    const message = `The node answered with status ${status}`;
+    return new ApiError('upstream_unavailable', message, { cause: new InvalidAnswer(message) });
   }
   const { code, message, hint } = refusal.data.error;
   const { details } = refusal.data;

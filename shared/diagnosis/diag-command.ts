@@ -1,7 +1,9 @@
 /** The command line of `diag`, the same for every process. */
+import { access, constants } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { type Clock, naiveUtc } from '../clock.ts';
 import { messageOf } from '../errors.ts';
+import { fileProblem } from '../file-problem.ts';
 import type { Random } from '../random.ts';
 import { type Part, writeBundle } from './bundle.ts';
 import type { Redact } from './redact.ts';
@@ -46,6 +48,10 @@ export async function runDiag(run: DiagRun): Promise<number> {
   }
   const time = naiveUtc(run.clock.now()).replaceAll(/[:.]/g, '-');
   const path = options.out ?? `podwright-${run.program}-diag-${time}.tar.gz`;
+  for (const log of options.log) {
+    const problem = await problemOfLog(log);
+    if (problem !== null) run.complain(`--log: ${problem}\n`);
+  }
   try {
     const { parts, redact } = await run.collect(options.log);
     const progress = (line: string) => run.print(`… ${line}\n`);
@@ -56,6 +62,14 @@ export async function runDiag(run: DiagRun): Promise<number> {
     run.complain(`${messageOf(error)}\n`);
     return 1;
   }
+}
+
+/** The archive is made all the same; null for one that can be read. */
+function problemOfLog(path: string): Promise<string | null> {
+  return access(path, constants.R_OK).then(
+    () => null,
+    (error: unknown) => fileProblem(path, error),
+  );
 }
 
 function readOptions(args: readonly string[]) {

@@ -124,7 +124,11 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
   };
 }
 
-function isInWindow({ notBeforeMs, notAfterMs }: TrustedKey, nowMs: number): boolean {
+/** Whether a key counts at that time. */
+export function isInWindow(
+  { notBeforeMs, notAfterMs }: Pick<TrustedKey, 'notBeforeMs' | 'notAfterMs'>,
+  nowMs: number,
+): boolean {
   return nowMs >= (notBeforeMs ?? nowMs) && nowMs <= (notAfterMs ?? nowMs);
 }
 

@@ -8,6 +8,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 source_tree=$(dirname "$(dirname "$here")")
 # shellcheck source-path=SCRIPTDIR source=../release.sh
 . "$here/../release.sh"
+# shellcheck source-path=SCRIPTDIR source=../progress.sh
+. "$here/../progress.sh"
 
 tag=
 base=
@@ -41,9 +43,9 @@ main() {
   context=$(mktemp -d)
   trap 'rm -rf "$context"' EXIT
   mkdir "$context/tree"
-  put_release "$context/tree"
+  tell 'packing the release' put_release "$context/tree"
   cp "$here/Dockerfile" "$context/Dockerfile"
-  archive
+  tell 'writing its archive' archive
   set -- --tag "$tag" --build-arg "VERSION=$(release_name "$context/tree")"
   [ -z "$base" ] || set -- "$@" --build-arg "BASE=$base"
   [ "$packages" = default ] || set -- "$@" --build-arg "PACKAGES=$packages"

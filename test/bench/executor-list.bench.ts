@@ -11,6 +11,7 @@ import { openSqlite } from '#shared/sqlite.ts';
 import { createCentral } from '../../validator/central/app.ts';
 import { openCentralDatabase } from '../../validator/central/db/database.ts';
 import type { Agents } from '../../validator/central/ports.ts';
+import { hotkey } from '../fixtures/cycle-set.ts';
 import { seedMarket } from './market-seed.ts';
 import { originOf } from './origin.ts';
 import { type BenchRow, median, ratioRow } from './row.ts';
@@ -36,6 +37,7 @@ const CHANGE = `update executors set price_uusd_per_gpu_hour = price_uusd_per_gp
   where id = '00000000-0000-4000-9000-000000000001'`;
 
 const noAgents: Agents = {
+  hotkey: hotkey(5),
   clientOf: () => unreachable(),
   terminalOf: () => unreachable(),
   checkNow: () => unreachable(),

@@ -1,4 +1,4 @@
-/** What metrics cost: a scrape of eight GPUs and fifty pods, and a reading of eight cards outside nvidia-smi itself. */
+/** What metrics cost: a scrape of eight GPUs and fifty pods, a reading of eight cards, a look at what pods use. */
 import Fastify from 'fastify';
 import { systemClock } from '#shared/clock.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -11,6 +11,7 @@ import { createFakeEngine } from '../fakes/fake-engine.ts';
 import { createTestAgent, podSpec, TEST_HOST } from '../fakes/test-agent.ts';
 import { xmlDocument } from '../fixtures/nvidia-smi.ts';
 import { originOf } from './origin.ts';
+import { podUsageCost } from './pod-usage.bench.ts';
 import { type BenchRow, ceilingRow, median } from './row.ts';
 
 const GPUS = 8;
@@ -21,11 +22,15 @@ const MICROSECONDS_PER_MS = 1_000;
 const MAX_SCRAPE_MS = 20;
 const MAX_READING_MS = 1;
 const IMAGE = 'registry.example/one:1';
-const USAGE = { cpuNanos: 1e9, memoryBytes: 4_096, memoryWithFilesBytes: 8_192 };
-const NETWORK = { receivedBytes: 1, sentBytes: 2 };
+const USAGE = {
+  ...{ cpuNanos: 1e9, memoryBytes: 4_096, memoryWithFilesBytes: 8_192 },
+  ...{ residentBytes: 2_048, cacheBytes: 6_144, tasks: 3 },
+  network: { receivedBytes: 1, sentBytes: 2 },
+  blockIo: { readBytes: 1, writtenBytes: 2 },
+};
 
 export async function metricsCost(): Promise<BenchRow[]> {
-  return [await scrapes(), await readings()];
+  return [await scrapes(), await readings(), await podUsageCost()];
 }
 
 /** Beside a route that answers the same bytes from a string. */
@@ -46,7 +51,7 @@ async function scrapes(): Promise<BenchRow> {
   }
   await eventually('the pods', () => ids.every((id) => agent.pods.get(id).phase === 'running'));
   for (const id of engine.containers.keys()) {
-    engine.usages.set(id, { ...USAGE, network: NETWORK });
+    engine.usages.set(id, USAGE);
   }
   await agent.metricsJob.runOnce();
   const bare = Fastify();

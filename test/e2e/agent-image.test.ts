@@ -1,7 +1,5 @@
 /** The agent's image, built by the real engine on a base of this machine's files, and started. */
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { VersionInfo } from '#shared/agent-api/inventory.ts';
@@ -9,6 +7,7 @@ import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { VERSION } from '#shared/version.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { importImageBase } from '../fakes/image-base.ts';
 import { command, mustRun } from '../fakes/real-host.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -18,29 +17,8 @@ const name = `podwright-image-test-${executorId.slice(0, 8)}`;
 const [base, image] = [`${name}:base`, `${name}:agent`];
 const BUILD = { timeoutMs: 300_000, maxOutputBytes: 1024 * 1024 };
 
-/** A shell and what Node is linked with. */
-async function makeBase(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'podwright-base-'));
-  const put = (from: string, path: string) => {
-    const to = join(folder, 'root', path);
-    mkdirSync(dirname(to), { recursive: true });
-    cpSync(realpathSync(from), to);
-  };
-  try {
-    const linked = await mustRun('ldd', realpathSync(join(ROOT, 'node_modules/.bin/node')));
-    for (const [path] of linked.matchAll(/\/\S+/g)) put(path, path);
-    put('/bin/busybox', 'bin/busybox');
-    symlinkSync('busybox', join(folder, 'root/bin/sh'));
-    const archive = join(folder, 'base.tar');
-    await mustRun('tar', '-C', join(folder, 'root'), '-cf', archive, '.');
-    await mustRun('docker', 'import', archive, base);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
 beforeAll(async () => {
-  await makeBase();
+  await importImageBase(base, ROOT);
   const script = join(ROOT, 'systemd/image/build.sh');
   const words = ['--tag', image, '--base', base, '--packages', ''];
   const built = await runCommand('sh', [script, ...words], BUILD);

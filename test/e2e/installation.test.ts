@@ -8,9 +8,11 @@ import { ENDS, startTreeUpdates, WORKS } from '../fakes/tree-updates.ts';
 
 const INSTALL = 'sh /src/systemd/install.sh --probation 0';
 const UNINSTALL = 'sh /opt/podwright/current/systemd/uninstall.sh';
-const BOTH = '--component validator --component agent';
+const ALL = '--component validator --component agent --component central';
 const VALIDATOR_ENV = `VALIDATOR_CENTRAL_URL=http://127.0.0.1:8000/api
 VALIDATOR_CENTRAL_HOTKEY=5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY`;
+const CENTRAL_ENV = `CENTRAL_GATEWAY_URL=http://127.0.0.1:8090
+CENTRAL_GATEWAY_HOTKEY=5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY`;
 const EXECUTOR = '8c4fd1f0-7b0e-4c57-9f3a-1d3f0e8b7a11';
 const AGENT_ENV = `AGENT_EXECUTOR_ID=${EXECUTOR}
 AGENT_GPU=none
@@ -23,7 +25,7 @@ const READ_ROW = `/src/node_modules/.bin/node -e '
   console.log(state, reason);'`;
 /** The real programs are started several times, on a machine that may be busy. */
 const LONG_MS = 180_000;
-const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator';
+const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator podwright-central';
 
 /** What runs in the agent's sandbox as the agent's work does, and what must not. `$1`: a process of another user. */
 const PROBE = `
@@ -57,10 +59,10 @@ const current = () => line('readlink /opt/podwright/current');
 const mainPid = (unit: string) => line(`systemctl show --property=MainPID --value ${unit}`);
 /** A small tree that is installed like the real one; `program` is what its services run. */
 const smallTree = (path: string, version: string, program: string) =>
-  host.mustRun(`umask 077 && mkdir -p ${path}/agent/ssh-gateway ${path}/validator ${path}/shared && cd ${path} &&
+  host.mustRun(`umask 077 && mkdir -p ${path}/agent/ssh-gateway ${path}/validator/central ${path}/shared && cd ${path} &&
     cp -r /src/systemd /src/package-lock.json /src/README.md /src/LICENSE . && ln -s /src/node_modules . &&
     sed 's/"version": .*/"version": "${version}",/' /src/package.json >package.json &&
-    for main in agent agent/ssh-gateway shared validator; do echo "${program}" >$main/main.ts; done`);
+    for main in agent agent/ssh-gateway shared validator validator/central; do echo "${program}" >$main/main.ts; done`);
 const SERVES = `import { execFileSync } from 'node:child_process';
 if (process.argv.length === 2) setInterval(() => execFileSync('systemd-notify', ['READY=1', 'WATCHDOG=1']), 500);`;
 const BREAKS = 'if (process.argv.length === 2) process.exit(1);';
@@ -85,18 +87,21 @@ it('says what it would do, what is missing, and changes nothing then', async () 
 it(
   'installs, waits for variables, then serves under systemd, and does nothing when repeated',
   async () => {
-    const first = await host.mustRun(`${INSTALL} ${BOTH}`);
-    expect(first).toMatch(/agent is installed and not started.*validator is installed and not/s);
+    const first = await host.mustRun(`${INSTALL} ${ALL}`);
+    expect(first).toMatch(
+      /agent is installed and not started.*validator is installed and not.*central is installed and not/s,
+    );
     const modes = 'stat -c %a /etc/podwright/validator.env /etc/podwright/credentials';
     expect(await line(modes)).toBe('600\n700');
     await host.mustRun(
-      `echo '${VALIDATOR_ENV}' >/etc/podwright/validator.env; echo '${AGENT_ENV}' >/etc/podwright/agent.env`,
+      `echo '${VALIDATOR_ENV}' >/etc/podwright/validator.env; echo '${CENTRAL_ENV}' >/etc/podwright/central.env; echo '${AGENT_ENV}' >/etc/podwright/agent.env`,
     );
-    expect(await host.mustRun(INSTALL)).toMatch(/serves: agent validator/);
+    expect(await host.mustRun(INSTALL)).toMatch(/serves: agent validator central/);
     const shown = await line(`systemctl show --property=StatusText --value ${SERVING} | grep .`);
-    expect(shown).toBe('serving\nserving\nserving');
+    expect(shown).toBe('serving\n'.repeat(4).trim());
     const pid = await mainPid('podwright-validator');
     expect(await line(`stat -c %u /proc/${pid}`)).not.toBe('0');
+    expect(await line(`stat -c %u /proc/${await mainPid('podwright-central')}`)).not.toBe('0');
     expect(await host.mustRun(INSTALL)).toMatch(/Nothing to do/);
     expect(await mainPid('podwright-validator')).toBe(pid);
   },
@@ -128,6 +133,38 @@ TEXT
   ]);
 });
 
+/** As the README has a provider do it: for the agent, and for what replaces it. */
+async function giveCredentials(credentials: Record<string, string>): Promise<void> {
+  const lines = Object.keys(credentials).map(
+    (name) => `LoadCredential=${name}:/etc/podwright/credentials/agent.${name}`,
+  );
+  for (const [name, text] of Object.entries(credentials)) {
+    await host.mustRun(
+      `umask 077 && cat >/etc/podwright/credentials/agent.${name} <<'TEXT'\n${text}\nTEXT`,
+    );
+  }
+  await host.mustRun(`for unit in podwright-agent podwright-agent-update; do
+    mkdir -p /etc/systemd/system/$unit.service.d
+    printf '[Service]\n${lines.join('\n')}\n' >/etc/systemd/system/$unit.service.d/20-credentials.conf
+  done`);
+}
+
+it('reads the login for a registry that is a credential of the validator', async () => {
+  const script = `import('/src/shared/updates/registry-login.ts').then(({ readRegistryLogin }) => console.log(
+    readRegistryLogin(process.env.CREDENTIALS_DIRECTORY + '/registry', 'r.example/a', 'LOGIN').host));`;
+  await host.mustRun(`umask 077 && cd /etc/podwright/credentials && cat >registry.mjs <<'TEXT'
+${script}
+TEXT
+    mv registry.mjs /etc/registry.mjs && chmod 644 /etc/registry.mjs
+    echo '{"username": "u", "password": "p"}' >validator.registry
+    sed -e '/^Exec/d; /^Notify/d; /^Watchdog/d; /^Restart/d; /Directory/d; s/^Type=.*/Type=oneshot/' \
+      -e 's|^LoadCred.*|LoadCredential=registry:/etc/podwright/credentials/validator.registry|' \
+      -e 's|^UMask.*|ExecStart=/src/node_modules/.bin/node /etc/registry.mjs|' \
+      /src/systemd/podwright-validator.service >/run/systemd/system/login.service
+    systemctl daemon-reload && systemctl start login`);
+  expect(await line('journalctl --output cat --unit login')).toContain('r.example');
+});
+
 /** What the agent says of its update, once it is so. */
 const updateStatus = (what: string, holds: (found: UpdateStatus) => boolean) =>
   eventually(
@@ -145,7 +182,6 @@ it(
   async () => {
     const updates = await startTreeUpdates(host);
     const pod = `podwright-test-pod-${EXECUTOR}`;
-    const unit = '/etc/systemd/system/podwright-validator.service';
     const first = await current();
     try {
       const labels = Object.entries({ executor: EXECUTOR, kind: 'pod', managed: '1', pod: 'x' });
@@ -157,15 +193,19 @@ it(
       await host.mustRun(
         `cp /etc/podwright/agent.env /root/agent.env && echo '${updates.variables}' >>/etc/podwright/agent.env`,
       );
+      await giveCredentials(updates.credentials);
       const bad = await updates.release(ENDS);
-      await host.mustRun(`${INSTALL} && systemctl restart podwright-agent`);
+      await host.mustRun(
+        `systemctl daemon-reload && ${INSTALL} && systemctl restart podwright-agent`,
+      );
       const refused = await updateStatus('a refusal', ({ reason }) => reason !== null);
       expect(refused).toMatchObject({
         reason: 'INSTALLATION_UNSUITABLE',
         message: expect.stringContaining('podwright-validator.service runs from there too'),
       });
       // Out of sight alone: it runs on.
-      await host.mustRun(`mv ${unit} /root/ && systemctl restart podwright-agent`);
+      await host.mustRun(`cd /etc/systemd/system && mv podwright-validator.service podwright-central.service /root/ &&
+        systemctl restart podwright-agent`);
       const back = await updateStatus('going back', ({ state }) => state === 'ROLLED_BACK');
       expect(back).toMatchObject({
         ...{ reason: 'NEW_VERSION_ENDED', target_digest: bad, attempts: 1 },
@@ -181,6 +221,10 @@ it(
       expect(await current()).toBe(`releases/${good.replace(':', '-')}`);
       expect(await line('readlink /opt/podwright/previous')).toBe(first);
       expect(await line('busybox wget -qO- http://127.0.0.1:8080/version')).toContain('9.9.9');
+      await eventually('the gateway that follows', async () => {
+        const said = await host.mustRun('journalctl --unit podwright-ssh-gateway');
+        return said.includes('gateway of a new release');
+      });
       const journal = await host.mustRun('journalctl --unit podwright-agent-update');
       expect(journal).toMatch(/status=9\/KILL/);
       await eventually(
@@ -193,30 +237,81 @@ it(
       await updates.close();
     }
     await host.mustRun(
-      `mv /root/podwright-validator.service ${unit}; mv /root/agent.env /etc/podwright/agent.env`,
+      `mv /root/podwright-*.service /etc/systemd/system/; mv /root/agent.env /etc/podwright/agent.env
+      rm -r /etc/systemd/system/podwright-agent*.service.d && systemctl daemon-reload`,
     );
-    expect(await host.mustRun(INSTALL)).toMatch(/serves: agent validator/);
+    expect(await host.mustRun(INSTALL)).toMatch(/serves: agent validator central/);
     expect(await current()).toBe(first);
   },
   LONG_MS,
 );
 
 it(
-  'has a validator that stands still restarted by the watchdog',
+  'has a validator and a central API that stand still restarted by the watchdog',
   async () => {
-    const drop = '/run/systemd/system/podwright-validator.service.d';
-    await host.mustRun(
-      `mkdir -p ${drop} && printf '[Service]\\nWatchdogSec=4\\nRestartSec=0\\n' >${drop}/watchdog.conf &&
-     systemctl daemon-reload && systemctl restart podwright-validator`,
-    );
-    const pid = await mainPid('podwright-validator');
-    await host.mustRun(`kill -STOP ${pid}`);
-    await eventually('a restart', async () => {
-      const active = await host.run('systemctl is-active podwright-validator');
-      return active.exitCode === 0 && (await mainPid('podwright-validator')) !== pid;
+    const units = ['podwright-validator', 'podwright-central'];
+    await host.mustRun(`for unit in ${units.join(' ')}; do drop=/run/systemd/system/$unit.service.d
+      mkdir -p $drop && printf '[Service]\\nWatchdogSec=4\\nRestartSec=0\\n' >$drop/watchdog.conf; done
+      systemctl daemon-reload && systemctl restart ${units.join(' ')}`);
+    const pids = await Promise.all(units.map(mainPid));
+    await host.mustRun(`kill -STOP ${pids.join(' ')}`);
+    await eventually('restarts', async () => {
+      const active = await host.run(`systemctl is-active ${units.join(' ')}`);
+      const now = await Promise.all(units.map(mainPid));
+      return active.exitCode === 0 && now.every((pid, index) => pid !== pids[index]);
     });
-    expect(await host.mustRun('journalctl --unit podwright-validator')).toMatch(/Watchdog timeout/);
-    await host.mustRun(`rm -r ${drop} && systemctl daemon-reload`);
+    for (const unit of units) {
+      expect(await host.mustRun(`journalctl --unit ${unit}`)).toMatch(/Watchdog timeout/);
+    }
+    await host.mustRun(
+      'rm -r /run/systemd/system/podwright-*.service.d && systemctl daemon-reload',
+    );
+  },
+  LONG_MS,
+);
+
+it(
+  'has a central API that ends in order and answers as soon as it counts as started',
+  async () => {
+    await host.mustRun('systemctl stop podwright-central');
+    const ended = 'systemctl show --property=Result,ExecMainStatus,ActiveState podwright-central';
+    expect((await line(ended)).split('\n').sort()).toEqual([
+      ...['ActiveState=inactive', 'ExecMainStatus=0', 'Result=success'],
+    ]);
+    await host.mustRun(
+      `systemctl start podwright-central && busybox wget -qO /dev/null http://127.0.0.1:8000/api/openapi.json`,
+    );
+  },
+  LONG_MS,
+);
+
+it(
+  'ends the pods of its executor in order when told, and touches no other container',
+  async () => {
+    const names = ['pod', 'other'].map((kind) => `podwright-test-${kind}-${EXECUTOR}`);
+    const [pod = '', other = ''] = names;
+    const labels = Object.entries({ executor: EXECUTOR, kind: 'pod', managed: '1', pod: 'x' });
+    const flags = labels.flatMap(([key, value]) => ['--label', `io.podwright.${key}=${value}`]);
+    const script = `trap 'echo in order; exit' TERM; echo up; while :; do sleep 0.1; done`;
+    const run = ['run', '--detach', '--network', 'none', '--name'];
+    const command = ['podwright.local/base:1', 'sh', '-c', script];
+    try {
+      await docker(...run, pod, ...flags, ...command);
+      await docker(...run, other, '--label', 'io.podwright.test=systemd', ...command);
+      const state = () => docker('inspect', '--format', '{{json .State}}', other);
+      const before = (await state()).stdout;
+      const said = docker('logs', '--follow', pod);
+      const done = await host.mustRun(`${UNINSTALL} --keep-data --component agent --pods remove`);
+      expect(done).toMatch(/removed 1 containers/);
+      expect((await said).stdout).toContain('in order');
+      expect((await docker('inspect', pod)).exitCode).not.toBe(0);
+      expect((await state()).stdout).toBe(before);
+    } finally {
+      await docker('rm', '--force', ...names);
+    }
+    expect(await line('systemctl is-active podwright-validator podwright-central')).toBe(
+      'active\nactive',
+    );
   },
   LONG_MS,
 );
@@ -225,7 +320,8 @@ it(
   'upgrades, and takes a release back that does not serve',
   async () => {
     await smallTree('/root/second', '0.2.0', SERVES);
-    await host.mustRun('sh /root/second/systemd/install.sh --probation 0');
+    // The agent, too, which comes back to what it has left.
+    await host.mustRun('sh /root/second/systemd/install.sh --component agent --probation 0');
     const second = await current();
     expect(second).toMatch(/^releases\/0\.2\.0-/);
     await smallTree('/root/broken', '0.3.0', BREAKS);
@@ -235,7 +331,7 @@ it(
       stderr: expect.stringMatching(/0\.3\.0-.* was taken back/),
     });
     expect(await current()).toBe(second);
-    expect(await line(`systemctl is-active ${SERVING}`)).toBe('active\nactive\nactive');
+    expect(await line(`systemctl is-active ${SERVING}`)).toBe('active\n'.repeat(4).trim());
   },
   LONG_MS,
 );
@@ -288,10 +384,12 @@ it(
       await docker('rm', '--force', pod);
     }
     const units = 'ls /etc/systemd/system | grep podwright';
-    expect(await line(units)).toBe('podwright-validator.service\npodwright.slice');
+    expect(await line(units)).toBe(
+      'podwright-central.service\npodwright-validator.service\npodwright.slice',
+    );
     await host.mustRun(`${UNINSTALL} --keep-data`);
     expect(await line('ls /etc/podwright; ls /var/lib | grep podwright; ls /opt')).toBe(
-      'agent.env\ncredentials\nvalidator.env\npodwright\npodwright-validator',
+      'agent.env\ncentral.env\ncredentials\nvalidator.env\npodwright\npodwright-central\npodwright-validator',
     );
     await host.mustRun('sh /src/systemd/uninstall.sh --purge');
     const all = 'ls /etc /opt /var/lib /var/cache /etc/systemd/system | grep podwright || true';

@@ -1,6 +1,6 @@
 /** What a renter does to a pod over HTTP, through the program that `npm start` runs, on the real Docker engine. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, renameSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
@@ -15,6 +15,7 @@ import {
   startMarketplaceProcess,
   temporaryHome,
 } from './marketplace-process.ts';
+import { payIn, signUpWithNothing } from './newcomer.ts';
 
 const WITHIN_MS = 60_000;
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
@@ -22,7 +23,9 @@ const home = temporaryHome();
 let market: MarketplaceProcess;
 
 beforeAll(async () => {
-  market = await startMarketplaceProcess(home, await freePortFlags());
+  market = await startMarketplaceProcess(home, await freePortFlags(), {
+    CENTRAL_METER_TICK_SECONDS: '1',
+  });
 });
 
 afterAll(async () => {
@@ -283,3 +286,82 @@ it('has a volume outlive its pod, and brings it to a pod on the other node', asy
   await call('DELETE', `/volumes/${volumeId}`);
   await eventually('the second node has dropped it', isDropped, WITHIN_MS);
 }, 240_000);
+
+type Money = { balance: number; held: number; available: number; burn_per_hour: number };
+type LedgerLine = { amount_usd: number; balance_usd: number; cause_type: string };
+
+const micro = (usd: number) => Math.round(usd * 1_000_000);
+
+it('stops a pod when the money is used up, and starts it with its data when money comes', async () => {
+  const renter = await signUpWithNothing(market, 'poor@example.com');
+  const told = async <T>(method: string, path: string, body?: object): Promise<T> => {
+    const answer = await renter.call(method, path, body);
+    expect([method, path, answer.status, answer.body]).toEqual([method, path, 200, answer.body]);
+    return answer.body as T;
+  };
+  const me = () => told<Money>('GET', '/users/me');
+  const until = async (id: string, status: string) =>
+    eventually(
+      `pod ${id} ${status}`,
+      async () => {
+        const pod = await told<PodRow>('GET', `/pods/${id}`);
+        return pod.status === status && pod;
+      },
+      WITHIN_MS,
+    );
+  expect((await me()).balance).toBe(0);
+  payIn(market, renter, 100);
+  const publicKey = readFileSync(`${market.demo().ssh.private_key_file}.pub`, 'utf8').trim();
+  await told('POST', '/ssh-keys', { name: 'mine', public_key: publicKey });
+  const [node] = await told<{ id: string }[]>('GET', '/executors');
+  const wish = { pod_name: 'poor', template_id: market.demo().templates[0]?.id };
+  const { id } = await told<PodRow>('POST', `/executors/${node?.id}/rent`, wish);
+  logIn(await until(id, 'RUNNING'), 'echo mine > /workspace/kept');
+  const schedule = { pod_id: id, backup_frequency_hours: 24, retention_days: 1 };
+  await told('POST', '/backup-configs', { ...schedule, backup_path: '/workspace' });
+
+  // What was held is free with the first settlement: all but some seconds of the pod goes elsewhere.
+  const free = await eventually('the hold ended', async () => {
+    const money = await me();
+    return money.held === 0 && money;
+  });
+  const given = micro(free.available - (free.burn_per_hour * 4) / 3_600) / 1_000_000;
+  const recipient_email = market.demo().account.email;
+  await told('POST', '/users/me/transfer-credits', { recipient_email, amount: given });
+  await until(id, 'STOPPED');
+  expect(await me()).toMatchObject({ balance: 0, burn_per_hour: 0 });
+  const standing = async () => (await containersOf(id)).every(({ status }) => status === 'exited');
+  await eventually('the container stands still', standing, WITHIN_MS);
+  expect(await engine.listVolumes({ [LABELS.pod]: id })).not.toEqual([]);
+  const saved = async () => {
+    const { items } = await told<{ items: { status: string }[] }>('GET', `/backup-logs/pod/${id}`);
+    return items.some(({ status }) => status === 'COMPLETED');
+  };
+  await eventually('the last backup', saved, WITHIN_MS);
+
+  const card = { payment_method_id: 'sim_ok', enabled: true, threshold_usd: 1, amount_usd: 50 };
+  await told('PUT', '/users/me/auto-top-up', card);
+  expect(logIn(await until(id, 'RUNNING'), 'cat /workspace/kept')).toBe('mine\n');
+  await told('DELETE', `/pods/${id}`);
+  await eventually('containers gone', async () => (await containersOf(id)).length === 0, WITHIN_MS);
+
+  const { total, lines } = await told<{ total: number; lines: { cause: string }[] }>(
+    'GET',
+    `/pods/${id}/statement`,
+  );
+  // On its way back it passes through several states.
+  const causes = lines.map(({ cause }) => cause);
+  expect(causes.filter((cause, at) => cause !== causes[at - 1])).toEqual([
+    ...['running', 'balance_exhausted', 'restarting', 'running'],
+  ]);
+  const { lines: posted } = await told<{ lines: LedgerLine[] }>(
+    'GET',
+    '/users/me/ledger?limit=1000',
+  );
+  const ofUse = ['usage', 'pod-hold-settled'];
+  const sum = (chosen: readonly LedgerLine[]) =>
+    chosen.reduce((all, { amount_usd: amount }) => all + micro(amount), 0);
+  expect(sum(posted.filter(({ cause_type }) => ofUse.includes(cause_type)))).toBe(-micro(total));
+  expect(sum(posted)).toBe(micro((await me()).balance));
+  expect(sum(posted)).toBe(micro(100) + micro(50) - micro(given) - micro(total));
+}, 120_000);

@@ -1,5 +1,5 @@
 import { globSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runCommand } from '#shared/run-command.ts';
 
 it('has shell scripts that shellcheck finds nothing in', async () => {
@@ -8,4 +8,28 @@ it('has shell scripts that shellcheck finds nothing in', async () => {
   expect(scripts.length).toBeGreaterThan(3);
   const { stdout } = await runCommand('shellcheck', ['--external-sources', ...scripts], bounds);
   expect(stdout).toBe('');
+});
+
+describe('a step of a script that lasts', () => {
+  // Seconds that pass quickly.
+  const quick = '. systemd/progress.sh; sleep() { command sleep 0.01; };';
+  const run = (script: string) =>
+    runCommand('sh', ['-eu', '-c', `${quick} ${script}`], {
+      timeoutMs: 10_000,
+      maxOutputBytes: 10_000,
+    });
+
+  it('says since when every few seconds, and gives the status of what it runs', async () => {
+    const { stdout } = await run(
+      'work() { command sleep 0.3; echo made; return 3; }; tell working work || echo "status $?"; command sleep 0.1',
+    );
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.slice(0, 2)).toEqual(['… working (5 s)', '… working (10 s)']);
+    expect(lines.slice(-2)).toEqual(['made', 'status 3']);
+  });
+
+  it('ends the script where it fails, as without it', async () => {
+    const work = 'work() { false; echo went on; }; tell working work; echo went on';
+    expect(await run(work)).toMatchObject({ exitCode: 1, stdout: '' });
+  });
 });

@@ -5,6 +5,7 @@ import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createCentral } from '../../validator/central/app.ts';
 import type { Agents, CentralOptions, CentralPorts } from '../../validator/central/ports.ts';
+import { hotkey } from '../fixtures/cycle-set.ts';
 import { createTestDatabase } from './central-database.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 
@@ -50,7 +51,11 @@ const CREDIT_UUSD = 10_000_000;
 const RATE = { quota: 1_000_000, windowMs: 60_000 };
 const NO_LIMITS = { address: RATE, credential: RATE, login: RATE, search: RATE };
 
+/** Every scene signs up and logs in, and is about something else; password.test.ts has the real cost. */
+const CHEAP_PASSWORDS = { memory: 64, passes: 1, parallelism: 1 };
+
 const noAgents: Agents = {
+  hotkey: hotkey(5),
   clientOf: (executorId) => {
     throw new Error(`no agent ${executorId} in this test`);
   },
@@ -109,6 +114,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     verifyEmailAtSignup: true,
     trustedProxies: [],
     rateLimits: NO_LIMITS,
+    passwordCost: CHEAP_PASSWORDS,
     ...options,
   });
   const { server } = central;

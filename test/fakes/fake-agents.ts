@@ -17,6 +17,7 @@ import type { CheckWish, HealthReport } from '#shared/central-api/validator-rout
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Agents } from '../../validator/central/ports.ts';
+import { hotkey } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 import { createFakeLog, type FakeLog } from './fake-log.ts';
 import { createFakeOperations, type FakeOperations } from './fake-operations.ts';
@@ -95,6 +96,7 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
   }
 
   return {
+    hotkey: hotkey(5),
     host,
     useClock(given) {
       clock = given;
@@ -322,6 +324,7 @@ function isPlace(since: string | undefined): boolean {
 function unmeasured({ simulated }: PodView): PodMetrics {
   return {
     ...{ simulated, age_ms: null, interval_seconds: 10, gpus: [], history: [] },
+    idle_ms: null,
     cpu: { used_cores: null, limit_cores: 1 },
     memory: { used_bytes: null, limit_bytes: 2 ** 30 },
   };

@@ -21,11 +21,16 @@ type ContainerMethods =
   | 'listContainers'
   | 'waitContainer';
 
-const IDLE: ContainerUsage = {
+/** What a container is said to use that a test says nothing of. */
+export const IDLE_USAGE: ContainerUsage = {
   cpuNanos: 0,
   memoryBytes: 0,
   memoryWithFilesBytes: 0,
+  residentBytes: null,
+  cacheBytes: null,
   network: null,
+  blockIo: null,
+  tasks: null,
 };
 
 /** Of the engine's contract. */
@@ -66,6 +71,7 @@ export function createContainerMethods(
           status: 'created',
           imageId: image.id,
           createdMs: clock.now(),
+          pid: 0,
           networks: spec.network === null ? [] : [spec.network],
           logPath: `/var/lib/docker/containers/${id}/${id}-json.log`,
         });
@@ -100,7 +106,7 @@ export function createContainerMethods(
     containerUsage: (id) =>
       call('containerUsage', id, () => {
         const found = find(id);
-        return found?.status === 'running' ? (usages.get(found.id) ?? IDLE) : null;
+        return found?.status === 'running' ? (usages.get(found.id) ?? IDLE_USAGE) : null;
       }),
     listContainers: (labels) =>
       call('listContainers', '', () =>

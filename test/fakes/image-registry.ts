@@ -9,7 +9,7 @@ import { freePorts } from './free-ports.ts';
 
 /** Two zero blocks: an empty tar archive. */
 const EMPTY_TAR = '\0'.repeat(1024);
-const COMMAND_BOUNDS = { timeoutMs: 60_000, maxOutputBytes: 1024 * 1024 };
+const COMMAND_BOUNDS = { timeoutMs: 120_000, maxOutputBytes: 1024 * 1024 };
 
 /** The one login of a registry that wants one, and its line of an htpasswd file (bcrypt). */
 export const REGISTRY_LOGIN = { username: 'podwright', password: 'pass-of-tests' };
@@ -69,14 +69,16 @@ ${isPrivate ? `auth: { htpasswd: { realm: tests, path: ${join(folder, 'htpasswd'
 
   return {
     host,
-    /** Makes `name:tag` an image of the files in `folder`; its digest. */
+    /** Makes `name:tag` an image of the files in `folder`, which the engine then has no more; its digest. */
     async publishFiles(name: string, tag: string, folder: string): Promise<string> {
       const archive = join(settings, 'files.tar');
       const owner = ['--owner=0', '--group=0'];
       await runCommand('tar', ['-C', folder, ...owner, '-cf', archive, '.'], COMMAND_BOUNDS);
       const reference = `${host}/${name}:${tag}`;
       await docker(['import', archive, reference]);
-      return publishTag(reference, name);
+      const digest = await publishTag(reference, name);
+      await docker(['rmi', reference]);
+      return digest;
     },
     /** Makes `name:tag` an image without files, with these lines of a Dockerfile; its digest. */
     async publish(name: string, tag: string, changes: readonly string[]): Promise<string> {
@@ -85,6 +87,9 @@ ${isPrivate ? `auth: { htpasswd: { realm: tests, path: ${join(folder, 'htpasswd'
       await docker(['import', ...flags, '-', reference], EMPTY_TAR);
       return publishTag(reference, name);
     },
+    /** Pushes what the engine has under `name:tag` of this registry; its digest. */
+    push: (name: string, tag: string): Promise<string> =>
+      publishTag(`${host}/${name}:${tag}`, name),
     async close(): Promise<void> {
       child.kill('SIGKILL');
       await exited;

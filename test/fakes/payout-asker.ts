@@ -2,13 +2,13 @@
 import { systemClock } from '#shared/clock.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
-import { joinCentralDatabase } from '../../validator/central/db/database.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
 import { createPayoutJob } from '../../validator/central/payouts/payout.job.ts';
 import { createPayouts } from '../../validator/central/payouts/payout.service.ts';
 import { createSimulatedPayouts } from '../../validator/central/payouts/simulated-payouts.ts';
 
 const { PAYOUT_DATABASE: target = '', PAYOUT_PARTY: id = '' } = process.env;
-const db = await joinCentralDatabase(target);
+const db = await openCentralDatabase(target);
 const ports = { db, clock: systemClock, random: systemRandom };
 const payouts = createPayouts(ports);
 const simulated = createSimulatedPayouts(ports);

@@ -13,7 +13,7 @@ import { createIptablesFirewall } from '../../agent/network/iptables-firewall.ts
 import { probePort } from '../../agent/ports/port-probe.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
-import { createTestAgent, podSpec } from './test-agent.ts';
+import { createTestAgent, NO_GATEWAY, podSpec } from './test-agent.ts';
 
 const PORTS_PER_AGENT = 20;
 const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
@@ -31,6 +31,11 @@ export async function mustRun(file: string, ...args: string[]): Promise<string> 
 }
 
 export type RealHost = Awaited<ReturnType<typeof createRealHost>>;
+
+/** Of a gateway that nobody has come to. */
+const NO_SESSIONS = {
+  ...{ sessions: 0, sessions_total: 0, login_failures_total: 0, sessions_by_pod: {} },
+};
 
 /** One agent that listens on all addresses, with rules of its own beside those of other agents. */
 export async function createRealHost(resolvers: readonly string[] = []) {
@@ -55,6 +60,7 @@ export async function createRealHost(resolvers: readonly string[] = []) {
   const portRange = await freePorts(PORTS_PER_AGENT);
   const agent: Agent = createTestAgent({
     ...{ engine, clock: systemClock, executorId, probePort, portRange, firewall },
+    gatewayLink: { ...NO_GATEWAY, traffic: () => NO_SESSIONS },
     log: createLog({ name: 'test-agent', level: 'silent' }),
   });
   const agentPort = portRange.last;

@@ -15,6 +15,10 @@ export type SystemdHost = {
   run(script: string): Promise<CommandResult>;
   /** The same; rejects with what it wrote unless it succeeds, else resolves with its standard output. */
   mustRun(script: string): Promise<string>;
+  /** Where this machine reaches its listeners. */
+  address: string;
+  /** Where it reaches listeners of this machine that are open to containers. */
+  machine: string;
   remove(): Promise<void>;
 };
 
@@ -36,6 +40,7 @@ const OPTIONS = [
   ...SHARED.flatMap((path) => ['--volume', `${path}:${path}:ro`]),
   ...['--volume', `${CHECKOUT}:/src:ro`, '--volume', '/var/run/docker.sock:/run/docker.sock'],
 ];
+const ADDRESSES = '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{.Gateway}}{{end}}';
 const INIT = `mount --make-rshared / &&
 for at in $(awk '$2 ~ "^/sys/fs/cgroup" { print $2 }' /proc/mounts); do mount -o remount,rw "$at"; done
 exec /lib/systemd/systemd --unit=multi-user.target`;
@@ -50,17 +55,21 @@ export async function startSystemdHost(): Promise<SystemdHost> {
     await docker('rmi', name);
   };
   await makeImage(name);
+  const place = { address: '', machine: '' };
   try {
     await docker('run', '--detach', '--name', name, ...OPTIONS, name, '/bin/sh', '-c', INIT);
     await eventually(
       'systemd',
       async () => (await run('systemctl is-active multi-user.target')).exitCode === 0,
     );
+    const { stdout } = await docker('inspect', '--format', ADDRESSES, name);
+    [place.address = '', place.machine = ''] = stdout.trim().split(' ');
   } catch (error) {
     await remove();
     throw error;
   }
   return {
+    ...place,
     run,
     async mustRun(script) {
       const { exitCode, stdout, stderr } = await run(script);

@@ -1,11 +1,15 @@
-/** Releases of the agent as a validator gives them out to a host with systemd: images in a registry, a signed answer on the host. */
+/**
+ * Releases of the agent as a validator gives them out to a host with systemd: images in a registry that wants a login, a signed
+ * answer on the host. Its key is one that a key set vouches for; that and the login are credentials.
+ */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
+import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { signUpdate } from '#shared/updates/update-manifest.ts';
-import { startImageRegistry } from './image-registry.ts';
+import { REGISTRY_LOGIN, startImageRegistry } from './image-registry.ts';
 import type { SystemdHost } from './systemd-host.ts';
 
 const REPOSITORY = 'podwright/agent';
@@ -31,13 +35,23 @@ export const WORKS: string = programOf(`
   tell('READY=1');
   setInterval(() => tell('WATCHDOG=1'), 500);
 `);
+/** As systemd sees one. */
+const GATEWAY = programOf(`
+  const tell = (...words) => execFileSync('systemd-notify', words);
+  console.log('gateway of a new release');
+  tell('READY=1');
+  setInterval(() => tell('WATCHDOG=1'), 500);
+`);
 export const ENDS: string = programOf(`console.log('it cannot go on'); process.exit(1);`);
 
 export type TreeUpdates = Awaited<ReturnType<typeof startTreeUpdates>>;
 
 export async function startTreeUpdates(host: SystemdHost) {
-  const registry = await startImageRegistry();
-  const signer = createSigner(new Uint8Array(32).fill(3));
+  const registry = await startImageRegistry({ isPrivate: true });
+  const [root, signer] = [
+    createSigner(new Uint8Array(32).fill(2)),
+    createSigner(new Uint8Array(32).fill(3)),
+  ];
   const image = `${registry.host}/${REPOSITORY}`;
   let sequence = 0;
   await host.mustRun(`mkdir -p /root/updates && systemd-run --quiet --unit=updates \\
@@ -55,6 +69,7 @@ export async function startTreeUpdates(host: SystemdHost) {
       put('package.json', `{"version": "9.9.${sequence}", "type": "module"}`);
       put('agent/main.ts', program);
       put('agent/updates/main.ts', '');
+      put('agent/ssh-gateway/main.ts', GATEWAY);
       put('node_modules/.bin/node', NODE, 0o755);
       return await registry.publishFiles(REPOSITORY, 'stable', folder);
     } finally {
@@ -64,11 +79,18 @@ export async function startTreeUpdates(host: SystemdHost) {
 
   return {
     /** What the agent needs to follow. */
-    variables: `AGENT_TRUSTED_KEYS=${signer.hotkey}=validator-control
+    variables: `AGENT_TRUSTED_KEYS=${root.hotkey}=validator-control
+AGENT_KEY_SET=/run/credentials/podwright-agent.service/keys
+AGENT_UPDATE_LOGIN_FILE=/run/credentials/podwright-agent.service/registry
 AGENT_UPDATE_URL=http://127.0.0.1:${PORT}/digest
 AGENT_UPDATE_IMAGE=${image}
 AGENT_UPDATE_INTERVAL_S=1
 AGENT_UPDATE_PROBATION_S=2`,
+    /** What the services have to be given for that, by name. */
+    credentials: {
+      keys: JSON.stringify(signKeySet(keySetOf(signer.hotkey), root)),
+      registry: JSON.stringify(REGISTRY_LOGIN),
+    },
     /** Gives out a release whose agent is `program`; its digest. */
     async release(program: string): Promise<string> {
       sequence += 1;
@@ -93,4 +115,10 @@ TEXT`);
       await registry.close();
     },
   };
+}
+
+function keySetOf(hotkey: string): KeySet {
+  const window = { not_before: 0, not_after: 2 ** 43 };
+  const key = { key_id: 'in-a-set', ss58: hotkey, roles: ['validator-control'], ...window };
+  return KeySet.parse({ v: 1, kind: 'key-set', sequence: 1, keys: [key], revoked: [] });
 }

@@ -47,7 +47,7 @@ export const RULES: readonly Rule[] = [
     (path, { target, typeOnly }) =>
       path.endsWith('.service.ts') &&
       isUnder(target, 'validator/central/db/') &&
-      !MEANT_FOR_SERVICES.includes(target) &&
+      !MEANT_FOR_SERVICES.some((meant) => meant === target) &&
       !typeOnly,
   ),
 

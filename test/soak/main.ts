@@ -11,15 +11,16 @@ import { logFollowers } from './log-followers.soak.ts';
 import { moneyMatters } from './money.soak.ts';
 import { randomOperations } from './random-operations.soak.ts';
 import type { SoakRow } from './row.ts';
+import { agentUpdate } from './update.soak.ts';
 
 const RESULT_FILE = 'var/soak.json';
 const POD_PORTS = '28100-28199';
 const DEFAULT_MINUTES = 10;
 const MAX_SEED = 2 ** 31;
 
-const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz|backup|ledger|money] [--seed N]
+const HELP = `Usage: npm run soak -- [--minutes N] [--only logs|random|fuzz|backup|ledger|money|update] [--seed N]
 
-Each part but fuzz and money lasts N minutes (${DEFAULT_MINUTES}):
+Each part but fuzz, money and update lasts N minutes (${DEFAULT_MINUTES}):
   logs    8 pods write, 16 readers follow: the agent's memory and descriptors
   random  random operations and faults on an engine of its own (needs root), from --seed or a fresh one
   fuzz    10,000 bad requests to a central API, from the same seed: its answers and its memory
@@ -27,6 +28,7 @@ Each part but fuzz and money lasts N minutes (${DEFAULT_MINUTES}):
           and central at requests of backups and restores, from the same seed
   ledger  random postings to a money ledger, from the same seed; every rule of it checked
   money   10,000 random events around metered pods, and a month of a small market, from the same seed; every rule checked
+  update  an agent under systemd (in a container; needs root) updates itself to the image that \`npm run image\` builds
 Prints a table and writes ${RESULT_FILE}. A missed bar does not fail the run; what does not settle does.
 `;
 
@@ -48,7 +50,7 @@ function options() {
     const seed = values.seed === undefined ? systemRandom.int(MAX_SEED) : Number(values.seed);
     const known =
       values.only === undefined ||
-      ['logs', 'random', 'fuzz', 'backup', 'ledger', 'money'].includes(values.only);
+      ['logs', 'random', 'fuzz', 'backup', 'ledger', 'money', 'update'].includes(values.only);
     const valid = minutes > 0 && Number.isInteger(seed) && known && !values.help;
     return valid ? { minutes, seed, only: values.only } : { help: values.help };
   } catch {
@@ -89,6 +91,7 @@ for (const [name, part] of [
   ['backup', backup],
   ['ledger', () => ledgerPostings({ seed, minutes, print })],
   ['money', () => moneyMatters({ seed, print })],
+  ['update', () => agentUpdate(print)],
 ] as const) {
   if (only !== undefined && only !== name) continue;
   const done = await part();

@@ -122,7 +122,7 @@ export async function createCentral(
   });
   const isSent = (given.mailer ?? null) !== null;
   const mails = createMails({ db, clock, random, secret, isSent });
-  const passwords = createPasswords({ random });
+  const passwords = createPasswords({ random, cost: options.passwordCost });
   const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
     ...{ passwords, providerTokens },
@@ -170,7 +170,7 @@ export async function createCentral(
   await describeInterface(server, API_PREFIX);
 
   const registerOthers = (api: HttpServer) => {
-    registerSystemRoutes(api, { clock, stopping: stopping.signal });
+    registerSystemRoutes(api, { clock, hotkey: ports.agents.hotkey, stopping: stopping.signal });
     registerSshKeyRoutes(api, createSshKeys({ db, clock, random }));
     registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
     registerTemplateRoutes(api, createTemplates({ db, clock, random }));

@@ -22,6 +22,7 @@ import { createMachineRequests } from './machine-requests/machine-request.servic
 import { createPortalRequests } from './machine-requests/portal-request.service.ts';
 import { createRequestNews } from './machine-requests/request-news.ts';
 import { cutOffHandlers } from './metering/cut-off.ts';
+import { idleHandlers } from './metering/idle-shutdown.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
@@ -93,15 +94,17 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
   const { mails, wakeMail } = deps;
   const noticeDeps = { db, clock, random, mails, wakeMail };
   const news = createRequestNews({ ...noticeDeps, subscriptions });
+  const stopDeps = {
+    ...{ clock, random, wake, mails },
+    lastBackup: backups.lastBackup,
+    isBackingUp: backups.isWorkingOn,
+  };
   const dueHandlers: DueHandlers = {
     ...podDueHandlers({ clock, random, wake, mails }),
     ...news.dueHandlers,
     ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup: backups.lastBackup }),
-    ...cutOffHandlers({
-      ...{ clock, random, wake, mails },
-      lastBackup: backups.lastBackup,
-      isBackingUp: backups.isWorkingOn,
-    }),
+    ...cutOffHandlers(stopDeps),
+    ...idleHandlers(stopDeps),
   };
   const { meterTickMs: intervalMs = TICK_MS } = deps.options;
   const meter = createTickJob({ db, clock, random, log, intervalMs, afterSpend: deps.afterSpend });
@@ -160,7 +163,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       backups.register(api, { clock, idempotency });
       volumes.register(api, { clock, idempotency });
       registerStreams(api, deps);
-      registerValidatorRoutes(api, createValidators({ db, clock, agents }));
+      registerValidatorRoutes(api, createValidators({ db, clock, agents, wake }));
       registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
       registerUpdaterRoutes(api, createSignedDigests({ clock, agents }));
       registerSharedConfig(api);

@@ -14,7 +14,7 @@ import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { BalanceOf } from './accounts/account.service.ts';
 import type { AlphaSubnet } from './alpha/alpha.schemas.ts';
 import type { CredentialWatch } from './auth/credential-watch.ts';
-import type { Passwords } from './auth/password.ts';
+import type { PasswordCost, Passwords } from './auth/password.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
 import type { Space } from './backup-storage/disk-room.ts';
@@ -36,6 +36,8 @@ export type TerminalWish = { query: TerminalQuery; requestId: string; signal: Ab
 
 /** The way to agents: through the gateway of a validator. */
 export type Agents = {
+  /** The key that commands are signed with: whom gateways are to obey. */
+  hotkey: Hotkey;
   /** Calls answer `upstream_unavailable` when the gateway or the agent does not. */
   clientOf(executorId: string): AgentClient;
   /** A pod's terminal, paused. Rejects with the node's refusal or `upstream_unavailable`. */
@@ -330,6 +332,8 @@ export type CentralOptions = {
   docsUrl?: string | null;
   /** Where webhooks may lead; `public` when absent. */
   webhookTargets?: Targets;
+  /** What hashing a password costs; 19 MiB and two passes when absent. */
+  passwordCost?: PasswordCost;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
   publicOrigin?: string | null;
 };

@@ -33,14 +33,20 @@ const POW_TIMES = {
 export const CHECKS: readonly Check[] = [
   row({
     id: 'reachability',
-    detects: 'an agent that does not answer',
+    detects: 'an agent that does not answer, or not as one',
     required: 'the agent answers within 15 s, as itself',
     category: 'transport',
     fatal: true,
     whileRented: true,
     judge: () => passed('answered'),
     judgeAbsent: judgeUnreached,
-    remedies: { AGENT_UNREACHABLE: 'Start the agent and open its port (8080) to the validator.' },
+    remedies: {
+      AGENT_UNREACHABLE: 'Start the agent and open its port (8080) to the validator.',
+      AGENT_ANSWER_INVALID:
+        'Update the agent: it is of another version than the validator, or was changed.',
+      AGENT_REFUSED:
+        'AGENT_TRUSTED_KEYS has to name the validator, and the clock to be right: `npm run agent -- doctor`.',
+    },
   }),
   row({
     id: 'executor_identity',

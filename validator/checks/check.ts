@@ -6,9 +6,19 @@ import type {
   CheckSeverity,
   ExecutorToCheck,
 } from '#shared/central-api/validator-routes.ts';
-import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
+import { PEER_REFUSALS } from '#shared/tls/peer-refused.ts';
 import type { CheckPolicy } from './check-policy.ts';
 import type { Measured } from './measured.ts';
+
+/** Why whoever answered gave us no inventory. Closed and stable: evidence holds them, and clients key on them. */
+export const REFUSALS = [
+  ...PEER_REFUSALS,
+  /** It answered something that no agent answers. */
+  'AGENT_ANSWER_INVALID',
+  /** It is an agent, and will not answer us. */
+  'AGENT_REFUSED',
+] as const;
+export type Refusal = (typeof REFUSALS)[number];
 
 /** Everything that was learnt of one executor in one inspection. */
 export type Facts = {
@@ -16,8 +26,8 @@ export type Facts = {
   /** Null when the agent did not answer; `transportError` says why. */
   inventory: Inventory | null;
   transportError: string | null;
-  /** Why whoever answered was not believed; null when it was, or nobody answered. */
-  refusal: PeerRefusal | null;
+  /** Null when whoever answered was believed, or nobody answered. */
+  refusal: Refusal | null;
   /** Null when the agent did not answer, or was not believed. */
   identity: AgentIdentity | null;
   /** Validator's wall clock when the inventory arrived, milliseconds. */

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import { isBlocking } from '#shared/central-api/validator-routes.ts';
-import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
-import type { Facts } from './check.ts';
+import type { Facts, Refusal } from './check.ts';
 import { readCheckPolicy } from './check-policy.ts';
 import { nothingMeasured } from './measured.ts';
 import { judge, TRANSPORT_FAILURES_ALLOWED } from './pipeline.ts';
@@ -43,7 +42,7 @@ const inventory = (change: Parameters<typeof inventoryOf>[0]) =>
   inventoryOf({ executorId: EXECUTOR_ID, collectedMs: NOW_MS, gpuCount: 2, ...change });
 
 /** Somebody answered, and was not believed. */
-function refused(refusal: PeerRefusal): Partial<Facts> {
+function refused(refusal: Refusal): Partial<Facts> {
   return { inventory: null, identity: null, probe: null, transportError: 'because', refusal };
 }
 
@@ -106,7 +105,9 @@ it('withholds the verdict on an unreachable agent until it was unreachable three
   expect(judge(lost, TRANSPORT_FAILURES_ALLOWED).verdict).toBe('failed');
 });
 
-it.each<[PeerRefusal, string]>([
+it.each<[Refusal, string]>([
+  ['AGENT_ANSWER_INVALID', 'reachability'],
+  ['AGENT_REFUSED', 'reachability'],
   ['IDENTITY_CHANGED', 'executor_identity'],
   ['RESPONSE_UNSIGNED', 'reachability'],
   ['TLS_PIN_MISMATCH', 'reachability'],

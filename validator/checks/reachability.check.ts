@@ -1,9 +1,8 @@
 /** The agent answers signed requests at its address, and signs its answers. */
-import type { PeerRefusal } from '#shared/tls/peer-refused.ts';
-import { type Facts, failed, type Outcome, passed } from './check.ts';
+import { type Facts, failed, type Outcome, passed, type Refusal } from './check.ts';
 
 /** What an answer that was not believed is called; of the others the identity's check tells. */
-const DISTRUSTED: Partial<Record<PeerRefusal, [message: string, remedy: string]>> = {
+const DISTRUSTED: Partial<Record<Refusal, [message: string, remedy: string]>> = {
   RESPONSE_UNSIGNED: [
     'The answers are not signed with the key of the agent',
     'Let nothing between validator and agent change answers; update the agent.',
@@ -19,10 +18,18 @@ const DISTRUSTED: Partial<Record<PeerRefusal, [message: string, remedy: string]>
   ],
 };
 
+/** The remedies stand in the table. */
+const USELESS: Partial<Record<Refusal, string>> = {
+  AGENT_ANSWER_INVALID: 'The agent answers, but with something else than an inventory',
+  AGENT_REFUSED: 'The agent answers, and refuses the validator',
+};
+
 /** Of an executor without an inventory. */
 export function judgeUnreached({ transportError, refusal }: Facts): Outcome {
   const measured = transportError ?? 'no answer';
   if (refusal === null) return failed('AGENT_UNREACHABLE', measured, 'The agent did not answer');
+  const useless = USELESS[refusal];
+  if (useless !== undefined) return failed(refusal, measured, useless);
   const distrusted = DISTRUSTED[refusal];
   if (distrusted === undefined) return passed('answered');
   const [message, remedy] = distrusted;

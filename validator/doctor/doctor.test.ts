@@ -50,7 +50,7 @@ beforeAll(async () => {
     VALIDATOR_HOME: folder,
     VALIDATOR_PORT: String(port),
     VALIDATOR_CENTRAL_URL: `${central.origin}/api`,
-    VALIDATOR_CENTRAL_HOTKEY: hotkey,
+    VALIDATOR_CENTRAL_HOTKEY: String((await central.call('GET', '/version')).body['hotkey']),
     VALIDATOR_METAGRAPH: at('metagraph.json'),
   };
 });
@@ -85,6 +85,9 @@ it('finds nothing wrong where nothing is', async () => {
     policies: expect.stringMatching(/^ok: /),
     metagraph: 'ok: 0 registered',
     central: expect.stringMatching(/^ok: .* takes our signature and lists 0 executors$/),
+    'central-hotkey': expect.stringMatching(
+      /^ok: .* commands with the key of VALIDATOR_CENTRAL_HO/,
+    ),
     gateway: expect.stringMatching(/^ok: answers at /),
     registry: 'ok: no image of the agent is signed for',
     'clock-skew': expect.stringMatching(/^ok: /),
@@ -106,7 +109,10 @@ it('names each thing that is wrong', async () => {
       VALIDATOR_PORT: String(nobody),
       VALIDATOR_AGENT_IMAGE: `127.0.0.1:${nobody}/agent`,
     }),
-    findings({ ...right, VALIDATOR_SEED_FILE: at('other.seed'), VALIDATOR_PROT: '1' }),
+    findings({
+      ...{ ...right, VALIDATOR_SEED_FILE: at('other.seed'), VALIDATOR_PROT: '1' },
+      VALIDATOR_CENTRAL_HOTKEY: hotkey,
+    }),
     findings({ VALIDATOR_PORT: 'x' }),
   ]);
   expect(wrong).toMatchObject({
@@ -122,17 +128,40 @@ it('names each thing that is wrong', async () => {
   expect(stranger).toMatchObject({
     configuration: expect.stringMatching(/^warn: VALIDATOR_PROT.*VALIDATOR_PORT meant/),
     central: expect.stringMatching(/^fail: .* refuses our signature/),
+    'central-hotkey': expect.stringMatching(
+      new RegExp(`^fail: .* commands with 5\\w+, VALIDATOR_CENTRAL_HOTKEY is ${hotkey}: `),
+    ),
     gateway: expect.stringMatching(/^fail: another validator answers/),
   });
   expect(Object.keys(refused)).toEqual(['configuration']);
 });
 
+it('neither starts nor is accepted with a key that others may read', async () => {
+  writeFileSync(at('shown.seed'), SEED, { mode: 0o644 });
+  const environment = { ...right, VALIDATOR_SEED_FILE: at('shown.seed') };
+  const runs = [run([], environment), run(['--check-config'], environment)];
+  for (const { exitCode, stderr } of await Promise.all(runs)) {
+    expect(exitCode).toBe(6);
+    expect(stderr).toMatch(/shown.seed may be read by others \(mode 644\): chmod 600/);
+  }
+});
+
+it('names a policy that is not there once', async () => {
+  const absent = { ...right, VALIDATOR_CHECK_POLICY: at('none.json') };
+  const { exitCode, stderr } = await run(['--check-config'], absent);
+  expect([exitCode, stderr]).toEqual([
+    6,
+    `configuration refused:\n  there is no file ${at('none.json')}\n`,
+  ]);
+});
+
 it('puts it all into one archive without secrets', async () => {
   const out = at('diag.tar.gz');
   writeFileSync(at('validator.log'), `the seed is ${SEED}\nAuthorization: hush\nthe last line\n`);
-  const diag = ['diag', '--out', out, '--log', at('validator.log')];
+  const diag = ['diag', '--out', out, '--log', at('validator.log'), '--log', at('none.log')];
   const said = await run(diag, { ...right, VALIDATOR_CHECK_POLICY: at('broken.json') });
-  expect(said).toMatchObject({ exitCode: 0, stderr: '' });
+  const without = `podwright validator: --log: there is no file ${at('none.log')}\n`;
+  expect(said).toMatchObject({ exitCode: 0, stderr: without });
   expect(statSync(out).mode & 0o777).toBe(0o600);
   const archive = gunzipSync(readFileSync(out)).toString('utf8');
   for (const words of [

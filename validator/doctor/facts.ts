@@ -6,6 +6,7 @@ import { type Environment, lookAtConfig } from '#shared/config.ts';
 import { type ClockFacts, readClockFacts } from '#shared/doctor/clock.facts.ts';
 import { type DiskUse, nearestFolder, readDiskUse } from '#shared/doctor/disk-use.ts';
 import { type Told, tell } from '#shared/doctor/told.ts';
+import { boundedText } from '#shared/http/bounded-text.ts';
 import { localPlaceOf } from '#shared/listen-address.ts';
 import type { Random } from '#shared/random.ts';
 import type { RunCommand } from '#shared/run-command.ts';
@@ -17,6 +18,7 @@ import { readCheckPolicy } from '../checks/check-policy.ts';
 import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
 import { ownKeyPlace } from '../keys/key-commands.ts';
 import { openKey } from '../keys/key-place.ts';
+import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
 import { type LedgerLook, lookIntoLedger } from '../ledger/ledger-look.ts';
 import { createReadTag } from '../updates/image-registry.ts';
 import { releaseLoginOf } from '../updates/release-login.ts';
@@ -45,6 +47,8 @@ export type ValidatorFacts = {
   metagraph: Told<number> | null;
   /** How many executors the central API lists for us; null: there is no key to ask with. */
   central: Told<number> | null;
+  /** The ss58 that the central API says it commands with. */
+  centralHotkey: Told<string>;
   /** The ss58 that our own address answers with. */
   gateway: Told<string>;
   /** The digest that the agent's tag names. */
@@ -57,6 +61,7 @@ const KEY_MS = 15_000;
 const LOOK_MS = 10_000;
 const CENTRAL_MS = 26_000;
 const GATEWAY_MS = 5_000;
+const MAX_VERSION_BYTES = 16_384;
 const PERMISSION_BITS = 0o777;
 const VersionAnswer = z.object({ hotkey: z.string() });
 
@@ -71,9 +76,9 @@ export async function readFacts(
   config: ValidatorConfig,
 ): Promise<ValidatorFacts> {
   const { clock, runCommand } = ports;
-  const key = await tell(clock, KEY_MS, () => openKey(ownKeyPlace(config), null));
+  const key = await tell(clock, KEY_MS, () => openOwnKey(config));
   const { VALIDATOR_METAGRAPH: metagraphFile, VALIDATOR_HOME: path } = config;
-  const [home, ledger, policies, metagraph, central, gateway, registry, time, disk] =
+  const [home, ledger, policies, metagraph, central, centralHotkey, gateway, registry, time, disk] =
     await Promise.all([
       tell(clock, LOOK_MS, () => readHome(path)),
       tell(clock, LOOK_MS, () => lookIntoLedger(ledgerTarget(config))),
@@ -86,15 +91,24 @@ export async function readFacts(
             async () => (await fileMetagraph(metagraphFile).read([])).neurons.length,
           ),
       'problem' in key ? null : askCentral(ports, config, key.value),
+      tell(clock, LOOK_MS, () => askCentralHotkey(clock, config)),
       tell(clock, GATEWAY_MS, () => askGateway(clock, config)),
       askRegistry(clock, config),
       readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL }),
       readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
     ]);
   return {
-    ...{ config, home, ledger, policies, metagraph, central, gateway, registry, time, disk },
+    ...{ config, home, ledger, policies, metagraph, central, centralHotkey, gateway },
+    ...{ registry, time, disk },
     key: 'problem' in key ? key : { value: key.value.hotkey },
   };
+}
+
+/** As a start does, but that it makes none. */
+async function openOwnKey(config: ValidatorConfig): Promise<Signer> {
+  const signer = await openKey(ownKeyPlace(config), null);
+  trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET);
+  return signer;
 }
 
 async function readHome(path: string) {
@@ -127,6 +141,24 @@ function askCentral({ clock, random }: DoctorPorts, config: ValidatorConfig, sig
   const baseUrl = config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '');
   const central = createCentralClient({ baseUrl, signer, clock, random });
   return tell(clock, CENTRAL_MS, async () => (await central.listExecutors()).length);
+}
+
+/** By the answer that is open to everybody; an older central API does not say it. */
+async function askCentralHotkey(clock: Clock, config: ValidatorConfig): Promise<string> {
+  const url = `${config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '')}/version`;
+  const answer = await fetch(url, { signal: clock.deadline(LOOK_MS), redirect: 'error' });
+  const text = await boundedText(answer, MAX_VERSION_BYTES);
+  const parsed = VersionAnswer.safeParse(parseJson(text));
+  if (!parsed.success) throw new Error(`/version answered with status ${answer.status}, no hotkey`);
+  return parsed.data.hotkey;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 async function askGateway(clock: Clock, config: ValidatorConfig): Promise<string> {

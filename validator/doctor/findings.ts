@@ -23,6 +23,7 @@ export function validatorFindings(facts: ValidatorFacts): Finding[] {
     policies(facts),
     metagraph(facts),
     central(facts),
+    centralHotkey(facts),
     gateway(facts),
     registry(facts),
     ...clockFindings(facts.time),
@@ -32,7 +33,8 @@ export function validatorFindings(facts: ValidatorFacts): Finding[] {
 
 function key({ key: told, config }: ValidatorFacts): Finding {
   if ('value' in told) return ok('key', `${told.value} can sign`);
-  const isMissing = told.problem.includes('ENOENT') && config.VALIDATOR_KEY_FILE === undefined;
+  const isMissing =
+    told.problem.startsWith('there is no file') && config.VALIDATOR_KEY_FILE === undefined;
   if (!isMissing)
     return fail(
       'key',
@@ -108,6 +110,22 @@ function central({ central: told, config }: ValidatorFacts): Finding {
   }
   const remedy = `curl -sS ${url}/openapi.json; VALIDATOR_CENTRAL_URL ends in /api`;
   return fail(id, `${url}: ${told.problem}`, remedy);
+}
+
+function centralHotkey({ centralHotkey: told, config }: ValidatorFacts): Finding {
+  const id = 'central-hotkey';
+  const { VALIDATOR_CENTRAL_URL: url, VALIDATOR_CENTRAL_HOTKEY: expected } = config;
+  if ('problem' in told) {
+    const remedy = `curl -sS ${url}/version: its hotkey has to be ${expected}`;
+    return unknown(id, `${url} does not say which key it commands with: ${told.problem}`, remedy);
+  }
+  if (told.value === expected)
+    return ok(id, `${url} commands with the key of VALIDATOR_CENTRAL_HOTKEY`);
+  return fail(
+    id,
+    `${url} commands with ${told.value}, VALIDATOR_CENTRAL_HOTKEY is ${expected}: its commands are refused`,
+    `set VALIDATOR_CENTRAL_HOTKEY=${told.value}, if that is the central API that this validator is to serve`,
+  );
 }
 
 function gateway({ gateway: told, key: own, config }: ValidatorFacts): Finding {

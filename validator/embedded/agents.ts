@@ -14,7 +14,7 @@ import { type SupervisedChild, superviseChild } from './child-process.ts';
 import type { DemoProvider } from './demo-provider.ts';
 import { type Home, writePrivateFile } from './home.ts';
 import type { LocalGpus } from './local-gpus.ts';
-import type { StartOptions } from './options.ts';
+import { POD_PORTS_PER_AGENT, type StartOptions } from './options.ts';
 import { schemeOf } from './services.ts';
 
 export type LocalAgent = {
@@ -43,7 +43,6 @@ export type StartAgentsOptions = {
   onRestart(): void;
 };
 
-const POD_PORTS_PER_AGENT = 200;
 /** What a child needs of our own environment. */
 const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'DOCKER_HOST', 'TZ', 'LANG'];
 /** And where spans go to. */

@@ -7,6 +7,9 @@ export type DemoFile = {
   /** Null until there is a web console. */
   console_url: string | null;
   validator_url: string;
+  /** Whose signatures evidence has; whom the gateway obeys. */
+  validator: { hotkey: string };
+  central: { hotkey: string };
   account: { email: string; password: string; api_key: string };
   provider: { hotkey: string; seed_file: string };
   executors: { id: string; agent_url: string; pid: number | null }[];

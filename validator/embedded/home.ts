@@ -43,6 +43,7 @@ export function homeAt(folder: string) {
     providerSeed: join(root, 'provider.seed'),
     sshPrivateKey: join(root, 'id_ed25519'),
     sshPublicKey: join(root, 'id_ed25519.pub'),
+    logs: join(root, 'logs'),
     log: (name: string) => join(root, 'logs', `${name}.log`),
     /** The variables that a process was started with, as a shell reads them. */
     variables: (name: string) => join(root, `${name}.env`),

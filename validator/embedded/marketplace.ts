@@ -118,8 +118,8 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     );
     await Promise.all(agents.flatMap(childrenOf).map((child) => child.ready));
     progress.step('waiting for the validator to verify the executors');
-    await untilVerified(provider, agents, { clock, progress });
-    demo = await describe(parts, account, signers.provider, agents);
+    await untilVerified(provider, agents, { clock, progress, home });
+    demo = await describe(parts, account, signers, agents);
     writeDemoFile(home, demo);
     return { demo, simulated: gpus.some((gpu) => gpu.environment['AGENT_GPU'] !== 'nvidia'), stop };
   } catch (error) {
@@ -140,7 +140,7 @@ async function warmAgentCache(): Promise<void> {
 async function untilVerified(
   provider: Awaited<ReturnType<typeof logInProvider>>,
   agents: readonly LocalAgent[],
-  { clock, progress }: Pick<MarketplaceOptions, 'clock' | 'progress'>,
+  { clock, progress, home }: Pick<MarketplaceOptions, 'clock' | 'progress' | 'home'>,
 ): Promise<void> {
   const giveUpMs = clock.monotonicMs() + VERIFIED_WITHIN_MS;
   for (;;) {
@@ -152,7 +152,8 @@ async function untilVerified(
     if (missing.length === 0) return;
     if (clock.monotonicMs() > giveUpMs) {
       const reasons = nodes.flatMap((node) => node.blocking_reasons.map((reason) => reason.code));
-      throw new Error(`executors were not verified in time: ${reasons.join(', ') || 'no verdict'}`);
+      const why = [...new Set(reasons)].join(', ') || 'no verdict';
+      throw new Error(`executors were not verified in time: ${why}; logs: ${home.logs}`);
     }
     await clock.sleep(POLL_MS);
   }
@@ -161,7 +162,7 @@ async function untilVerified(
 async function describe(
   { options, home }: MarketplaceOptions,
   account: DemoAccount,
-  provider: Signer,
+  { central, validator, provider }: Record<'central' | 'validator' | 'provider', Signer>,
   agents: readonly LocalAgent[],
 ): Promise<DemoFile> {
   const urls = urlsOf(options);
@@ -174,6 +175,8 @@ async function describe(
     portal_url: urls.portal,
     console_url: null,
     validator_url: urls.validator,
+    validator: { hotkey: validator.hotkey },
+    central: { hotkey: central.hotkey },
     account: { email: account.email, password: account.password, api_key: account.apiKey },
     provider: { hotkey: provider.hotkey, seed_file: home.providerSeed },
     templates: templates.map(({ id, name }) => ({ id, name })),

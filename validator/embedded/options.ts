@@ -22,16 +22,20 @@ CENTRAL_DATABASE=postgres://user:password@host:port/database keeps the central A
 instead of in DIR.
 `;
 
-const Port = z.coerce.number().int().min(1).max(65_535);
+const MAX_PORT = 65_535;
+/** Of each agent, from `--pod-ports` on. */
+export const POD_PORTS_PER_AGENT = 200;
+
+const Port = between(1, MAX_PORT);
 
 const Schema = z.object({
   home: z.string().min(1).default('./var'),
   host: z.string().min(1).default('127.0.0.1'),
   port: Port.default(8000),
   'validator-port': Port.default(8090),
-  agents: z.coerce.number().int().min(1).max(8).default(2),
+  agents: between(1, 8).default(2),
   'agent-port': Port.default(8080),
-  'pod-ports': z.coerce.number().int().min(1024).max(63_000).default(20_000),
+  'pod-ports': between(1024, 63_000).default(20_000),
   'keep-pods': z.boolean().default(false),
   fresh: z.boolean().default(false),
   help: z.boolean().default(false),
@@ -66,10 +70,44 @@ export function parseStartOptions(argv: readonly string[]): StartOptions {
     throw new ConfigError(`${error instanceof Error ? error.message : error}\n\n${START_HELP}`);
   }
   const parsed = Schema.safeParse(values);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return withoutClash(parsed.data);
   const problems = parsed.error.issues.map((issue) => {
     const name = String(issue.path[0]);
     return `--${name} ${JSON.stringify(values[name])}: ${issue.message}`;
   });
   throw new ConfigError(problems.join('\n'));
+}
+
+function between(min: number, max: number) {
+  const message = `a whole number from ${min} to ${max} is wanted`;
+  return z.coerce.number(message).int(message).min(min, message).max(max, message);
+}
+
+/** Each port has one user. */
+function withoutClash(options: StartOptions): StartOptions {
+  const { port, 'validator-port': gateway, 'agent-port': agent, 'pod-ports': pods } = options;
+  const taken = [
+    { option: '--port', first: port, last: port },
+    { option: '--validator-port', first: gateway, last: gateway },
+    { option: '--agent-port', first: agent, last: agent + options.agents - 1 },
+    {
+      option: '--pod-ports',
+      first: pods,
+      last: pods + options.agents * POD_PORTS_PER_AGENT - 1,
+    },
+  ];
+  for (const [index, one] of taken.entries()) {
+    if (one.last > MAX_PORT) {
+      throw new ConfigError(`${one.option} goes up to ${one.last}: ports end at ${MAX_PORT}`);
+    }
+    const other = taken.slice(index + 1).find(({ first, last }) => overlaps(one, first, last));
+    if (other === undefined) continue;
+    const at = Math.max(one.first, other.first);
+    throw new ConfigError(`${one.option} and ${other.option} both take port ${at}: change one`);
+  }
+  return options;
+}
+
+function overlaps(one: { first: number; last: number }, first: number, last: number): boolean {
+  return one.first <= last && first <= one.last;
 }

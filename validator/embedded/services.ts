@@ -147,21 +147,30 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     listIntervalMs: LIST_INTERVAL_MS,
     certificates,
   });
-  await central.server.listen({ host: options.host, port: options.port });
-  await validator.server.listen({ host: options.host, port: options['validator-port'] });
-  const spec = { schema: MetricsVariable, prefix: 'CENTRAL_' };
-  const { CENTRAL_METRICS_LISTEN: address } = parseConfig(spec, parts.environment);
-  const monitoring = await listenForScrapes(address, { ...parts, metrics });
-  central.start();
-  validator.start();
-  return {
-    central,
-    async close() {
-      await monitoring?.close();
-      await central.close();
-      await validator.close();
-    },
+  const close = async () => {
+    await central.close();
+    await validator.close();
   };
+  try {
+    const spec = { schema: MetricsVariable, prefix: 'CENTRAL_' };
+    const { CENTRAL_METRICS_LISTEN: address } = parseConfig(spec, parts.environment);
+    await central.server.listen({ host: options.host, port: options.port });
+    await validator.server.listen({ host: options.host, port: options['validator-port'] });
+    const monitoring = await listenForScrapes(address, { ...parts, metrics });
+    central.start();
+    validator.start();
+    return {
+      central,
+      async close() {
+        await monitoring?.close();
+        await close();
+      },
+    };
+  } catch (error) {
+    // A listener that is left open would keep the process, with nobody to end it.
+    await close();
+    throw error;
+  }
 }
 
 /** By the pin of the gateway beside us: nobody else vouches for it. */

@@ -1,70 +1,110 @@
 /** The evidence of one executor or of all, checked on its way out: one JSON line for each document (validator reference 7). */
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import type { EvidenceHeadRow, EvidenceRow, Ledger } from '../ledger/ledger.tables.ts';
+import { entriesOf, executorsInCycles } from '../weights/cycle.store.ts';
+import type { CycleEntry } from '../weights/cycle-set.ts';
 import { isJudgedRight, readDocument } from './evidence.document.ts';
-import { evidenceAfter, executorsWithEvidence } from './evidence.store.ts';
+import { evidenceAfter, executorsWithEvidence, findEvidence } from './evidence.store.ts';
+import { type ChainProblem, createChainCheck, type Link } from './evidence-chain.ts';
+import { hasToBeKept, headThatCounts } from './evidence-kept.ts';
 
 const PAGE = 100;
 
-/** What is wrong with a chain at one document. */
-export type EvidenceProblem = { executorId: string; seq: number; problem: string };
+/** `executorId` null: of all. `keys`: whose signatures count. */
+export type ExportWish = { executorId: string | null; keys: readonly TrustedHotkey[] };
+
+export type EvidenceProblem = ChainProblem & { executorId: string };
 
 /**
  * Hands every document to `write` as `{"id","signature","document"}`, the document being the very text that is
- * hashed and signed. Resolves with what is wrong: a hash, a signature, a gap in a chain, a verdict that its inputs
- * do not give. The first document of a chain may name one that was too old to be kept.
+ * hashed and signed. Resolves with what is wrong: a hash, a signature or whose it is, a document that is missing by
+ * its chain, the chain's head or the cycles that name it, a verdict that its inputs do not give.
  */
 export async function exportEvidence(
   ledger: Ledger,
-  executorId: string | null,
+  { executorId, keys }: ExportWish,
   write: (line: string) => void,
 ): Promise<EvidenceProblem[]> {
-  const executors = executorId === null ? await executorsWithEvidence(ledger) : [executorId];
+  const executors = executorId === null ? await executorsOf(ledger) : [executorId];
   const problems: EvidenceProblem[] = [];
-  for (const executor of executors) problems.push(...(await exportChain(ledger, executor, write)));
+  for (const executor of executors) {
+    const found = await exportChain({ ledger, executorId: executor, keys }, write);
+    problems.push(...found.map((problem) => ({ executorId: executor, ...problem })));
+  }
   return problems;
 }
 
-async function exportChain(
-  ledger: Ledger,
-  executorId: string,
-  write: (line: string) => void,
-): Promise<EvidenceProblem[]> {
-  const problems: EvidenceProblem[] = [];
-  let before: { id: string; seq: number } | null = null;
-  for (;;) {
-    const page = await evidenceAfter(ledger, executorId, before?.seq ?? 0, PAGE);
-    for (const row of page) {
-      const problem = await problemOf(ledger, row, before);
-      if (problem !== null) problems.push({ executorId, seq: row.seq, problem });
-      const { id, signature, document } = row;
-      write(`${JSON.stringify({ id, signature, document })}\n`);
-      before = row;
-    }
-    if (page.length < PAGE) return problems;
-  }
+/** Of those whose evidence is gone, too: by the cycles that name it. */
+async function executorsOf(ledger: Ledger): Promise<string[]> {
+  const known = [...(await executorsWithEvidence(ledger)), ...(await executorsInCycles(ledger))];
+  return [...new Set(known)];
 }
 
-type Row = Awaited<ReturnType<typeof evidenceAfter>>[number];
+type Chain = { ledger: Ledger; executorId: string; keys: readonly TrustedHotkey[] };
 
-async function problemOf(
+async function exportChain(chain: Chain, write: (line: string) => void): Promise<ChainProblem[]> {
+  const { ledger, executorId, keys } = chain;
+  const check = createChainCheck(await headThatCounts(ledger, executorId, keys));
+  const problems: ChainProblem[] = [];
+  const ids = new Set<string>();
+  let page: EvidenceRow[];
+  let seq = 0;
+  do {
+    page = await evidenceAfter(ledger, executorId, seq, PAGE);
+    for (const row of page) {
+      const { problem, previous } = await lookAt(ledger, row, keys);
+      if (problem !== null) problems.push({ seq: row.seq, problem });
+      check.add({ id: row.id, seq: row.seq, previous });
+      const { id, signature, document } = row;
+      write(`${JSON.stringify({ id, signature, document })}\n`);
+      ids.add(id);
+      seq = row.seq;
+    }
+  } while (page.length === PAGE);
+  const head = await headThatCounts(ledger, executorId, keys);
+  const gone = await namedAndGone(chain, head, ids);
+  return [...problems, ...check.end(head), ...gone];
+}
+
+type Look = { problem: string | null; previous: Link['previous'] };
+
+async function lookAt(
   ledger: Ledger,
-  row: Row,
-  before: { id: string; seq: number } | null,
-): Promise<string | null> {
-  const read = readDocument(row);
-  if ('problem' in read) return read.problem;
+  row: EvidenceRow,
+  keys: readonly TrustedHotkey[],
+): Promise<Look> {
+  const read = readDocument(row, keys);
+  if ('problem' in read) return { problem: read.problem, previous: undefined };
   const { document } = read;
+  const { previous } = document;
   if (document.executor_id !== row.executor_id || document.seq !== row.seq) {
-    return 'it belongs to another place';
+    return { problem: 'it belongs to another place', previous };
   }
   // What weights are computed from has to be what was signed.
   if (row.verdict !== document.verdict || row.finished_ms !== document.finished_at) {
-    return 'its row tells another verdict or time than the document';
+    return { problem: 'its row tells another verdict or time than the document', previous };
   }
-  const follows =
-    before === null || (row.seq === before.seq + 1 && document.previous === before.id);
-  if (!follows) return 'it does not follow the one before';
   const checks = await findCheckPolicy(ledger, document.check_policy_hash);
-  return isJudgedRight(document, checks) ? null : 'its inputs give another verdict';
+  const problem = isJudgedRight(document, checks) ? null : 'its inputs give another verdict';
+  return { problem, previous };
+}
+
+/** What the cycles, from which weights are computed, know of the executor beyond `ids`. */
+async function namedAndGone(
+  { ledger, executorId }: Chain,
+  head: EvidenceHeadRow | null,
+  ids: ReadonlySet<string>,
+): Promise<ChainProblem[]> {
+  const gone: string[] = [];
+  for (const { cycle, entry_json, start_ms } of await entriesOf(ledger, executorId)) {
+    // Written by us from a CycleEntry: its form is known.
+    const { evidence_id: id } = JSON.parse(entry_json) as CycleEntry;
+    if (ids.has(id) || !hasToBeKept(head, start_ms)) continue;
+    if ((await findEvidence(ledger, id)) === undefined) gone.push(`${id} of cycle ${cycle}`);
+  }
+  const [first] = gone;
+  if (first === undefined) return [];
+  const problem = `of the documents that cycles name ${gone.length} are missing, the first ${first}`;
+  return [{ seq: null, problem }];
 }

@@ -6,17 +6,18 @@ import {
   ExecutorToCheck,
   type HealthReport,
 } from '#shared/central-api/validator-routes.ts';
+import { naiveUtc } from '#shared/clock.ts';
 import { PublicKeyHex } from '#shared/identity/enrolment.ts';
 import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { PEER_REFUSALS } from '#shared/tls/peer-refused.ts';
 import { VERSION } from '#shared/version.ts';
-import type { Facts } from '../checks/check.ts';
+import { type Facts, REFUSALS } from '../checks/check.ts';
 import type { CheckPolicy } from '../checks/check-policy.ts';
 import { Measured } from '../checks/measured.ts';
 import { judge } from '../checks/pipeline.ts';
+import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import { CYCLE_VERDICTS, type CycleVerdict, Sha256 } from '../weights/cycle-set.ts';
 
 /** So that a signature can mean nothing else. */
@@ -76,7 +77,7 @@ export const EvidenceDocument = z.strictObject({
     inventory: JsonText.nullable(),
     probe: JsonText.nullable(),
     transport_error: z.string().nullable(),
-    refusal: z.enum(PEER_REFUSALS).nullable(),
+    refusal: z.enum(REFUSALS).nullable(),
     /** Until when the provider's enrolment of `agent_key` counts. */
     enrolled_until: EpochMs.nullable(),
     /** Unreachable inspections just before this one. */
@@ -180,11 +181,17 @@ export async function signDocument(
 
 export type ReadDocument = { document: EvidenceDocument } | { problem: string };
 
-/** What it says, if it is what its id and its validator's signature are of. */
-export function readDocument(signed: SignedDocument): ReadDocument {
+/** What it says, if it is what its id is of, and signed with one of `keys` in that key's time. */
+export function readDocument(signed: SignedDocument, keys: readonly TrustedHotkey[]): ReadDocument {
   const read = parseDocument(signed);
   if ('problem' in read) return read;
-  const key = publicKeyOf(read.document.validator);
+  const { validator, finished_at: finishedMs } = read.document;
+  if (!countsAt(keys, validator, finishedMs)) {
+    return {
+      problem: `it is of ${naiveUtc(finishedMs)}Z and signed by ${validator}, whose signature does not count then`,
+    };
+  }
+  const key = publicKeyOf(validator);
   const bytes = signatureFromHex(signed.signature);
   const message = new TextEncoder().encode(SIGNED_AS + signed.document);
   if (key === null || bytes === null || !verifySr25519(message, bytes, key)) {

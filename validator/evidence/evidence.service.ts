@@ -1,8 +1,12 @@
 /** Writes every check run into the executor's chain, and takes away what is too old (validator reference 7). */
 import { type Clock, createBreath } from '#shared/clock.ts';
+import type { Log } from '#shared/log.ts';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { keepCheckPolicy } from '../checks/check-policy.store.ts';
-import type { Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import type { EvidenceHeadRow, Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
 import { policyHashOf, type WeightPolicy } from '../weights/weight-policy.ts';
 import { type CheckRun, documentOf, signDocument } from './evidence.document.ts';
 import {
@@ -10,22 +14,78 @@ import {
   forgetEvidence,
   insertEvidence,
   lastEvidence,
+  type Pruned,
 } from './evidence.store.ts';
+import { findHead, forgetHeads, putHead } from './evidence-head.store.ts';
+import { type HeadClaim, isHeadOf, signHead } from './evidence-head.ts';
 
 /** Of one executor, whatever its age: one that fails is looked at again and again. */
 const MAX_DOCUMENTS = 3_000;
+/** Heads that are remembered as good, so that their signatures cost nothing a second time. */
+const MAX_KNOWN_HEADS = 20_000;
 
 export type EvidenceService = ReturnType<typeof createEvidence>;
 
 export type EvidenceOptions = {
   ledger: Ledger;
   signer: Signer;
+  /** Whose heads are gone on from. */
+  trusted: readonly TrustedHotkey[];
   policy: WeightPolicy;
-  clock: Pick<Clock, 'monotonicMs'>;
+  clock: Pick<Clock, 'monotonicMs' | 'now'>;
+  log: Pick<Log, 'error'>;
 };
 
-export function createEvidence({ ledger, signer, policy, clock }: EvidenceOptions) {
+/** The head as it lies there, and whether it is ours to go on from. */
+type FoundHead = { row: EvidenceHeadRow | undefined; ours: EvidenceHeadRow | null };
+
+export function createEvidence(options: EvidenceOptions) {
+  const { ledger, signer, trusted, policy, clock, log } = options;
   const policyHash = policyHashOf(policy);
+  const knownHeads = new Map<string, string>();
+
+  function isOurs(row: EvidenceHeadRow): boolean {
+    const text = sha256Hex(canonicalJson(row));
+    if (knownHeads.get(row.executor_id) === text) return true;
+    if (!isHeadOf(row, trusted)) return false;
+    if (knownHeads.size >= MAX_KNOWN_HEADS) knownHeads.clear();
+    knownHeads.set(row.executor_id, text);
+    return true;
+  }
+
+  async function headOf(tx: LedgerDb, executorId: string): Promise<FoundHead> {
+    const row = await findHead(tx, executorId);
+    return { row, ours: row !== undefined && isOurs(row) ? row : null };
+  }
+
+  async function advance(
+    tx: LedgerDb,
+    row: EvidenceHeadRow | undefined,
+    claim: HeadClaim,
+  ): Promise<void> {
+    await putHead(tx, await signHead(claim, signer, clock.now()), row);
+  }
+
+  /** What the next document follows. A head that is gone, or not ours, or behind its rows, is begun anew, and shows it. */
+  async function endOf(tx: LedgerDb, executorId: string) {
+    const { row, ours } = await headOf(tx, executorId);
+    const top = await lastEvidence(tx, executorId);
+    const head = ours !== null && (top?.seq ?? 0) <= ours.last_seq ? ours : null;
+    if (head !== null) return { row, head, last: { seq: head.last_seq, id: head.last_id } };
+    if (row !== undefined || top !== undefined) {
+      log.error({ executor: executorId }, 'the head of its evidence is gone or not ours');
+    }
+    return { row, head, last: top ?? null };
+  }
+
+  async function prune(tx: LedgerDb, executorId: string, beforeMs: number): Promise<void> {
+    const { row, ours } = await headOf(tx, executorId);
+    const pruned = await forgetEvidence(tx, executorId, { beforeMs, keep: MAX_DOCUMENTS });
+    // What is not ours, or behind its rows, stays as it is, for whoever looks.
+    if (pruned !== null && ours !== null && pruned.seq <= ours.last_seq)
+      await advance(tx, row, claimWithout(ours, pruned));
+  }
+
   return {
     /** Resolves with the document's id once it is on disk, and with it what `first` wrote before. */
     async record(run: CheckRun, first?: (tx: LedgerDb) => Promise<void>): Promise<string> {
@@ -33,10 +93,10 @@ export function createEvidence({ ledger, signer, policy, clock }: EvidenceOption
       return ledger.transaction().execute(async (tx) => {
         await first?.(tx);
         const checkPolicyHash = await keepCheckPolicy(tx, run.facts.policy.checks);
-        const last = await lastEvidence(tx, executorId);
+        const { row, head, last } = await endOf(tx, executorId);
+        const place = { seq: (last?.seq ?? 0) + 1, previous: last?.id ?? null };
         const document = documentOf(run, {
-          seq: (last?.seq ?? 0) + 1,
-          previous: last?.id ?? null,
+          ...place,
           validator: signer.hotkey,
           policyVersion: policy.version,
           policyHash,
@@ -50,17 +110,37 @@ export function createEvidence({ ledger, signer, policy, clock }: EvidenceOption
           finished_ms: run.finishedMs,
           verdict: document.verdict,
         });
+        await advance(tx, row, {
+          executor_id: executorId,
+          first_seq: head?.first_seq ?? place.seq,
+          first_previous: head === null ? place.previous : head.first_previous,
+          pruned_ms: head?.pruned_ms ?? null,
+          last_seq: document.seq,
+          last_id: signed.id,
+        });
         return signed.id;
       });
     },
 
-    /** Keeps the newest of what was finished at `beforeMs` or later. */
-    async forget(beforeMs: number): Promise<void> {
+    /** Keeps the newest of what was finished at `beforeMs` or later, and the ends of chains whose last was at `endsBeforeMs`. */
+    async forget(beforeMs: number, endsBeforeMs: number): Promise<void> {
       const breath = createBreath(clock);
       for (const executorId of await executorsWithEvidence(ledger)) {
-        await forgetEvidence(ledger, executorId, { beforeMs, keep: MAX_DOCUMENTS });
+        await ledger.transaction().execute((tx) => prune(tx, executorId, beforeMs));
         await breath();
       }
+      await forgetHeads(ledger, endsBeforeMs);
     },
   };
+}
+
+/** Its beginning moves up; one that vouches for later documents only begins where it did. */
+function claimWithout(head: EvidenceHeadRow, pruned: Pruned): HeadClaim {
+  const { executor_id, last_seq, last_id } = head;
+  const pruned_ms = Math.max(head.pruned_ms ?? 0, pruned.finishedMs);
+  const begins =
+    pruned.seq < head.first_seq
+      ? { first_seq: head.first_seq, first_previous: head.first_previous }
+      : { first_seq: pruned.seq + 1, first_previous: pruned.id };
+  return { executor_id, ...begins, pruned_ms, last_seq, last_id };
 }

@@ -1,26 +1,38 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
-import { createSigner } from '#shared/signing/sr25519.ts';
+import { createLog } from '#shared/log.ts';
+import { createSigner, type LocalSigner } from '#shared/signing/sr25519.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import type { EvidenceHeadRow, Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
 import { policyHashOf } from '../weights/weight-policy.ts';
 import { isJudgedRight, readDocument, signDocument } from './evidence.document.ts';
 import { createEvidence, type EvidenceService } from './evidence.service.ts';
 import { exportEvidence } from './evidence-export.ts';
+import { signHead } from './evidence-head.ts';
 
 const signer = createSigner(new Uint8Array(32).fill(1));
 const CHECKS = readCheckPolicy();
 const stranger = createSigner(new Uint8Array(32).fill(2));
 
+const log = createLog({ name: 'test', level: 'silent' });
+
+/** Of a validator with that key. */
+const evidenceOf = (own: LocalSigner, trusted: readonly TrustedHotkey[] = [own]) =>
+  createEvidence({
+    ...{ ledger, signer: own, trusted, log },
+    ...{ clock: systemClock, policy: goldenPolicy() },
+  });
+
 let ledger: Ledger;
 let evidence: EvidenceService;
 beforeEach(async () => {
   ledger = await openLedger(':memory:');
-  evidence = createEvidence({ ledger, signer, clock: systemClock, policy: goldenPolicy() });
+  evidence = evidenceOf(signer);
 });
 afterEach(() => ledger.destroy());
 
@@ -29,16 +41,31 @@ const rows = () => ledger.selectFrom('evidence').selectAll().orderBy('seq').exec
 async function firstDocument() {
   const [row] = await rows();
   if (row === undefined) throw new Error('no evidence');
-  const read = readDocument(row);
+  const read = readDocument(row, [signer]);
   if ('problem' in read) throw new Error(read.problem);
   return { row, document: read.document };
 }
 
-async function exported(executor: string | null = null) {
+async function exported(
+  executorId: string | null = null,
+  keys: readonly TrustedHotkey[] = [signer],
+) {
   const lines: string[] = [];
-  const problems = await exportEvidence(ledger, executor, (line) => lines.push(line));
+  const problems = await exportEvidence(ledger, { executorId, keys }, (line) => lines.push(line));
   return { lines, problems };
 }
+
+const problemsNow = async (keys?: readonly TrustedHotkey[]) =>
+  (await exported(null, keys)).problems.map(({ seq, problem }) => `${seq}: ${problem}`);
+
+const remove = (...seqs: number[]) =>
+  ledger
+    .deleteFrom('evidence')
+    .where('executor_id', '=', executorId(1))
+    .where('seq', 'in', seqs)
+    .execute();
+
+const heads = () => ledger.selectFrom('evidence_heads').selectAll();
 
 /** What nobody can do by the ledger's own means. */
 async function tamper(change: Partial<Awaited<ReturnType<typeof rows>>[number]>, seq = 2) {
@@ -85,11 +112,13 @@ describe('the document of a check run', () => {
     await evidence.record(checkRun({ atMs: 5_000 }));
     const { row, document } = await firstDocument();
     const forged = { ...(await signDocument(document, stranger)), id: row.id };
-    expect(readDocument(forged)).toEqual({ problem: 'its signature is not its validator’s' });
+    expect(readDocument(forged, [signer])).toEqual({
+      problem: 'its signature is not its validator’s',
+    });
     const spaced = { ...row, document: `${row.document} ` };
-    expect(readDocument(spaced)).toEqual({ problem: 'its hash is another' });
+    expect(readDocument(spaced, [signer])).toEqual({ problem: 'its hash is another' });
     const bare = await signDocument({ ...document, v: 2 as 1 }, signer);
-    expect(readDocument(bare)).toEqual({ problem: 'it is not of a known form' });
+    expect(readDocument(bare, [signer])).toEqual({ problem: 'it is not of a known form' });
   });
 });
 
@@ -129,11 +158,9 @@ describe('a chain', () => {
       () => tamper({ executor_id: executorId(2), seq: 2 }),
       'it belongs to another place',
     ],
-    [
-      'gap',
-      () => ledger.deleteFrom('evidence').where('seq', '=', 2).execute(),
-      'it does not follow the one before',
-    ],
+    ['gap', () => remove(2, 3), 'all from it to document 3 are missing'],
+    ['beginning', () => remove(1), 'it is missing'],
+    ['end', () => remove(3, 4), 'all from it to document 4 are missing'],
   ])('shows a changed %s', async (_, change, problem) => {
     await change();
     const { problems } = await exported();
@@ -141,15 +168,108 @@ describe('a chain', () => {
   });
 
   it('loses its beginning, and goes on', async () => {
-    await evidence.forget(3_000);
+    await evidence.forget(3_000, 0);
     expect((await rows()).map((row) => [row.executor_id, row.seq])).toEqual([
       [executorId(2), 1],
       [executorId(1), 3],
       [executorId(1), 4],
     ]);
     await evidence.record(checkRun({ atMs: 10_000 }));
-    expect((await exported()).problems).toEqual([]);
-    await evidence.forget(20_000);
-    expect(await rows()).toEqual([]);
+    expect(await problemsNow()).toEqual([]);
+    await evidence.forget(20_000, 0);
+    expect([await rows(), await problemsNow()]).toEqual([[], []]);
+    await evidence.record(checkRun({ atMs: 30_000 }));
+    expect([(await rows()).map(({ seq }) => seq), await problemsNow()]).toEqual([[6], []]);
+    // What has ended long ago leaves nothing.
+    await evidence.forget(40_000, 40_000);
+    expect(await heads().execute()).toEqual([]);
+  });
+});
+
+describe('the head of a chain', () => {
+  beforeEach(async () => {
+    for (const at of [1, 2, 3, 4]) await evidence.record(checkRun({ atMs: at * 1_000 }));
+  });
+
+  const HEADLESS = /^null: the signed head of its chain is gone or does not count/;
+
+  it('shows what was taken away, however much is written after it', async () => {
+    await remove(4);
+    await evidence.record(checkRun({ atMs: 5_000 }));
+    expect((await rows()).map(({ seq }) => seq)).toEqual([1, 2, 3, 5]);
+    await remove(1);
+    await evidence.forget(1_500, 0);
+    expect(await problemsNow()).toEqual(['1: it is missing', '4: it is missing']);
+  });
+
+  it('that is gone is begun anew, and vouches for what comes after alone', async () => {
+    await remove(3, 4);
+    await ledger.deleteFrom('evidence_heads').execute();
+    expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
+    await evidence.record(checkRun({ atMs: 5_000 }));
+    const older = 'the head of its chain was begun anew after it and does not vouch for it';
+    expect(await problemsNow()).toEqual([`1: ${older}`, `2: ${older}`]);
+    await evidence.forget(2_500, 0);
+    expect(await problemsNow()).toEqual([]);
+  });
+
+  it('is no other, whoever signed it', async () => {
+    const [own] = await heads().execute();
+    if (own === undefined) throw new Error('no head');
+    const shorter = { ...own, last_seq: 3, last_id: (await rows())[2]?.id ?? '' };
+    const put = (row: EvidenceHeadRow) => ledger.updateTable('evidence_heads').set(row).execute();
+    await remove(4);
+    for (const forged of [shorter, await signHead(shorter, stranger, 1)]) {
+      await put(forged);
+      expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
+    }
+    // An older one of ours, with the rows that are behind it.
+    await put(own);
+    await evidence.record(checkRun({ atMs: 5_000 }));
+    await put(own);
+    expect(await problemsNow()).toEqual([
+      '5: it lies behind the end that the head of its chain names',
+      '4: it is missing',
+    ]);
+  });
+
+  it('is not gone on from by a validator that it does not know', async () => {
+    await ledger.deleteFrom('evidence').where('seq', '>', 2).execute();
+    const [own] = await heads().execute();
+    if (own === undefined) throw new Error('no head');
+    const { signature: _, ...claim } = own;
+    const end = { last_seq: 2, last_id: (await rows())[1]?.id ?? '' };
+    await ledger
+      .updateTable('evidence_heads')
+      .set(await signHead({ ...claim, ...end }, stranger, 1))
+      .execute();
+    await evidence.record(checkRun({ atMs: 5_000 }));
+    expect((await problemsNow()).map((problem) => problem.slice(0, 2))).toEqual(['1:', '2:']);
+  });
+
+  it('is not believed with a chain that a stranger wrote anew', async () => {
+    await ledger.deleteFrom('evidence').execute();
+    await ledger.deleteFrom('evidence_heads').execute();
+    const theirs = evidenceOf(stranger);
+    for (const at of [1, 2]) await theirs.record(checkRun({ atMs: at * 1_000 }));
+    const signed = `signed by ${stranger.hotkey}, whose signature does not count then`;
+    expect(await problemsNow()).toEqual([
+      expect.stringMatching(new RegExp(`^1: it is of 1970-01-01T00:00:01.+ ${signed}$`)),
+      expect.stringMatching(new RegExp(`^2: .+ ${signed}$`)),
+      expect.stringMatching(HEADLESS),
+    ]);
+    expect(await problemsNow([stranger])).toEqual([]);
+  });
+
+  it('goes over to a new key in the time of both', async () => {
+    const next = createSigner(new Uint8Array(32).fill(3));
+    const keys = [{ hotkey: signer.hotkey, notAfterMs: systemClock.now() + 60_000 }, next];
+    await evidenceOf(next, keys).record(checkRun({ atMs: 5_000 }));
+    expect(await problemsNow(keys)).toEqual([]);
+    const late = [{ hotkey: signer.hotkey, notAfterMs: 3_500 }, next];
+    expect(await problemsNow(late)).toEqual([
+      expect.stringMatching(/^4: it is of 1970-01-01T00:00:04/),
+    ]);
+    expect((await problemsNow([next])).length).toBe(4);
   });
 });

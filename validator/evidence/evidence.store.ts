@@ -63,12 +63,12 @@ export async function decisiveEvidence(
   return [...decisive.values()].map(({ id }) => id);
 }
 
-/** Executors with evidence, in the order of their ids. */
+/** Executors of which there is evidence, or was: by their heads, in the order of their ids. */
 export async function executorsWithEvidence(db: LedgerDb): Promise<string[]> {
   const rows = await db
     .selectFrom('evidence')
     .select('executor_id')
-    .distinct()
+    .union(db.selectFrom('evidence_heads').select('executor_id'))
     .orderBy('executor_id')
     .execute();
   return rows.map((row) => row.executor_id);
@@ -91,23 +91,33 @@ export function evidenceAfter(
     .execute();
 }
 
-/** Takes away the beginning of a chain: what is older than `beforeMs`, and all but the last `keep`. */
+/** The last of the documents that are taken away, and when the latest of them was finished. */
+export type Pruned = { seq: number; id: string; finishedMs: number };
+
+/** Takes away the beginning of a chain: what is older than `beforeMs`, and all but the last `keep`. Null where all stays. */
 export async function forgetEvidence(
   db: LedgerDb,
   executorId: string,
   { beforeMs, keep }: { beforeMs: number; keep: number },
-): Promise<void> {
+): Promise<Pruned | null> {
   const own = db.selectFrom('evidence').where('executor_id', '=', executorId);
   const young = await own
     .select((eb) => eb.fn.min<number | null>('seq').as('seq'))
     .where('finished_ms', '>=', beforeMs)
     .executeTakeFirst();
   const last = await lastEvidence(db, executorId);
-  if (last === undefined) return;
+  if (last === undefined) return null;
   const first = Math.max(young?.seq ?? last.seq + 1, last.seq - keep + 1);
+  const old = own.where('seq', '<', first);
+  const end = await old.select(['id', 'seq']).orderBy('seq', 'desc').limit(1).executeTakeFirst();
+  const latest = await old
+    .select((eb) => eb.fn.max<number | null>('finished_ms').as('ms'))
+    .executeTakeFirst();
+  if (end === undefined) return null;
   await db
     .deleteFrom('evidence')
     .where('executor_id', '=', executorId)
     .where('seq', '<', first)
     .execute();
+  return { ...end, finishedMs: latest?.ms ?? 0 };
 }

@@ -2,11 +2,12 @@
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import { type Inventory, isRentable, type VerifyResult } from '#shared/agent-api/inventory.ts';
 import type { PodView } from '#shared/agent-api/pod.ts';
+import { isInvalidAnswer } from '#shared/agent-api/refusal.ts';
 import type { CheckWish, ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
-import { type PeerRefusal, peerRefusalIn } from '#shared/tls/peer-refused.ts';
-import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
+import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
+import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
 import { nothingMeasured } from '../checks/measured.ts';
 import type { ReadBanner } from '../rental-probe/ssh-session.ts';
 import { sshReach } from './ssh-reach.ts';
@@ -51,7 +52,7 @@ const shown = ({ id, phase, reason, gpu_uuids }: PodView) => ({ id, phase, reaso
 
 type Read = { askedMs: number } & (
   | { inventory: Inventory; identity: AgentIdentity }
-  | { error: string; refusal: PeerRefusal | null }
+  | { error: string; refusal: Refusal | null }
 );
 
 async function readInventory(
@@ -68,10 +69,19 @@ async function readInventory(
       return { askedMs, inventory, identity: { publicKey, enrolledUntilMs } };
     } catch (failure) {
       const error = messageOf(failure).slice(0, 1000);
-      read = { askedMs, error, refusal: peerRefusalIn(failure)?.reason ?? null };
+      read = { askedMs, error, refusal: refusalIn(failure) };
     }
   }
   return read;
+}
+
+/** Null where nobody answered. */
+function refusalIn(failure: unknown): Refusal | null {
+  const peer = peerRefusalIn(failure);
+  if (peer !== null) return peer.reason;
+  if (isInvalidAnswer(failure)) return 'AGENT_ANSWER_INVALID';
+  const isAnswer = failure instanceof ApiError && failure.code !== 'upstream_unavailable';
+  return isAnswer ? 'AGENT_REFUSED' : null;
 }
 
 /** Null when the probe itself could not be asked for: that is no fault of the container runtime. */

@@ -5,13 +5,17 @@ import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { fileProblem } from '#shared/file-problem.ts';
+import type { Random } from '#shared/random.ts';
 import { proveAccount } from '#shared/signing/account-proof.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
 import type { ValidatorConfig } from '../config.ts';
 import { writeKeyFile } from './key-file.ts';
 import { type KeyPlace, openKey } from './key-place.ts';
 import { readPrivateText } from './private-file.ts';
 import { readSeedFile } from './seed-file.ts';
+import { type TrustedHotkey, trustedHotkeys } from './trusted-hotkeys.ts';
 
 type KeyConfig = Pick<
   ValidatorConfig,
@@ -28,15 +32,38 @@ export function ownKeyPlace(config: KeyConfig): KeyPlace {
   return { kind: 'seed', path: seedFile };
 }
 
+/**
+ * Whose signatures under evidence count: the keys that are named, at any time, or else the own one and those of its
+ * key set. Rejects with ConfigError for what is no hotkey, and where there is no own key to be read.
+ */
+export async function evidenceKeys(
+  named: readonly string[],
+  configOf: () => KeyConfig & Pick<ValidatorConfig, 'VALIDATOR_KEY_SET'>,
+): Promise<TrustedHotkey[]> {
+  if (named.length > 0) return named.map((text) => ({ hotkey: namedHotkey(text) }));
+  const config = configOf();
+  const signer = await openKey(ownKeyPlace(config), null).catch((cause: unknown) => {
+    const why = `our own key, by whose signature evidence is believed, cannot be read: ${messageOf(cause)}`;
+    throw new ConfigError(`${why}; name its ss58 with --hotkey, or set its variables`, { cause });
+  });
+  return trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET);
+}
+
+function namedHotkey(text: string): Hotkey {
+  const parsed = Hotkey.safeParse(text);
+  if (!parsed.success) throw new ConfigError(`--hotkey ${text}: no ss58 of a key`);
+  return parsed.data;
+}
+
 /** `encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE`: its answer names the hotkey. */
-export async function encryptSeed(words: readonly string[]): Promise<string> {
+export async function encryptSeed(words: readonly string[], random: Random): Promise<string> {
   const [seedFile, keyFile, passphraseFile, ...rest] = words;
   if (seedFile === undefined || keyFile === undefined || passphraseFile === undefined) {
     throw new ConfigError('encrypt-key takes SEED_FILE KEY_FILE PASSPHRASE_FILE; see --help');
   }
   if (rest.length > 0) throw new ConfigError(`encrypt-key takes no ${rest.join(' ')}`);
   const passphrase = readPrivateText(passphraseFile);
-  const { hotkey } = await writeKeyFile(keyFile, readSeedFile(seedFile), passphrase);
+  const { hotkey } = await writeKeyFile(keyFile, readSeedFile(seedFile), passphrase, random);
   return `${keyFile} holds ${hotkey}; once it has been tried, destroy ${seedFile}\n`;
 }
 
@@ -70,7 +97,7 @@ function parsedSet(path: string): KeySet {
   try {
     content = JSON.parse(readFileSync(path, 'utf8'));
   } catch (cause) {
-    throw new ConfigError(`${path}: ${messageOf(cause)}`, { cause });
+    throw new ConfigError(fileProblem(path, cause), { cause });
   }
   const parsed = KeySet.safeParse(content);
   if (parsed.success) return parsed.data;

@@ -2,14 +2,24 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError } from '#shared/config.ts';
+import { systemRandom } from '#shared/random.ts';
 import { AccountProof, isProofOf } from '#shared/signing/account-proof.ts';
-import { publicKeyOf } from '#shared/signing/hotkey.ts';
-import { SignedKeySet, trustedBy } from '#shared/signing/key-set.ts';
-import { createSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { readValidatorConfig } from '../config.ts';
-import { encryptSeed, ownKeyPlace, proveAccountOf, signKeySetFile } from './key-commands.ts';
+import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
+import { KeySet, SignedKeySet, signKeySet, trustedBy } from '#shared/signing/key-set.ts';
+import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { keyConfigIn, readValidatorConfig } from '../config.ts';
+import { keyProblem } from './key-check.ts';
+import {
+  encryptSeed,
+  evidenceKeys,
+  ownKeyPlace,
+  proveAccountOf,
+  signKeySetFile,
+} from './key-commands.ts';
 import { readKeyFile, writeKeyFile } from './key-file.ts';
-import { openKey } from './key-place.ts';
+import { type KeyPlace, openKey } from './key-place.ts';
+import { countsAt, trustedHotkeys } from './trusted-hotkeys.ts';
 
 const PASSPHRASE = 'correct horse battery';
 const SEED = new Uint8Array(32).fill(7);
@@ -43,7 +53,10 @@ let good: Record<string, unknown>;
 beforeAll(async () => {
   put('hotkey.seed', Buffer.from(SEED).toString('hex'));
   put('passphrase', `${PASSPHRASE}\n`);
-  const said = await encryptSeed([at('hotkey.seed'), at('good.json'), at('passphrase')]);
+  const said = await encryptSeed(
+    [at('hotkey.seed'), at('good.json'), at('passphrase')],
+    systemRandom,
+  );
   expect(said).toContain(OWN.hotkey);
   good = JSON.parse(readFileSync(at('good.json'), 'utf8'));
 });
@@ -67,8 +80,12 @@ describe('an encrypted key file', () => {
   });
 
   it('is never written over another, nor under a short passphrase', async () => {
-    await expect(writeKeyFile(at('good.json'), SEED, PASSPHRASE)).rejects.toThrow(/exists already/);
-    await expect(writeKeyFile(at('short.json'), SEED, '1234567')).rejects.toThrow(/fewer than 8/);
+    await expect(writeKeyFile(at('good.json'), SEED, PASSPHRASE, systemRandom)).rejects.toThrow(
+      /exists already/,
+    );
+    await expect(writeKeyFile(at('short.json'), SEED, '1234567', systemRandom)).rejects.toThrow(
+      /fewer than 8/,
+    );
   });
 
   it.each<[string, () => unknown, RegExp]>([
@@ -116,11 +133,74 @@ describe('an encrypted key file', () => {
   });
 });
 
+describe('before a start', () => {
+  const seed = (path: string) => ({ kind: 'seed', path }) as const;
+  const asked = async (...[place, keySet]: [KeyPlace, string?]) => keyProblem(place, keySet);
+
+  it('what it would refuse is said', async () => {
+    const open = put('other.seed', 'ab'.repeat(32));
+    chmodSync(open, 0o644);
+    expect(await asked(seed(open))).toMatch(/other.seed may be read by others .*chmod 600/);
+    expect(await asked(seed(put('none', 'no seed')))).toMatch(/64 hex digits/);
+    const key = { kind: 'key-file', path: at('absent.json') } as const;
+    const passphraseFile = at('passphrase');
+    expect(await asked({ ...key, passphraseFile })).toBe(`there is no file ${at('absent.json')}`);
+    // What it makes itself, or is given by systemd, need not be there.
+    expect(await asked(seed(at('later.seed')))).toBeNull();
+    expect(await asked(seed(at('hotkey.seed')))).toBeNull();
+    const given = { ...key, path: '/run/credentials/podwright-validator.service/key' };
+    expect(await asked({ ...given, passphraseFile })).toBeNull();
+  });
+
+  it('a key set has to be one of ours', async () => {
+    const next = createSigner(new Uint8Array(32).fill(8));
+    const window = { roles: ['validator-control'], not_before: 0, not_after: 9 };
+    const setOf = (...hotkeys: string[]) =>
+      KeySet.parse({
+        ...{ v: 1, kind: 'key-set', sequence: 1, revoked: [] },
+        keys: hotkeys.map((ss58, at) => ({ key_id: `k${at}`, ss58, ...window })),
+      });
+    const file = (name: string, set: KeySet, signer: LocalSigner) =>
+      put(name, JSON.stringify(signKeySet(set, signer)));
+    const own = seed(at('hotkey.seed'));
+    const theirs = file('theirs.json', setOf(next.hotkey), next);
+    expect(await asked(own, theirs)).toMatch(/^VALIDATOR_KEY_SET .*neither names our key/);
+    // Of the time before a change of the key, and of the time after it.
+    for (const signer of [OWN, next]) {
+      const set = file('ours.json', setOf(OWN.hotkey, next.hotkey), signer);
+      expect(await asked(own, set)).toBeNull();
+      const keys = trustedHotkeys(OWN.hotkey, set);
+      const counts = (hotkey: Hotkey, atMs: number) => countsAt(keys, hotkey, atMs);
+      expect([counts(next.hotkey, 9), counts(next.hotkey, 10)]).toEqual([true, false]);
+      expect(counts(createSigner(new Uint8Array(32).fill(9)).hotkey, 5)).toBe(false);
+    }
+  });
+
+  it('a key that is named counts alone, and an own one that is not there is asked for', async () => {
+    const nobody = () => {
+      throw new Error('not asked');
+    };
+    expect(await evidenceKeys([OWN.hotkey], nobody)).toEqual([{ hotkey: OWN.hotkey }]);
+    await expect(evidenceKeys(['5x'], nobody)).rejects.toThrow(/^--hotkey 5x: no ss58/);
+    const absent = { VALIDATOR_HOME: at('nowhere') };
+    const finding = evidenceKeys([], () => keyConfigIn(absent));
+    await expect(finding).rejects.toThrow(
+      /there is no file .*nowhere.*; name its ss58 with --hotkey/,
+    );
+    const present = { VALIDATOR_HOME: folder };
+    expect(await evidenceKeys([], () => keyConfigIn(present))).toEqual([{ hotkey: OWN.hotkey }]);
+  });
+});
+
 describe('a validator', () => {
   it('signs with its seed where it has no key file', async () => {
     const seeded = { ...environment, VALIDATOR_SEED_FILE: at('hotkey.seed') };
     expect((await openKey(ownKeyPlace(readValidatorConfig(seeded)), null)).hotkey).toBe(OWN.hotkey);
-    await expect(encryptSeed([at('hotkey.seed')])).rejects.toThrow(/PASSPHRASE_FILE/);
+    await expect(encryptSeed([at('hotkey.seed')], systemRandom)).rejects.toThrow(/PASSPHRASE_FILE/);
+    const absent = [at('none.seed'), at('new.json'), at('passphrase')];
+    await expect(encryptSeed(absent, systemRandom)).rejects.toThrow(
+      new ConfigError(`there is no file ${at('none.seed')}`),
+    );
   });
 
   it.each<[string, Record<string, string>, RegExp]>([

@@ -4,10 +4,13 @@ import { Keyring } from '@polkadot/keyring';
 import type { KeyringPair$Json } from '@polkadot/keyring/types';
 import { cryptoWaitReady } from '@polkadot/util-crypto';
 import { z } from 'zod';
+import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { makePrivateFile } from '#shared/private-file.ts';
+import type { Random } from '#shared/random.ts';
 import { hotkeyOf } from '#shared/signing/hotkey.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
-import { readPrivateText, writePrivateText } from './private-file.ts';
+import { readPrivateText } from './private-file.ts';
 import { SS58_PREFIX, signerOf } from './signer.ts';
 
 /** Shorter ones are guessed. */
@@ -25,7 +28,7 @@ const KeyFile = z.object({
   meta: z.record(z.string(), z.unknown()).default({}),
 });
 
-/** The signer in `path`. Throws when others may read the file, the passphrase is wrong, or it holds anything else. */
+/** The signer in `path`. Throws ConfigError when others may read the file, the passphrase is wrong, or it holds anything else. */
 export async function readKeyFile(path: string, passphrase: string): Promise<LocalSigner> {
   const content = parsed(path, readPrivateText(path));
   await cryptoWaitReady();
@@ -35,10 +38,11 @@ export async function readKeyFile(path: string, passphrase: string): Promise<Loc
   try {
     pair.decodePkcs8(passphrase);
   } catch (error) {
-    throw new Error(`${path} cannot be opened: ${messageOf(error)}`);
+    throw new ConfigError(`${path} cannot be opened: ${messageOf(error)}`);
   }
   const signer = signerOf(pair);
-  if (signer.hotkey !== stated) throw new Error(`${path} states another address than it holds`);
+  if (signer.hotkey !== stated)
+    throw new ConfigError(`${path} states another address than it holds`);
   return signer;
 }
 
@@ -47,6 +51,7 @@ export async function writeKeyFile(
   path: string,
   seed: Uint8Array,
   passphrase: string,
+  random: Random,
 ): Promise<LocalSigner> {
   if (passphrase.length < MIN_PASSPHRASE_CHARS) {
     throw new Error(`the passphrase has fewer than ${MIN_PASSPHRASE_CHARS} characters`);
@@ -56,7 +61,7 @@ export async function writeKeyFile(
   await cryptoWaitReady();
   const ring = new Keyring({ type: 'sr25519', ss58Format: SS58_PREFIX });
   const pair = ring.addFromSeed(seed);
-  writePrivateText(path, JSON.stringify(pair.toJson(passphrase)));
+  makePrivateFile(path, `${JSON.stringify(pair.toJson(passphrase))}\n`, random);
   return signerOf(pair);
 }
 
@@ -65,10 +70,10 @@ function parsed(path: string, text: string): z.output<typeof KeyFile> {
   try {
     content = JSON.parse(text);
   } catch {
-    throw new Error(`${path} is no key file: it is not JSON`);
+    throw new ConfigError(`${path} is no key file: it is not JSON`);
   }
   const result = KeyFile.safeParse(content);
   if (result.success) return result.data;
   const at = result.error.issues[0]?.path.join('.') || 'file';
-  throw new Error(`${path} is no encrypted sr25519 key file of version 3: ${at} is wrong`);
+  throw new ConfigError(`${path} is no encrypted sr25519 key file of version 3: ${at} is wrong`);
 }

@@ -11,7 +11,7 @@ export type KeyPlace =
   | { kind: 'seed'; path: string }
   | { kind: 'key-file'; path: string; passphraseFile: string };
 
-/** Rejects for a file that others may read or that holds something else; without `random` a missing seed is not made. */
+/** Rejects with ConfigError for a file that others may read or that holds something else; without `random` a missing seed is not made. */
 export async function openKey(place: KeyPlace, random: Random | null): Promise<LocalSigner> {
   if (place.kind === 'key-file') {
     return readKeyFile(place.path, readPrivateText(place.passphraseFile));

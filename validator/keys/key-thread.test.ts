@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
+import { ConfigError } from '#shared/config.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { createSigner, type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { createKeyThread, type KeyThread } from './key-thread.ts';
@@ -70,6 +71,7 @@ it('makes a seed where there is none, and tells why a file is none', async () =>
   const open = seedFile('open', SEED);
   chmodSync(open.path, 0o644);
   await expect(keys.open(open)).rejects.toThrow('chmod 600');
+  await expect(keys.open(open)).rejects.toThrow(ConfigError);
   const passphraseFile = at('new');
   await expect(
     keys.open({ kind: 'key-file', path: seedFile('none', SEED).path, passphraseFile }),

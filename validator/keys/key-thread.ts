@@ -1,4 +1,5 @@
 /** The keys of a process, in a thread of their own: whoever holds a Signer can sign, and nobody can read (validator reference 3). */
+import { ConfigError } from '#shared/config.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { createThreadCalls } from '#shared/thread-calls.ts';
 import type { KeyAnswer, KeyTask } from './key.tasks.ts';
@@ -13,9 +14,10 @@ export function createKeyThread() {
     null,
   );
   return {
-    /** Makes a seed where there is none. Rejects for a file that others may read or that holds something else. */
+    /** Makes a seed where there is none. Rejects with ConfigError for a file that others may read or that holds something else. */
     async open(place: KeyPlace): Promise<Signer> {
       const opened = await call({ kind: 'open', place });
+      if ('refused' in opened) throw new ConfigError(opened.refused);
       if (!('key' in opened)) return misunderstood();
       const { key, hotkey } = opened;
       return {

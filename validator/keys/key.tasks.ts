@@ -1,4 +1,5 @@
 /** What the key thread does: it opens keys, which never leave it, and signs with them. */
+import { ConfigError } from '#shared/config.ts';
 import { systemRandom } from '#shared/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
@@ -9,18 +10,33 @@ export type KeyTask =
   | { kind: 'open'; place: KeyPlace }
   /** `key` is what the opening was answered with. */
   | { kind: 'sign'; key: number; message: Uint8Array };
-export type KeyAnswer = { key: number; hotkey: Hotkey } | { signature: Uint8Array };
+export type KeyAnswer =
+  | { key: number; hotkey: Hotkey }
+  /** Why what lies there is not to be opened, which no repeat would change. */
+  | { refused: string }
+  | { signature: Uint8Array };
 
 /** Of a process: a few. */
 const MAX_KEYS = 16;
 
 export function createKeyTasks() {
   const signers: LocalSigner[] = [];
+
+  /** Only texts go from thread to thread: what kind of error it is would be lost. */
+  async function open(place: KeyPlace): Promise<KeyAnswer> {
+    try {
+      const signer = await openKey(place, systemRandom);
+      return { key: signers.push(signer) - 1, hotkey: signer.hotkey };
+    } catch (error) {
+      if (error instanceof ConfigError) return { refused: error.message };
+      throw error;
+    }
+  }
+
   return async (task: KeyTask): Promise<KeyAnswer> => {
     if (task.kind === 'open') {
       if (signers.length >= MAX_KEYS) throw new RangeError(`more than ${MAX_KEYS} keys`);
-      const signer = await openKey(task.place, systemRandom);
-      return { key: signers.push(signer) - 1, hotkey: signer.hotkey };
+      return open(task.place);
     }
     const signer = signers[task.key];
     if (signer === undefined) throw new RangeError(`there is no key ${task.key}`);

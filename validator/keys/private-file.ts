@@ -1,39 +1,23 @@
 /** Files that hold secrets: only their owner may read them, as systemd hands over credentials too (validator reference 3). */
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync, statSync } from 'node:fs';
+import { ConfigError } from '#shared/config.ts';
+import { fileProblem } from '#shared/file-problem.ts';
+import { requirePrivate } from '#shared/private-file.ts';
 
 /** Far more than a key or a passphrase needs. */
 const MAX_BYTES = 65_536;
-/** Where systemd puts credentials, a folder per service that others cannot enter: the bits of a file in it may be an access list's. */
-const CREDENTIALS = '/run/credentials/';
 
-/** The text in `path`, without line breaks at its end. Throws when others may read the file, or it is too long. */
+/**
+ * The text in `path`, without line breaks at its end. Throws ConfigError, for no repeat would help, when it cannot be
+ * read, others may read it, or it is too long.
+ */
 export function readPrivateText(path: string): string {
-  const { mode, size } = statSync(path);
-  if ((mode & 0o077) !== 0 && !path.startsWith(CREDENTIALS)) {
-    const bits = (mode & 0o777).toString(8);
-    throw new Error(`${path} may be read by others (mode ${bits}): chmod 600 ${path}`);
-  }
-  if (size > MAX_BYTES) throw new Error(`${path} is longer than ${MAX_BYTES} bytes`);
-  return readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
-}
-
-/** Writes a new file with mode 0600, and the folders above it with 0700. Throws where there is one already. */
-export function writePrivateText(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const file = openSync(path, 'wx', 0o600);
   try {
-    writeSync(file, `${text}\n`);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
+    requirePrivate(path);
+    if (statSync(path).size <= MAX_BYTES) return readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    throw new ConfigError(fileProblem(path, cause), { cause });
   }
+  throw new ConfigError(`${path} is longer than ${MAX_BYTES} bytes`);
 }

@@ -204,7 +204,23 @@ const proofPaces: Migration = ({ int, tableEnd }) => [
   'update outbox set made_ms = next_ms',
 ];
 
+/** Both ends of each executor's chain. Of chains that are there already nobody can say any more that they are whole. */
+const evidenceHeads: Migration = ({ int, tableEnd }) => [
+  `create table evidence_heads (
+    executor_id text primary key,
+    validator text not null,
+    signed_ms ${int} not null,
+    first_seq ${int} not null,
+    first_previous text,
+    pruned_ms ${int},
+    last_seq ${int} not null,
+    last_id text not null,
+    signature text not null
+  ) ${tableEnd}`,
+];
+
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
   ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
+  evidenceHeads,
 ];

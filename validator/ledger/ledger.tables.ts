@@ -1,6 +1,7 @@
 /** Every table of the validator's ledger: times as integer milliseconds UTC, JSON as text (validator reference 7, 8, 10). */
 import type { Generated, Kysely, Selectable, Transaction } from 'kysely';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { CycleVerdict } from '../weights/cycle-set.ts';
 
 /** One row for each check run. Rows are never changed: a trigger refuses it. */
@@ -15,6 +16,24 @@ export type EvidenceTable = {
   /** Canonical JSON. */
   document: string;
   /** The validator's, `0x` + hex. */
+  signature: string;
+};
+
+/** Where an executor's chain begins and ends, signed: held beside its rows, of which any may be taken away. */
+export type EvidenceHeadsTable = {
+  executor_id: string;
+  /** Whose signature it is. */
+  validator: Hotkey;
+  signed_ms: number;
+  /** The first document that it vouches for, and the id of the one before; null where it begins the chain. */
+  first_seq: number;
+  first_previous: string | null;
+  /** When the last document was finished that was too old to be kept; null where all are there. */
+  pruned_ms: number | null;
+  /** The last document. */
+  last_seq: number;
+  last_id: string;
+  /** `0x` + hex, over the canonical JSON of all of the above. */
   signature: string;
 };
 
@@ -188,6 +207,7 @@ type Tables = {
   gpu_claims: GpuClaimsTable;
   proof_paces: ProofPacesTable;
   evidence: EvidenceTable;
+  evidence_heads: EvidenceHeadsTable;
   cycles: CyclesTable;
   cycle_entries: CycleEntriesTable;
   epochs: EpochsTable;
@@ -201,6 +221,7 @@ export type Ledger = Kysely<Tables>;
 export type LedgerDb = Ledger | Transaction<Tables>;
 
 export type EvidenceRow = Selectable<EvidenceTable>;
+export type EvidenceHeadRow = Selectable<EvidenceHeadsTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;
 export type LineRow = Selectable<LinesTable>;

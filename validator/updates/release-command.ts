@@ -12,7 +12,7 @@ const MAX_TEXT_CHARS = 2_000;
 
 /** Whether there is something to show. Rejects with ConfigError for what is no command or no value of it. */
 export async function runReleaseCommand(
-  { words, ledgerFile }: LedgerAsk,
+  { words, ledgerFile }: Pick<LedgerAsk, 'words' | 'ledgerFile'>,
   output: Output,
 ): Promise<boolean> {
   const work = commandOf(words.slice(1));

@@ -67,19 +67,45 @@ export async function goodTimeBefore(
   return row?.ms ?? 0;
 }
 
-/** How long a cycle was for an executor, in milliseconds; undefined where it was not in it. */
-export async function lengthOf(
+/** What a cycle says of an executor; `start_ms`: when the cycle began. */
+export type EntryInTime = {
+  cycle: number;
+  entry_json: string;
+  length_ms: number;
+  start_ms: number;
+};
+
+/** Of each stored cycle, oldest first. */
+export function entriesOf(db: LedgerDb, executorId: string): Promise<EntryInTime[]> {
+  return entriesInTime(db, executorId).orderBy('cycle_entries.cycle').execute();
+}
+
+/** Of one cycle; undefined where the executor was not in it. */
+export function entryOf(
   db: LedgerDb,
   executorId: string,
   cycle: number,
-): Promise<number | undefined> {
-  const row = await db
+): Promise<EntryInTime | undefined> {
+  return entriesInTime(db, executorId).where('cycle_entries.cycle', '=', cycle).executeTakeFirst();
+}
+
+function entriesInTime(db: LedgerDb, executorId: string) {
+  return db
     .selectFrom('cycle_entries')
-    .select('length_ms')
-    .where('cycle', '=', cycle)
-    .where('executor_id', '=', executorId)
-    .executeTakeFirst();
-  return row?.length_ms;
+    .innerJoin('cycles', 'cycles.number', 'cycle_entries.cycle')
+    .select((eb) => [
+      'cycle_entries.cycle',
+      'cycle_entries.entry_json',
+      'cycle_entries.length_ms',
+      eb('cycles.ended_ms', '-', eb.ref('cycle_entries.length_ms')).as('start_ms'),
+    ])
+    .where('cycle_entries.executor_id', '=', executorId);
+}
+
+/** Executors that a stored cycle names. */
+export async function executorsInCycles(db: LedgerDb): Promise<string[]> {
+  const rows = await db.selectFrom('cycle_entries').select('executor_id').distinct().execute();
+  return rows.map((row) => row.executor_id);
 }
 
 /** Numbers of the newest `count` cycles, oldest first. */

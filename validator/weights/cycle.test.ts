@@ -27,7 +27,7 @@ afterEach(() => ledger.destroy());
 
 /** A check of executor 1 now, unless it says otherwise. */
 const check = (wish: Omit<RunWish, 'atMs'> = {}, policy = goldenPolicy()) =>
-  createEvidence({ ledger, signer, clock, policy }).record(
+  createEvidence({ ledger, signer, trusted: [signer], clock, log, policy }).record(
     checkRun({ atMs: clock.now(), ...wish }),
   );
 

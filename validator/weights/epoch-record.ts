@@ -1,12 +1,12 @@
 /** Weights as they are stored and posted, and the way back from what is stored to what they were computed from. Pure. */
 import { z } from 'zod';
-import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
+import { type LatestSetWeights, LatestSetWeightsRequest } from '#shared/central-api/set-weights.ts';
 import { naiveUtc } from '#shared/clock.ts';
-import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-json.ts';
 import type { EpochRow } from '../ledger/ledger.tables.ts';
 import type { WeightResult } from './compute-weights.ts';
 import { CycleSet } from './cycle-set.ts';
-import type { WeightPolicy } from './weight-policy.ts';
+import { WeightPolicy } from './weight-policy.ts';
 
 /** The input with the numbers of its cycles, oldest first: they are stored once, and not again for each epoch. */
 export const StoredInput = z.strictObject({
@@ -14,6 +14,37 @@ export const StoredInput = z.strictObject({
   cycles: z.array(z.int()),
 });
 export type StoredInput = z.output<typeof StoredInput>;
+
+/**
+ * What a stored epoch was computed from. Throws Error that names the epoch where the row says nothing any more that
+ * this program could have written.
+ */
+export function readInput({ number, input_json: text }: EpochRow): StoredInput {
+  const input = StoredInput.safeParse(parseCanonicalJson(text)?.value).data;
+  if (input?.epoch === number) return input;
+  throw damaged(number, 'input_json');
+}
+
+/** The policy that it was computed by. Throws Error as above. */
+export function readPolicy({ number, policy_json: text }: EpochRow): WeightPolicy {
+  const policy = WeightPolicy.safeParse(parseCanonicalJson(text)?.value).data;
+  if (policy !== undefined) return policy;
+  throw damaged(number, 'policy_json');
+}
+
+/** What was to be posted of it. Throws Error as above. */
+export function readPosted({ number, payload_json: text }: EpochRow): LatestSetWeights {
+  const payload = LatestSetWeightsRequest.safeParse(parseCanonicalJson(text)?.value).data;
+  if (payload !== undefined) return payload;
+  throw damaged(number, 'payload_json');
+}
+
+function damaged(number: number, column: string): Error {
+  return new Error(
+    `epoch ${number}: epochs.${column} was altered or damaged, so that nothing can be computed from it; ` +
+      `only a copy of the ledger from before has it. Other epochs are not concerned`,
+  );
+}
 
 export type ComputedEpoch = {
   input: StoredInput;

@@ -1,14 +1,15 @@
 /** Computes weights once per epoch and stores them, and what is to be posted, before anything is sent (validator reference 8.3). */
 import { type Clock, createBreath } from '#shared/clock.ts';
+import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { VERSION } from '#shared/version.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, newestCycles } from './cycle.store.ts';
 import { forgetEpochs, insertEpoch, lastEpoch } from './epoch.store.ts';
-import { epochRow, StoredInput, versionKeyOf } from './epoch-record.ts';
+import { epochRow, readInput, versionKeyOf } from './epoch-record.ts';
 import type { Metagraph } from './metagraph.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
@@ -68,6 +69,16 @@ export function createEpochs(options: EpochsOptions) {
     return true;
   }
 
+  /** Undefined, too, for a row that was altered: it is to keep nobody from the next weights. */
+  function newestIn(epoch: EpochRow): number | undefined {
+    try {
+      return readInput(epoch).cycles.at(-1);
+    } catch (error) {
+      log.error({ epoch: epoch.number, error: messageOf(error) }, 'the last weights are damaged');
+      return undefined;
+    }
+  }
+
   return {
     /** When the last one is old enough and a cycle was closed since. Resolves with whether there are new weights. */
     async computeDue(): Promise<boolean> {
@@ -77,7 +88,7 @@ export function createEpochs(options: EpochsOptions) {
       if (ageMs >= 0 && ageMs < options.epochMs) return false;
       const numbers = await newestCycles(ledger, policy.window_cycles);
       const newest = numbers.at(-1);
-      const used = last === undefined ? undefined : cycleNumbersOf(last.input_json).at(-1);
+      const used = last === undefined ? undefined : newestIn(last);
       if (newest === undefined || newest === used || newest === refusedCycle) return false;
       const computed = await compute((last?.number ?? 0) + 1, numbers);
       refusedCycle = computed ? null : newest;
@@ -86,8 +97,4 @@ export function createEpochs(options: EpochsOptions) {
 
     forget: (beforeMs: number) => forgetEpochs(ledger, beforeMs),
   };
-}
-
-function cycleNumbersOf(inputJson: string): number[] {
-  return StoredInput.parse(JSON.parse(inputJson)).cycles;
 }

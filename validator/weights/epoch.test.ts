@@ -37,7 +37,7 @@ afterEach(() => ledger.destroy());
 /** A validator that was just started on the ledger. */
 function start(change: Partial<Weighing> = {}) {
   const policy = change.policy ?? goldenPolicy();
-  const evidence = createEvidence({ ledger, signer, clock, policy });
+  const evidence = createEvidence({ ledger, signer, trusted: [signer], clock, log, policy });
   const sending: WeightsDeliveryOptions['central'] = {
     async postWeights(payload) {
       if (central.isAway) throw new Error('the central API is away');

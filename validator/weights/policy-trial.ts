@@ -1,7 +1,6 @@
 /** What another policy would have made of stored cycles: a look at it before it counts (validator reference 8.1). */
-import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
-import { uidsOf, weightOf } from './epoch-record.ts';
+import { readPosted, uidsOf, weightOf } from './epoch-record.ts';
 import { weighStored } from './replay.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
@@ -14,8 +13,7 @@ export async function weightsUnder(
   const { head, missing, weigher } = await weighStored(ledger, stored, policy);
   const result = weigher.result(head);
   if (result === null) return null;
-  // Written by us as a payload: its form is known.
-  const posted = JSON.parse(stored.payload_json) as LatestSetWeights;
+  const posted = readPosted(stored);
   return [
     ...missing.map((number) => `without cycle ${number}, which is not kept any more`),
     `policy ${stored.policy_hash} -> ${result.policyHash}`,

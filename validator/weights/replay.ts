@@ -1,25 +1,26 @@
 /** Computes a stored epoch again from what is stored, down to the documents, and compares byte for byte (validator reference 7). */
-import type { LatestSetWeights } from '#shared/central-api/set-weights.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
+import { createHeads, hasToBeKept } from '../evidence/evidence-kept.ts';
+import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
-import { cyclesOf, keptCycles, lengthOf } from './cycle.store.ts';
+import { cyclesOf, entryOf, keptCycles } from './cycle.store.ts';
 import { cycleEntryOf, type Past } from './cycle-entry.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
-import { epochRow, StoredInput, uidsOf, weightOf } from './epoch-record.ts';
+import { epochRow, readInput, readPolicy, readPosted, uidsOf, weightOf } from './epoch-record.ts';
 import type { CycleSetHead } from './input-hash.ts';
 import { pastOf } from './past.ts';
-import { WeightPolicy } from './weight-policy.ts';
+import type { WeightPolicy } from './weight-policy.ts';
 
 export type Replay = {
   /** The row as it comes out now; null where its input is not whole any more. */
   row: EpochRow | null;
   /** Documents that say what the cycles do, judged again. */
   documents: number;
-  /** Documents that are too old to be kept. */
+  /** Documents that were too old to be kept. */
   forgotten: number;
   /** What differs, in words; empty when nothing does. */
   problems: string[];
@@ -28,14 +29,14 @@ export type Replay = {
 /** A stored epoch weighed again under some policy; `missing`: the numbers of cycles that are not kept any more. */
 export type Weighing = { head: CycleSetHead; kept: number[]; missing: number[]; weigher: Weigher };
 
-/** `onCycle` sees each of the kept cycles, of which one is in memory at a time. */
+/** `onCycle` sees each of the kept cycles, of which one is in memory at a time. Rejects for a row that was altered. */
 export async function weighStored(
   ledger: Ledger,
   row: EpochRow,
   policy: WeightPolicy,
   onCycle: (cycle: Cycle) => Promise<void> = async () => undefined,
 ): Promise<Weighing> {
-  const { cycles: numbers, ...head } = StoredInput.parse(JSON.parse(row.input_json));
+  const { cycles: numbers, ...head } = readInput(row);
   const kept = await keptCycles(ledger, numbers);
   const missing = numbers.filter((number) => !kept.includes(number));
   const weigher = createWeigher(policy, { count: kept.length, embedded: head.embedded });
@@ -46,36 +47,58 @@ export async function weighStored(
   return { head, kept, missing, weigher };
 }
 
-/** The policy that an epoch was computed by. */
-export const storedPolicy = (row: EpochRow): WeightPolicy =>
-  WeightPolicy.parse(JSON.parse(row.policy_json));
-
-export async function replayEpoch(ledger: Ledger, stored: EpochRow): Promise<Replay> {
-  const policy = storedPolicy(stored);
-  const under = { policy, policyHash: stored.policy_hash };
+/** `keys`: whose signatures count. */
+export async function replayEpoch(
+  ledger: Ledger,
+  stored: EpochRow,
+  keys: readonly TrustedHotkey[],
+): Promise<Replay> {
+  const policy = readPolicy(stored);
+  const under = { policy, policyHash: stored.policy_hash, keys };
   const judged = { documents: 0, forgotten: 0 };
+  const headOf = createHeads(ledger, keys);
   const ofDocuments: string[] = [];
   const weighing = await weighStored(ledger, stored, policy, async ({ number, entries }) => {
     for (const entry of entries) {
-      const evidence = await findEvidence(ledger, entry.evidence_id);
+      const { executor_id: executor, evidence_id: id } = entry;
+      const named = `cycle ${number}, executor ${executor}, evidence ${id}`;
+      const evidence = await findEvidence(ledger, id);
       if (evidence === undefined) {
-        judged.forgotten += 1;
+        if (await isMissing(ledger, number, entry, headOf))
+          ofDocuments.push(`${named}: it is missing`);
+        else judged.forgotten += 1;
         continue;
       }
       judged.documents += 1;
       const past = await pastAgain(ledger, number, entry, under);
-      const problem = await problemOf(ledger, entry, evidence, past);
-      if (problem === null) continue;
-      const { executor_id: executor, evidence_id: id } = entry;
-      ofDocuments.push(`cycle ${number}, executor ${executor}, evidence ${id}: ${problem}`);
+      const problem = await problemOf(ledger, entry, evidence, { ...past, keys });
+      if (problem !== null) ofDocuments.push(`${named}: ${problem}`);
     }
   });
   const { missing } = weighing;
   const problems = missing.map((number) => `cycle ${number} is not kept any more`);
+  const { validator } = weighing.head;
+  if (!countsAt(keys, validator, stored.computed_ms)) {
+    problems.push(`it is of ${validator}, whose signature does not count at its time`);
+  }
   const row = missing.length > 0 ? null : recomputed(weighing, stored, policy);
   if (row !== null) problems.push(...differencesOf(row, stored));
   else if (missing.length === 0) problems.push('the burn recipient is not registered');
   return { row, ...judged, problems: [...problems, ...ofDocuments] };
+}
+
+/** How an epoch is judged again. */
+type Under = { policy: WeightPolicy; policyHash: string; keys: readonly TrustedHotkey[] };
+
+/** Whether a document that is not there is not too old to be kept either. */
+async function isMissing(
+  ledger: Ledger,
+  cycle: number,
+  { executor_id: executorId }: CycleEntry,
+  headOf: ReturnType<typeof createHeads>,
+): Promise<boolean> {
+  const stored = await entryOf(ledger, executorId, cycle);
+  return stored === undefined || hasToBeKept(await headOf(executorId), stored.start_ms);
 }
 
 function recomputed(
@@ -85,8 +108,7 @@ function recomputed(
 ): EpochRow | null {
   const result = weigher.result(head);
   if (result === null) return null;
-  // Written by us as a payload: its form is known.
-  const { current_block, version_key } = JSON.parse(stored.payload_json) as LatestSetWeights;
+  const { current_block, version_key } = readPosted(stored);
   const posted = {
     block: current_block ?? null,
     computedMs: stored.computed_ms,
@@ -96,23 +118,22 @@ function recomputed(
   return { ...row, state: stored.state };
 }
 
+const OTHER_INPUT =
+  'epochs.input_json of this epoch, or a cycle that it names, was altered after the weights were computed';
+
 function differencesOf(row: EpochRow, stored: EpochRow): string[] {
   return (Object.keys(stored) as (keyof EpochRow)[])
     .filter((name) => row[name] !== stored[name])
-    .flatMap((name) =>
-      name === 'payload_json'
-        ? payloadDifferences(row, stored)
-        : `${name} was ${stored[name]}, and is ${row[name]}`,
-    );
+    .flatMap((name) => {
+      if (name === 'payload_json') return payloadDifferences(row, stored);
+      const difference = `${name} was ${stored[name]}, and is ${row[name]}`;
+      return name === 'input_hash' ? `${difference}: ${OTHER_INPUT}` : difference;
+    });
 }
 
 /** The weights uid by uid, and whatever else is another. */
 function payloadDifferences(row: EpochRow, stored: EpochRow): string[] {
-  // Written by us as payloads: their form is known.
-  const [now, then] = [row, stored].map(
-    (each) => JSON.parse(each.payload_json) as LatestSetWeights,
-  );
-  if (now === undefined || then === undefined) return [];
+  const [now, then] = [readPosted(row), readPosted(stored)];
   const found = [
     ...uidsOf(then, now)
       .filter((uid) => weightOf(then, uid) !== weightOf(now, uid))
@@ -136,12 +157,12 @@ async function pastAgain(
   ledger: Ledger,
   cycle: number,
   entry: CycleEntry,
-  under: { policy: WeightPolicy; policyHash: string },
+  under: Under,
 ): Promise<PastUnder> {
   const { executor_id: executorId, verdict } = entry;
-  const lengthMs = await lengthOf(ledger, executorId, cycle);
-  if (lengthMs === undefined) return { past: pastIn(entry), policyHash: null };
-  const moment = { executorId, cycle, verdict, lengthMs };
+  const stored = await entryOf(ledger, executorId, cycle);
+  if (stored === undefined) return { past: pastIn(entry), policyHash: null };
+  const moment = { executorId, cycle, verdict, lengthMs: stored.length_ms };
   const past = await pastOf(ledger, moment, under.policy);
   const policyHash = past.isFirst ? null : under.policyHash;
   return { past, policyHash };
@@ -160,9 +181,9 @@ async function problemOf(
   ledger: Ledger,
   entry: CycleEntry,
   evidence: { id: string; document: string; signature: string },
-  { past, policyHash }: PastUnder,
+  { past, policyHash, keys }: PastUnder & { keys: readonly TrustedHotkey[] },
 ): Promise<string | null> {
-  const read = readDocument(evidence);
+  const read = readDocument(evidence, keys);
   if ('problem' in read) return read.problem;
   const checks = await findCheckPolicy(ledger, read.document.check_policy_hash);
   if (!isJudgedRight(read.document, checks)) return 'its inputs give another verdict';

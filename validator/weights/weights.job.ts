@@ -10,6 +10,7 @@ const DAY_MS = 86_400_000;
 const SWEEP_INTERVAL_MS = 3_600_000;
 /** Longer than the longest window of uptime that a policy may have, and than what epochs refer to. */
 const CYCLES_KEPT_DAYS = 15;
+const LONGEST_CYCLE_DAYS = 1;
 
 export type WeightsJobOptions = {
   clock: Clock;
@@ -31,10 +32,12 @@ export function createWeightsJob(options: WeightsJobOptions) {
   async function sweep(): Promise<void> {
     if (clock.monotonicMs() - sweptMs < SWEEP_INTERVAL_MS) return;
     sweptMs = clock.monotonicMs();
-    const beforeMs = clock.now() - keptDays * DAY_MS;
-    await evidence.forget(beforeMs);
-    await epochs?.forget(beforeMs);
-    await cycles.forget(clock.now() - (keptDays + CYCLES_KEPT_DAYS) * DAY_MS);
+    const daysAgo = (days: number) => clock.now() - days * DAY_MS;
+    const cyclesKeptDays = keptDays + CYCLES_KEPT_DAYS;
+    // Whatever a cycle names has an end, which tells what was forgotten from what was taken away.
+    await evidence.forget(daysAgo(keptDays), daysAgo(cyclesKeptDays + LONGEST_CYCLE_DAYS));
+    await epochs?.forget(daysAgo(keptDays));
+    await cycles.forget(daysAgo(cyclesKeptDays));
   }
 
   return {

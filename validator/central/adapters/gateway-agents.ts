@@ -61,6 +61,7 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
     }
   }
   return {
+    hotkey: signer.hotkey,
     clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
     terminalOf(executorId, podId, { query, requestId, signal }) {
       const { cols, rows, term } = query;

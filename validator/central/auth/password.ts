@@ -3,32 +3,31 @@ import { argon2, timingSafeEqual } from 'node:crypto';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 
-const MEMORY_KIB = 19_456;
-const PASSES = 2;
-const PARALLELISM = 1;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 /** Each hashing takes 19 MiB and a thread: more at once would starve the rest of the process. */
 const MAX_AT_ONCE = 2;
 const MAX_WAITING = 100;
 
-type Parameters = { memory: number; passes: number; parallelism: number };
+/** What one hashing costs: memory in KiB, passes over it, lanes. */
+export type PasswordCost = { memory: number; passes: number; parallelism: number };
 
-const PRESENT: Parameters = { memory: MEMORY_KIB, passes: PASSES, parallelism: PARALLELISM };
+const PRESENT_COST: PasswordCost = { memory: 19_456, passes: 2, parallelism: 1 };
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
-/** Both functions refuse with `rate_limited` when too many hashings wait. */
-export function createPasswords({ random }: { random: Random }) {
+/** Both functions refuse with `rate_limited` when too many hashings wait. `cost` is that of new hashes. */
+export function createPasswords(deps: { random: Random; cost?: PasswordCost | undefined }) {
+  const { random, cost = PRESENT_COST } = deps;
   const slots = createSlots();
   /** What a log-in to an unknown address is held against, so that it takes as long as any other. */
-  const nobody = encode(PRESENT, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES));
+  const nobody = encode(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES));
 
   return {
     async hash(password: string): Promise<string> {
       const salt = random.bytes(SALT_BYTES);
-      return encode(PRESENT, salt, await slots.run(() => derive(password, salt, PRESENT)));
+      return encode(cost, salt, await slots.run(() => derive(password, salt, cost)));
     },
 
     /** `stored` null (no such account) takes as long as any other and is never true. */
@@ -40,7 +39,7 @@ export function createPasswords({ random }: { random: Random }) {
   };
 }
 
-function derive(password: string, salt: Uint8Array, parameters: Parameters): Promise<Uint8Array> {
+function derive(password: string, salt: Uint8Array, parameters: PasswordCost): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const all = { ...parameters, message: password, nonce: salt, tagLength: HASH_BYTES };
     argon2('argon2id', all, (error, derived) =>
@@ -49,14 +48,14 @@ function derive(password: string, salt: Uint8Array, parameters: Parameters): Pro
   });
 }
 
-function encode({ memory, passes, parallelism }: Parameters, salt: Uint8Array, hash: Uint8Array) {
+function encode({ memory, passes, parallelism }: PasswordCost, salt: Uint8Array, hash: Uint8Array) {
   const [saltText, hashText] = [salt, hash].map((bytes) =>
     Buffer.from(bytes).toString('base64').replace(/=+$/, ''),
   );
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${saltText}$${hashText}`;
 }
 
-function decode(phc: string): { parameters: Parameters; salt: Uint8Array; hash: Uint8Array } {
+function decode(phc: string): { parameters: PasswordCost; salt: Uint8Array; hash: Uint8Array } {
   const [, memory, passes, parallelism, salt, hash] = PHC.exec(phc) ?? [];
   if (salt === undefined || hash === undefined) throw new Error('not an argon2id PHC string');
   return {

@@ -35,6 +35,7 @@ import { webhooks } from './migrations/0028-webhooks.ts';
 import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
 import { payouts } from './migrations/0030-payouts.ts';
 import { referrals } from './migrations/0031-referrals.ts';
+import { podIdle } from './migrations/0032-pod-idle.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -71,6 +72,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   validatorAccounts,
   payouts,
   referrals,
+  podIdle,
 ];
 
 /** The number of the present schema. */
@@ -137,45 +139,39 @@ async function schemaOf(db: Db): Promise<number> {
  * What `work` reads of the database at one moment, however long it takes and whoever writes meanwhile; nothing is
  * changed, the schema included. Rejects with ConfigError where there is no database of this schema.
  */
-export async function readCentralDatabase<T>(
-  target: string,
-  work: (db: Db) => Promise<T>,
-): Promise<T> {
-  const db = await existing(target);
-  try {
-    return await db.connection().execute(async (reader) => {
+export function readCentralDatabase<T>(target: string, work: (db: Db) => Promise<T>): Promise<T> {
+  return besideCentral(target, (db) =>
+    db.connection().execute(async (reader) => {
       const words = isPostgres(db)
         ? ['begin isolation level repeatable read read only']
         : ['pragma query_only = on', 'begin deferred'];
       for (const word of words) await sql.raw(word).execute(reader);
-      await requireSchema(reader);
       return work(reader);
-    });
-  } finally {
-    await db.destroy();
-  }
+    }),
+  );
 }
 
-/**
- * Opens the database of a central API that may be running on it, whose schema is left as it is. The caller ends it with
- * `destroy()`. Rejects with ConfigError where there is no database of this schema.
- */
-export async function joinCentralDatabase(target: string): Promise<Database> {
-  const db = await existing(target);
-  try {
-    await requireSchema(db);
-    return db;
-  } catch (error) {
-    await db.destroy();
-    throw error;
-  }
+/** One transaction beside a central API that may be running. Rejects as `readCentralDatabase` does. */
+export function changeCentralDatabase<T>(target: string, work: (tx: Db) => Promise<T>): Promise<T> {
+  return besideCentral(target, (db) => db.transaction().execute(work));
 }
 
-async function existing(target: string): Promise<Database> {
+/** Work on the database of a central API that may be running on it. Rejects as `readCentralDatabase` does. */
+export async function besideCentral<T>(
+  target: string,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
   if (!isPostgresAddress(target) && !existsSync(target)) {
     throw new ConfigError(`there is no database of a central API at ${target}`);
   }
-  return new Kysely<Tables>({ dialect: await dialectOf({ address: target, ...KNOWN_AS }) });
+  const dialect = await dialectOf({ address: target, ...KNOWN_AS });
+  const db = new Kysely<Tables>({ dialect });
+  try {
+    await requireSchema(db);
+    return await work(db);
+  } finally {
+    await db.destroy();
+  }
 }
 
 async function requireSchema(db: Db): Promise<void> {

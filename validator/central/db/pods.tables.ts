@@ -42,9 +42,14 @@ export type PodsTable = Stamped & {
   is_favorite: Flag;
   removal_at: number | null;
   termination_hours: number | null;
-  /** Kept for the renter; nothing is metered yet. */
   max_spend_uusd: number | null;
   idle_shutdown_minutes: number | null;
+  /** What was before does not count as idle: when the minutes were set anew, or the pod went on; null: its start. */
+  idle_from: number | null;
+  /** When it stops for want of use as things stand; null: it is in use, or that is not known. */
+  idle_stop_at: number | null;
+  /** Up to when it was seen unused. */
+  idle_until: number | null;
   /** Asked for with the rental; kept for the renter. */
   enable_volume_encryption: Flag;
   first_running_at: number | null;

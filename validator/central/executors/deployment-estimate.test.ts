@@ -159,13 +159,14 @@ describe('the time that a pod still needs', () => {
     host.change(rented.id, { pull: { ...NO_PROGRESS, eta_seconds: 40 } });
     await market.sync();
     const told = { phase: 'pulling', estimated_ready_seconds: 50, eta_basis: 'progress' };
-    expect(await podRow(rented.id)).toMatchObject(told);
+    expect(await podRow(rented.id)).toMatchObject({ ...told, message: 'Fetching the image' });
     await market.clock.advance(20_000);
     expect(await podRow(rented.id)).toMatchObject({ ...told, estimated_ready_seconds: 30 });
     host.change(rented.id, { phase: 'starting', pull: null });
     await market.sync();
     expect(await podRow(rented.id)).toMatchObject({
       ...{ phase: 'starting', estimated_ready_seconds: 10, eta_basis: 'assumed' },
+      message: null,
     });
     await market.clock.advance(15_000);
     expect(await podRow(rented.id)).toMatchObject({ estimated_ready_seconds: 1 });

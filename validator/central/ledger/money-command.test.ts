@@ -99,6 +99,37 @@ it('is a command of the validator, whose own ledger it leaves alone', () => {
   expect(String(stdout)).toContain('every rule holds');
 });
 
+describe('ledger pay-in', () => {
+  it('credits a payment once, as paid credit that may be passed on', async () => {
+    const { email, key } = await scene.market.signUp();
+    const balance = async () =>
+      (await scene.market.call('GET', '/users/me', { headers: key })).body.balance;
+    const before = await balance();
+    expect(await run(`pay-in ${email} 12.5 bank-1`)).toMatchObject({
+      ...{ isWell: true, out: 'bank-1: credited\n' },
+    });
+    expect((await run(`pay-in ${email.toUpperCase()} 12.5 bank-1`)).out).toContain('before');
+    expect(await balance()).toBe(before + 12.5);
+    expect((await run('pay-in nobody@example.com 1 bank-2')).isWell).toBe(false);
+    expect((await run('verify')).isWell).toBe(true);
+  });
+
+  it.each([
+    'pay-in',
+    'pay-in a@example.com',
+    'pay-in a@example.com 0 one',
+    'pay-in a@example.com 0.000 one',
+    'pay-in a@example.com -1 one',
+    'pay-in a@example.com 1e3 one',
+    'pay-in a@example.com 0.0000001 one',
+    'pay-in a@example.com 1000000 one',
+    'pay-in a@example.com 1 a/b',
+    'pay-in a@example.com 1 one more',
+  ])('refuses %s', async (words) => {
+    await expect(run(words)).rejects.toThrow(ConfigError);
+  });
+});
+
 describe('ledger export', () => {
   it('is added up by the program of the README to the same balances', async () => {
     const { out } = await run('export');

@@ -1,7 +1,11 @@
-/** `npm run validator -- ledger …`: a look into the money ledger of a central API, beside it while it runs. */
+/** `npm run validator -- ledger …`: a look into the money ledger of a central API, and payments for it, beside it while it runs. */
+import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
+import { usdToMicro } from '#shared/money.ts';
+import { systemRandom } from '#shared/random.ts';
 import { type NamedDatabase, namedDatabase } from '../database-place.ts';
-import { readCentralDatabase } from '../db/database.ts';
+import { changeCentralDatabase, readCentralDatabase } from '../db/database.ts';
+import { type PayIn, payIn } from '../top-ups/paid-credit.ts';
 import { auditLedger } from './audit.service.ts';
 import { EXPORT_FORMATS, exportLedger } from './ledger-export.ts';
 
@@ -26,7 +30,31 @@ export async function runMoneyCommand(ask: MoneyAsk, output: Output): Promise<bo
     await readCentralDatabase(target, (db) => exportLedger(db, chosen, print));
     return true;
   }
+  if (name === 'pay-in' && format === null) return takePayIn(target, payInOf(rest), output);
   throw new ConfigError(`unknown command ledger ${words.join(' ')}; see --help`);
+}
+
+const REFERENCE = /^[A-Za-z0-9_.:-]{1,64}$/;
+/** Up to a million, and whole micro-dollars. */
+const DOLLARS = /^(?!0+(?:\.0+)?$)\d{1,6}(?:\.\d{1,6})?$/;
+
+function payInOf(words: readonly string[]): PayIn {
+  const [email = '', usd = '', reference = '', ...more] = words;
+  if (!DOLLARS.test(usd) || !REFERENCE.test(reference) || more.length > 0) {
+    throw new ConfigError(
+      'ledger pay-in takes EMAIL, USD (above 0, below 1000000, at most six decimals) and REFERENCE (letters, digits and _.:-, 64 at most)',
+    );
+  }
+  return { email, amountUusd: usdToMicro(Number(usd)), reference };
+}
+
+async function takePayIn(target: string, paid: PayIn, output: Output): Promise<boolean> {
+  const deps = { clock: systemClock, random: systemRandom };
+  const became = await changeCentralDatabase(target, (tx) => payIn(tx, deps, paid));
+  const isWell = became !== 'no such account';
+  const say = isWell ? output.print : output.complain;
+  say(`${paid.reference}: ${became}\n`);
+  return isWell;
 }
 
 async function verify(target: string, { print, complain }: Output): Promise<boolean> {

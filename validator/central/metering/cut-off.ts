@@ -11,6 +11,7 @@ import { walletOf } from '../ledger/wallet.service.ts';
 import { listLiveOf } from '../pods/pod.service.ts';
 import { BILLABLE_STATES } from '../pods/pod.state.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
+import { waitForContact } from '../pods/pod-contact.ts';
 import { beginRemoval, REMOVAL_REASONS } from '../pods/pod-removal.ts';
 import { resumePod, type StopReason, stopPod } from '../pods/pod-stop.ts';
 import { dueWarning, nextWarningAt } from '../pods/removal-warnings.ts';
@@ -38,18 +39,6 @@ export function cutOffHandlers(deps: CutOffDeps) {
     for (const { executor_id: id } of pods) deps.wake(id);
   };
 
-  async function lockPod(tx: Db, podId: string): Promise<void> {
-    await lockRow(tx, 'pods', podId);
-    const pod = await findAnyPod(tx, podId);
-    if (pod !== undefined) await lockRow(tx, 'accounts', pod.account_id);
-  }
-
-  async function stop(tx: Db, pod: Pod, reason: StopReason, atMs: number): Promise<boolean> {
-    if (!(await stopPod(tx, deps, pod, { reason, atMs }))) return false;
-    await deps.lastBackup(tx, { ...pod, state: 'stopped' });
-    return true;
-  }
-
   return {
     'balance-warning': {
       lock: (tx, accountId) => lockRow(tx, 'accounts', accountId),
@@ -63,14 +52,18 @@ export function cutOffHandlers(deps: CutOffDeps) {
     },
     'cut-off': {
       lock: (tx, accountId) => lockWithPods(tx, [accountId]),
-      async run(tx, { subject, nowMs }) {
+      async run(tx, { subject, dueAtMs, nowMs }) {
         const atMs = await accountRunsOutAt(tx, subject);
         if (atMs === null) return undefined;
         // There is more than there was when it was set.
         if (atMs > nowMs) return { againAtMs: atMs };
+        const pods = await billablePods(tx, subject);
+        const againAtMs = waitForContact(pods, { plannedMs: atMs, dueAtMs, nowMs });
+        if (againAtMs !== null) return { againAtMs, after: wakeAll(pods) };
         const stopped: Pod[] = [];
-        for (const pod of await billablePods(tx, subject)) {
-          if (await stop(tx, pod, 'balance_exhausted', atMs)) stopped.push(pod);
+        for (const pod of pods) {
+          if (await stopAndSave(tx, deps, pod, { reason: 'balance_exhausted', atMs }))
+            stopped.push(pod);
         }
         await tellExhausted(tx, deps, subject, stopped);
         await runwayChanged(tx, subject, nowMs);
@@ -79,7 +72,7 @@ export function cutOffHandlers(deps: CutOffDeps) {
     },
     'spend-cap': {
       lock: lockPod,
-      async run(tx, { subject, nowMs }) {
+      async run(tx, { subject, dueAtMs, nowMs }) {
         const pod = await findAnyPod(tx, subject);
         const meter = await findMeter(tx, subject);
         const cap = await capOf(tx, subject);
@@ -87,7 +80,10 @@ export function cutOffHandlers(deps: CutOffDeps) {
         const atMs = spendsOutAt(burningOf(meter), cap);
         if (atMs === null) return undefined;
         if (atMs > nowMs) return { againAtMs: atMs };
-        if (!(await stop(tx, pod, 'max_spend_reached', atMs))) return undefined;
+        const againAtMs = waitForContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
+        if (againAtMs !== null) return { againAtMs, after: wakeAll([pod]) };
+        if (!(await stopAndSave(tx, deps, pod, { reason: 'max_spend_reached', atMs })))
+          return undefined;
         await runwayChanged(tx, pod.account_id, nowMs);
         return { after: wakeAll([pod]) };
       },
@@ -110,6 +106,25 @@ export function cutOffHandlers(deps: CutOffDeps) {
   } satisfies DueHandlers;
 }
 
+/** A pod and its account. */
+export async function lockPod(tx: Db, podId: string): Promise<void> {
+  await lockRow(tx, 'pods', podId);
+  const pod = await findAnyPod(tx, podId);
+  if (pod !== undefined) await lockRow(tx, 'accounts', pod.account_id);
+}
+
+/** Stops a pod that runs, and begins its last backup; false when it does not run. */
+export async function stopAndSave(
+  tx: Db,
+  deps: CutOffDeps,
+  pod: Pod,
+  stop: { reason: StopReason; atMs: number },
+): Promise<boolean> {
+  if (!(await stopPod(tx, deps, pod, stop))) return false;
+  await deps.lastBackup(tx, { ...pod, state: 'stopped' });
+  return true;
+}
+
 /** Locks accounts with all their pods, pods before accounts (`lockRow`): for who brings money to them. */
 export async function lockWithPods(tx: Db, accountIds: readonly string[]): Promise<void> {
   const pods = [];
@@ -123,6 +138,18 @@ async function billablePods(tx: Db, accountId: string): Promise<Pod[]> {
   return pods.filter(({ state }) => BILLABLE_STATES.some((known) => known === state));
 }
 
+/** Stopped because the money ran out, and not yet deleted. */
+async function listWithoutMoney(tx: Db, accountId: string): Promise<Pod[]> {
+  return (await listLiveOf(tx, accountId)).filter(
+    ({ state, reason_code: reason }) => state === 'stopped' && reason === 'balance_exhausted',
+  );
+}
+
+/** Whether money that came now would start pods again. */
+export async function hasPodsWithoutMoney(tx: Db, accountId: string): Promise<boolean> {
+  return (await listWithoutMoney(tx, accountId)).length > 0;
+}
+
 /**
  * Money has come to an account: pods that were stopped for want of it go on, the oldest first, as far as it covers
  * what a rental of each would ask for. To be called in the transaction that brings it; returns the executors to wake.
@@ -133,9 +160,7 @@ export async function fundsAdded(
   accountId: string,
 ): Promise<string[]> {
   const executorIds: string[] = [];
-  const stopped = (await listLiveOf(tx, accountId)).filter(
-    ({ state, reason_code: reason }) => state === 'stopped' && reason === 'balance_exhausted',
-  );
+  const stopped = await listWithoutMoney(tx, accountId);
   let { available } = await walletOf(tx, accountId);
   for (const pod of stopped) {
     const floor = rentalFloor(pod.price_uusd_per_gpu_hour, pod.gpu_count);

@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { CheckResult } from '#shared/central-api/validator-routes.ts';
 import { parseIsoTime } from '#shared/clock.ts';
 import { testSigner } from '../../../test/fakes/market-fixture.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import type { Leg } from '../ledger/ledger-account.ts';
 import { paidAccount } from '../ledger/wallet.service.ts';
+import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
 import { fundsAdded } from './cut-off.ts';
 
 /** A micro-dollar per millisecond. */
@@ -13,6 +15,11 @@ const CREDIT_UUSD = 10_000_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
+
+const FAILED_CHECK = {
+  ...{ check_id: 'reachable', passed: false, measured: 'no answer', required: 'an answer' },
+  ...{ message: 'The agent did not answer', remediation: 'Start it' },
+};
 
 let scene: PodScene;
 let startMs: number;
@@ -149,6 +156,7 @@ it('stops pods at the instant at which the money is used up, however late it wak
   // The clock jumps, and the first that is heard of the pod is that it still runs.
   await scene.market.clock.advance(40 * DAY_MS);
   await scene.market.sync();
+  await scene.later(CONTACT_WAIT_MS);
   await tick();
   expect(await segments(id)).toEqual([
     [0, CREDIT_UUSD, 'running'],
@@ -172,8 +180,8 @@ it('stops pods at the instant at which the money is used up, however late it wak
 it('warns before it stops them, by event and mail', async () => {
   const id = await running();
   for (const minutes of [107, 45, 10]) await scene.later(minutes * MINUTE_MS);
-  await scene.market.clock.advance(6 * MINUTE_MS);
-  await scene.market.sync();
+  await scene.later(5 * MINUTE_MS);
+  await scene.later(MINUTE_MS);
   const events = (await scene.call('GET', '/users/me/events')).body;
   const told = events
     .filter((event: { event_type: string }) => event.event_type === 'billing')
@@ -198,6 +206,7 @@ it('starts them again when money comes within the grace', async () => {
   const id = await running();
   await live(MINUTE_MS);
   await scene.later(CREDIT_UUSD);
+  await scene.later(CONTACT_WAIT_MS);
   expect((await scene.pod(id)).status).toBe('STOPPED');
   const { clock, ports } = scene.market;
   await clock.advance(5 * MINUTE_MS);
@@ -252,8 +261,39 @@ it('charges to the scheduled removal and not to when it was noticed', async () =
   await live(MINUTE_MS);
   await scene.market.clock.advance(2 * HOUR_MS);
   await scene.market.sync();
+  // The node is asked first whether the pod ran on.
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await scene.later(CONTACT_WAIT_MS);
   await tick();
   expect((await meter(id)).charged_uusd).toBe(HOUR_MS - (startMs - rentedMs));
+});
+
+it('charges nothing beyond the last contact for what ended while nobody could tell whether it ran', async () => {
+  const ids = [await running({ termination_hours: 1 }), await scene.running()];
+  await live(MINUTE_MS);
+  const heardMs = scene.market.clock.now();
+  scene.host.up = false;
+  // Nobody asked either: the central API was down, too.
+  await scene.market.clock.advance(2 * HOUR_MS);
+  for (const id of ids) await scene.remove(id);
+  await scene.later(CONTACT_WAIT_MS);
+  for (const id of ids) {
+    const { settled_to_ms: settledMs, ended_at: endedMs } = await meter(id);
+    expect([settledMs, endedMs]).toEqual([heardMs, heardMs]);
+  }
+});
+
+it('waits once with a removal for a node that nobody asked, and charges what was confirmed when it stays silent', async () => {
+  const id = await running({ termination_hours: 1 });
+  await live(MINUTE_MS);
+  scene.host.up = false;
+  await scene.market.clock.advance(2 * HOUR_MS);
+  await scene.market.sync();
+  await scene.later(CONTACT_WAIT_MS);
+  expect((await db().selectFrom('pods').select('state').executeTakeFirstOrThrow()).state).toBe(
+    'deleting',
+  );
+  expect((await meter(id)).charged_uusd).toBe(MINUTE_MS);
 });
 
 it('gives back what was charged since the pod was last well when its provider broke it', async () => {
@@ -275,6 +315,33 @@ it('gives back what was charged since the pod was last well when its provider br
   const { provider, 'platform:fee': fee, 'clearing:refund': clearing } = await ledger();
   expect({ provider, fee, clearing }).toEqual({ provider: 57_000, fee: 3_000, clearing: 0 });
   expect((await me()).balance).toBe(9.94);
+});
+
+it('breaks a pod at once when a validator confirms that its node is lost, and only by a verdict of the silence', async () => {
+  const id = await running();
+  await live(MINUTE_MS);
+  scene.host.change(id, { phase: 'backoff' });
+  await live(MINUTE_MS);
+  await tick();
+  const verdict = (reason_code: string) =>
+    scene.market.report(scene.node, {
+      verdict: 'failed',
+      inventory: null,
+      checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
+    });
+  scene.host.up = false;
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(2 * MINUTE_MS);
+  await scene.later(MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'unreachable' });
+  await verdict('TLS_PIN_MISMATCH');
+  await scene.later(0);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await verdict('AGENT_UNREACHABLE');
+  // Not after the pause of an agent that does not answer.
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  expect((await meter(id)).refunded_uusd).toBe(MINUTE_MS);
 });
 
 it('takes nothing for a clock that goes back (I18)', async () => {

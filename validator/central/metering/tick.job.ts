@@ -107,7 +107,8 @@ function fundsLeft(wallet: Wallet | undefined, burning: readonly Meter[]): Funds
 function meteredUntil(meter: Meter & MeterBounds, cutOffMs: number | null, nowMs: number): number {
   const cap = meter.max_spend_uusd;
   const capMs = cap === null ? null : spendsOutAt(burningOf(meter), cap);
-  const bounds = [meter.seen_at, meter.removal_at, meter.leaves_at, cutOffMs, capMs].filter(
+  const { seen_at, removal_at, leaves_at, idle_stop_at } = meter;
+  const bounds = [seen_at, removal_at, leaves_at, idle_stop_at, cutOffMs, capMs].filter(
     (ms) => ms !== null,
   );
   return Math.max(meter.settled_to_ms, Math.min(nowMs, ...bounds));

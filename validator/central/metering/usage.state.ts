@@ -11,6 +11,7 @@ export const USAGE_CAUSE_NAMES = [
   'failed',
   'balance_exhausted',
   'max_spend_reached',
+  'idle_shutdown',
   'restarting',
   'ended',
 ] as const;

@@ -17,6 +17,8 @@ export type MeterBounds = {
   /** When its node goes for good, by the notice that stands. */
   leaves_at: number | null;
   max_spend_uusd: number | null;
+  /** When it stops for want of use, as things stand. */
+  idle_stop_at: number | null;
 };
 
 type OfPod = Slots<{ podId: string }>;
@@ -178,7 +180,7 @@ const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
     .selectFrom('usage_meters')
     .innerJoin('pods', 'pods.id', 'usage_meters.pod_id')
     .selectAll('usage_meters')
-    .select(['pods.seen_at', 'pods.removal_at', 'pods.max_spend_uusd'])
+    .select(['pods.seen_at', 'pods.removal_at', 'pods.max_spend_uusd', 'pods.idle_stop_at'])
     .select((eb) =>
       eb
         .selectFrom('notices')

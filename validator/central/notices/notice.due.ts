@@ -4,6 +4,7 @@ import { lockRow } from '../db/row-lock.ts';
 import type { Db, Notice, Pod } from '../db/tables.ts';
 import { retireExecutor, updateExecutor } from '../executors/executor.service.ts';
 import { listAliveOn, listStayingOn } from '../pods/pod.service.ts';
+import { waitForContact } from '../pods/pod-contact.ts';
 import { beginRemoval } from '../pods/pod-removal.ts';
 import { setDue } from '../schedule/due.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
@@ -74,14 +75,19 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
     },
     'notice-start': {
       lock,
-      async run(tx, { subject, nowMs }) {
+      async run(tx, { subject, dueAtMs, nowMs }) {
         const notice = await findNotice(tx, subject);
         if (notice === undefined) return undefined;
+        const wake = () => deps.wake(notice.executor_id);
+        const leaving = notice.permanent === 1 ? await listStayingOn(tx, notice.executor_id) : [];
+        const times = { plannedMs: notice.start_at, dueAtMs, nowMs };
+        const againAtMs = notice.state === 'open' ? waitForContact(leaving, times) : null;
+        if (againAtMs !== null) return { againAtMs, after: wake };
         if (!(await moveNotice(tx, notice.id, 'started', nowMs))) return undefined;
         await tellRenters(tx, deps, notice, { step: 'started', actor: SYSTEM_ACTOR });
         if (notice.permanent === 1) await leave(tx, notice);
         else await setDue(tx, 'notice-end', notice.id, noticeEndMs(notice));
-        return { after: () => deps.wake(notice.executor_id) };
+        return { after: wake };
       },
     },
     'notice-end': {

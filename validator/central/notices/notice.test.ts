@@ -5,6 +5,7 @@ import { createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import { testSigner } from '../../../test/fakes/market-fixture.ts';
 import { mailsTo } from '../../../test/fakes/outbox.ts';
+import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
 import { maintenanceAt } from './maintenance.ts';
 
 const MINUTE_MS = 60_000;
@@ -161,6 +162,9 @@ it('ends pods and node at the announced time, though that is noticed late', asyn
   await market.clock.advance(5 * HOUR_MS);
   const late = await market.rent(await market.renter(), scene.node.id, { gpu_count: 1 });
   expect(late.body.error?.code).toBe('node_unavailable');
+  // The node is asked first whether its pods ran on.
+  await market.sync();
+  await market.clock.advance(CONTACT_WAIT_MS);
   await market.central.runDue();
   expect(await nodeRow()).toBeUndefined();
   for (const id of [scene.podId, doomed]) {
@@ -187,6 +191,7 @@ it('does not wait for ever for an agent that is away', async () => {
   await post(removal());
   scene.host.up = false;
   await scene.later(48 * HOUR_MS);
+  await scene.later(CONTACT_WAIT_MS);
   await scene.later(HOUR_MS - 10_000);
   expect((await portalRow()).status).toBe('paused');
   await scene.later(10_000);

@@ -4,7 +4,7 @@ import { ConfigError } from '#shared/config.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { type NamedDatabase, namedDatabase } from '../database-place.ts';
-import { joinCentralDatabase, readCentralDatabase } from '../db/database.ts';
+import { besideCentral, readCentralDatabase } from '../db/database.ts';
 import type { PayoutRow } from '../db/payouts.tables.ts';
 import type { Database } from '../db/tables.ts';
 import { partyOf } from './payout.party.ts';
@@ -40,12 +40,8 @@ export async function runPayoutCommand(ask: PayoutAsk, ports: Ports): Promise<vo
       'CENTRAL_PAYOUTS is none: nobody would pay what is set aside. Set it as it is for the central API.',
     );
   }
-  const db = await joinCentralDatabase(target);
-  try {
-    await requestAll({ db, clock: ports.clock, random: ports.random }, print);
-  } finally {
-    await db.destroy();
-  }
+  const { clock, random } = ports;
+  await besideCentral(target, (db) => requestAll({ db, clock, random }, print));
 }
 
 /** Each party in a transaction of its own: what was requested before a failure stays. */

@@ -82,7 +82,7 @@ describe('the largest figures that an agent may send', () => {
     };
     host.metrics = metrics;
     host.podMetrics.set(id, {
-      ...{ age_ms: MAX_AGE_MS, simulated: true, interval_seconds: 10, gpus: [] },
+      ...{ age_ms: MAX_AGE_MS, simulated: true, interval_seconds: 10, gpus: [], idle_ms: null },
       cpu: { used_cores: MAX_FIGURE, limit_cores: 1 },
       memory: { used_bytes: Number.MAX_SAFE_INTEGER, limit_bytes: 1 },
       history: [{ age_ms: MAX_AGE_MS, gpu_percent: null, gpu_memory_percent: null }],
@@ -93,6 +93,7 @@ describe('the largest figures that an agent may send', () => {
     host.metrics = { ...metrics, age_ms: MAX_AGE_MS + 1 };
     host.podMetrics.set(id, {
       ...{ age_ms: Number.MAX_SAFE_INTEGER, simulated: true, interval_seconds: 10, gpus: [] },
+      idle_ms: null,
       ...{ cpu: { used_cores: null, limit_cores: 1 }, history: [] },
       memory: { used_bytes: null, limit_bytes: 1 },
     });

@@ -19,7 +19,7 @@ async function rented(isMeasured = true) {
   await market.sync();
   if (isMeasured) {
     host.podMetrics.set(id, {
-      ...{ age_ms: 2_000, simulated: true, interval_seconds: 10 },
+      ...{ age_ms: 2_000, simulated: true, interval_seconds: 10, idle_ms: null },
       cpu: { used_cores: 1, limit_cores: 2 },
       memory: { used_bytes: 1, limit_bytes: 2 },
       gpus: gpu === undefined ? [] : [{ ...gpu, utilization_percent: 60, processes: 1 }],

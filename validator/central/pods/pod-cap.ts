@@ -1,9 +1,10 @@
-/** What a renter's new limit on a pod's cost does: a later or earlier stop, or the start of one that it had stopped. */
+/** What a renter's new limit on a pod's cost or idleness does: a later or earlier stop, or the start of one that it had stopped. */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { hasRoomFor, limitChanged } from '../metering/usage.service.ts';
-import { resumePod } from './pod-stop.ts';
+import { clearIdle } from './pod-idle.ts';
+import { resumePod, type StopReason } from './pod-stop.ts';
 
 /** `pod` as it was before; its row has the new limit already. */
 export async function capChanged(
@@ -12,6 +13,25 @@ export async function capChanged(
   pod: Pod,
 ): Promise<void> {
   await limitChanged(tx, pod.id);
-  if (pod.state !== 'stopped' || pod.reason_code !== 'max_spend_reached') return;
+  await resumeFrom(tx, deps, pod, 'max_spend_reached');
+}
+
+/** The same of the minutes without use; they count from now on. */
+export async function idleMinutesChanged(
+  tx: Db,
+  deps: { clock: Clock; random: Random },
+  pod: Pod,
+): Promise<void> {
+  await clearIdle(tx, pod.id);
+  await resumeFrom(tx, deps, pod, 'idle_shutdown');
+}
+
+async function resumeFrom(
+  tx: Db,
+  deps: { clock: Clock; random: Random },
+  pod: Pod,
+  reason: StopReason,
+): Promise<void> {
+  if (pod.state !== 'stopped' || pod.reason_code !== reason) return;
   if (await hasRoomFor(tx, pod)) await resumePod(tx, deps, pod);
 }

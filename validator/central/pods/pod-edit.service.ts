@@ -22,8 +22,9 @@ import type { PodListItemResponse, PodUpdateRequest } from './pod.schemas.ts';
 import type { VolumesOfPods } from './pod.service.ts';
 import { findPod } from './pod.store.ts';
 import { requireOwnPod } from './pod-access.ts';
-import { capChanged } from './pod-cap.ts';
+import { capChanged, idleMinutesChanged } from './pod-cap.ts';
 import { beginRestart, templateOf } from './pod-change.ts';
+import { idleFrom } from './pod-idle.ts';
 import { changeUnlessGoing, recordSchedule } from './pod-removal.ts';
 import { removalAfter } from './removal-time.ts';
 
@@ -74,6 +75,7 @@ export function createPodEdits(deps: {
         const { removal_at: removalAt = pod.removal_at } = change;
         await recordSchedule(tx, deps, pod, { actor: caller.actor, removalAt });
         if (request.max_spend_usd !== undefined) await capChanged(tx, deps, pod);
+        if (request.idle_shutdown_minutes !== undefined) await idleMinutesChanged(tx, deps, pod);
         return rowOf(tx, (await findPod(tx, id)) ?? { ...pod, ...change });
       }),
 
@@ -106,7 +108,7 @@ function patchOf(pod: Pod, request: PodUpdateRequest, nowMs: number) {
   return {
     ...(pod_name === undefined ? {} : { pod_name }),
     ...(max_spend_usd === undefined ? {} : { max_spend_uusd: microOrNull(max_spend_usd) }),
-    ...(idle_shutdown_minutes === undefined ? {} : { idle_shutdown_minutes }),
+    ...(idle_shutdown_minutes === undefined ? {} : { idle_shutdown_minutes, ...idleFrom(nowMs) }),
     ...(termination_hours === undefined
       ? {}
       : {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/clock.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
 import { createCentral } from '../app.ts';
+import { CONTACT_WAIT_MS } from './pod-contact.ts';
 
 let scene: PodScene;
 let market: PodScene['market'];
@@ -98,6 +99,8 @@ describe('a scheduled removal', () => {
       verifyEmailAtSignup: true,
       trustedProxies: [],
     });
+    await restarted.syncPods();
+    await market.clock.advance(CONTACT_WAIT_MS);
     await restarted.syncPods();
     await restarted.syncPods();
     expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'scheduled_termination' });

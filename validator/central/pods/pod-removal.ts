@@ -8,6 +8,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';
+import { usedUntil } from './pod-contact.ts';
 import { setRemovalDue } from './pod-dues.ts';
 import { releaseHold } from './pod-hold.ts';
 
@@ -18,6 +19,7 @@ export const REMOVAL_REASONS = [
   'scheduled_termination',
   'balance_exhausted',
   'max_spend_reached',
+  'idle_shutdown',
   'provider_notice',
 ] as const;
 export type RemovalReason = (typeof REMOVAL_REASONS)[number];
@@ -40,7 +42,8 @@ export async function beginRemoval(
     ...(atMs === undefined ? {} : { removal_at: Math.min(atMs, pod.removal_at ?? atMs) }),
     updated_at: nowMs,
   };
-  if (!(await movePod(tx, pod.id, 'deleting', change, { atMs: Math.min(nowMs, atMs ?? nowMs) }))) {
+  const metered = { atMs: usedUntil(pod, Math.min(nowMs, atMs ?? nowMs)) };
+  if (!(await movePod(tx, pod.id, 'deleting', change, metered))) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
   await releaseHold(tx, pod, { actor, nowMs });

@@ -1,4 +1,4 @@
-/** Pods that stand still because nobody pays for them: stopped with all their data, started again, or removed after the grace. */
+/** Pods that stand still because nobody pays for them, or uses them: stopped with all their data, started again, or removed after the grace. */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
@@ -9,16 +9,20 @@ import { clearDue } from '../schedule/due.ts';
 import { statusOf } from './pod.row.ts';
 import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
+import { usedUntil } from './pod-contact.ts';
 import { GRACE_MS, setGraceEnd } from './pod-dues.ts';
+import { idleFrom } from './pod-idle.ts';
 
 type Deps = { clock: Clock; random: Random };
 
-export type StopReason = 'balance_exhausted' | 'max_spend_reached';
+export type StopReason = 'balance_exhausted' | 'max_spend_reached' | 'idle_shutdown';
 
 const MESSAGES: Record<StopReason, string> = {
   balance_exhausted: 'The balance is used up: top up to start the pod again before it is deleted',
   max_spend_reached:
     'max_spend_usd is reached: raise it to start the pod again before it is deleted',
+  idle_shutdown:
+    'Nobody used the pod for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
 };
 
 /** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop. False when it does not run. */
@@ -35,7 +39,11 @@ export async function stopPod(
     message: MESSAGES[reason],
     updated_at: nowMs,
   };
-  const metered = { atMs: Math.min(atMs, nowMs), cause: reason, leavesRunway: true };
+  const metered = {
+    atMs: usedUntil(pod, Math.min(atMs, nowMs)),
+    cause: reason,
+    leavesRunway: true,
+  };
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
   await setGraceEnd(tx, pod.id, nowMs);
   const kept = { kept_until: naiveUtc(nowMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
@@ -50,6 +58,7 @@ export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> 
     reason_code: null,
     message: '',
     updated_at: deps.clock.now(),
+    ...idleFrom(deps.clock.now()),
   };
   if (!(await movePod(tx, pod.id, 'starting', change, { from: ['stopped'] }))) return false;
   await clearDue(tx, 'grace-end', pod.id);

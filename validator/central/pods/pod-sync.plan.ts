@@ -14,6 +14,7 @@ import {
 } from './pod.state.ts';
 import { podKeysOf } from './pod-keys.ts';
 import { awaitsNotebook, isToBeAsked } from './pod-notebook.ts';
+import { pullMessage } from './pull-message.ts';
 
 /** The phase of a failed creation that its node still has to drop. */
 export const REMOVAL_PHASE: WirePhase = 'deleting';
@@ -110,8 +111,14 @@ export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
     state,
     phase: down ? 'starting' : phaseOf(state, view),
     reason: cause.reason === null ? null : reasonOf(cause.reason),
-    message: cause.message.slice(0, MAX_TEXT_CHARS),
+    message: messageOf(cause.message, view),
   };
+}
+
+/** What is wrong tells more than how far the image has come. */
+function messageOf(problem: string, { pull }: PodView): string {
+  if (problem !== '' || pull === null) return problem.slice(0, MAX_TEXT_CHARS);
+  return pullMessage(pull);
 }
 
 /** A pod that is ready but for the backup that it was rented with. */

@@ -8,17 +8,14 @@ import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
-import { lastRequestId, recordEvent } from '../events/event.service.ts';
 import { releaseGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { createPullMeasures } from '../executors/pull-measures.ts';
 import type { Mails } from '../mail/mail.service.ts';
-import { refundFault } from '../metering/provider-fault.ts';
 import { followPod } from '../metering/usage.service.ts';
-import { maintenanceAt } from '../notices/maintenance.ts';
 import { retireTemplate } from '../templates/template.service.ts';
 import { expectationAfter } from './launch-eta.ts';
-import { mayMove, type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
+import { podStateOf, wirePhase } from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated, movePod } from './pod.store.ts';
 import {
   changeEndOf,
@@ -30,9 +27,8 @@ import {
 } from './pod-change.ts';
 import { setFailureEnd } from './pod-dues.ts';
 import { releaseHold } from './pod-hold.ts';
-import { mailPodFailed } from './pod-mails.ts';
 import { notebookFailure, notebookNews } from './pod-notebook.ts';
-import { causeOf, eventOf, removalReasonOf, UNDONE } from './pod-sync.events.ts';
+import { removalReasonOf } from './pod-sync.events.ts';
 import {
   GONE_PHASE,
   type Observed,
@@ -41,26 +37,12 @@ import {
   RESTORING,
   restoringInsteadOf,
 } from './pod-sync.plan.ts';
+import { tellMove } from './pod-sync.tell.ts';
 
-/** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
-export const CONTACT_LOST_MS = 60_000;
-/** And after this long as broken (marketplace reference 6). */
-export const BROKEN_AFTER_MS = 2 * 3_600_000;
-const UNREACHED = 'The node could not be reached for two hours';
 /** `seen_at` is written at most this often while nothing else changes. */
 const SEEN_RESOLUTION_MS = 5_000;
 
-/** Of which the renter gets a mail. */
-const FAILURES: readonly PodState[] = ['creation_failed', 'reboot_failed', 'failed', 'broken'];
-
 type Failure = { reason: EventReason; message: string; gpusFree: boolean };
-type Told = {
-  reason: EventReason | null;
-  message: string;
-  /** A change failed, and the pod is what it was before it. */
-  isUndone?: boolean;
-};
-
 /** Every function ends without effect when the row has moved on meanwhile. */
 export function createPodRecorder(deps: {
   db: Database;
@@ -103,7 +85,7 @@ export function createPodRecorder(deps: {
     if (!(await movePod(tx, pod.id, seen.state, change, { from: [from] }))) return;
     if (end !== null) await settleTemplates(tx, pod, end, nowMs);
     const { reason, message } = seen;
-    await tell(tx, pod, seen.state, { reason, message, isUndone: end === 'undone' });
+    await tellMove(tx, deps, pod, seen.state, { reason, message, isUndone: end === 'undone' });
   }
 
   /** Its state is what it was. Whoever could not be reached while it rebooted is metered again. */
@@ -127,50 +109,10 @@ export function createPodRecorder(deps: {
     });
   }
 
-  /** Nobody has reached it for so long: its provider's fault, and what was charged since it was last well goes back. */
-  async function giveUp(pod: Pod, nowMs: number): Promise<void> {
-    await moneyTransaction(deps, async (tx) => {
-      const reason = 'provider_fault';
-      const change = { phase: '', reason_code: reason, message: UNREACHED, updated_at: nowMs };
-      if (!(await movePod(tx, pod.id, 'broken', change, { from: ['unknown'] }))) return;
-      await tell(tx, pod, 'broken', { reason, message: UNREACHED });
-      await refundFault(tx, deps, pod, nowMs);
-    });
-  }
-
   async function seenOf(pod: Pod, view: PodView): Promise<Observed> {
     const seen = observedOf(pod, view, clock.now());
     const mayRestore = isBeingCreated(pod) && restoringInsteadOf(pod, seen);
     return mayRestore && (await deps.restoresAtStart(pod.id)) ? RESTORING : seen;
-  }
-
-  /** The event of a state just entered. */
-  async function tell(tx: Db, pod: Pod, to: PodState, told: Told): Promise<void> {
-    const from = podStateOf(pod.state);
-    const { reason, message } = told;
-    const { type, outcome } = told.isUndone === true ? UNDONE : eventOf(from, to);
-    const cause = causeOf(from, type);
-    const requestId = cause === null ? null : await lastRequestId(tx, pod.id, cause);
-    if (FAILURES.some((state) => state === to)) {
-      await mailPodFailed(tx, deps.mails, pod, message, clock.now());
-    }
-    await recordEvent(tx, deps, {
-      accountId: pod.account_id,
-      podId: pod.id,
-      eventType: type,
-      subEventType: `${type}.${outcome}`,
-      actor: { ...SYSTEM_ACTOR, requestId },
-      fromStatus: wireStatus(from),
-      toStatus: wireStatus(to),
-      reason,
-      payload: {
-        pod_name: pod.pod_name,
-        node: pod.executor_id,
-        ...(outcome === 'failed' ? { error: message } : {}),
-        // Several states look alike on the wire: the phase tells them apart.
-        ...(outcome === 'status' ? { detail: wirePhase(to) } : {}),
-      },
-    });
   }
 
   /** The agent does not take the change: the pod is what it was, and runs as it did. */
@@ -188,7 +130,7 @@ export function createPodRecorder(deps: {
       };
       if (!(await movePod(tx, pod.id, previous.state, change, { from: [from] }))) return;
       await settleTemplates(tx, pod, 'undone', nowMs);
-      await tell(tx, pod, previous.state, { reason, message, isUndone: true });
+      await tellMove(tx, deps, pod, previous.state, { reason, message, isUndone: true });
     });
   }
 
@@ -208,7 +150,7 @@ export function createPodRecorder(deps: {
       if (!(await movePod(tx, pod.id, 'creation_failed', change, { from: [from] }))) return;
       await releaseHold(tx, pod, { actor: SYSTEM_ACTOR, nowMs });
       if (gpusFree) await releaseGpus(tx, pod.id);
-      await tell(tx, pod, 'creation_failed', { reason, message });
+      await tellMove(tx, deps, pod, 'creation_failed', { reason, message });
     });
   }
 
@@ -256,7 +198,7 @@ export function createPodRecorder(deps: {
           ))
         )
           return;
-        await tell(tx, pod, 'restoring', { reason: null, message });
+        await tellMove(tx, deps, pod, 'restoring', { reason: null, message });
       });
     },
 
@@ -282,7 +224,7 @@ export function createPodRecorder(deps: {
           updated_at: clock.now(),
         };
         if (!(await movePod(tx, pod.id, 'failed', change, { from: [from] }))) return;
-        await tell(tx, pod, 'failed', { reason: 'start_failed', message });
+        await tellMove(tx, deps, pod, 'failed', { reason: 'start_failed', message });
       });
     },
 
@@ -306,7 +248,10 @@ export function createPodRecorder(deps: {
         } else if (await endPod(tx, pod.id, { ended_at: nowMs, updated_at: nowMs })) {
           await retireTemplate(tx, pod.template_id, nowMs);
           await settleTemplates(tx, pod, 'done', nowMs);
-          await tell(tx, pod, 'deleted', { reason: removalReasonOf(pod.reason_code), message: '' });
+          await tellMove(tx, deps, pod, 'deleted', {
+            reason: removalReasonOf(pod.reason_code),
+            message: '',
+          });
         }
         await deps.detachVolume(tx, pod.id);
         if (pod.state === 'creation_failed') {
@@ -321,38 +266,6 @@ export function createPodRecorder(deps: {
         reboots_requested: 0,
         reboots_acknowledged: 0,
       });
-    },
-
-    /** Pods keep running without contact; the row only says that nobody knows (marketplace reference 1.15). */
-    async unanswered(pods: readonly Pod[]): Promise<void> {
-      const nowMs = clock.now();
-      for (const pod of pods) {
-        const from = podStateOf(pod.state);
-        const lostAtMs = pod.seen_at ?? 0;
-        if (nowMs - lostAtMs < CONTACT_LOST_MS) continue;
-        const maintenance = await maintenanceAt(db, pod.executor_id, nowMs);
-        if (from === 'unknown') {
-          if (maintenance === null && nowMs - lostAtMs >= BROKEN_AFTER_MS) await giveUp(pod, nowMs);
-          continue;
-        }
-        const phase = wirePhase('unknown') ?? '';
-        // Nobody pays for what nobody has seen.
-        const cause = maintenance === null ? 'contact_lost' : 'maintenance';
-        const metered = { atMs: lostAtMs, cause } as const;
-        if (from === 'rebooting' && pod.phase !== phase) {
-          await moneyTransaction(deps, async (tx) => {
-            if (!(await changePod(tx, pod.id, [from], { phase }))) return;
-            await followPod(tx, pod.id, 'unknown', { ...metered, nowMs });
-          });
-        }
-        if (!mayMove(from, 'unknown')) continue;
-        await moneyTransaction(deps, async (tx) => {
-          const change = { phase, updated_at: nowMs };
-          const move = { from: [from], ...metered };
-          if (!(await movePod(tx, pod.id, 'unknown', change, move))) return;
-          await tell(tx, pod, 'unknown', { reason: 'provider_fault', message: '' });
-        });
-      }
     },
   };
 }

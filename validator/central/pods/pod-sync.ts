@@ -15,6 +15,9 @@ import type { Agents } from '../ports.ts';
 import type { VolumeHolds, VolumePasses } from '../volumes/volume-sync.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
+import { isUnanswered } from './pod-contact.ts';
+import { createIdleWatch } from './pod-idle.ts';
+import { createPodSilence } from './pod-silence.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
 import { createPodRecorder } from './pod-sync.record.ts';
 
@@ -78,6 +81,8 @@ export function createPodSync(deps: SyncDeps) {
   const { db, clock, log } = deps;
   const { restoresAtStart } = deps.operations;
   const record = createPodRecorder({ ...deps, restoresAtStart });
+  const unanswered = createPodSilence(deps);
+  const watchIdle = createIdleWatch(deps);
   const logged = new Set<string>();
 
   /** The login is added on the way out: stored specs do not hold it. */
@@ -216,6 +221,7 @@ export function createPodSync(deps: SyncDeps) {
       if (executor !== undefined) await noteSeen(db, executor, clock.now());
       const holds = await deps.volumes.pass(client, executorId);
       isAllDone = await performAll(client, pods, views, holds);
+      await watchIdle(client, pods);
       const known = new Set(pods.map((pod) => pod.id));
       const strays = views.filter((view) => !known.has(view.id) && view.desired === 'running');
       await tidy(client, executorId, strays);
@@ -225,7 +231,7 @@ export function createPodSync(deps: SyncDeps) {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       await giveUpLateLaunches(executorId);
-      await record.unanswered(pods);
+      await unanswered(executorId, pods);
       await deps.operations.unanswered(executorId);
       return 'unreachable';
     }
@@ -234,9 +240,4 @@ export function createPodSync(deps: SyncDeps) {
     if ((await listAliveOn(db, executorId)).some(needsAttention)) return 'busy';
     return isWorking ? 'working' : 'calm';
   };
-}
-
-/** No usable answer: whether the call had effect is unknown. */
-function isUnanswered(error: ApiError): boolean {
-  return error.status >= 500 || error.status === 401 || error.status === 429;
 }

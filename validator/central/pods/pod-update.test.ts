@@ -41,8 +41,8 @@ describe('PATCH /pods/{id}', () => {
     const cleared = await scene.call('PATCH', `/pods/${id}`, { termination_hours: null });
     expect(cleared.body).toMatchObject({ termination_hours: null, removal_scheduled_at: null });
     await scene.call('PATCH', `/pods/${id}`, { termination_hours: 5 });
-    await market.clock.advance(3 * HOUR_MS);
-    await market.sync();
+    await scene.later(3 * HOUR_MS - 10_000);
+    await scene.later(10_000);
     expect((await scene.call('GET', '/pods')).body).toEqual([]);
   });
 

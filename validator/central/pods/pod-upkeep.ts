@@ -9,6 +9,7 @@ import type { Mails } from '../mail/mail.service.ts';
 import type { Due, DueHandlers } from '../schedule/schedule.ts';
 import { statusOf } from './pod.row.ts';
 import { endPod, findPod } from './pod.store.ts';
+import { waitForContact } from './pod-contact.ts';
 import { mailRemoval } from './pod-mails.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { GONE_PHASE } from './pod-sync.plan.ts';
@@ -28,9 +29,12 @@ export function podDueHandlers(deps: UpkeepDeps) {
   return {
     'pod-removal': {
       lock,
-      async run(tx, { subject, dueAtMs: atMs }) {
+      async run(tx, { subject, dueAtMs, nowMs }) {
         const pod = await stayingPod(tx, subject);
         if (pod === undefined) return undefined;
+        const atMs = pod.removal_at ?? dueAtMs;
+        const againAtMs = waitForContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
+        if (againAtMs !== null) return { againAtMs, after: () => deps.wake(pod.executor_id) };
         const reason = 'scheduled_termination';
         await beginRemoval(tx, deps, pod, { actor: SYSTEM_ACTOR, reason, atMs });
         return { after: () => deps.wake(pod.executor_id) };

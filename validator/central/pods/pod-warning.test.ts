@@ -56,8 +56,8 @@ it('warns an hour, 15 and 5 minutes before, once each, and says when', async () 
   await minutes(9);
   await minutes(4);
   expect(await warnings(id)).toEqual([60, 15, 5]);
-  await minutes(1);
-  await scene.market.sync();
+  await scene.later(MINUTE_MS - 10_000);
+  await scene.later(10_000);
   expect(await warnings(id)).toEqual([60, 15, 5]);
   expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'scheduled_termination' });
 });

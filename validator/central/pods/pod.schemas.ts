@@ -97,7 +97,7 @@ const podListShape = {
   enable_volume_encryption: z.boolean(),
   volume_encryption_status: z.null(),
   reason_code: z.string().nullable(),
-  /** Why it is not running, in words; null while there is nothing to say. */
+  /** Why it is not running, or how far its image has come, in words; null while there is nothing to say. */
   message: z.string().nullable(),
   max_spend_usd: z.number().nullable(),
   idle_shutdown_minutes: z.int().nullable(),

@@ -122,6 +122,7 @@ export async function rentIn(
     termination_hours: hours,
     max_spend_uusd: microOrNull(body.max_spend_usd),
     idle_shutdown_minutes: body.idle_shutdown_minutes ?? null,
+    ...{ idle_from: null, idle_stop_at: null, idle_until: null },
     enable_volume_encryption: body.enable_volume_encryption === true ? 1 : 0,
     source: identity.source,
     client_version: identity.clientVersion,

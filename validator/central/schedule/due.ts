@@ -20,6 +20,8 @@ export type DueKind =
   /** A pod. */
   | 'spend-cap'
   | 'grace-end'
+  | 'idle-warning'
+  | 'idle-shutdown'
   /** A machine request, and how far providers were told of it. */
   | 'machine-request-offer'
   /** What is to be removed once it is old, by a word. */

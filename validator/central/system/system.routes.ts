@@ -2,6 +2,7 @@
 import type { FastifyReply } from 'fastify';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { VERSION } from '#shared/version.ts';
 import {
   Health,
@@ -17,10 +18,10 @@ const probe = { auth: 'none', limit: 'exempt' } as const;
 /** Only what is really served: clients choose their calls by it. */
 const FEATURES = ['rent_by_spec', 'idempotent_rent'];
 
-/** `stopping` ends sleeps when the server is to stop. */
+/** `hotkey`: what commands to gateways are signed with; `stopping` ends sleeps when the server is to stop. */
 export function registerSystemRoutes(
   api: HttpServer,
-  { clock, stopping }: { clock: Clock; stopping: AbortSignal },
+  { clock, hotkey, stopping }: { clock: Clock; hotkey: Hotkey; stopping: AbortSignal },
 ): void {
   const startedAt = naiveUtc(clock.now());
   const startedMs = clock.monotonicMs();
@@ -39,6 +40,7 @@ export function registerSystemRoutes(
       uptime_seconds: uptimeSeconds(),
       features: FEATURES,
       version: VERSION,
+      hotkey,
     }),
   );
   api.get(

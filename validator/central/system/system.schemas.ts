@@ -16,6 +16,8 @@ export const VersionResponse = z
     /** Clients use what is listed here and nothing else. */
     features: z.array(z.string()),
     version: z.string(),
+    /** What its commands to gateways are signed with: VALIDATOR_CENTRAL_HOTKEY of a validator. */
+    hotkey: z.string(),
   })
   .meta({ id: 'VersionResponse' });
 

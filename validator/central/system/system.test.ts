@@ -17,6 +17,7 @@ it('says that it is there, since when and what it serves', async () => {
     uptime_seconds: 2.5,
     features: ['rent_by_spec', 'idempotent_rent'],
     version: health.version,
+    hotkey: expect.stringMatching(/^5\w{47}$/),
   });
 });
 

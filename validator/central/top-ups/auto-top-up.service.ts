@@ -9,6 +9,7 @@ import type { AutoTopUpRow } from '../db/around-balance.tables.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';
+import { hasPodsWithoutMoney } from '../metering/cut-off.ts';
 import type { Payments } from '../ports.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
 import type { DueHandler } from '../schedule/schedule.ts';
@@ -65,11 +66,12 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
   async function follow(tx: Db, { name }: Payments, row: AutoTopUpRow, funds: Funds) {
     const { account_id: accountId, payment_method_id: methodId, monthly_limit_uusd: limit } = row;
     const nowMs = clock.now();
-    const facts = { ...factsOf(row), monthChargedUusd: 0, ...funds };
-    // Most need none, whatever was charged in the month.
+    const facts = { ...factsOf(row), monthChargedUusd: 0, ...funds, awaitsMoney: true };
+    // Most need none, whatever was charged in the month and stands still.
     if (methodId === null || !shouldCharge(facts, nowMs)) return;
     const charged = limit === null ? 0 : await chargedSince(tx, accountId, startOfMonth(nowMs));
-    if (!shouldCharge({ ...facts, monthChargedUusd: charged }, nowMs)) return;
+    const awaitsMoney = await hasPodsWithoutMoney(tx, accountId);
+    if (!shouldCharge({ ...facts, monthChargedUusd: charged, awaitsMoney }, nowMs)) return;
     if (!(await claimCharge(tx, row, nowMs))) return;
     await insertTopUp(tx, {
       ...{ id: random.uuid(), account_id: accountId, processor: name },

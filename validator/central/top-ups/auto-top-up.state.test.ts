@@ -7,13 +7,14 @@ const NOW = 1_000_000;
 const FACTS: ChargeFacts = {
   ...{ enabled: true, hasMethod: true, status: 'idle', notBeforeMs: 0 },
   ...{ thresholdUusd: 10, amountUusd: 100, monthlyLimitUusd: 300, monthChargedUusd: 200 },
-  ...{ available: 10, burnPerHour: 1 },
+  ...{ available: 10, burnPerHour: 1, awaitsMoney: false },
 };
 
 it.each<[string, Partial<ChargeFacts>, boolean]>([
   ['at the threshold', {}, true],
   ['just above it', { available: 11 }, false],
   ['with nothing running', { burnPerHour: 0 }, false],
+  ['with pods that stand still for want of money', { burnPerHour: 0, awaitsMoney: true }, true],
   ['when switched off', { enabled: false }, false],
   ['without a method', { hasMethod: false }, false],
   ['while a charge is under way', { status: 'charging' }, false],

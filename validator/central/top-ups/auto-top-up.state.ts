@@ -22,13 +22,16 @@ export type ChargeFacts = {
   monthChargedUusd: number;
   available: number;
   burnPerHour: number;
+  /** Pods stand still for want of money, and would go on. */
+  awaitsMoney: boolean;
 };
 
-/** At the threshold itself, too; never while nothing runs. */
+/** At the threshold itself, too; never while nothing runs or waits to. */
 export function shouldCharge(facts: ChargeFacts, nowMs: number): boolean {
   const { monthlyLimitUusd: limit, monthChargedUusd: charged, amountUusd } = facts;
   const isReady = facts.status === 'idle' || facts.status === 'failed';
-  const isNeeded = facts.burnPerHour > 0 && facts.available <= facts.thresholdUusd;
+  const isSpent = facts.burnPerHour > 0 || facts.awaitsMoney;
+  const isNeeded = isSpent && facts.available <= facts.thresholdUusd;
   const isWithinLimit = limit === null || charged + amountUusd <= limit;
   const isWanted = facts.enabled && facts.hasMethod && isReady;
   return isWanted && isNeeded && isWithinLimit && nowMs >= facts.notBeforeMs;

@@ -13,14 +13,14 @@ import { recordEvent } from '../events/event.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { paidAccount, walletOf } from '../ledger/wallet.service.ts';
-import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { topUpsSuspendedMail } from '../mail/mail.text.ts';
-import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
+import { lockWithPods } from '../metering/cut-off.ts';
 import { runwayChanged } from '../metering/runway.service.ts';
 import type { ChargeAnswer, PaymentNews } from '../ports.ts';
 import { afterCharge, type ChargeOutcome } from './auto-top-up.state.ts';
 import { findAutoTopUp, updateAutoTopUp } from './auto-top-up.store.ts';
+import { addPaidCredit } from './paid-credit.ts';
 import { IN_FLIGHT, REACHED_FROM, type TopUpState } from './top-up.state.ts';
 import { changeTopUp, findTopUp, findTopUpByExternal } from './top-up.store.ts';
 
@@ -32,13 +32,13 @@ export type TopUps = ReturnType<typeof createTopUps>;
 
 /** What is noted of a charge, each in one transaction, whoever tells it and however often. */
 export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
-  async function record(tx: Db, accountId: string, isGood: boolean, detail: string): Promise<void> {
+  async function recordFailure(tx: Db, accountId: string, detail: string): Promise<void> {
     await recordEvent(
       tx,
       { clock, random },
       {
         ...{ accountId, eventType: 'billing', actor: SYSTEM_ACTOR },
-        subEventType: isGood ? 'billing.success' : 'billing.failed',
+        subEventType: 'billing.failed',
         payload: { pod_name: null, node: null, detail },
       },
     );
@@ -46,7 +46,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
 
   /** The owner is told however the settings are: from now on nothing tops up. */
   async function tellSuspended(tx: Db, accountId: string, reason: string): Promise<void> {
-    await record(tx, accountId, false, `auto top-up suspended: ${reason}`);
+    await recordFailure(tx, accountId, `auto top-up suspended: ${reason}`);
     const to = await addressOf(tx, accountId);
     if (to === null) return;
     await mails.add(tx, {
@@ -58,12 +58,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
 
   async function credit(tx: Db, row: TopUpRow): Promise<void> {
     const { id, account_id: accountId, amount_uusd: amountUusd } = row;
-    const leg: Leg = { debit: 'external:topup', credit: paidAccount(accountId), amountUusd };
-    const cause = { type: 'top-up', id, atMs: clock.now(), once: true };
-    await postGroup(tx, [leg], causedBy(SYSTEM_ACTOR, cause));
-    await fundsAdded(tx, { clock, random }, accountId);
-    await rearmLowBalance(tx, accountId);
-    await record(tx, accountId, true, `topped up by ${formatUsdFloor(amountUusd)}`);
+    await addPaidCredit(tx, { clock, random }, { accountId, amountUusd, id });
   }
 
   /** Only the charge that is in flight moves the auto top-up: one that succeeds late does not. */
@@ -88,7 +83,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     if (!(await changeTopUp(tx, row, { ...changes, updated_at: clock.now() }))) return false;
     if (to === 'succeeded') await credit(tx, row);
     if (to === 'declined') {
-      await record(tx, row.account_id, false, `top-up declined: ${reason}`);
+      await recordFailure(tx, row.account_id, `top-up declined: ${reason}`);
     }
     if (to !== 'pending' && to !== 'charging') await moveAuto(tx, row, to, reason);
     return true;
@@ -116,7 +111,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     await postGroup(tx, group, causedBy(SYSTEM_ACTOR, cause));
     await runwayChanged(tx, accountId, clock.now());
     const dollars = formatUsdFloor(amountUusd);
-    await record(tx, accountId, false, `${dollars} of a top-up went back to the payer: ${back.by}`);
+    await recordFailure(tx, accountId, `${dollars} of a top-up went back to the payer: ${back.by}`);
     if (back.by === 'dispute') await suspend(tx, accountId);
     return true;
   }

@@ -82,7 +82,10 @@ it('tells validators what to check', async () => {
 
 it('tells it in as many queries for one node as for many', async () => {
   const watched = watchDatabase(market.ports.db);
-  const { executorsToCheck } = createValidators({ ...market.ports, db: watched.db });
+  const { executorsToCheck } = createValidators({
+    ...{ ...market.ports, db: watched.db },
+    wake: () => undefined,
+  });
   const asked = async () => {
     const before = watched.queries();
     const { length } = await executorsToCheck();

@@ -38,12 +38,18 @@ const NOT_CHECKED: HealthCheckResponse = {
 /** Before a node was measured. */
 const NO_SLOTS: SlotsInUse = { uuids: [], podIds: [] };
 
-export type ValidatorsDeps = { db: Database; clock: Clock; agents: Agents };
+export type ValidatorsDeps = {
+  db: Database;
+  clock: Clock;
+  agents: Agents;
+  /** Has the sync look at this executor at once. */
+  wake(executorId: string): void;
+};
 
 export type Validators = ReturnType<typeof createValidators>;
 
 /** Rules of the validator routes. */
-export function createValidators({ db, clock, agents }: ValidatorsDeps) {
+export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
   async function executorOf(request: HealthCheckRequest): Promise<ExecutorEntry> {
     const { executor_id: id, miner_address: address, miner_port: port } = request;
     if (typeof id === 'string') return requireExecutor(db, id);
@@ -105,6 +111,8 @@ export function createValidators({ db, clock, agents }: ValidatorsDeps) {
         await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
       });
       const failure = firstFailure(report);
+      // It may be the end of pods that nobody can reach (pods/pod-contact.ts).
+      if (report.inventory === null) wake(id);
       return {
         success: report.verdict === 'verified',
         error: failure?.message ?? null,

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { type IdleBefore, idleSince, type Use } from './pod-idle.ts';
+
+const UNUSED: Use = {
+  ...{ atMs: 20_000, usedCores: 0.1, gpuPercents: [3, 0], sessions: 0 },
+  network: { receivedBytes: 10_480, sentBytes: 10_000 },
+};
+const BEFORE: IdleBefore = {
+  idleSinceMs: 1,
+  use: { ...UNUSED, atMs: 10_000, network: { receivedBytes: 0, sentBytes: 0 } },
+};
+
+it('goes on while nothing is used, and begins with the first such sample', () => {
+  expect(idleSince(BEFORE, UNUSED)).toBe(1);
+  expect(idleSince({ ...BEFORE, idleSinceMs: null }, UNUSED)).toBe(20_000);
+  expect(idleSince(BEFORE, { ...UNUSED, gpuPercents: [] })).toBe(1);
+});
+
+it.each<[string, Partial<Use>]>([
+  ['a GPU at work', { gpuPercents: [0, 3.1] }],
+  ['a GPU that does not tell', { gpuPercents: [0, null] }],
+  ['cores at work', { usedCores: 0.101 }],
+  ['cores that nobody measured', { usedCores: null }],
+  ['an open session', { sessions: 1 }],
+  ['a gateway that does not tell', { sessions: null }],
+  ['traffic', { network: { receivedBytes: 10_481, sentBytes: 10_000 } }],
+  ['traffic that nobody measured', { network: null }],
+  ['counters that began anew', { network: { receivedBytes: -1, sentBytes: 0 } }],
+])('counts %s as use', (_, change) => {
+  expect(idleSince(BEFORE, { ...UNUSED, ...change })).toBeNull();
+});
+
+it('counts what was between samples that are far apart as use, and what was never measured', () => {
+  const late = { ...UNUSED, atMs: 40_001 };
+  expect(idleSince(BEFORE, { ...UNUSED, atMs: 40_000 })).toBe(1);
+  expect(idleSince(BEFORE, late)).toBe(40_001);
+  expect(idleSince(null, UNUSED)).toBeNull();
+  expect(idleSince({ ...BEFORE, use: { ...BEFORE.use, network: null } }, UNUSED)).toBeNull();
+});

@@ -1,0 +1,134 @@
+/**
+ * The series that widely used public dashboards ask for, by their names and the labels that they select and join by:
+ * Grafana's 14574 and 25547 (nvidia_gpu_exporter), 12239 (DCGM exporter), 14282 and 19792 (cAdvisor).
+ */
+import { Registry } from 'prom-client';
+import { expect, it } from 'vitest';
+import { type Family, registerFamily } from '#shared/metrics/family.ts';
+import type { GpuCard, GpuReading } from '../gpu/gpu-driver.ts';
+import { CSV_FIELDS, METRIC_FIELDS } from '../gpu/nvidia-fields.ts';
+import { dcgmFamilies } from './dcgm-families.ts';
+import { type GpuFacts, gpuFamilies, gpuProcessFamilies } from './gpu-families.ts';
+import { podFamilies } from './pod-families.ts';
+
+const UUID = 'GPU-51a2b3c4-0001-4aaa-8bbb-00000000000a';
+const CARD: GpuCard = {
+  ...{ index: 0, uuid: UUID, name: 'NVIDIA H100', pciBusId: '00000000:3B:00.0' },
+  values: new Map([...CSV_FIELDS, ...METRIC_FIELDS].map((field) => [field, '1'])),
+};
+const READING: GpuReading = {
+  ...{ driverVersion: '560.35.03', cudaVersion: '12.6', devices: [], cards: [CARD] },
+  parts: [
+    {
+      ...{ uuid: 'MIG-1', parentUuid: UUID, profile: '1g.10gb' },
+      ...{ gpuInstance: 7, computeInstance: 0, memoryUsedMib: 1 },
+    },
+  ],
+  processes: [{ uuid: UUID, pid: 12, memoryMib: 1 }],
+  ...{ topology: null, error: null, ageMs: 0, exitCode: 0 },
+};
+const FACTS: GpuFacts = {
+  reading: () => READING,
+  xids: () => [{ uuid: UUID, code: 79, count: 1, lastMs: 1 }],
+  failures: () => 0,
+  lastAttempt: () => READING,
+};
+const POD_FACTS: Parameters<typeof podFamilies>[0] = {
+  pods: () => [
+    {
+      ...{ podId: 'p', containerId: 'c', containerName: 'n', image: 'i', imageDigest: null },
+      ...{ memoryLimitBytes: 1, runningSinceMs: 1, seenMs: 1, writtenBytes: 1, oomEvents: 0 },
+      usage: {
+        ...{ cpuNanos: 1, memoryBytes: 1, memoryWithFilesBytes: 1, residentBytes: 1 },
+        ...{ cacheBytes: 1, tasks: 1, network: { receivedBytes: 1, sentBytes: 1 } },
+        blockIo: { readBytes: 1, writtenBytes: 1 },
+      },
+    },
+  ],
+  leases: () => [],
+  backups: () => new Map(),
+};
+
+const THROTTLES = ['sw_power_cap', 'sw_thermal_slowdown', 'hw_thermal_slowdown']
+  .concat('hw_power_brake_slowdown', 'gpu_idle', 'applications_clocks_setting', 'sync_boost')
+  .map((reason) => `clocks_event_reasons_${reason}`);
+/** After `nvidia_smi_`; all of them are selected by `uuid`. */
+const NVIDIA = [
+  ...['index', 'pstate', 'compute_mode', 'fabric_state', 'gpu_recovery_action'],
+  ...['utilization_gpu_ratio', 'utilization_memory_ratio', 'memory_used_bytes'],
+  ...['memory_total_bytes', 'temperature_gpu', 'fan_speed_ratio', 'power_draw_watts'],
+  ...['power_limit_watts', 'power_default_limit_watts', 'enforced_power_limit_watts'],
+  ...['clocks_current_graphics_clock_hz', 'clocks_current_sm_clock_hz'],
+  ...['clocks_current_memory_clock_hz', 'clocks_current_video_clock_hz'],
+  ...['clocks_max_graphics_clock_hz', 'clocks_max_memory_clock_hz'],
+  ...['ecc_errors_uncorrected_aggregate_total', 'xid_errors_total', 'xid_last_timestamp_seconds'],
+  ...['compute_app_info', 'compute_app_used_memory_bytes', ...THROTTLES],
+];
+/** Only through NVIDIA's library, which is not asked; the exporter itself gives them only so. */
+const NOT_BY_NVIDIA_SMI = [
+  ...['energy_joules_total', 'pcie_throughput_tx_bytes_per_second'],
+  ...['pcie_throughput_rx_bytes_per_second', 'mig_sm_activity_ratio', 'mig_tensor_activity_ratio'],
+];
+const DCGM = ['GPU_TEMP', 'POWER_USAGE', 'SM_CLOCK', 'GPU_UTIL', 'FB_USED', 'FB_FREE'];
+const CADVISOR = [
+  ...['cpu_usage_seconds_total', 'memory_usage_bytes', 'memory_working_set_bytes', 'memory_rss'],
+  ...['memory_cache', 'network_receive_bytes_total', 'network_transmit_bytes_total'],
+  ...['fs_reads_bytes_total', 'fs_writes_bytes_total', 'fs_usage_bytes', 'start_time_seconds'],
+  ...['last_seen', 'spec_memory_limit_bytes', 'oom_events_total', 'threads'],
+];
+
+/** Labels of each series, by its name. */
+async function seriesOf(families: readonly Family[]): Promise<Map<string, string>> {
+  const registry = new Registry();
+  for (const family of families) registerFamily(registry, family);
+  const lines = (await registry.metrics()).split('\n');
+  return new Map(
+    lines.flatMap((line) => {
+      const [, name, labels] = /^(\w+)(\{.*\})? \S+$/.exec(line) ?? [];
+      return name === undefined ? [] : [[name, labels ?? '']];
+    }),
+  );
+}
+
+it('gives each series of nvidia_gpu_exporter that its dashboards ask for', async () => {
+  const series = await seriesOf([...gpuFamilies(FACTS), ...gpuProcessFamilies(FACTS)]);
+  for (const name of NVIDIA) {
+    expect([name, series.get(`nvidia_smi_${name}`)]).toEqual([
+      name,
+      expect.stringContaining('uuid="51a2b3c4-0001-4aaa-8bbb-00000000000a"'),
+    ]);
+  }
+  expect(series.get('nvidia_smi_compute_apps_last_collect_success')).toBe('');
+  const info = series.get('nvidia_smi_gpu_info');
+  const labels = ['index', 'name', 'driver_version', 'cuda_version', 'vbios_version'].concat(
+    'compute_cap',
+    'driver_model_current',
+    'driver_model_pending',
+    'pci_bus_id',
+  );
+  for (const label of labels) expect(info).toMatch(new RegExp(`[{,]${label}="[^"]`));
+  // What a part uses is joined with its profile by the number of its instance.
+  for (const name of ['mig_info', 'mig_memory_used_bytes']) {
+    expect(series.get(`nvidia_smi_${name}`)).toContain('gpu_instance_id="7"');
+  }
+  expect(NOT_BY_NVIDIA_SMI.filter((name) => series.has(`nvidia_smi_${name}`))).toEqual([]);
+});
+
+it("gives each series of DCGM's dashboard that nvidia-smi knows, by the labels that it selects by", async () => {
+  const series = await seriesOf(dcgmFamilies(FACTS, 'one'));
+  for (const name of DCGM) {
+    expect(series.get(`DCGM_FI_DEV_${name}`)).toContain('Hostname="one"');
+    expect(series.get(`DCGM_FI_DEV_${name}`)).toContain('gpu="0"');
+  }
+  expect([...series.keys()].filter((name) => name.startsWith('DCGM_FI_PROF_'))).toEqual([]);
+});
+
+it("gives each series of cAdvisor that dashboards ask for, by the container's name", async () => {
+  const series = await seriesOf(podFamilies(POD_FACTS));
+  for (const name of CADVISOR) {
+    expect([name, series.get(`container_${name}`)]).toEqual([
+      name,
+      '{id="/docker/c",name="n",image="i",pod_id="p"}',
+    ]);
+  }
+});

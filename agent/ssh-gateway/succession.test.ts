@@ -1,0 +1,51 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { createLog } from '#shared/log.ts';
+import { createSuccession, createSuccessor } from './succession.ts';
+
+const log = createLog({ name: 'test', level: 'silent' });
+
+it('waits for the last session, tries each release once, and stays where that would not start', async () => {
+  const scene = { successor: null as string | null, isFree: false };
+  const tried: string[] = [];
+  const look = createSuccession({
+    log,
+    successor: () => scene.successor,
+    problemOf: async (folder) => {
+      tried.push(folder);
+      return folder === 'broken' ? 'it does not start' : null;
+    },
+    closeIfFree: () => scene.isFree,
+  });
+  expect(await look()).toBe(false);
+  scene.successor = 'second';
+  expect([await look(), await look()]).toEqual([false, false]);
+  Object.assign(scene, { successor: 'broken', isFree: true });
+  expect([await look(), await look()]).toEqual([false, false]);
+  scene.successor = 'second';
+  expect(await look()).toBe(true);
+  expect(tried).toEqual(['second', 'broken', 'second']);
+});
+
+it('takes for a successor what is current, another than its own, and on trial no more', () => {
+  const root = mkdtempSync(join(tmpdir(), 'podwright-succession-'));
+  try {
+    mkdirSync(join(root, 'releases'));
+    const own = join(root, 'releases/one');
+    const successor = createSuccessor(root, own);
+    expect(successor()).toBeNull();
+    symlinkSync('releases/one', join(root, 'current'));
+    expect(successor()).toBeNull();
+    writeFileSync(join(root, 'trial'), 'releases/one\n');
+    rmSync(join(root, 'current'));
+    symlinkSync('releases/two', join(root, 'current'));
+    expect(successor()).toBeNull();
+    rmSync(join(root, 'trial'));
+    expect(successor()).toBe(join(root, 'releases/two'));
+    expect(createSuccessor(root, '/a/checkout')()).toBeNull();
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});

@@ -1,0 +1,97 @@
+/** What of an update is still there when the power was cut right after a step, with all that was in the page cache lost. */
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { readPrivateFile, replacePrivateFile } from '#shared/private-file.ts';
+import { systemRandom } from '#shared/random.ts';
+import { openSqlite } from '#shared/sqlite.ts';
+import { syncFolder } from '#shared/sync-folder.ts';
+import { type CutDisk, mountCutDisk } from '../../test/fakes/cut-disk.ts';
+import { digestOf, NOW_MS } from '../../test/fixtures/update-manifest.ts';
+import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../store/database.ts';
+import { createUpdateStore } from '../store/update.store.ts';
+import { createReleaseTree, releaseNameOf } from './release-tree.ts';
+import { createStoreCopy } from './store-copy.ts';
+import { NO_UPDATE } from './update.state.ts';
+
+const DISK_MIB = 16;
+const TARGET = { sequence: 7, digest: digestOf('b') };
+const NEW = releaseNameOf(TARGET);
+
+let disk: CutDisk;
+beforeEach(() => {
+  disk = mountCutDisk(DISK_MIB);
+  mkdirSync(join(disk.folder, 'releases/old'), { recursive: true });
+  symlinkSync('releases/old', join(disk.folder, 'current'));
+  for (const path of ['releases/old', 'releases', '.']) syncFolder(join(disk.folder, path));
+});
+afterEach(() => disk.close());
+
+/** What a host that comes back runs, and what it would go back to. */
+const found = () =>
+  disk.afterCut((folder) => {
+    const tree = createReleaseTree(folder);
+    const [current, before] = [tree.current(), tree.before()];
+    return { current, before, isOnTrial: tree.isOnTrial(), accepted: tree.accepted() };
+  });
+
+it('forgets what nobody asked to be kept', () => {
+  writeFileSync(join(disk.folder, 'file'), 'text');
+  expect(disk.afterCut((folder) => readdirSync(folder))).not.toContain('file');
+});
+
+it('keeps each step of a switch and of a way back', () => {
+  const tree = createReleaseTree(disk.folder);
+  tree.accept(TARGET);
+  expect(found()).toEqual({
+    ...{ current: 'old', before: null, isOnTrial: false, accepted: TARGET },
+  });
+  tree.openDraft();
+  tree.keepDraft(TARGET, NOW_MS);
+  expect(disk.afterCut((folder) => readdirSync(join(folder, 'releases')))).toContain(NEW);
+  tree.switchTo(TARGET, 'old');
+  expect(found()).toMatchObject({ current: NEW, before: 'old', isOnTrial: true });
+  tree.switchBack();
+  expect(found()).toMatchObject({ current: 'old', before: 'old', isOnTrial: true });
+  tree.switchTo(TARGET, 'old');
+  tree.prove();
+  expect(found()).toMatchObject({ current: NEW, before: 'old', isOnTrial: false });
+});
+
+it('takes its name from a release before its files', () => {
+  const tree = createReleaseTree(disk.folder);
+  const old = { sequence: 1, digest: digestOf('a') };
+  tree.openDraft();
+  tree.keepDraft(old, NOW_MS);
+  tree.drop(old);
+  const names = disk.afterCut((folder) => readdirSync(join(folder, 'releases')));
+  expect(names).not.toContain(releaseNameOf(old));
+});
+
+it('has the copy of a store before the new version may change it, and the store that was put back', () => {
+  const path = join(disk.folder, STORE_FILE);
+  openDatabase(path).close();
+  const copy = createStoreCopy(path, SCHEMA);
+  copy.make(TARGET);
+  const names = disk.afterCut((folder) => readdirSync(folder));
+  expect(names).toContain(`${STORE_FILE}.before-7-${TARGET.digest.slice(7, 19)}`);
+  const newer = openSqlite(path);
+  newer.exec(`UPDATE meta SET value = '${SCHEMA + 1}' WHERE name = 'schema'`);
+  createUpdateStore(newer).put({ ...NO_UPDATE, sequence: 7 });
+  newer.close();
+  copy.restoreIfNewer(TARGET);
+  const restored = disk.afterCut((folder) => {
+    const database = openSqlite(join(folder, STORE_FILE));
+    const row = createUpdateStore(database).get();
+    const schema = schemaOf(database);
+    database.close();
+    return { schema, sequence: row.sequence };
+  });
+  expect(restored).toEqual({ schema: SCHEMA, sequence: 7 });
+});
+
+it('has a secret that was replaced, whole', () => {
+  replacePrivateFile(join(disk.folder, 'secret'), 'new', systemRandom);
+  const text = disk.afterCut((folder) => readPrivateFile(join(folder, 'secret')));
+  expect(Buffer.from(text ?? '').toString()).toBe('new');
+});

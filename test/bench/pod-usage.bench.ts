@@ -1,0 +1,73 @@
+/** Fifty looks at what containers of the real engine use: from the kernel's files, and asked of the engine. */
+import { systemClock } from '#shared/clock.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
+import { type ContainerSpec, LABELS } from '../../agent/docker/engine.ts';
+import { ensureBuiltinImage } from '../../agent/images/builtin-image.ts';
+import { createFileUsage } from '../../agent/usage/file-usage.ts';
+import { createKernelFiles } from '../../agent/usage/kernel-files.ts';
+import { createPodUsage } from '../../agent/usage/pod-usage.ts';
+import { type BenchRow, median, ratioRow } from './row.ts';
+
+const PODS = 10;
+const LOOKS = 50;
+const CYCLES = 5;
+const MICROSECONDS_PER_MS = 1_000;
+const MAX_RATIO = 0.25;
+const BUSYBOX = '/bin/busybox';
+
+/** Processor time of this process; what the engine spends on its answers comes on top there. */
+export async function podUsageCost(): Promise<BenchRow> {
+  const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
+  const labels = { [LABELS.executor]: systemRandom.uuid(), [LABELS.kind]: 'bench' };
+  const ids: string[] = [];
+  try {
+    const image = await ensureBuiltinImage(engine, BUSYBOX);
+    for (let count = 0; count < PODS; count += 1) {
+      ids.push(await engine.createContainer(sleeper(image, labels)));
+      await engine.startContainer(ids.at(-1) ?? '');
+    }
+    const log = createLog({ name: 'bench', level: 'warn' });
+    const files = createFileUsage(createKernelFiles());
+    const usage = createPodUsage({ clock: systemClock, log, engine, files });
+    const first = [...(await usage.read(ids)).values()];
+    if (first.includes(null)) throw new Error('not all containers tell what they use');
+    const rounds = async (look: () => Promise<unknown>) => {
+      for (let round = 0; round < LOOKS / PODS; round += 1) await look();
+    };
+    const measured = {
+      ours: await cpuMs(CYCLES, () => rounds(() => usage.read(ids))),
+      // It takes up to a second for each.
+      reference: await cpuMs(1, () =>
+        rounds(() => Promise.all(ids.map((id) => engine.containerUsage(id)))),
+      ),
+    };
+    const name = `${LOOKS} looks at what a pod uses, processor time`;
+    return ratioRow(name, 'ms', "the engine's stats", measured, MAX_RATIO);
+  } finally {
+    for (const id of ids) await engine.removeContainer(id);
+  }
+}
+
+function sleeper(image: string, labels: Record<string, string>): ContainerSpec {
+  return {
+    ...{ name: `podwright-bench-${systemRandom.uuid()}`, image, labels },
+    ...{ entrypoint: ['sleep'], command: ['600'], environment: {}, network: null, ports: [] },
+    ...{ gpuUuids: [], stopGraceSeconds: 0 },
+    limits: { cpuCores: 0.1, memoryBytes: 2 ** 24, shmBytes: 2 ** 20, pids: 16 },
+  };
+}
+
+/** The median of several cycles, after one that compiles. */
+async function cpuMs(cycles: number, cycle: () => Promise<unknown>): Promise<number> {
+  await cycle();
+  const took: number[] = [];
+  for (let count = 0; count < cycles; count += 1) {
+    const before = process.cpuUsage();
+    await cycle();
+    const { user, system } = process.cpuUsage(before);
+    took.push((user + system) / MICROSECONDS_PER_MS);
+  }
+  return median(took);
+}

@@ -1,0 +1,55 @@
+/** Accounts beside the demo's, in the marketplace that `npm start` runs. */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { type ApiAnswer, api } from './api.ts';
+import type { MarketplaceProcess } from './marketplace-process.ts';
+
+export type Newcomer = {
+  email: string;
+  call(method: string, path: string, body?: object): Promise<ApiAnswer>;
+};
+
+/** With a confirmed address, as its mail on this machine lets anybody do who has it. */
+export async function signUp(market: MarketplaceProcess, email: string): Promise<Newcomer> {
+  const demo = market.demo();
+  const { body } = await api(demo, 'POST', '/users', { email, password: 'correct horse' });
+  const { api_key: key } = body as { api_key: string };
+  const { body: outbox } = await api(demo, 'GET', '/_local/outbox');
+  const mails = (outbox as { to: string; text: string }[]).filter(({ to }) => to === email);
+  const tokens = mails.flatMap(({ text }) => /^[A-Za-z0-9_-]{43}$/m.exec(text) ?? []);
+  // Those of an account that had the address before are good for nothing.
+  const answers = await Promise.all(
+    tokens.map((token) => api(demo, 'POST', '/auth/verify-email', { token })),
+  );
+  expect(answers.some(({ status }) => status === 200)).toBe(true);
+  return {
+    email,
+    call: (method, path, sent) => api(demo, method, path, sent, { 'X-API-Key': key }),
+  };
+}
+
+/** Without the credit of a sign-up: that comes once per address. */
+export async function signUpWithNothing(
+  market: MarketplaceProcess,
+  email: string,
+): Promise<Newcomer> {
+  await signUp(market, email);
+  const demo = market.demo();
+  const login = await api(demo, 'POST', '/users/login', { email, password: 'correct horse' });
+  const { token } = login.body as { token: string };
+  const response = await fetch(`${demo.base_url}/users/me`, {
+    method: 'DELETE',
+    headers: { Authorization: `Bearer ${token}` },
+  });
+  expect(response.status).toBe(200);
+  return signUp(market, email);
+}
+
+/** The operator's word that a payment has come, with the command of the README. */
+export function payIn(market: MarketplaceProcess, { email }: Newcomer, usd: number): void {
+  const main = new URL('../../validator/main.ts', import.meta.url).pathname;
+  const words = ['ledger', 'pay-in', email, String(usd), 'a-bank-transfer'];
+  const database = ['--database', join(market.home, 'central.db')];
+  execFileSync(process.execPath, [main, ...words, ...database]);
+}

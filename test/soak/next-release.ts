@@ -1,0 +1,42 @@
+/** The image of a release that is this checkout with a higher version, made by the script behind `npm run image`. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { VERSION } from '#shared/version.ts';
+import { importImageBase } from '../fakes/image-base.ts';
+import { command } from '../fakes/real-host.ts';
+
+export const NEXT_VERSION = '0.1.1';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** What a release is made of, as systemd/release.sh has it. */
+const PARTS = ['agent', 'shared', 'validator', 'systemd', 'package.json', 'package-lock.json'];
+const WORDS = ['README.md', 'LICENSE'];
+const BUILD = { timeoutMs: 600_000, maxOutputBytes: 1024 * 1024 };
+
+/** On a base of this machine's files. */
+export async function buildNextRelease(reference: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-next-'));
+  const base = `podwright-update-drill-${systemRandom.uuid().slice(0, 8)}:base`;
+  try {
+    for (const part of [...PARTS, ...WORDS]) {
+      cpSync(join(ROOT, part), join(folder, part), { recursive: true });
+    }
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    for (const file of ['package.json', 'package-lock.json', 'shared/version.ts']) {
+      const text = readFileSync(join(folder, file), 'utf8');
+      writeFileSync(join(folder, file), text.replace(VERSION, NEXT_VERSION));
+    }
+    await importImageBase(base, ROOT);
+    const words = ['--tag', reference, '--base', base, '--packages', ''];
+    const script = join(folder, 'systemd/image/build.sh');
+    const { exitCode, stdout, stderr } = await runCommand('sh', [script, ...words], BUILD);
+    if (exitCode !== 0) throw new Error(`${stdout}${stderr}`);
+  } finally {
+    await command('docker', 'rmi', base);
+    rmSync(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * The agent's update under systemd to its end, with the very image that `npm run image` builds: the present checkout is
+ * installed, a release with a higher version is built, pushed and signed for, and takes over beside a pod that runs.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { VersionInfo } from '#shared/agent-api/inventory.ts';
+import { UpdateStatus } from '#shared/agent-api/update-status.ts';
+import { systemClock } from '#shared/clock.ts';
+import { createHttpServer } from '#shared/http/server.ts';
+import { createLog } from '#shared/log.ts';
+import { createSshKeyPair } from '#shared/openssh-key.ts';
+import { systemRandom } from '#shared/random.ts';
+import { UPDATE_DIGEST_PATH } from '#shared/updates/update-manifest.ts';
+import { VERSION } from '#shared/version.ts';
+import { openLedger } from '../../validator/ledger/ledger.ts';
+import { createReadTag } from '../../validator/updates/image-registry.ts';
+import { registerReleaseRoutes } from '../../validator/updates/release.routes.ts';
+import { createReleases } from '../../validator/updates/release.service.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { freePorts } from '../fakes/free-ports.ts';
+import { startImageRegistry } from '../fakes/image-registry.ts';
+import { type InstalledAgent, installAgent } from '../fakes/installed-agent.ts';
+import { mustRun } from '../fakes/real-host.ts';
+import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
+import { podSpec } from '../fakes/test-agent.ts';
+import { buildNextRelease, NEXT_VERSION } from './next-release.ts';
+import { ceiling, type SoakRow } from './row.ts';
+
+const [REPOSITORY, TAG] = ['podwright/agent', 'stable'];
+const PROBATION_S = 5;
+const COMMITTED_WITHIN_MS = 600_000;
+const LOOK_MS = 100;
+const MB = 1_000_000;
+
+/** Needs root and some 3 GB of disk and memory. */
+export async function agentUpdate(print: (line: string) => void): Promise<SoakRow[]> {
+  const registry = await startImageRegistry();
+  const host = await startSystemdHost();
+  const ledger = await openLedger(':memory:');
+  const log = createLog({ name: 'drill', level: 'silent' });
+  const market = createHttpServer({
+    ...{ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 },
+  });
+  const leave = new AbortController();
+  const home = mkdtempSync(join(tmpdir(), 'podwright-drill-'));
+  const image = `${registry.host}/${REPOSITORY}`;
+  try {
+    const { first: port } = await freePorts(1);
+    const agent = await installAgent(host, () => [
+      `AGENT_UPDATE_URL=http://${host.machine}:${port}${UPDATE_DIGEST_PATH}`,
+      `AGENT_UPDATE_IMAGE=${image}`,
+      'AGENT_UPDATE_INTERVAL_S=1',
+      `AGENT_UPDATE_PROBATION_S=${PROBATION_S}`,
+    ]);
+    print(`installed ${VERSION}: ${await current(host)}`);
+    const session = await openSession(host, agent, home);
+    const before = await podState(agent);
+    const gateway = await gatewayPid(host);
+
+    const build = await timed(() => buildNextRelease(`${image}:${TAG}`));
+    const push = await timed(() => registry.push(REPOSITORY, TAG));
+    print(`built ${image}:${TAG} (${NEXT_VERSION}), digest ${push.value}`);
+    const source = { image, tag: TAG, keyId: agent.signer.hotkey };
+    const releases = createReleases({
+      ...{ ledger, clock: systemClock, log, signer: agent.signer, graceMs: 0 },
+      source: { ...source, firstPermille: 1_000, expiryMs: 3_600_000 },
+      readTag: createReadTag(systemClock),
+    });
+    registerReleaseRoutes(market, releases);
+    await market.listen({ host: host.machine, port });
+
+    const away = watchAway(agent, leave.signal);
+    const states: string[] = [];
+    const update = await timed(() => committed(agent, push.value, states));
+    leave.abort();
+    print(`states seen: ${states.join(' ')}`);
+    const version = VersionInfo.parse(await ask(agent, '/version'));
+    const status = update.value;
+    print(JSON.stringify(status));
+    const again = await host.mustRun('sh /opt/podwright/current/systemd/install.sh --probation 0');
+    print(`install.sh of the new release says: ${again.trim().replaceAll('\n', '; ')}`);
+    const isKept = (await gatewayPid(host)) === gateway && (await echoes(session));
+    session.kill();
+    const follow = await timed(() => followed(host, push.value));
+    const release = (await current(host)).replace('releases/', '').replace('-', ':');
+    return [
+      ceiling('build of the image', build.seconds, 's', 300),
+      ceiling('its size', await imageMb(`${image}:${TAG}`), 'MB', 1_000),
+      ceiling('its push', push.seconds, 's', 120),
+      ceiling('from the signed digest to COMMITTED', update.seconds, 's', 180),
+      ceiling('the agent did not answer for', (await away) / 1_000, 's', 60),
+      wrongs('pods touched', before === (await podState(agent))),
+      wrongs('other version told', version.version === NEXT_VERSION),
+      wrongs('other release runs', release === push.value),
+      wrongs('update-status not true', isTrueOf(status, push.value)),
+      wrongs('SSH session cut', isKept),
+      ceiling('the gateway follows its last session after', follow.seconds, 's', 30),
+    ];
+  } finally {
+    leave.abort();
+    await market.close();
+    await ledger.destroy();
+    await host.run('sh /opt/podwright/current/systemd/uninstall.sh --purge --pods remove');
+    await host.remove();
+    await registry.close();
+    rmSync(home, { recursive: true });
+  }
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<{ value: T; seconds: number }> {
+  const startMs = systemClock.monotonicMs();
+  const value = await work();
+  return { value, seconds: (systemClock.monotonicMs() - startMs) / 1_000 };
+}
+
+async function imageMb(reference: string): Promise<number> {
+  return Number(await mustRun('docker', 'image', 'inspect', '-f', '{{.Size}}', reference)) / MB;
+}
+
+const current = async (host: SystemdHost) =>
+  (await host.mustRun('readlink /opt/podwright/current')).trim();
+
+/** Into a pod of its own, which answers line by line. */
+async function openSession(
+  host: SystemdHost,
+  { client }: InstalledAgent,
+  home: string,
+): Promise<ChildProcess> {
+  const id = systemRandom.uuid();
+  const pair = createSshKeyPair(systemRandom, 'drill');
+  const file = join(home, 'key');
+  writeFileSync(file, pair.privateKeyPem, { mode: 0o600 });
+  await client.putPod(
+    id,
+    podSpec({ internal_ports: [22, 8000], ssh_public_keys: [pair.publicKey] }),
+  );
+  const port = await eventually('a pod', async () => {
+    const { ssh } = await client.getPod(id);
+    return ssh?.ready === true && ssh.port;
+  });
+  const settings = ['StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null', 'LogLevel=ERROR'];
+  const options = ['-F', '/dev/null', ...settings.flatMap((setting) => ['-o', setting])];
+  const place = ['-i', file, '-p', String(port), `root@${host.address}`];
+  const session = spawn('ssh', [...options, ...place, 'cat'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  if (!(await echoes(session))) throw new Error('no session');
+  return session;
+}
+
+/** Whether what is said in the session comes back. */
+async function echoes({ stdin, stdout, exitCode }: ChildProcess): Promise<boolean> {
+  if (exitCode !== null) return false;
+  const answer = new Promise<boolean>((resolve) => {
+    stdout?.once('data', () => resolve(true));
+    stdout?.once('end', () => resolve(false));
+  });
+  stdin?.write('still here\n');
+  return answer;
+}
+
+const gatewayPid = async (host: SystemdHost) =>
+  (await host.mustRun('systemctl show -p MainPID --value podwright-ssh-gateway')).trim();
+
+/** Resolves when the gateway is of the release of this digest. */
+function followed(host: SystemdHost, digest: string): Promise<boolean> {
+  return eventually('the new gateway', async () => {
+    const { stdout } = await host.run(`readlink /proc/${await gatewayPid(host)}/exe`);
+    return stdout.includes(digest.replace(':', '-'));
+  });
+}
+
+/** Of all containers of this agent, in whatever state. */
+async function podState({ executorId }: InstalledAgent): Promise<string> {
+  const filter = `label=io.podwright.executor=${executorId}`;
+  const ids = (await mustRun('docker', 'ps', '-aq', '--filter', filter)).trim().split('\n');
+  return mustRun('docker', 'inspect', '--format', '{{.Id}} {{json .State}}', ...ids);
+}
+
+async function ask({ send }: InstalledAgent, path: string): Promise<unknown> {
+  return (await send({ method: 'GET', path, signal: systemClock.deadline(2_000) })).json();
+}
+
+/** The longest time for which nothing answered. */
+async function watchAway(agent: InstalledAgent, leave: AbortSignal): Promise<number> {
+  let [lastMs, longestMs] = [systemClock.monotonicMs(), 0];
+  while (!leave.aborted) {
+    const answers = await ask(agent, '/version').then(
+      () => true,
+      () => false,
+    );
+    const nowMs = systemClock.monotonicMs();
+    if (answers) {
+      longestMs = Math.max(longestMs, nowMs - lastMs);
+      lastMs = nowMs;
+    }
+    await systemClock.sleep(LOOK_MS);
+  }
+  return longestMs;
+}
+
+function committed(agent: InstalledAgent, digest: string, states: string[]): Promise<UpdateStatus> {
+  return eventually(
+    'COMMITTED',
+    async () => {
+      const found = await ask(agent, '/update-status').catch(() => null);
+      if (found === null) return null;
+      const status = UpdateStatus.parse(found);
+      const seen = [status.state, status.reason].filter((word) => word !== null).join(':');
+      if (states.at(-1) !== seen) states.push(seen);
+      if (status.state === 'ROLLED_BACK') throw new Error(JSON.stringify(status));
+      return status.state === 'COMMITTED' && status.current_digest === digest && status;
+    },
+    COMMITTED_WITHIN_MS,
+  );
+}
+
+function isTrueOf(status: UpdateStatus, digest: string): boolean {
+  const { running_version: version, current_digest, target_digest } = status;
+  const isNamed = current_digest === digest && target_digest === digest && status.sequence > 0;
+  return isNamed && version === NEXT_VERSION && status.update_pending === false;
+}
+
+const wrongs = (name: string, holds: boolean): SoakRow => ceiling(name, holds ? 0 : 1, 'times', 0);

@@ -1,0 +1,67 @@
+/** Writes into the rows of pods that their node does not answer: they go on, unpaid, until the loss is certain (marketplace reference 1.15, 2.3.9). */
+import { moneyTransaction } from '../db/money-transaction.ts';
+import type { Database, Pod } from '../db/tables.ts';
+import { findExecutor } from '../executors/executor.service.ts';
+import { refundFault } from '../metering/provider-fault.ts';
+import { followPod } from '../metering/usage.service.ts';
+import { maintenanceAt } from '../notices/maintenance.ts';
+import { mayMove, podStateOf, wirePhase } from './pod.state.ts';
+import { changePod, movePod } from './pod.store.ts';
+import { CONTACT_LOST_MS, lossOf } from './pod-contact.ts';
+import { type TellDeps, tellMove } from './pod-sync.tell.ts';
+
+export function createPodSilence(deps: TellDeps & { db: Database }) {
+  const { db, clock } = deps;
+  const phase = wirePhase('unknown') ?? '';
+
+  /** What was charged since the pod was last well goes back. */
+  async function giveUp(pod: Pod, message: string, nowMs: number): Promise<void> {
+    await moneyTransaction(deps, async (tx) => {
+      const reason = 'provider_fault';
+      const change = { phase: '', reason_code: reason, message, updated_at: nowMs };
+      if (!(await movePod(tx, pod.id, 'broken', change, { from: ['unknown'] }))) return;
+      await tellMove(tx, deps, pod, 'broken', { reason, message });
+      await refundFault(tx, deps, pod, nowMs);
+    });
+  }
+
+  /** Nobody pays for what nobody has seen. */
+  async function lose(
+    pod: Pod,
+    how: { lostAtMs: number; nowMs: number; announced: boolean },
+  ): Promise<void> {
+    const { nowMs, lostAtMs: atMs, announced } = how;
+    const from = podStateOf(pod.state);
+    const metered = { atMs, cause: announced ? 'maintenance' : 'contact_lost' } as const;
+    if (from === 'rebooting' && pod.phase !== phase) {
+      await moneyTransaction(deps, async (tx) => {
+        if (!(await changePod(tx, pod.id, [from], { phase }))) return;
+        await followPod(tx, pod.id, 'unknown', { ...metered, nowMs });
+      });
+    }
+    if (!mayMove(from, 'unknown')) return;
+    await moneyTransaction(deps, async (tx) => {
+      const change = { phase, updated_at: nowMs };
+      if (!(await movePod(tx, pod.id, 'unknown', change, { from: [from], ...metered }))) return;
+      await tellMove(tx, deps, pod, 'unknown', { reason: 'provider_fault', message: '' });
+    });
+  }
+
+  /** Every pod of one node as read before it was asked; without effect on those that have moved on since. */
+  return async function unanswered(executorId: string, pods: readonly Pod[]): Promise<void> {
+    const nowMs = clock.now();
+    const silent = pods.filter(({ seen_at: seenAt }) => nowMs - (seenAt ?? 0) >= CONTACT_LOST_MS);
+    if (silent.length === 0) return;
+    const announced = (await maintenanceAt(db, executorId, nowMs)) !== null;
+    const node = await findExecutor(db, executorId);
+    for (const pod of silent) {
+      const lostAtMs = pod.seen_at ?? 0;
+      if (pod.state !== 'unknown') {
+        await lose(pod, { lostAtMs, nowMs, announced });
+        continue;
+      }
+      const loss = announced ? null : lossOf(node, { lostAtMs, nowMs });
+      if (loss !== null) await giveUp(pod, loss, nowMs);
+    }
+  };
+}

@@ -1,0 +1,64 @@
+/** Money that has come in for an account, whoever took it: credited once, and what stood still for want of it goes on. */
+import type { Clock } from '#shared/clock.ts';
+import { formatUsdFloor } from '#shared/money.ts';
+import type { Random } from '#shared/random.ts';
+import { findAccountByAddress } from '../accounts/account.service.ts';
+import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import type { Db } from '../db/tables.ts';
+import { recordEvent } from '../events/event.service.ts';
+import { CauseTaken, postGroup } from '../ledger/ledger.service.ts';
+import { causedBy, type Leg } from '../ledger/ledger-account.ts';
+import { paidAccount } from '../ledger/wallet.service.ts';
+import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
+import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
+
+type Deps = { clock: Clock; random: Random };
+
+export type PaidCredit = {
+  accountId: string;
+  amountUusd: number;
+  /** Of the charge or payment: it is credited once. */
+  id: string;
+};
+
+/** The caller holds the account and its pods (`lockWithPods`). Rejects with CauseTaken for what was credited before. */
+export async function addPaidCredit(
+  tx: Db,
+  deps: Deps,
+  { accountId, amountUusd, id }: PaidCredit,
+): Promise<void> {
+  const leg: Leg = { debit: 'external:topup', credit: paidAccount(accountId), amountUusd };
+  const cause = { type: 'top-up', id, atMs: deps.clock.now(), once: true };
+  await postGroup(tx, [leg], causedBy(SYSTEM_ACTOR, cause));
+  await fundsAdded(tx, deps, accountId);
+  await rearmLowBalance(tx, accountId);
+  await recordEvent(tx, deps, {
+    ...{ accountId, eventType: 'billing', subEventType: 'billing.success', actor: SYSTEM_ACTOR },
+    payload: { pod_name: null, node: null, detail: `topped up by ${formatUsdFloor(amountUusd)}` },
+  });
+}
+
+/** A payment that the operator has received by other means; `reference` is the payment's own. */
+export type PayIn = { email: string; amountUusd: number; reference: string };
+
+/** What became of a payment. */
+export type PaidIn = 'credited' | 'credited before' | 'no such account';
+
+/** Notes it, however often it is told. */
+export async function payIn(
+  tx: Db,
+  deps: Deps,
+  { email, amountUusd, reference }: PayIn,
+): Promise<PaidIn> {
+  const account = await findAccountByAddress(tx, email);
+  if (account === undefined) return 'no such account';
+  await lockWithPods(tx, [account.id]);
+  try {
+    const id = `pay-in:${reference}`;
+    await addPaidCredit(tx, deps, { accountId: account.id, amountUusd, id });
+    return 'credited';
+  } catch (error) {
+    if (error instanceof CauseTaken) return 'credited before';
+    throw error;
+  }
+}

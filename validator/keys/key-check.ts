@@ -1,0 +1,26 @@
+/** What a start would refuse of the own key: asked before one. */
+import { existsSync } from 'node:fs';
+import { ConfigError } from '#shared/config.ts';
+import { isCredential } from '#shared/own-credentials.ts';
+import { type KeyPlace, openKey } from './key-place.ts';
+import { trustedHotkeys } from './trusted-hotkeys.ts';
+
+/**
+ * In words; null where a start would take it. A seed that is not there is made by the start, and credentials of
+ * systemd are there in the service alone.
+ */
+export async function keyProblem(
+  place: KeyPlace,
+  keySetFile: string | undefined,
+): Promise<string | null> {
+  const files = place.kind === 'seed' ? [place.path] : [place.path, place.passphraseFile];
+  const isLater = (path: string) => place.kind === 'seed' || isCredential(path);
+  if (files.some((path) => !existsSync(path) && isLater(path))) return null;
+  try {
+    trustedHotkeys((await openKey(place, null)).hotkey, keySetFile);
+    return null;
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+}
