@@ -24,6 +24,7 @@ import { createSocketRelay } from './gateway/socket-relay.ts';
 import { createExecutorDirectory } from './health/executor-directory.ts';
 import { createHealthService } from './health/health.service.ts';
 import { createHealthDelivery } from './health/health-delivery.ts';
+import { createHostTurns } from './health/host-turns.ts';
 import { createInspections } from './health/inspections.ts';
 import { createProofRounds } from './health/proof-round.ts';
 import { createWayChecks } from './health/way-checks.ts';
@@ -149,6 +150,7 @@ export function createValidator(options: ValidatorOptions) {
     weights: createTurns(clock),
     line: createTurns(clock),
   };
+  const hosts = createHostTurns({ ledger, clock, log, holder });
   const rentals = createRentalProbes({
     ...{ ledger, clock, random, log },
     logIn: createSshLogin(clock),
@@ -157,6 +159,7 @@ export function createValidator(options: ValidatorOptions) {
     ...{ ledger, clock, random, log, connectTo },
     ...{ size: options.line ?? null, intervalMs: LINE_INTERVAL_MS },
     noted: turns.line.noted,
+    hosts,
     lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
     isOurs: () => {
       const untilMs = clock.now() + LINES_LEASE_MS;
@@ -169,7 +172,7 @@ export function createValidator(options: ValidatorOptions) {
     pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
   });
   const health = createHealthService({
-    ...{ rentals, readBanner },
+    ...{ hosts, rentals, readBanner },
     directory,
     clientOf: (executor) => createAgentClient({ send: sendTo(executor), clock }),
     identityOf: links.identityOf,

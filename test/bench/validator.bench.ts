@@ -18,6 +18,7 @@ import { createStandings } from '../../validator/checks/standing.service.ts';
 import { createEvidence } from '../../validator/evidence/evidence.service.ts';
 import { createGatewayAuth } from '../../validator/gateway/gateway-auth.ts';
 import { createHealthService } from '../../validator/health/health.service.ts';
+import { createHostTurns } from '../../validator/health/host-turns.ts';
 import { createInspections } from '../../validator/health/inspections.ts';
 import { createProofRounds } from '../../validator/health/proof-round.ts';
 import { createWayChecks } from '../../validator/health/way-checks.ts';
@@ -208,7 +209,8 @@ function healthOf(ledger: Ledger, onLook: () => void) {
       templateImages: [],
     }),
     lines: { facts: async () => null },
-    rentals: { look: async () => null },
+    hosts: createHostTurns({ ledger, clock, log, holder: 'bench' }),
+    rentals: { look: async () => null, clear: async () => true, podsAt: async () => [] },
     readBanner: async () => null,
     releases: async () => null,
     evidence: createEvidence({

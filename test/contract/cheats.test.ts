@@ -42,11 +42,13 @@ const LINE: LineSize = {
 const FAST = { last_down_kbit: 1_000_000, last_up_kbit: 1_000_000 };
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** Of another executor with the same hardware. */
-const PACES = [
-  { device: 'cpu' as const, model: 'Test CPU x32' },
-  { device: 'gpu' as const, model: 'NVIDIA H100 80GB HBM3:2' },
-].map((pace) => ({ ...pace, executor_id: 'other', mean_ms: USUAL_MS, samples: 10 }));
+/** Of other executors with the same hardware. */
+const PACES = ['one', 'two', 'three'].flatMap((executor_id) =>
+  [
+    { device: 'cpu' as const, model: 'Test CPU x32' },
+    { device: 'gpu' as const, model: 'NVIDIA H100 80GB HBM3:2' },
+  ].map((pace) => ({ ...pace, executor_id, mean_ms: USUAL_MS, samples: 10 })),
+);
 
 /** Everything counts. */
 const POLICY: CheckPolicy = {
@@ -219,6 +221,19 @@ describe('an honest executor', () => {
   it('with a slow link is not punished', async () => {
     conduct = { ...HONEST, delayMs: 1_500 };
     expect([reasonsOf(await look(3)), (await look(1)).verdict]).toEqual([[], 'ok']);
+  });
+
+  it('that takes its time for its inventory is not called faster than its hardware', async () => {
+    conduct = { ...HONEST, inventoryMs: 900 };
+    const document = await look(3);
+    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    expect(document.pow?.ms).toBe(USUAL_MS);
+  });
+
+  it('is too fast for nobody whose number makes no measure', async () => {
+    await ledger.deleteFrom('proof_paces').where('executor_id', '=', 'three').execute();
+    conduct = { ...HONEST, proofMs: 100, cardsMs: 100 };
+    expect(reasonsOf(await look(3))).toEqual([]);
   });
 
   it('is not judged by a line that may be the validator’s own', async () => {

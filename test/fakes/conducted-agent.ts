@@ -41,8 +41,9 @@ const log = createLog({ name: 'test', level: 'silent' });
 /** What an agent does otherwise than an honest one. */
 export type Conduct = {
   inventory(inventory: Inventory): Inventory;
-  /** Milliseconds that pass before it answers: of everything, of proofs alone, of those of cards. */
+  /** Milliseconds that pass before it answers: of everything, of inventories alone, of proofs, of those of cards. */
   delayMs: number;
+  inventoryMs: number;
   proofMs: number;
   cardsMs: number;
   commitment(commitment: Commitment): Commitment;
@@ -63,6 +64,7 @@ type Said = string | Uint8Array;
 export const HONEST: Conduct = {
   inventory: (inventory) => inventory,
   delayMs: 0,
+  inventoryMs: 0,
   proofMs: USUAL_MS,
   cardsMs: USUAL_MS,
   commitment: (commitment) => commitment,
@@ -91,7 +93,7 @@ export async function addConductedAgent(
   const stopping = new AbortController();
   const signal = stopping.signal;
   server.get('/v1/inventory', async () => {
-    await clock.advance(conductOf().delayMs);
+    await clock.advance(conductOf().delayMs + conductOf().inventoryMs);
     return conductOf().inventory(honestInventory(id, { first, last }, clock));
   });
   server.post('/v1/verify', async () => ({
@@ -100,7 +102,10 @@ export async function addConductedAgent(
     steps: [],
     simulated: false,
   }));
-  server.get('/v1/pods', async () => ({ pods: [...market.agents.host(id).pods.values()] }));
+  server.get('/v1/pods', async () => {
+    await clock.advance(conductOf().delayMs);
+    return { pods: [...market.agents.host(id).pods.values()] };
+  });
   const challenges = createChallengeService({
     ...{ clock, executorId: id, workers: 1, folder: join(folder, id), proof: inline },
     cards: createCardChallenges({ executorId: id, gpuProof: hostCards() }),

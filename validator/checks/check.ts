@@ -54,6 +54,8 @@ export type Failure = {
   message: string;
   /** How often in a row it has to be seen before it counts; once unless given. */
   inARow?: number;
+  /** Until then there is no verdict: what is seen is not what may be rented. It holds otherwise. */
+  isWithholding?: boolean;
   /** Where the table’s remedy for the reason does not fit. */
   remedy?: string;
   /** It is of the same measurement as the time before: seen again, it is seen once. */

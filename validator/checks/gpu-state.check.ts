@@ -2,6 +2,7 @@
 import type { GpuDevice } from '#shared/agent-api/inventory.ts';
 import { failed, type Judge, passed, unknown } from './check.ts';
 import { ONE_THOUSAND } from './check-policy.ts';
+import { withLoad } from './load.ts';
 
 /** A reset between two looks has mended it. */
 const ILL_IN_A_ROW = 2;
@@ -32,7 +33,8 @@ export const judgePowerLimit: Judge = ({ inventory: { gpu }, policy }) => {
   return failed('GPU_POWER_CAPPED', measured, 'A card is throttled by its power limit');
 };
 
-export const judgeGpuWedge: Judge = ({ inventory: { gpu }, policy }) => {
+export const judgeGpuWedge: Judge = ({ inventory, measured, policy }) => {
+  const { gpu } = withLoad(inventory, measured.load);
   const { wedge_utilization_percent: busy, wedge_memory_permille: empty } = policy.checks;
   if (gpu.devices.every((device) => device.utilization_percent === null))
     return unknown('not told');
@@ -44,12 +46,13 @@ export const judgeGpuWedge: Judge = ({ inventory: { gpu }, policy }) => {
   );
   if (wedged === undefined) return passed('none');
   const message = 'A card is fully busy with nothing on it';
-  const measured = `${wedged.uuid}: ${wedged.utilization_percent} %`;
-  return { ...failed('GPU_WEDGED', measured, message), inARow: 2 };
+  const words = `${wedged.uuid}: ${wedged.utilization_percent} %`;
+  return { ...failed('GPU_WEDGED', words, message), inARow: 2 };
 };
 
-export const judgeIdleUse: Judge = ({ inventory: { gpu }, executor, policy }) => {
+export const judgeIdleUse: Judge = ({ inventory, measured: { load }, executor, policy }) => {
   if (executor.rented) return unknown('rented');
+  const { gpu } = withLoad(inventory, load);
   const { idle_utilization_percent: busy, idle_memory_permille: full } = policy.checks;
   const idle = gpu.devices.filter(
     (device) => device.leased_by === null && device.lease_state === 'free',

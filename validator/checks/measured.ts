@@ -6,6 +6,13 @@ import { ImageStanding } from '#shared/agent-api/image-checks.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 
 const Ms = z.number().nonnegative();
+/** What a time of a proof is compared with and how; documents of older programs have none of it. */
+const TIMES = {
+  /** From asking to the commitment, the way included. */
+  wall_ms: Ms.nullable().default(null),
+  /** Executors but this one that the expectation was learned from. */
+  others: Amount.default(0),
+};
 const Part = z.enum(['product', 'memory', 'disk']);
 export type ProofPart = z.output<typeof Part>;
 
@@ -22,6 +29,7 @@ export const ProofFacts = z.object({
   ms: Ms.nullable(),
   /** What such a proof took hosts with this processor before; null while too few have been seen. */
   expected_ms: Ms.nullable(),
+  ...TIMES,
   roots: z.array(z.string()),
   openings_hash: z.string().nullable(),
   /** Whether it is the one of the inspection before. */
@@ -50,6 +58,7 @@ export const GpuProofFacts = z.object({
   /** As of the processor; null where a card failed before. */
   ms: Ms.nullable(),
   expected_ms: Ms.nullable(),
+  ...TIMES,
   cards: z.array(CardProof),
   repeated: z.boolean(),
 });
@@ -107,6 +116,20 @@ export const RentalFacts = z.object({
 });
 export type RentalFacts = z.output<typeof RentalFacts>;
 
+/** What was at work on a host before it was given work to prove itself by. */
+export const Load = z.object({
+  cpu_percent: z.number().nullable(),
+  cards: z.array(
+    z.object({
+      uuid: Name,
+      utilization_percent: z.number().nullable(),
+      memory_used_mib: z.number().nullable(),
+      processes: z.number().nullable(),
+    }),
+  ),
+});
+export type Load = z.output<typeof Load>;
+
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was asked for, milliseconds. */
   asked_ms: z.number(),
@@ -121,6 +144,10 @@ export const Measured = z.object({
       }),
     )
     .nullable(),
+  /** Pods of rental probes of ours, which may have been there when the pods were asked for. */
+  own_pods: z.array(Name).default([]),
+  /** Null where the inventory was read before any work was given. */
+  load: Load.nullable().default(null),
   proof: ProofFacts.nullable(),
   /** Null where no real card was asked. */
   gpu_proof: GpuProofFacts.nullable().default(null),
@@ -167,6 +194,6 @@ export function nothingMeasured(askedMs: number): Measured {
   return {
     ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
     ...{ ports: null, egress: null, templates: null, line: null, releases: null },
-    ...{ accepted: null, taken: [], streaks: {} },
+    ...{ accepted: null, taken: [], streaks: {}, own_pods: [], load: null },
   };
 }

@@ -2,6 +2,7 @@
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { type Failure, failed, type Judge, passed, unknown } from './check.ts';
 import type { CheckPolicy } from './check-policy.ts';
+import { withLoad } from './load.ts';
 
 /** Something may start for a while, as an update of packages. */
 const LOADED_IN_A_ROW = 3;
@@ -26,8 +27,8 @@ export const judgeCollateral: Judge = ({ executor: { collateral_deposited: depos
 };
 
 /** Of hosts without a pod: all their load is their own. */
-export const judgeSideLoad: Judge = ({ inventory, executor, policy }) => {
-  const { cpu } = inventory;
+export const judgeSideLoad: Judge = ({ inventory, measured: { load }, executor, policy }) => {
+  const { cpu } = withLoad(inventory, load);
   if (executor.rented) return unknown('rented');
   const disk = sideDisk(inventory, policy.checks);
   if (disk !== null) return { ...disk, inARow: LOADED_IN_A_ROW };

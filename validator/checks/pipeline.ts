@@ -29,6 +29,8 @@ export function judge(facts: Facts, transportFailures: number): HealthReport {
 export function judgeAll(facts: Facts, transportFailures: number): Judgement {
   const checks: CheckResult[] = [];
   const streaks: Record<string, number> = {};
+  /** Failures that count for no verdict yet, and against one that passes. */
+  const withholding = new Set<string>();
   let endedBy: string | null = null;
   for (const check of CHECKS) {
     const outcome = endedBy === null ? outcomeOf(check, facts) : unknown(`not after ${endedBy}`);
@@ -36,10 +38,11 @@ export function judgeAll(facts: Facts, transportFailures: number): Judgement {
     if (seen > 0) streaks[check.id] = seen;
     const result = toCheckResult(check, outcome, { seen, facts });
     checks.push(result);
+    if (!isCounting(outcome, seen)) withholding.add(check.id);
     if (check.fatal && isBlocking(result)) endedBy = check.id;
   }
   const { inventory, receivedMs } = facts;
-  const verdict = verdictOf(checks, facts, transportFailures);
+  const verdict = verdictOf(checks, facts, { transportFailures, withholding });
   // Nothing was seen of one that did not answer: what was seen before stays.
   const kept = inventory === null ? facts.measured.streaks : streaks;
   const line = lineSpeeds(facts.measured.line);
@@ -51,6 +54,11 @@ function seenOf(outcome: Outcome, before: number): number {
   if (outcome.status === 'unknown') return before;
   if (outcome.status === 'passed') return 0;
   return outcome.isRepeated === true ? Math.max(before, 1) : before + 1;
+}
+
+/** Whether it was seen often enough, if it is a failure. */
+function isCounting(outcome: Outcome, seen: number): boolean {
+  return outcome.status !== 'failed' || seen >= (outcome.inARow ?? 1);
 }
 
 function outcomeOf(check: Check, facts: Facts): Outcome {
@@ -81,12 +89,13 @@ function toCheckResult(
     const { warning } = outcome;
     return { ...harmless, severity: warning ? 'warning' : 'info', message: warning ?? 'passed' };
   }
-  const needed = outcome.inARow ?? 1;
-  if (seen < needed) {
-    const message = `${outcome.message} (${outcome.reasonCode}, seen ${seen} of ${needed} times in a row)`;
+  const times = isCounting(outcome, seen) ? '' : `seen ${seen} of ${outcome.inARow} times in a row`;
+  if (times !== '' && outcome.isWithholding !== true) {
+    const message = `${outcome.message} (${outcome.reasonCode}, ${times})`;
     return { ...harmless, severity: 'warning', message };
   }
-  const note = mode === 'enforce' ? '' : ' (on record only: it changes no verdict yet)';
+  const effect = mode === 'enforce' ? times : 'on record only: it changes no verdict yet';
+  const note = effect === '' ? '' : ` (${effect})`;
   return {
     ...shared,
     passed: false,
@@ -100,12 +109,17 @@ function toCheckResult(
 function verdictOf(
   checks: readonly CheckResult[],
   facts: Facts,
-  transportFailures: number,
+  {
+    transportFailures,
+    withholding,
+  }: { transportFailures: number; withholding: ReadonlySet<string> },
 ): HealthReport['verdict'] {
   // Whoever was never enrolled has nothing to lose by a verdict, and its provider waits for the reason.
   if (facts.refusal === 'NOT_ENROLLED') return 'failed';
   if (facts.inventory === null) {
     return transportFailures < TRANSPORT_FAILURES_ALLOWED ? 'withheld' : 'failed';
   }
-  return checks.some(isBlocking) ? 'failed' : 'verified';
+  const blocking = checks.filter(isBlocking);
+  if (blocking.length === 0) return 'verified';
+  return blocking.every(({ check_id: id }) => withholding.has(id)) ? 'withheld' : 'failed';
 }

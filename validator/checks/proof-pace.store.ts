@@ -4,15 +4,16 @@ import type { LedgerDb, ProofPacesTable } from '../ledger/ledger.tables.ts';
 
 export type Device = ProofPacesTable['device'];
 export type Pace = Pick<ProofPacesTable, 'mean_ms' | 'samples'>;
+export type PaceOf = Pace & Pick<ProofPacesTable, 'executor_id'>;
 
 /** The newest are enough for a median. */
 const MAX_COMPARED = 200;
 
 /** Of executors with this hardware. */
-export function pacesOfModel(db: LedgerDb, device: Device, model: string): Promise<Pace[]> {
+export function pacesOfModel(db: LedgerDb, device: Device, model: string): Promise<PaceOf[]> {
   return db
     .selectFrom('proof_paces')
-    .select(['mean_ms', 'samples'])
+    .select(['executor_id', 'mean_ms', 'samples'])
     .where('device', '=', device)
     .where('model', '=', model)
     .orderBy('seen_ms', 'desc')

@@ -28,7 +28,10 @@ const inventory = inventoryOf({ executorId: executorId(1), collectedMs: START_MS
 /** An inspection of an executor whose proofs took so long. */
 function facts(number: number, ms: number, change: Partial<Facts> = {}): Facts {
   const run = checkRun({ atMs: START_MS, number });
-  const timed = { ms, expected_ms: null, reason: null, detail: '', repeated: false };
+  const timed = {
+    ...{ ms, wall_ms: ms, expected_ms: null, others: 0 },
+    ...{ reason: null, detail: '', repeated: false },
+  };
   const proof: ProofFacts = {
     ...{ ...timed, device: 'cpu', status: 'proven', part: null, parts: ['product'] },
     ...{ roots: [], openings_hash: null },
@@ -43,12 +46,12 @@ const expected = (number: number, device: 'cpu' | 'gpu' = 'cpu') =>
 
 it('learns of each executor and of its model, and knows it after a restart', async () => {
   for (let time = 0; time < 4; time += 1) await paces.keep(facts(1, 1_000));
-  expect(await expected(1)).toEqual({ modelMs: null, ownMs: 1_000 });
+  expect(await expected(1)).toEqual({ modelMs: null, ownMs: 1_000, others: 0 });
   await paces.keep(facts(1, 1_100));
   paces = createProofPaces({ ledger, clock });
   for (const device of ['cpu', 'gpu'] as const) {
-    expect(await expected(1, device)).toEqual({ modelMs: 1_030, ownMs: 1_030 });
-    expect(await expected(2, device)).toEqual({ modelMs: 1_030, ownMs: null });
+    expect(await expected(1, device)).toEqual({ modelMs: 1_030, ownMs: 1_030, others: 0 });
+    expect(await expected(2, device)).toEqual({ modelMs: 1_030, ownMs: null, others: 1 });
   }
 });
 
@@ -60,14 +63,15 @@ it('goes by the middle of executors, which no single one moves', async () => {
   ] as const) {
     for (let time = 0; time < 5; time += 1) await paces.keep(facts(number, ms));
   }
-  expect(await expected(3)).toEqual({ modelMs: 1_100, ownMs: 1_700 });
+  expect(await expected(3)).toEqual({ modelMs: 1_100, ownMs: 1_700, others: 2 });
   expect(baselineOf([{ mean_ms: 1_000, samples: 4 }])).toBeNull();
 });
 
 it('learns nothing of what is outside the window, is told again, or was not proven', async () => {
   for (let time = 0; time < 5; time += 1) await paces.keep(facts(1, 1_000));
   await paces.keep(facts(1, 1_900));
-  await paces.keep(facts(1, 400));
+  await paces.keep(facts(2, 1_900));
+  await paces.keep(facts(2, 400));
   const again = facts(1, 1_200);
   const { proof, gpu_proof } = again.measured;
   if (proof === null || gpu_proof === null) throw new Error('no proofs');
@@ -75,14 +79,21 @@ it('learns nothing of what is outside the window, is told again, or was not prov
   await paces.keep({ ...again, measured: { ...again.measured, ...repeated } });
   const failed = { proof: { ...proof, status: 'failed' as const }, gpu_proof: null };
   await paces.keep({ ...again, measured: { ...again.measured, ...failed } });
-  expect(await expected(1)).toEqual({ modelMs: 1_000, ownMs: 1_000 });
+  expect(await expected(1)).toEqual({ modelMs: 1_000, ownMs: 1_000, others: 0 });
+  expect(await expected(2)).toMatchObject({ ownMs: null });
+});
+
+it('does not measure a host for good by itself as it was when it was busy', async () => {
+  for (let time = 0; time < 5; time += 1) await paces.keep(facts(1, 1_000));
+  for (let time = 0; time < 10; time += 1) await paces.keep(facts(1, 400));
+  expect((await expected(1)).modelMs).toBeLessThan(450);
 });
 
 it('begins anew with other hardware, and forgets executors that are gone', async () => {
   for (let time = 0; time < 5; time += 1) await paces.keep(facts(1, 1_000));
   const other = { ...inventory, cpu: { ...inventory.cpu, cores: inventory.cpu.cores + 1 } };
   await paces.keep(facts(1, 9_000, { inventory: other }));
-  expect(await expected(1)).toEqual({ modelMs: null, ownMs: null });
+  expect(await expected(1)).toEqual({ modelMs: null, ownMs: null, others: 0 });
   expect(await paces.expected(executorId(1), other, 'cpu')).toMatchObject({ ownMs: 9_000 });
   await clock.advance(31 * DAY_MS);
   await paces.keep(facts(2, 1_000));

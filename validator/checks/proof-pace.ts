@@ -11,6 +11,7 @@ import {
   forgetPaces,
   keepPace,
   type Pace,
+  type PaceOf,
   pacesOfModel,
 } from './proof-pace.store.ts';
 import { specOf } from './standing.check.ts';
@@ -31,11 +32,15 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
       return;
     }
     const model = modelOf(inventory, device);
-    const usual = baselineOf(await pacesOfModel(ledger, device, model));
+    const paces = await pacesOfModel(ledger, device, model);
+    const usual = baselineOf(paces);
     const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
     const permille = usual === null || usual === 0 ? null : (proof.ms / usual) * ONE_THOUSAND;
-    // What is outside the window is judged by the others, and changes nothing.
-    if (permille !== null && (permille < fastest || permille > slowest)) return;
+    // What is outside the window is judged by the others, and changes nothing. Where there are none, a host that was
+    // busy when it was seen first is measured by itself for good, unless its better times count.
+    const isFast = permille !== null && permille < fastest;
+    if (permille !== null && permille > slowest) return;
+    if (isFast && othersIn(paces, executor.id) > 0) return;
     const own = await findPace(ledger, executor.id, { device, model });
     const mean = own?.mean_ms ?? proof.ms;
     await keepPace(ledger, {
@@ -50,8 +55,9 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
     async expected(executorId: string, inventory: Inventory, device: Device): Promise<Expected> {
       const model = modelOf(inventory, device);
       const own = await findPace(ledger, executorId, { device, model });
-      const modelMs = baselineOf(await pacesOfModel(ledger, device, model));
-      return { modelMs, ownMs: own?.mean_ms ?? null };
+      const paces = await pacesOfModel(ledger, device, model);
+      const others = othersIn(paces, executorId);
+      return { modelMs: baselineOf(paces), ownMs: own?.mean_ms ?? null, others };
     },
 
     /** Of a proof that is not one of the times before. */
@@ -61,6 +67,9 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
     },
   };
 }
+
+const othersIn = (paces: readonly PaceOf[], executorId: string): number =>
+  paces.filter(({ executor_id: id }) => id !== executorId).length;
 
 /** The median of executors: no single one makes what the others are judged by. Null before enough was seen. */
 export function baselineOf(paces: readonly Pace[]): number | null {

@@ -55,15 +55,16 @@ export const judgePodAlive: Judge = ({ executor, measured: { pods } }) => {
   return { ...failure, inARow: IN_A_ROW };
 };
 
-/** A rental that has just begun or ended, and a probe of another validator, are over by then. */
+/** A rental that has just begun or ended, and a probe of another validator, are over by then; our own are known. */
 const DISAGREED_IN_A_ROW = 3;
 const MAX_NAMED = 5;
 
 /** Of the pods that the host has and those that the market knows there. */
-export const judgeLedger: Judge = ({ executor: { pod_ids: rented }, measured: { pods } }) => {
+export const judgeLedger: Judge = ({ executor: { pod_ids: rented }, measured }) => {
+  const { pods, own_pods: ours } = measured;
   if (rented === null || pods === null) return unknown('not told');
   const there = presentOf(pods).map(({ id }) => id);
-  const strange = there.filter((id) => !rented.includes(id));
+  const strange = there.filter((id) => !rented.includes(id) && !ours.includes(id));
   const missing = rented.filter((id) => !there.includes(id));
   const named = (ids: readonly string[]) => ids.slice(0, MAX_NAMED).join(', ');
   const inARow = DISAGREED_IN_A_ROW;

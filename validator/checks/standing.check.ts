@@ -3,7 +3,8 @@ import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { failed, type Judge, passed, unknown } from './check.ts';
 
 const MAX_NAMED = 5;
-const IN_A_ROW = 2;
+/** A driver that is being loaded lists some of its cards; a record may be changed a moment before or after its host. */
+const SEEN_AGAIN = { inARow: 2, isWithholding: true };
 
 /** Model and count, `NVIDIA L4:2`; parts of it where cards differ. */
 export function specOf({ gpu }: Pick<Inventory, 'gpu'>): string {
@@ -17,10 +18,11 @@ export const judgeSpecStable: Judge = ({ inventory, measured: { accepted } }) =>
   const spec = specOf(inventory);
   if (accepted === null || inventory.gpu.error !== null) return unknown(spec);
   if (accepted.spec === spec) return passed(spec);
-  return failed('SPEC_CHANGED', spec, `It was accepted as ${accepted.spec}`);
+  const message = `It was accepted as ${accepted.spec}`;
+  return { ...failed('SPEC_CHANGED', spec, message), ...SEEN_AGAIN };
 };
 
-/** A driver that is being loaded lists some of its cards for a moment; parts of a split one are made anew. */
+/** Parts of a card that is split are made anew. */
 export const judgeUuidsStable: Judge = ({ inventory: { gpu }, measured: { accepted } }) => {
   const uuids = gpu.devices.map((device) => device.uuid);
   const isSplit = gpu.devices.some(({ mig }) => mig !== null);
@@ -30,7 +32,7 @@ export const judgeUuidsStable: Judge = ({ inventory: { gpu }, measured: { accept
   if (strange.length + gone.length === 0) return passed(`${uuids.length} cards`);
   const words = [...gone.map((uuid) => `-${uuid}`), ...strange.map((uuid) => `+${uuid}`)];
   const measured = words.slice(0, MAX_NAMED).join(' ');
-  return { ...failed('GPU_SET_CHANGED', measured, 'Other cards are in it'), inARow: IN_A_ROW };
+  return { ...failed('GPU_SET_CHANGED', measured, 'Other cards are in it'), ...SEEN_AGAIN };
 };
 
 export const judgeUuidsUnique: Judge = ({ inventory: { gpu }, measured: { taken } }) => {

@@ -2,46 +2,52 @@
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import type { ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
-import type { Facts } from './check.ts';
+import type { Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { AgentIdentity, Facts } from './check.ts';
 import type { Measured } from './measured.ts';
 import { specOf } from './standing.check.ts';
-import { accept, claim, claimsOfOthers, findAccepted, forgetOthers } from './standing.store.ts';
+import { type Claimant, takenFrom } from './standing.state.ts';
+import { accept, claim, claimsOn, findAccepted, forgetOthers } from './standing.store.ts';
 
-/** A card that nobody was seen with for so long may be anybody's. */
+/** Who was not seen with a card for so long keeps nobody from it. */
 const CLAIM_MS = 24 * 3_600_000;
+/** And has lost its place before those who came later after this. */
+const FORGOTTEN_MS = 30 * 24 * 3_600_000;
 
 export type Standings = ReturnType<typeof createStandings>;
 
 export function createStandings({ ledger, clock }: { ledger: Ledger; clock: Clock }) {
-  const sinceMs = () => clock.now() - CLAIM_MS;
-
   return {
     /** What the checks compare this inventory with. */
-    async before(
-      executor: ExecutorToCheck,
-      inventory: Inventory | null,
-    ): Promise<Pick<Measured, 'accepted' | 'taken'>> {
-      if (inventory === null) return { accepted: null, taken: [] };
-      const own = { executorId: executor.id, uuids: uuidsOf(inventory) };
+    async before({
+      executor,
+      inventory,
+      identity,
+    }: Facts): Promise<Pick<Measured, 'accepted' | 'taken'>> {
+      if (inventory === null || identity === null) return { accepted: null, taken: [] };
+      const claimant = claimantOf(executor, inventory, identity);
+      const claims = await claimsOn(ledger, claimant.uuids);
       return {
         accepted: await findAccepted(ledger, executor.id, listedAs(executor)),
-        taken: await claimsOfOthers(ledger, own, sinceMs()),
+        taken: takenFrom(claimant, claims, clock.now() - CLAIM_MS),
       };
     },
 
-    /** Of an executor that passed: its cards are its own, and it is what it is from now on. */
-    async keep(facts: Facts, { verdict }: HealthReport): Promise<void> {
-      const { executor, inventory } = facts;
-      if (verdict !== 'verified' || inventory === null) return;
-      const uuids = uuidsOf(inventory);
-      const ownership = { nowMs: clock.now(), sinceMs: sinceMs() };
-      await claim(ledger, { executorId: executor.id, uuids }, ownership);
-      await accept(ledger, {
+    /**
+     * In the transaction that records that it passed: its cards are its own, and it is what it is from now on. Nothing
+     * of any other verdict.
+     */
+    async keep(tx: LedgerDb, facts: Facts, { verdict }: HealthReport): Promise<void> {
+      const { executor, inventory, identity } = facts;
+      if (verdict !== 'verified' || inventory === null || identity === null) return;
+      const nowMs = clock.now();
+      const claimant = claimantOf(executor, inventory, identity);
+      await claim(tx, claimant, { nowMs, forgetMs: nowMs - FORGOTTEN_MS });
+      await accept(tx, {
         executorId: executor.id,
         listed: listedAs(executor),
         spec: specOf(inventory),
-        gpuUuids: uuids,
+        gpuUuids: [...claimant.uuids],
       });
     },
 
@@ -50,6 +56,14 @@ export function createStandings({ ledger, clock }: { ledger: Ledger; clock: Cloc
   };
 }
 
-const uuidsOf = ({ gpu }: Inventory) => gpu.devices.map((device) => device.uuid);
+const claimantOf = (
+  { id }: ExecutorToCheck,
+  { gpu }: Inventory,
+  { publicKey }: AgentIdentity,
+): Claimant => ({
+  executorId: id,
+  agentKey: publicKey,
+  uuids: gpu.devices.map((device) => device.uuid),
+});
 
 const listedAs = ({ gpu_type, gpu_count }: ExecutorToCheck) => `${gpu_type}:${gpu_count}`;

@@ -1,5 +1,6 @@
 /** Queries of what the ledger knows of executors beside their evidence. */
 import type { LedgerDb } from '../ledger/ledger.tables.ts';
+import { type Claim, type Claimant, UNKNOWN_KEY } from './standing.state.ts';
 
 export type Accepted = { executorId: string; listed: string; spec: string; gpuUuids: string[] };
 
@@ -36,47 +37,42 @@ export async function accept(db: LedgerDb, accepted: Accepted): Promise<void> {
     .execute();
 }
 
-/** Of these cards those that others were seen with since `sinceMs`. */
-export async function claimsOfOthers(
-  db: LedgerDb,
-  { executorId, uuids }: { executorId: string; uuids: readonly string[] },
-  sinceMs: number,
-): Promise<{ uuid: string; executor_id: string }[]> {
+/** Everybody's claims on these cards. */
+export async function claimsOn(db: LedgerDb, uuids: readonly string[]): Promise<Claim[]> {
   if (uuids.length === 0) return [];
   return db
     .selectFrom('gpu_claims')
-    .select(['uuid', 'executor_id'])
+    .selectAll()
     .where('uuid', 'in', [...uuids])
-    .where('executor_id', '!=', executorId)
-    .where('seen_ms', '>=', sinceMs)
     .orderBy('uuid')
     .execute();
 }
 
-/** Cards that are nobody else's since `sinceMs` are this executor's from now on. */
+/** Of an executor that passed with these cards. Under another key than before its claims begin anew. */
 export async function claim(
   db: LedgerDb,
-  { executorId, uuids }: { executorId: string; uuids: readonly string[] },
-  { nowMs, sinceMs }: { nowMs: number; sinceMs: number },
+  { executorId, agentKey, uuids }: Claimant,
+  { nowMs, forgetMs }: { nowMs: number; forgetMs: number },
 ): Promise<void> {
-  const own = { executor_id: executorId, seen_ms: nowMs };
+  const own = { agent_key: agentKey, seen_ms: nowMs };
   for (const uuid of new Set(uuids)) {
     await db
       .insertInto('gpu_claims')
-      .values({ uuid, ...own })
+      .values({ uuid, executor_id: executorId, first_ms: nowMs, ...own })
       .onConflict((conflict) =>
-        conflict
-          .column('uuid')
-          .doUpdateSet(own)
-          .where((eb) =>
-            eb.or([
-              eb('gpu_claims.executor_id', '=', executorId),
-              eb('gpu_claims.seen_ms', '<', sinceMs),
-            ]),
-          ),
+        conflict.columns(['uuid', 'executor_id']).doUpdateSet((eb) => ({
+          ...own,
+          first_ms: eb
+            .case()
+            .when('gpu_claims.agent_key', 'in', [agentKey, UNKNOWN_KEY])
+            .then(eb.ref('gpu_claims.first_ms'))
+            .else(nowMs)
+            .end(),
+        })),
       )
       .execute();
   }
+  await db.deleteFrom('gpu_claims').where('seen_ms', '<', forgetMs).execute();
 }
 
 /** What is remembered of single executors. */

@@ -22,12 +22,14 @@ import type { ValidatorMetrics } from '../metrics/metrics.ts';
 import type { Outbox } from '../outbox/outbox.service.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
 import type { RentalProbes } from '../rental-probe/rental-probe.service.ts';
+import { gaveWay } from '../rental-probe/rental-probe.ts';
 import type { ReadBanner } from '../rental-probe/ssh-session.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { healthLetter } from './health-delivery.ts';
-import { inspect } from './inspect.ts';
-import { HOLD_MS, type Inspections, type Memory } from './inspections.ts';
-import type { ProofRound, ProofRounds } from './proof-round.ts';
+import { type HostTurns, LONGEST_WAIT_MS } from './host-turns.ts';
+import { lookAgain, readAgent, runProbe } from './inspect.ts';
+import { HOLD_MS, type Inspections, type Memory, VerdictTooLate } from './inspections.ts';
+import type { ProofPlace, ProofRounds } from './proof-round.ts';
 import type { WayChecks } from './way-checks.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
@@ -52,7 +54,8 @@ export type HealthOptions = {
   proofs: ProofRounds;
   ways: WayChecks;
   lines: Pick<Lines, 'facts'>;
-  rentals: Pick<RentalProbes, 'look'>;
+  hosts: Pick<HostTurns, 'run'>;
+  rentals: Pick<RentalProbes, 'look' | 'clear' | 'podsAt'>;
   readBanner: ReadBanner;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
@@ -62,7 +65,7 @@ export type HealthOptions = {
 };
 
 /** `wish`: of whoever asked for it; null for an executor that was due, and is claimed. */
-type Look = { round: ProofRound; wish: CheckWish | null };
+type Look = { place: ProofPlace; wish: CheckWish | null };
 
 export function createHealthService(options: HealthOptions) {
   const { directory, clock, log, inspections, standings, proofs, outbox } = options;
@@ -82,18 +85,37 @@ export function createHealthService(options: HealthOptions) {
     return report;
   }
 
+  /** What takes long comes first, so that the verdict is on the host as it is afterwards. */
+  async function look(executor: ExecutorToCheck, how: Look): Promise<Facts> {
+    const inspection = { ...options, client: options.clientOf(executor) };
+    const first = await places.run(() => readAgent(executor, inspection));
+    const tried = await tryOut(first, inspection.client, how);
+    const facts = await places.run(() => lookAgain(tried, inspection));
+    const own_pods = await options.rentals.podsAt(executor.id, facts.receivedMs);
+    return { ...facts, measured: { ...facts.measured, own_pods } };
+  }
+
+  /** What an idle host is tried by, one trial at a time; where others do not let go of it, by nothing. */
+  async function tryOut(facts: Facts, client: AgentClient, how: Look): Promise<Facts> {
+    const { executor, inventory } = facts;
+    if (inventory === null || executor.rented) return runTrials(facts, client, how);
+    const trials = () => runTrials(facts, client, how);
+    const tried = await options.hosts.run(executor.id, LONGEST_WAIT_MS, trials);
+    how.place.leave();
+    return tried ?? facts;
+  }
+
   /** Proofs begin when every other executor of the group has been looked at, too. */
-  async function look(executor: ExecutorToCheck, { round, wish }: Look): Promise<Facts> {
-    const client = options.clientOf(executor);
-    const looking = places.run(() => inspect(executor, { ...options, client, wish }));
-    const facts = await looking.catch((error: unknown) => {
-      round.leave();
-      throw error;
-    });
-    const proven = await round.prove(facts, client);
-    const ways = await options.ways.look(facts, client);
-    const rental = await options.rentals.look(facts, client, wish !== null);
-    return { ...facts, measured: { ...facts.measured, ...ways, ...proven, rental } };
+  async function runTrials(facts: Facts, client: AgentClient, how: Look): Promise<Facts> {
+    const { rentals, ways } = options;
+    const { id } = facts.executor;
+    const isFree = await rentals.clear(id, client);
+    const proven = await how.place.prove(facts, client, isFree);
+    const known = await ways.look(facts, client, isFree);
+    const rental = await rentals.look(facts, client, how.wish !== null);
+    // Whoever rents it now is not disturbed.
+    const probe = gaveWay(rental) ? null : await runProbe(facts, client, how.wish);
+    return { ...facts, probe, measured: { ...facts.measured, ...known, ...proven, rental } };
   }
 
   async function settle(
@@ -101,7 +123,7 @@ export function createHealthService(options: HealthOptions) {
     { startedMs, isClaimed }: { startedMs: number; isClaimed: boolean },
   ): Promise<HealthReport> {
     const { transportFailures, streaks } = await inspections.recall(seen.executor.id);
-    const before = await standings.before(seen.executor, seen.inventory);
+    const before = await standings.before(seen);
     const line = await options.lines.facts(seen.executor.id);
     const releases = await options.releases(seen.inventory?.update?.current_digest ?? null);
     const known = { ...before, line, releases, streaks };
@@ -113,36 +135,42 @@ export function createHealthService(options: HealthOptions) {
       streaks: judgement.streaks,
     };
     const run = { facts, transportFailures, report, startedMs, finishedMs: clock.now() };
-    await keep(run, memory, isClaimed);
-    await standings.keep(facts, report);
+    try {
+      await keep(run, memory, isClaimed);
+    } catch (error) {
+      if (!(error instanceof VerdictTooLate)) throw error;
+      log.info({ executor: facts.executor.id }, 'check came too late to count');
+      if (isClaimed) await inspections.release(facts.executor.id);
+      return report;
+    }
     await options.paces.keep(facts);
     options.metrics.checked(facts.executor.id, report);
     return report;
   }
 
-  /** All of it or nothing: that it was looked at, the evidence, and the letter that tells of it. */
+  /** All of it or nothing: that it was looked at, what it stands by, the evidence, and the letter that tells of it. */
   async function keep(run: CheckRun, memory: Memory, isClaimed: boolean): Promise<void> {
     const { facts, report, finishedMs } = run;
     const { id: executorId } = facts.executor;
     const { letter, replaces } = healthLetter(facts, report, finishedMs);
-    const ended = { ...memory, executorId, verdict: report.verdict, checkedMs: finishedMs };
+    const { verdict, checked_at_ms: factsMs } = report;
+    const ended = { ...memory, executorId, verdict, checkedMs: finishedMs, factsMs };
     await options.evidence.record(run, async (tx) => {
       await inspections.end(tx, ended, isClaimed);
+      await standings.keep(tx, facts, report);
       await enqueue(tx, letter, replaces);
     });
   }
 
-  async function checkClaimed(executorId: string, round: ProofRound): Promise<void> {
+  async function checkClaimed(executorId: string, place: ProofPlace): Promise<void> {
     try {
-      const executor = await directory.find(executorId).catch((error: unknown) => {
-        round.leave();
-        throw error;
-      });
-      await check(executor, { round, wish: null });
+      await check(await directory.find(executorId), { place, wish: null });
       tell();
     } catch (error) {
       log.warn({ executor: executorId, error: messageOf(error) }, 'check not kept');
       await inspections.release(executorId);
+    } finally {
+      place.leave();
     }
   }
 
@@ -168,7 +196,7 @@ export function createHealthService(options: HealthOptions) {
       while (due.length > 0) {
         const claimed = await inspections.claim(due.splice(0, size));
         const round = proofs.begin(claimed.length);
-        await Promise.all(claimed.map((id) => checkClaimed(id, round)));
+        await Promise.all(claimed.map((id) => checkClaimed(id, round.place())));
       }
     }
     try {
@@ -200,7 +228,7 @@ export function createHealthService(options: HealthOptions) {
     async checkNow(executorId: string, wish: CheckWish): Promise<HealthReport> {
       const listed = await directory.find(executorId);
       const executor = { ...listed, rented: listed.rented || wish.rental_in_progress };
-      const report = await check(executor, { round: proofs.begin(1), wish });
+      const report = await check(executor, { place: proofs.begin(1).place(), wish });
       tell();
       return report;
     },

@@ -3,18 +3,18 @@ import { expect, it } from 'vitest';
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
-import { inspect } from './inspect.ts';
+import { readAgent } from './inspect.ts';
 
 const { executor, policy } = checkRun({ atMs: 1_000 }).facts;
 
 /** Whatever is asked is answered by `answer`. */
 async function inspected(answer: () => Promise<Response>) {
   const clock = createManualClock();
-  const { inventory, transportError, refusal } = await inspect(executor, {
+  const { inventory, transportError, refusal } = await readAgent(executor, {
     client: createAgentClient({ send: answer, clock }),
     identityOf: () => Promise.reject(new Error('nobody asks')),
     readBanner: async () => null,
-    ...{ clock, policy, wish: null },
+    ...{ clock, policy },
   });
   return { inventory, transportError, refusal };
 }

@@ -1,4 +1,4 @@
-/** Collects the facts of one executor: the only part of a check that touches the network. */
+/** Collects what an executor says of itself: first what it is tried by, then, after the trials, what it is judged by. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
 import { type Inventory, isRentable, type VerifyResult } from '#shared/agent-api/inventory.ts';
 import type { PodView } from '#shared/agent-api/pod.ts';
@@ -8,6 +8,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
 import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
 import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
+import { loadOf } from '../checks/load.ts';
 import { nothingMeasured } from '../checks/measured.ts';
 import type { ReadBanner } from '../rental-probe/ssh-session.ts';
 import { sshReach } from './ssh-reach.ts';
@@ -15,6 +16,8 @@ import { sshReach } from './ssh-reach.ts';
 const TRIES = 2;
 /** In the evidence. */
 const MAX_PODS = 64;
+/** What is older is read again before it is judged: a host may break while it is being tried. */
+const FRESH_MS = 5_000;
 
 export type Inspection = {
   client: AgentClient;
@@ -22,30 +25,50 @@ export type Inspection = {
   clock: Clock;
   policy: Policy;
   readBanner: ReadBanner;
-  /** Of whoever asked for it; null for what the host offers. */
-  wish: CheckWish | null;
 };
 
-/** Never rejects: what could not be learnt is null in the facts. */
-export async function inspect(
+/** Who it is and what it has. Never rejects: what could not be learnt is null in the facts. */
+export async function readAgent(
   executor: ExecutorToCheck,
-  { client, identityOf, clock, policy, readBanner, wish }: Inspection,
+  { client, identityOf, clock, policy }: Inspection,
 ): Promise<Facts> {
   const { askedMs, ...read } = await readInventory(client, clock, () => identityOf(executor));
-  const facts = { executor, policy, receivedMs: clock.now(), measured: nothingMeasured(askedMs) };
+  const receivedMs = clock.now();
+  const facts = { executor, policy, receivedMs, probe: null, measured: nothingMeasured(askedMs) };
   if ('error' in read) {
     const { error: transportError, refusal } = read;
-    return { ...facts, inventory: null, identity: null, transportError, refusal, probe: null };
+    return { ...facts, inventory: null, identity: null, transportError, refusal };
   }
-  const { inventory, identity } = read;
-  const seen = { ...facts, inventory, identity, transportError: null, refusal: null };
+  return { ...facts, ...read, transportError: null, refusal: null };
+}
+
+/**
+ * What it is judged by: all of it as it is now, the pods included, but for what it was tried by, and for the load that
+ * was on it before. `receivedMs` is of this reading. Never rejects.
+ */
+export async function lookAgain(tried: Facts, inspection: Inspection): Promise<Facts> {
+  const facts = await freshOf(tried, inspection);
+  const { executor, measured } = facts;
+  if (facts.inventory === null) return facts;
+  const { client, clock, readBanner } = inspection;
   const pods = await orNull(client.listPods());
-  const told = { ...seen.measured, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
-  if (!executor.rented) {
-    return { ...seen, measured: told, probe: await runProbe(client, inventory, wish) };
-  }
-  const ssh = pods === null ? null : await sshReach({ readBanner, clock }, executor, pods);
-  return { ...seen, probe: null, measured: { ...told, ssh } };
+  const told = { ...measured, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
+  if (!executor.rented || pods === null) return { ...facts, measured: told };
+  const ssh = await sshReach({ readBanner, clock }, executor, pods);
+  return { ...facts, measured: { ...told, ssh } };
+}
+
+async function freshOf(tried: Facts, inspection: Inspection): Promise<Facts> {
+  const { executor, inventory, receivedMs, measured, probe } = tried;
+  const ageMs = inspection.clock.now() - receivedMs;
+  if (inventory === null || (ageMs >= 0 && ageMs <= FRESH_MS)) return tried;
+  const read = await readAgent(executor, inspection);
+  const { asked_ms } = read.measured;
+  return {
+    ...read,
+    probe: read.inventory === null ? null : probe,
+    measured: { ...measured, asked_ms, load: loadOf(inventory) },
+  };
 }
 
 const shown = ({ id, phase, reason, gpu_uuids }: PodView) => ({ id, phase, reason, gpu_uuids });
@@ -84,12 +107,16 @@ function refusalIn(failure: unknown): Refusal | null {
   return isAnswer ? 'AGENT_REFUSED' : null;
 }
 
-/** Null when the probe itself could not be asked for: that is no fault of the container runtime. */
-async function runProbe(
+/**
+ * Has a container started with what the host offers, or what `wish` asks for. Null when that itself could not be asked
+ * for, which is no fault of the container runtime, and on a rented host.
+ */
+export async function runProbe(
+  { executor, inventory }: Facts,
   client: AgentClient,
-  inventory: Inventory,
   wish: CheckWish | null,
 ): Promise<VerifyResult | null> {
+  if (inventory === null || executor.rented) return null;
   const real = inventory.gpu.driver === 'nvidia';
   // A card that its agent keeps from pods would fail the host, whose other cards may be sound.
   const offered = real ? inventory.gpu.devices.filter(isRentable) : [];

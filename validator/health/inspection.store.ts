@@ -26,7 +26,8 @@ export async function followInspections(
   const rows = await db.selectFrom('inspections').select('executor_id').execute();
   const known = new Set(rows.map((row) => row.executor_id));
   for (const ids of inParts([...executorIds].filter((id) => !known.has(id)))) {
-    const fresh = { checked_ms: 0, verdict: null, transport_failures: 0, streaks_json: '{}' };
+    const nothing = { checked_ms: 0, verdict: null, facts_ms: 0 };
+    const fresh = { ...nothing, transport_failures: 0, streaks_json: '{}' };
     await db
       .insertInto('inspections')
       .values(ids.map((id) => ({ executor_id: id, ...fresh, holder: null, held_until_ms: 0 })))
@@ -118,31 +119,59 @@ export function findInspection(
     .executeTakeFirst();
 }
 
+/** `verdict` and `facts_ms` are of this inspection. */
 export type InspectionResult = Omit<InspectionRow, 'holder' | 'held_until_ms'>;
 
-/** Whether it was still this holder's to end. */
+/** What is withheld is no verdict, and puts none out of date. */
+function changesOf({ executor_id: _, facts_ms, ...result }: InspectionResult) {
+  return result.verdict === 'withheld' ? result : { ...result, facts_ms };
+}
+
+/** Facts of a time beyond `latestMs` are of a clock that was set back since. */
+function isNotNewer({ facts_ms: factsMs }: InspectionResult, latestMs: number) {
+  return (eb: Expressions) =>
+    eb.or([eb('inspections.facts_ms', '<=', factsMs), eb('inspections.facts_ms', '>', latestMs)]);
+}
+
+/** Whether it was still this holder's to end, and no verdict on newer facts is on record. */
 export async function endInspection(
   tx: LedgerDb,
-  { executor_id: id, ...result }: InspectionResult,
-  holder: string,
+  result: InspectionResult,
+  { holder, latestMs }: { holder: string; latestMs: number },
 ): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('inspections')
-    .set({ ...result, holder: null, held_until_ms: 0 })
-    .where('executor_id', '=', id)
+    .set({ ...changesOf(result), holder: null, held_until_ms: 0 })
+    .where('executor_id', '=', result.executor_id)
     .where('holder', '=', holder)
+    .where(isNotNewer(result, latestMs))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
 
-/** The result of an inspection that nobody took it for: whoever is at it goes on. */
-export async function noteInspection(tx: LedgerDb, result: InspectionResult): Promise<void> {
-  const { executor_id: _, ...changed } = result;
-  await tx
+/**
+ * The result of an inspection that nobody took it for: whoever is at it goes on. False where a verdict on newer facts
+ * is on record.
+ */
+export async function noteInspection(
+  tx: LedgerDb,
+  result: InspectionResult,
+  latestMs: number,
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows: count = 0n } = await tx
     .insertInto('inspections')
-    .values({ ...result, holder: null, held_until_ms: 0 })
-    .onConflict((conflict) => conflict.column('executor_id').doUpdateSet(changed))
-    .execute();
+    .values({
+      ...{ executor_id: result.executor_id, facts_ms: 0, ...changesOf(result) },
+      ...{ holder: null, held_until_ms: 0 },
+    })
+    .onConflict((conflict) =>
+      conflict
+        .column('executor_id')
+        .doUpdateSet(changesOf(result))
+        .where(isNotNewer(result, latestMs)),
+    )
+    .executeTakeFirst();
+  return count > 0n;
 }
 
 /** One whose time lies ahead was looked at by a clock that was set back since. */

@@ -43,7 +43,15 @@ export type InspectionEnd = Memory & {
   executorId: string;
   verdict: HealthReport['verdict'];
   checkedMs: number;
+  /** When the facts were read that the verdict is on, by this clock. */
+  factsMs: number;
 };
+
+/** The clocks of two processes may be apart by so much; facts of a later time are of a clock that was set back since. */
+const CLOCKS_APART_MS = 60_000;
+
+/** A verdict on newer facts is on record: this one came too late, and nothing of it is kept. */
+export class VerdictTooLate extends Error {}
 
 export function createInspections(options: InspectionsOptions) {
   const { ledger, clock, holder } = options;
@@ -90,19 +98,27 @@ export function createInspections(options: InspectionsOptions) {
     },
 
     /**
-     * In the transaction that records the result. Throws when the executor was claimed and another process has taken
-     * it over meanwhile: that one's result counts.
+     * In the transaction that records the result. Throws VerdictTooLate, and an error when the executor was claimed and
+     * another process has taken it over meanwhile: that one's result counts.
      */
     async end(tx: LedgerDb, ended: InspectionEnd, isClaimed: boolean): Promise<void> {
+      const { executorId: id } = ended;
+      const latestMs = clock.now() + CLOCKS_APART_MS;
       const result = {
-        executor_id: ended.executorId,
+        executor_id: id,
         checked_ms: ended.checkedMs,
         verdict: ended.verdict,
+        facts_ms: ended.factsMs,
         transport_failures: ended.transportFailures,
         streaks_json: JSON.stringify(ended.streaks),
       };
-      if (!isClaimed) return noteInspection(tx, result);
-      if (await endInspection(tx, result, holder)) return;
+      const isKept = isClaimed
+        ? await endInspection(tx, result, { holder, latestMs })
+        : await noteInspection(tx, result, latestMs);
+      if (isKept) return;
+      if (!isClaimed || (await findInspection(tx, id))?.holder === holder) {
+        throw new VerdictTooLate('a verdict on newer facts is on record');
+      }
       throw new Error('another process has taken this executor over');
     },
   };

@@ -21,6 +21,7 @@ export type Proofs = { proof: ProofFacts | null; gpu_proof: GpuProofFacts | null
 
 export type ProofRounds = ReturnType<typeof createProofRounds>;
 export type ProofRound = ReturnType<ProofRounds['begin']>;
+export type ProofPlace = ReturnType<ProofRound['place']>;
 
 export type ProofRoundOptions = {
   clock: Clock;
@@ -60,7 +61,7 @@ export function createProofRounds(options: ProofRoundOptions) {
   ): Promise<Proofs> {
     const { id: executorId } = executor;
     const deps = { client, clock, random, verifier };
-    const linkMs = Math.max(0, receivedMs - measured.asked_ms);
+    const linkMs = await linkOf(client, clock, receivedMs - measured.asked_ms);
     const ask = async (device: 'cpu' | 'gpu') => {
       return { executorId, linkMs, expected: await paces.expected(executorId, inventory, device) };
     };
@@ -81,21 +82,37 @@ export function createProofRounds(options: ProofRoundOptions) {
   }
 
   return {
-    /** For `count` executors; each of them proves or leaves once. */
+    /** For `count` executors, each of which has a place. */
     begin(count: number) {
       const barrier = createBarrier(clock, count, MAX_WAIT_MS);
       return {
-        leave: barrier.leave,
-        /** The last proofs while they count; none of hosts that are rented or away, or where none is asked for. */
-        async prove(facts: Facts, client: AgentClient): Promise<Proofs> {
-          const { executor, inventory } = facts;
-          const last = latest(executor.id);
-          if (size === null || inventory === null || executor.rented || last !== null) {
-            barrier.leave();
-            return executor.rented ? NOTHING : (last ?? NOTHING);
+        /** Of one that proves or leaves. */
+        place() {
+          let isOver = false;
+          function leave(): void {
+            if (!isOver) barrier.leave();
+            isOver = true;
           }
-          await barrier.arrive();
-          return proveNow({ ...facts, inventory }, client, size);
+          return {
+            /** Nobody waits for it any more; nobody does once it has proven. */
+            leave,
+            /**
+             * The last proofs while they count; none of hosts that are rented or away, or where none is asked for, and
+             * no new ones where something of ours is on the host.
+             */
+            async prove(facts: Facts, client: AgentClient, isFree: boolean): Promise<Proofs> {
+              const { executor, inventory } = facts;
+              const last = latest(executor.id);
+              const isAsked = isFree && !executor.rented && last === null;
+              if (size === null || inventory === null || !isAsked) {
+                leave();
+                return executor.rented ? NOTHING : (last ?? NOTHING);
+              }
+              isOver = true;
+              await barrier.arrive();
+              return proveNow({ ...facts, inventory }, client, size);
+            },
+          };
         },
       };
     },
@@ -104,4 +121,15 @@ export function createProofRounds(options: ProofRoundOptions) {
       proven = new Map([...proven].filter(([id]) => executorIds.has(id)));
     },
   };
+}
+
+/** What a question takes there and back: making an inventory is work, a list of pods is none. */
+async function linkOf(client: AgentClient, clock: Clock, inventoryMs: number): Promise<number> {
+  const beganMs = clock.monotonicMs();
+  const isAnswered = await client.listPods().then(
+    () => true,
+    () => false,
+  );
+  const listMs = isAnswered ? clock.monotonicMs() - beganMs : 0;
+  return Math.max(0, Math.min(inventoryMs, listMs));
 }

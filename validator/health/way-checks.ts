@@ -35,14 +35,18 @@ export function createWayChecks(options: WayCheckOptions) {
   let known = new Map<string, { atMs: number; ways: Ways }>();
 
   return {
-    /** The last look while it counts, else one now. Nothing of hosts that are rented or away. */
-    async look(facts: Facts, client: AgentClient): Promise<Ways> {
+    /**
+     * The last look while it counts, else one now, unless something of ours is on the host. Nothing of hosts that are
+     * rented or away.
+     */
+    async look(facts: Facts, client: AgentClient, isFree: boolean): Promise<Ways> {
       const { executor, inventory } = facts;
       if (!isOn || inventory === null || executor.rented) return NOT_LOOKED_AT;
       const last = known.get(executor.id);
       if (last !== undefined && clock.monotonicMs() - last.atMs < intervalMs) {
         return repeated(last.ways);
       }
+      if (!isFree) return NOT_LOOKED_AT;
       const deps = { client, clock, random, askPort };
       const [ports, egress, templates] = await places.run(() =>
         Promise.all([

@@ -26,3 +26,11 @@ export async function takeLease(
     .executeTakeFirstOrThrow();
   return count > 0n;
 }
+
+/** Gives it up, where it is still ours. */
+export async function dropLease(
+  ledger: Ledger,
+  { name, holder }: { name: string; holder: string },
+): Promise<void> {
+  await ledger.deleteFrom('leases').where('name', '=', name).where('holder', '=', holder).execute();
+}

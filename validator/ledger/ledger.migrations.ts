@@ -219,8 +219,28 @@ const evidenceHeads: Migration = ({ int, tableEnd }) => [
   ) ${tableEnd}`,
 ];
 
+/** Verdicts are in the order of their facts; a card may be claimed by several, of whom the first keeps it. */
+const orderedVerdicts: Migration = ({ int, tableEnd }) => [
+  `alter table inspections add column facts_ms ${int} not null default 0`,
+  `create table card_claims (
+    uuid text not null,
+    executor_id text not null,
+    agent_key text not null,
+    first_ms ${int} not null,
+    seen_ms ${int} not null,
+    primary key (uuid, executor_id)
+  ) ${tableEnd}`,
+  `insert into card_claims (uuid, executor_id, agent_key, first_ms, seen_ms)
+    select uuid, gpu_claims.executor_id, coalesce(public_key, ''), seen_ms, seen_ms from gpu_claims
+    left join agent_identities on agent_identities.executor_id = gpu_claims.executor_id`,
+  'drop table gpu_claims',
+  'alter table card_claims rename to gpu_claims',
+  'create index gpu_claims_in_time on gpu_claims (seen_ms)',
+];
+
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
   ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
   evidenceHeads,
+  orderedVerdicts,
 ];

@@ -97,6 +97,8 @@ export type InspectionsTable = {
   /** When it was last looked at; 0 before the first time. */
   checked_ms: number;
   verdict: HealthReport['verdict'] | null;
+  /** When the facts of the newest verdict were read, by the validator's clock; 0 before. No older one takes its place. */
+  facts_ms: number;
   /** Unreachable inspections in a row. */
   transport_failures: number;
   /** Of reasons that count only when they are seen again: how often in a row, by check. */
@@ -143,8 +145,15 @@ export type AcceptedSpecsTable = {
   gpu_uuids_json: string;
 };
 
-/** Whose a card is: of whom passed with it first, until it was not seen for a while. */
-export type GpuClaimsTable = { uuid: string; executor_id: string; seen_ms: number };
+/** Who passed with a card, since when, and when last; whose it is, gpu-claim.state.ts says. */
+export type GpuClaimsTable = {
+  uuid: string;
+  executor_id: string;
+  /** Of the agent, hex: what another key passes with is another claim. Empty where it is not known. */
+  agent_key: string;
+  first_ms: number;
+  seen_ms: number;
+};
 
 /** How long proofs of work take an executor, as a moving mean: of its processor, of its cards. */
 export type ProofPacesTable = {

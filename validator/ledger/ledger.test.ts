@@ -85,7 +85,8 @@ it('gives an executor to one process at a time, and to another once the first is
   await clock.advance(1);
   expect((await two.claim(ids)).toSorted()).toEqual(first.toSorted());
   const [taken = ''] = first;
-  const ended = { executorId: taken, verdict: 'verified', checkedMs: clock.now() } as const;
+  const times = { checkedMs: clock.now(), factsMs: clock.now() };
+  const ended = { executorId: taken, verdict: 'verified', ...times } as const;
   const memory = { transportFailures: 0, streaks: {} };
   const end = (process: typeof one) =>
     ledger.transaction().execute((tx) => process.end(tx, { ...ended, ...memory }, true));

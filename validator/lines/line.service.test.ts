@@ -7,6 +7,7 @@ import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestLedger } from '../../test/fakes/test-ledger.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
+import { createHostTurns } from '../health/host-turns.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { createLines } from './line.service.ts';
 import { unmeasuredLine } from './line.state.ts';
@@ -14,6 +15,7 @@ import { keepLine, listLines } from './line.store.ts';
 import { FULL_LINE } from './measure-line.ts';
 
 const HOUR_MS = 3_600_000;
+const log = createLog({ name: 'test', level: 'silent' });
 
 let ledger: Ledger;
 let clock: ManualClock;
@@ -35,8 +37,9 @@ const executor = (number: number, rented = false) =>
 function lines() {
   return createLines({
     ...{ ledger, clock, random: systemRandom, size: FULL_LINE, intervalMs: HOUR_MS },
-    log: createLog({ name: 'test', level: 'silent' }),
+    log,
     lowKbit: 100_000,
+    hosts: createHostTurns({ ledger, clock, log, holder: 'this' }),
     noted: turns.noted,
     isOurs: async () => isOurs,
     connectTo:

@@ -8,6 +8,7 @@ import { createSemaphore } from '#shared/semaphore.ts';
 import type { Turns } from '#shared/service-manager/turns.ts';
 import type { SignedConnect } from '#shared/websocket/connect.ts';
 import type { LineFacts } from '../checks/measured.ts';
+import type { HostTurns } from '../health/host-turns.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { betterOf, isDue, isWorthRepeating, nextLine, unmeasuredLine } from './line.state.ts';
 import { fastestOfOthers, findLine, keepLine, listLines, noteTold } from './line.store.ts';
@@ -28,6 +29,8 @@ export type LineOptions = {
   connectTo(executor: ExecutorToCheck): SignedConnect;
   /** Whether lines are for this process to measure, of those that share the ledger. */
   isOurs(): Promise<boolean>;
+  /** One that is being tried is measured another time: its agent would refuse. */
+  hosts: Pick<HostTurns, 'run'>;
   /** Null: nothing is measured. */
   size: LineSize | null;
   /** From one measurement of an executor to the next. */
@@ -72,9 +75,11 @@ export function createLines(options: LineOptions) {
           return !rented && isDue(line, clock.now(), options.intervalMs);
         })
         .toSorted((a, b) => triedMs(a) - triedMs(b));
+      const alone = (executor: ExecutorToCheck, asked: LineSize) =>
+        options.hosts.run(executor.id, 0, () => measure(executor, asked, stopping));
       const passes = due.map((executor) =>
         places
-          .run(() => options.noted(() => measure(executor, size, stopping)), stopping)
+          .run(() => options.noted(() => alone(executor, size)), stopping)
           .catch((error: unknown) => {
             if (stopping.aborted) return;
             log.warn({ executor: executor.id, error: messageOf(error) }, 'line not measured');

@@ -42,7 +42,7 @@ export async function gpuProofFacts(
   const proof = await proveCards(deps, executorId, { gpu, deadlineMs: deadlineFor(expected) });
   const base = {
     ...({ device: 'gpu', reason: null, detail: '', ms: null, repeated: false } as const),
-    ...{ expected_ms: expected.modelMs, cards: [] },
+    ...{ expected_ms: expected.modelMs, others: expected.others, wall_ms: null, cards: [] },
   };
   switch (proof.status) {
     case 'missing':
@@ -52,10 +52,10 @@ export async function gpuProofFacts(
     case 'failed':
       return { ...base, status: 'failed', reason: proof.fault, detail: proof.detail };
     case 'answered': {
-      const { cards } = proof;
+      const { cards, wallMs: wall_ms } = proof;
       const fault = cards.find(({ reason }) => reason !== null);
-      const ms = msWithoutLink(proof.wallMs, linkMs);
-      if (fault === undefined) return { ...base, status: 'proven', ms, cards };
+      const ms = msWithoutLink(wall_ms, linkMs);
+      if (fault === undefined) return { ...base, status: 'proven', ms, wall_ms, cards };
       const { reason, uuid, detail } = fault;
       return { ...base, status: 'failed', reason, detail: `${uuid}: ${detail}`, cards };
     }

@@ -44,8 +44,9 @@ export async function proofFacts(deps: ChallengeDeps, ask: ProofAsk): Promise<Pr
 }
 
 function factsOf(proof: Proof, parts: ProofPart[], { expected, linkMs }: ProofAsk): ProofFacts {
-  const nothing = { reason: null, part: null, detail: '', ms: null };
-  const known = { device: 'cpu', expected_ms: expected.modelMs } as const;
+  const nothing = { reason: null, part: null, detail: '', ms: null, wall_ms: null };
+  const { modelMs: expected_ms, others } = expected;
+  const known = { device: 'cpu', expected_ms, others } as const;
   const base = { ...nothing, ...known, parts, roots: [], openings_hash: null, repeated: false };
   switch (proof.status) {
     case 'not_measured':
@@ -63,6 +64,7 @@ function factsOf(proof: Proof, parts: ProofPart[], { expected, linkMs }: ProofAs
         ...base,
         status: 'proven',
         ms: msWithoutLink(proof.wallMs, linkMs),
+        wall_ms: proof.wallMs,
         roots: proof.commitment.product?.roots ?? [],
         openings_hash: proof.openingsHash,
       };

@@ -4,6 +4,8 @@
 export type Expected = {
   /** Hosts with the same hardware: what a time is judged by. */
   modelMs: number | null;
+  /** Of these hosts, this one itself not counted. */
+  others: number;
   /** This one itself: an honest slow host is given the time that it needs. */
   ownMs: number | null;
 };
@@ -16,7 +18,7 @@ const DEADLINE_FACTOR = 4;
 const MAX_LINK_MS = 2_000;
 
 /** The deadline that is announced, whole milliseconds. */
-export function deadlineFor({ modelMs, ownMs }: Expected): number {
+export function deadlineFor({ modelMs, ownMs }: Omit<Expected, 'others'>): number {
   if (modelMs === null && ownMs === null) return FIRST_DEADLINE_MS;
   const usual = Math.max(modelMs ?? 0, ownMs ?? 0);
   const deadline = Math.max(SHORTEST_DEADLINE_MS, Math.ceil(usual * DEADLINE_FACTOR));

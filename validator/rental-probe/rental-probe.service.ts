@@ -18,6 +18,8 @@ const TOGETHER = 16;
 const HOUR_MS = 3_600_000;
 /** What did not pass is tried again sooner. */
 const AGAIN_MS = 600_000;
+/** For an agent to remove a pod whose time is over. */
+const REMOVAL_MS = 120_000;
 
 export type RentalProbes = ReturnType<typeof createRentalProbes>;
 
@@ -97,7 +99,27 @@ export function createRentalProbes(options: RentalProbesOptions) {
     }
   }
 
+  /** Pods of ours that may have been on the host at `atMs`; one that its agent keeps beyond its time is none. */
+  async function podsAt(executorId: string, atMs: number): Promise<string[]> {
+    const row = await findRentalProbe(ledger, executorId);
+    if (row === undefined) return [];
+    const { pod_id: podId, started_ms: startedMs, ended_ms: endedMs } = row;
+    const isOver = endedMs !== null && endedMs < atMs;
+    const isDue = atMs - startedMs > LIFETIME_S * 1_000 + REMOVAL_MS;
+    return isOver || isDue ? [] : [podId];
+  }
+
   return {
+    /** Takes away what was left of one that was cut off; false while its agent has it still, within the pod's time. */
+    async clear(executorId: string, client: AgentClient): Promise<boolean> {
+      if (await cleared(await findRentalProbe(ledger, executorId), client)) return true;
+      const ours = await podsAt(executorId, clock.now());
+      const pods = ours.length === 0 ? [] : await client.listPods().catch(() => []);
+      return !pods.some((pod) => isPresent(pod) && ours.includes(pod.id));
+    },
+
+    podsAt,
+
     /**
      * What the last one came to while that counts, else one now if there is room. Null for hosts that are away,
      * rented or have a pod, whoever's it is. `isAsked`: somebody waits for what did not pass.

@@ -43,6 +43,12 @@ export type ProbeEnd =
   /** Nothing was learnt of the host. */
   | { status: 'not_run'; detail: string };
 
+const GAVE_WAY = 'it gave way to a renter';
+
+/** Whether somebody rents the host since it was tried: our own gateway knows that, whatever the host says. */
+export const gaveWay = (rental: RentalFacts | null): boolean =>
+  rental?.status === 'not_run' && !rental.repeated && rental.detail.startsWith(GAVE_WAY);
+
 /** Whether a pod is on the host that is still to be reckoned with. */
 export const isPresent = ({ phase }: Pick<PodView, 'phase'>): boolean => phase !== 'removed';
 
@@ -164,7 +170,7 @@ async function excuseOf(
   { podId, signal }: ProbeAsk,
   cause: unknown,
 ): Promise<string | null> {
-  if (signal.aborted) return 'it gave way to a renter';
+  if (signal.aborted) return GAVE_WAY;
   if (isOwnFault(cause)) return 'the validator could not';
   if (cause instanceof ApiError && NOT_MEANT.includes(cause.code)) return 'the agent was not asked';
   if (cause instanceof ApiError && isProvidersRule(cause)) return 'the provider does not allow it';

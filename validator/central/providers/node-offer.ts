@@ -90,7 +90,8 @@ export async function changeGpus(
     gpu_count: gpuCount,
     price_uusd_per_gpu_hour: priceWithin(entry, price) ? price : nodePriceUusd(entry, null),
     state: 'queued',
-    offer_changed_at: nowMs,
+    // By the clock of whoever gave the last verdict it may have been later.
+    offer_changed_at: Math.max(nowMs, node.verdict_at ?? 0),
     updated_at: nowMs,
   });
   await dropFreeGpus(tx, node.id);

@@ -20,15 +20,20 @@ export type RecordedVerdict = {
   nowMs: number;
 };
 
-/** In one transaction. A report older than the verdict on record changes nothing. */
+/** What a validator signs its requests by may be off by as much (contract 11). */
+const CLOCKS_APART_MS = 300_000;
+
+/** In one transaction. A report on older facts than the verdict on record changes nothing. */
 export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<void> {
   const { executor, report, nowMs } = verdict;
   const { inventory } = report;
-  const seen = inventory === null ? {} : { last_seen_at: nowMs };
-  // A clock that runs ahead must not lock out later verdicts.
-  const checkedAtMs = Math.min(report.checked_at_ms, nowMs);
-  const isLate = executor.verdict_at !== null && checkedAtMs < executor.verdict_at;
-  const isMeant = !isLate && isOfThisOffer(executor, report, checkedAtMs);
+  // A clock that runs far ahead must not lock out later verdicts; by one that does so a little they are in order.
+  const { checked_at_ms: saidMs } = report;
+  const checkedAtMs = saidMs > nowMs + CLOCKS_APART_MS ? nowMs : saidMs;
+  const seenMs = Math.max(Math.min(checkedAtMs, nowMs), executor.last_seen_at ?? 0);
+  const seen = inventory === null ? {} : { last_seen_at: seenMs };
+  const isMeant =
+    !isLate(executor, checkedAtMs, nowMs) && isOfThisOffer(executor, report, checkedAtMs);
   if (report.verdict === 'withheld' || !isMeant || !endsQuarantine(executor, report)) {
     if (inventory !== null) await updateExecutor(tx, executor.id, seen);
     return;
@@ -53,6 +58,12 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
     first_verified_at: executor.first_verified_at ?? nowMs,
   });
   await followInventory(tx, executor.id, inventory);
+}
+
+/** On record from a time that is yet to come, where our own clock was set back, there is nothing to be late for. */
+function isLate({ verdict_at: verdictAtMs }: ExecutorEntry, checkedAtMs: number, nowMs: number) {
+  if (verdictAtMs === null || verdictAtMs > nowMs + CLOCKS_APART_MS) return false;
+  return checkedAtMs < verdictAtMs;
 }
 
 /** False for the first verdicts after a change of the offer that were still about the one before. */

@@ -1,0 +1,61 @@
+/** What checks make of the ways to and from a host. */
+import { expect, it } from 'vitest';
+import { type Failing, factsOf, resultOf } from '../../test/fixtures/check-facts.ts';
+import type { LineFacts } from './measured.ts';
+
+const SHUT = { opened: 0, reached: 0, problem: 'busy', refused: true, repeated: false };
+const UNREACHED = { registry: 'unreachable', problem: 'no answer', repeated: false } as const;
+const LINE: LineFacts = {
+  ...{ samples: 3, down_kbit: 200_000, up_kbit: 200_000 },
+  ...{ last_down_kbit: 200_000, last_up_kbit: 200_000, false_stream: null, refusals: 0 },
+  ...{ others_down_kbit: 900_000, others_up_kbit: 900_000, measured_ms: 1, repeated: false },
+};
+const templates = (state: 'present' | 'missing' | 'unknown') => ({
+  images: [{ image: 'ubuntu:24.04', state, problem: '' }],
+  repeated: false,
+});
+
+it.each<Failing>([
+  ['ports', 'PORTS_REFUSED', { measured: { ports: SHUT, streaks: { ports: 2 } } }],
+  [
+    'ports',
+    'PORTS_PARTIAL',
+    {
+      measured: {
+        ports: { ...SHUT, opened: 300, reached: 2, refused: false },
+        streaks: { ports: 1 },
+      },
+    },
+  ],
+  ['egress', 'REGISTRY_UNREACHABLE', { measured: { egress: UNREACHED, streaks: { egress: 1 } } }],
+  [
+    'template_cache',
+    'TEMPLATE_NOT_CACHED',
+    { measured: { templates: templates('missing'), streaks: { template_cache: 1 } } },
+  ],
+  ['bandwidth', 'BANDWIDTH_LOW', { measured: { line: { ...LINE, up_kbit: 49_000 } } }],
+  [
+    'bandwidth',
+    'BANDWIDTH_LOW',
+    { measured: { line: { ...LINE, up_kbit: 99_000 }, streaks: { bandwidth: 1 } } },
+  ],
+  ['bandwidth', 'BANDWIDTH_REFUSED', { measured: { line: { ...LINE, refusals: 3 } } }],
+])('%s fails with %s', (id, reason, change) => {
+  const result = resultOf(id, factsOf(change));
+  expect([result.passed, result.reason_code]).toEqual([false, reason]);
+  expect(result.remediation).toMatch(/\w+ \w+/);
+});
+
+it('excuses a line that is slow for a moment, or no slower than the validator’s own', () => {
+  const slow = (line: LineFacts) => resultOf('bandwidth', factsOf({ measured: { line } }));
+  expect(slow({ ...LINE, down_kbit: 60_000 })).toMatchObject({ passed: true, streak: 1 });
+  expect(slow({ ...LINE, down_kbit: 60_000, others_down_kbit: 60_000 }).message).toBe('unknown');
+  expect(slow({ ...LINE, samples: 0 }).message).toBe('unknown');
+});
+
+it('asks no host to have what its registry does not tell', () => {
+  const message = (state: 'present' | 'missing' | 'unknown') =>
+    resultOf('template_cache', factsOf({ measured: { templates: templates(state) } })).message;
+  expect([message('present'), message('unknown')]).toEqual(['passed', 'unknown']);
+  expect(message('missing')).toMatch(/seen 1 of 2/);
+});

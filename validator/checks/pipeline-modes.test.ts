@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { isBlocking } from '#shared/central-api/validator-routes.ts';
+import { factsOf, NOW_MS, POLICY, resultOf, verdictWhen } from '../../test/fixtures/check-facts.ts';
+import { modeOf } from './check-policy.ts';
+import { judgeAll } from './pipeline.ts';
+
+const ENFORCED = { modes: { power_limit: { mode: 'enforce' as const, from: null } } };
+const CAPPED = { power_limit_w: 300 };
+
+describe('a shadow check', () => {
+  it('is on record and changes no verdict', () => {
+    const result = resultOf('power_limit', factsOf({ device: CAPPED }));
+    expect(result).toMatchObject({ passed: false, mode: 'shadow', verdict: 'verified' });
+    expect([result.reason_code, isBlocking(result)]).toEqual(['GPU_POWER_CAPPED', false]);
+    expect(result.message).toMatch(/changes no verdict/);
+  });
+
+  it('counts once the policy says so, from its date on', () => {
+    expect(resultOf('power_limit', factsOf({ device: CAPPED, checks: ENFORCED })).verdict).toBe(
+      'failed',
+    );
+    const later = { power_limit: { mode: 'enforce' as const, from: '2030-01-01T00:00:00Z' } };
+    expect(modeOf({ id: 'power_limit', mode: 'shadow' }, { ...POLICY, modes: later }, NOW_MS)).toBe(
+      'shadow',
+    );
+    expect(
+      modeOf({ id: 'power_limit', mode: 'shadow' }, { ...POLICY, modes: later }, NOW_MS * 2),
+    ).toBe('enforce');
+  });
+});
+
+it('stops at a fatal failure: what comes after says nothing', () => {
+  const strange = factsOf({
+    inventory: { executor_id: '22222222-2222-4222-8222-222222222222' },
+    device: CAPPED,
+  });
+  const { report } = judgeAll(strange, 0);
+  expect(report.checks.filter((check) => !check.passed).map((check) => check.reason_code)).toEqual([
+    'IDENTITY_CHANGED',
+  ]);
+});
+
+it('takes a reason that may pass only when it is seen again, and forgets it when all is well', () => {
+  const busy = { processes: 1, utilization_percent: 90 };
+  const first = resultOf('gpu_idle_use', factsOf({ device: busy }));
+  expect([first.passed, first.severity, first.streak]).toEqual([true, 'warning', 1]);
+  const measured = { streaks: { gpu_idle_use: 1 } };
+  const second = resultOf('gpu_idle_use', factsOf({ device: busy, measured }));
+  expect([second.reason_code, second.verdict]).toEqual(['GPU_BUSY_OUTSIDE_POD', 'failed']);
+  expect(resultOf('gpu_idle_use', factsOf({ measured })).streak).toBe(0);
+  expect(resultOf('gpu_idle_use', factsOf({ measured, rented: true })).streak).toBe(1);
+});
+
+describe('a host that has passed and shows something else', () => {
+  const accepted = { spec: 'NVIDIA L4:1', gpu_uuids: ['GPU-1'] };
+  const unread = factsOf({}).inventory?.gpu ?? null;
+  if (unread === null) throw new Error('no inventory');
+
+  it.each<[string, string, string, Parameters<typeof factsOf>[0]]>([
+    [
+      'a bad read',
+      'gpu_inventory',
+      'GPU_UNREADABLE',
+      { inventory: { gpu: { ...unread, devices: [], error: 'NVML' } } },
+    ],
+    [
+      'a card that is missing',
+      'gpu_inventory',
+      'GPU_COUNT_MISMATCH',
+      { inventory: { gpu: { ...unread, devices: [] } } },
+    ],
+    [
+      'another model',
+      'gpu_inventory',
+      'GPU_MODEL_MISMATCH',
+      { device: { name: 'NVIDIA L4', memory_total_mib: 23_034 } },
+    ],
+    ['a host that has become another', 'spec_stable', 'SPEC_CHANGED', {}],
+    ['cards that were exchanged', 'gpu_uuid_stable', 'GPU_SET_CHANGED', {}],
+  ])('%s gives no verdict at first, and counts when it is seen again', (_, id, reason, change) => {
+    const seen = (streaks: Record<string, number>) => {
+      const facts = factsOf({ ...change, measured: { accepted, streaks } });
+      return resultOf(id, facts);
+    };
+    expect(seen({})).toMatchObject({ reason_code: reason, verdict: 'withheld', streak: 1 });
+    expect(seen({}).message).toContain('seen 1 of 2 times in a row');
+    expect(seen({ [id]: 1 })).toMatchObject({ reason_code: reason, verdict: 'failed', streak: 2 });
+  });
+
+  it('has its time for that alone: what counts at once counts beside it', () => {
+    const checks = { min_free_disk_gib: 10_000 };
+    expect(verdictWhen({ measured: { accepted }, checks })).toBe('failed');
+  });
+
+  it('learns at once what it was never accepted with', () => {
+    const inventory = { gpu: { ...unread, devices: [] } };
+    expect(verdictWhen({ inventory })).toBe('failed');
+  });
+});

@@ -1,0 +1,127 @@
+/** What checks make of pods and of the cards that they have, and whom they do not blame. */
+import { describe, expect, it } from 'vitest';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
+import {
+  type Change,
+  deadPod,
+  type Failing,
+  factsOf,
+  resultOf,
+  verdictWhen,
+} from '../../test/fixtures/check-facts.ts';
+
+const POD = '00000000-0000-4000-8000-0000000000aa';
+
+it.each<Failing>([
+  [
+    'pod_alive',
+    'POD_NOT_RUNNING',
+    { rented: true, measured: { pods: [deadPod('HostReboot')], streaks: { pod_alive: 1 } } },
+  ],
+  [
+    'gpu_drop',
+    'RENTED_GPU_LOST',
+    { rented: true, measured: { pods: [deadPod(null)], streaks: { gpu_drop: 1 } } },
+  ],
+  [
+    'gpu_side_use',
+    'GPU_PROCESS_OUTSIDE_POD',
+    { device: { outside_processes: 1 }, measured: { streaks: { gpu_side_use: 1 } } },
+  ],
+  [
+    'ledger',
+    'POD_NOT_RENTED',
+    { podIds: [], measured: { pods: [deadPod(null)], streaks: { ledger: 2 } } },
+  ],
+  [
+    'ledger',
+    'RENTED_POD_MISSING',
+    { rented: true, podIds: [POD], measured: { pods: [], streaks: { ledger: 2 } } },
+  ],
+])('%s fails with %s', (id, reason, change) => {
+  const result = resultOf(id, factsOf(change));
+  expect([result.passed, result.reason_code]).toEqual([false, reason]);
+  expect(result.remediation).toMatch(/\w+ \w+/);
+});
+
+it('excuses a pod that its own program ended', () => {
+  const ended = factsOf({ rented: true, measured: { pods: [deadPod('ExitedNonZero')] } });
+  expect(resultOf('pod_alive', ended)).toMatchObject({ passed: true, severity: 'warning' });
+});
+
+it('blames no honest host for a rental that has just begun, or for what is gone', () => {
+  const pods = [deadPod(null)];
+  const begun = factsOf({ rented: true, podIds: [POD], measured: { pods: [] } });
+  expect(resultOf('ledger', begun)).toMatchObject({ passed: true, streak: 1 });
+  expect(resultOf('ledger', factsOf({ measured: { pods } })).message).toBe('unknown');
+  const gone = [{ ...deadPod(null), phase: 'removed' }];
+  expect(resultOf('ledger', factsOf({ podIds: [], measured: { pods: gone } })).message).toBe(
+    'passed',
+  );
+});
+
+it('knows the pod of a rental probe of ours, and no other that nobody rents', () => {
+  const pods = [deadPod(null), { ...deadPod(null), id: 'another' }];
+  const streaks = { ledger: 2 };
+  const told = (own_pods: string[]) =>
+    resultOf('ledger', factsOf({ podIds: [], measured: { pods, own_pods, streaks } }));
+  expect(told(['pod', 'another'])).toMatchObject({ message: 'passed', streak: 0 });
+  expect(told(['pod'])).toMatchObject({ reason_code: 'POD_NOT_RENTED', measured: 'another' });
+});
+
+describe('a host that is honest', () => {
+  const uuids = factsOf().inventory?.gpu.devices.map(({ uuid }) => uuid) ?? [];
+  const accepted = { spec: 'NVIDIA H100 80GB HBM3:1', gpu_uuids: [...uuids, 'GPU-2'] };
+  const gpu = (change: object) => {
+    const { inventory } = factsOf();
+    return { gpu: { ...(inventory?.gpu ?? ({} as Inventory['gpu'])), ...change } };
+  };
+  const pods = (phase: string, reason: string | null) => [
+    { id: POD, phase, reason, gpu_uuids: uuids },
+  ];
+
+  it.each<[string, Change]>([
+    [
+      'with a driver that does not answer',
+      {
+        inventory: gpu({ devices: [], error: 'nvidia-smi does not answer' }),
+        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+        checks: { modes: { gpu_inventory: { mode: 'observe', from: null } } },
+      },
+    ],
+    [
+      'whose parts of a card were made anew',
+      {
+        device: { mig: { profile: '1g.10gb', parent_uuid: 'GPU-0' } },
+        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+      },
+    ],
+    ['that resets a card after an error', { device: { ecc_errors: 1 } }],
+    [
+      'that has not been told of its pod',
+      { rented: true, podIds: [POD], measured: { pods: [], streaks: { pod_alive: 5, ledger: 5 } } },
+    ],
+    ...['pending', 'pulling', 'starting', 'rebooting', 'backoff'].map((phase): [string, Change] => [
+      `whose agent was restarted, with a pod that is ${phase}`,
+      {
+        rented: true,
+        measured: { pods: pods(phase, 'HostReboot'), streaks: { pod_alive: 5 } },
+      },
+    ]),
+    ...['ExitedNonZero', 'OOMKilled', 'StartFailed', 'ImageUnreachable', 'ImageNoSpace'].map(
+      (reason): [string, Change] => [
+        `whose pod ended by ${reason}`,
+        {
+          rented: true,
+          measured: { pods: pods('failed', reason), streaks: { pod_alive: 5 } },
+        },
+      ],
+    ),
+  ])('%s is not punished', (_, change) => {
+    expect(verdictWhen(change)).toBe('verified');
+  });
+
+  it('with a driver that is being loaded is not judged yet', () => {
+    expect(verdictWhen({ measured: { accepted } })).toBe('withheld');
+  });
+});
