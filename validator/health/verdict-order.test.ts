@@ -91,12 +91,7 @@ function start(holder = systemRandom.uuid()) {
       podsAt: async () => [],
     },
     evidence: createEvidence({
-      ledger,
-      signer,
-      trusted: [signer],
-      clock,
-      log,
-      policy: goldenPolicy(),
+      ...{ ledger, signer, trusted: [signer], clock, log, policy: goldenPolicy() },
     }),
     outbox: { runOnce: async () => undefined },
   });

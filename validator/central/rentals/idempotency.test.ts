@@ -208,7 +208,7 @@ describe('one run under a key', () => {
     const once = createIdempotency({ db: market.ports.db, clock, processes });
     await once.once({ ...request, refusal, effects: async () => answer });
     nowMs += WINDOW_MS;
-    await once.sweep();
+    await once.sweep(market.ports.db);
     nowMs -= WINDOW_MS;
     const again = await once.once({ ...request, refusal, effects: async () => answer });
     expect(again.replayed).toBe(false);

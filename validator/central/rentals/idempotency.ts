@@ -129,7 +129,7 @@ export function createIdempotency({ db, clock, processes }: IdempotencyDeps) {
     },
 
     /** Removes what the window has passed. */
-    sweep: () => dropExpired(db, nowMs() - WINDOW_MS),
+    sweep: (tx: Db) => dropExpired(tx, nowMs() - WINDOW_MS),
   };
 }
 
