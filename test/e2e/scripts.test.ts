@@ -44,17 +44,17 @@ it('switches releases so that a power cut leaves the one or the other, and the w
 
 describe('a step of a script that lasts', () => {
   // Twelve seconds that take no time; what it waits for comes with the last of them.
-  const quick = `. systemd/progress.sh
+  const quick = `
     gone=0 end=$(mktemp -u)
     sleep() { gone=$((gone + 1)); [ $gone -lt 13 ] || { : >"$end"; command sleep 5; }; }`;
   const run = (script: string) =>
-    runCommand('sh', ['-eu', '-c', `${quick}\n${script}`], {
+    runCommand('sh', ['-eu', '-c', `. systemd/progress.sh\n${script}`], {
       timeoutMs: 30_000,
       maxOutputBytes: 10_000,
     });
 
   it('says since when every few seconds, and gives the status of what it runs', async () => {
-    const { stdout } = await run(`
+    const { stdout } = await run(`${quick}
       work() { until [ -e "$end" ]; do command sleep 0.02; done; rm "$end"; echo made; return 3; }
       tell working work || echo "status $?"`);
     expect(stdout).toBe('… working (5 s)\n… working (10 s)\nmade\nstatus 3\n');
