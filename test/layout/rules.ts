@@ -57,6 +57,7 @@ export const RULES: readonly Rule[] = [
     'kysely',
     (path) =>
       isUnder(path, 'validator/database/', 'validator/central/db/', 'validator/ledger/') ||
+      path === 'test/fakes/central-database.ts' ||
       /\.store(?:\.test)?\.ts$/.test(path),
   ),
   home(
