@@ -64,8 +64,9 @@ export type Central = {
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
   sendWebhooks(): Promise<void>;
-  /** One pass over charges in flight, for the same. */
+  /** One pass over charges in flight, and one over open payouts, for the same. */
   chargeTopUps(): Promise<void>;
+  payOut(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -132,7 +133,7 @@ export async function createCentral(
   const around = createAroundBalance(deps);
   const market = createMarket({ ...deps, afterSpend: around.afterSpend });
   const schedule = createSchedule({
-    ...{ db, clock, log, news: dueNews },
+    ...{ db, clock, random, log, news: dueNews },
     handlers: { ...market.dueHandlers, ...around.dueHandlers },
   });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
@@ -203,6 +204,7 @@ export async function createCentral(
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
     chargeTopUps: around.chargeTopUps,
+    payOut: around.payOut,
     sendWebhooks: membership.sendWebhooks,
     sweepAccounts: membership.sweep,
     verifyAccount: membership.verifyAccount,
