@@ -80,7 +80,11 @@ export function createAudit(find: (finding: Finding) => void) {
     const account = accountOf(debit_id);
     const free = balanceOf(account) - account.debits_pending;
     if (free >= 0) return;
-    find({ rule: 'I16', where: `transfer ${seq}`, what: `pays ${-free} uUSD more than was earned` });
+    find({
+      rule: 'I16',
+      where: `transfer ${seq}`,
+      what: `pays ${-free} uUSD more than was earned`,
+    });
   }
 
   return {

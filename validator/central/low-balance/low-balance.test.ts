@@ -8,6 +8,7 @@ import { createMails } from '../mail/mail.service.ts';
 import { createLowBalance, rearmLowBalance } from './low-balance.service.ts';
 
 const USD = 1_000_000;
+const HOUR_MS = 3_600_000;
 const DEFAULTS = { threshold_usd: 5, runway_minutes: 120 };
 
 let central: TestCentral;
@@ -37,7 +38,8 @@ async function spent(availableUsd: number, burnUsd = 0): Promise<void> {
   const { db, clock, random, secret } = central.ports;
   const written = createMails({ db, clock, random, secret, isSent: false });
   const lowBalance = createLowBalance({ db, clock, random, mails: written });
-  const funds = { available: availableUsd * USD, burnPerHour: burnUsd * USD };
+  const runsOutAtMs = burnUsd === 0 ? null : clock.now() + (availableUsd / burnUsd) * HOUR_MS;
+  const funds = { available: availableUsd * USD, burnPerHour: burnUsd * USD, runsOutAtMs };
   await db.transaction().execute((tx) => lowBalance.watch(tx, new Map([[account.id, funds]])));
 }
 

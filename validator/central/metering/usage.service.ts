@@ -11,6 +11,7 @@ import { clearDue, setDue } from '../schedule/due.ts';
 import { runwayChanged } from './runway.service.ts';
 import { spendsOutAt } from './runway.ts';
 import { settleMeters, walletsOf } from './settle.service.ts';
+import type { Settled } from './settled-first.ts';
 import { burningOf, costUntil } from './settlement.ts';
 import { USAGE_CAUSES, type UsageCause } from './usage.state.ts';
 import {
@@ -72,6 +73,7 @@ async function begin(tx: Db, podId: string, { atMs, cause }: At): Promise<Meter>
     ...{ seq: 0, state: 'running', is_billable: 1, since_ms: atMs },
     ...{ closed_uusd: 0, closed_rest: 0, charged_uusd: 0, provider_uusd: 0, granted_uusd: 0 },
     ...{ absorbed_uusd: 0, refunded_uusd: 0, tick_seq: 0, settled_to_ms: atMs, ended_at: null },
+    changed_ms: 0,
   };
   await insertMeter(tx, meter);
   await openSegment(tx, meter, cause);
@@ -140,10 +142,12 @@ export async function boundSpending(tx: Db, meter: Meter): Promise<void> {
   else await setDue(tx, 'spend-cap', meter.pod_id, atMs);
 }
 
-/** The renter has changed what the pod may cost. */
-export async function limitChanged(tx: Db, podId: string): Promise<void> {
+/** The renter has changed what the pod may cost: what it used before was settled first. */
+export async function limitChanged(tx: Db, settled: Settled, podId: string): Promise<void> {
   const meter = await findMeter(tx, podId);
-  if (meter !== undefined) await boundSpending(tx, meter);
+  if (meter === undefined) return;
+  if (meter.account_id !== settled.accountId) throw new Error(`pod ${podId} is another account's`);
+  await boundSpending(tx, meter);
 }
 
 /** Whether a pod that stands still may cost more than it has, and its account covers what a rental would ask for. */

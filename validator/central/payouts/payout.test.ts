@@ -155,7 +155,10 @@ describe('a payout', () => {
 
 it('pays a provider what its pods earned, but for the last day, and the billing says so', async () => {
   await setAvailable(scene.db, 1_000 * USD);
-  await scene.db.updateTable('executors').set({ price_uusd_per_gpu_hour: 3_600 * USD }).execute();
+  await scene.db
+    .updateTable('executors')
+    .set({ price_uusd_per_gpu_hour: 3_600 * USD })
+    .execute();
   const id = await scene.running();
   await scene.later(30_000);
   await scene.remove(id);

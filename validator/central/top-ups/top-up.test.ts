@@ -46,7 +46,7 @@ async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
   const auto = createAutoTopUps({ db, clock, random, balanceOf, payments: processor });
-  const funds = { available: leftUsd * USD, burnPerHour: USD };
+  const funds = { available: leftUsd * USD, burnPerHour: USD, runsOutAtMs: null };
   await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
 }
 
