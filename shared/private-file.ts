@@ -9,7 +9,7 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { ConfigError } from './config.ts';
@@ -93,7 +93,8 @@ export function replacePrivateFile(
 function writeDurably(path: string, bytes: Uint8Array): void {
   const file = openSync(path, 'wx', 0o600);
   try {
-    writeSync(file, bytes);
+    // Unlike writeSync, it goes on where a disk takes less than all at once, and fails where it takes no more.
+    writeFileSync(file, bytes);
     fsyncSync(file);
   } finally {
     closeSync(file);

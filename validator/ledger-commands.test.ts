@@ -217,6 +217,14 @@ describe('replay', () => {
   });
 });
 
+it('explains no score without saying that its cycles were altered', async () => {
+  const { ledgerFile, ledger } = await copyOfLedger();
+  await inEntries(ledger, '"gpu_count":2', '"gpu_count":8');
+  await ledger.destroy();
+  const { isWell, err } = await runAs(ask(['explain', scene.node.id], ledgerFile));
+  expect([isWell, err]).toEqual([false, expect.stringMatching(/^What the weights .* was altered/)]);
+});
+
 it('shows what another policy would have given', async () => {
   const policyFile = `${scene.ledgerFile}.policy.json`;
   writeFileSync(policyFile, JSON.stringify(goldenPolicy({ rates_uusd: {} })));

@@ -1,19 +1,15 @@
 /** What `npm run validator` says of the ledger: explain, replay, evidence export. */
 import { existsSync } from 'node:fs';
-import { naiveUtc } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { isPostgresAddress } from './database/target.ts';
-import { type EvidenceDocument, readDocument } from './evidence/evidence.document.ts';
-import { findEvidence, lastEvidence } from './evidence/evidence.store.ts';
 import { type ExportWish, exportEvidence } from './evidence/evidence-export.ts';
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { findEpoch, lastEpoch } from './weights/epoch.store.ts';
-import { readPolicy, readPosted } from './weights/epoch-record.ts';
-import { explainExecutor } from './weights/explain.ts';
+import { explanationOf } from './weights/explanation.ts';
 import { weightsUnder } from './weights/policy-trial.ts';
-import { replayEpoch, weighStored } from './weights/replay.ts';
+import { replayEpoch } from './weights/replay.ts';
 import { readWeightPolicy, type WeightPolicy } from './weights/weight-policy.ts';
 
 export type LedgerAsk = {
@@ -106,71 +102,13 @@ async function explain(
   { executorId, ask }: { executorId: string; ask: LedgerAsk },
   output: Output,
 ): Promise<boolean> {
-  const keys = await ask.keys();
-  const epoch = await lastEpoch(ledger);
-  const lines = epoch === undefined ? null : await explainIn(ledger, epoch, executorId);
-  const none =
-    epoch === undefined
-      ? 'no weights were computed yet'
-      : `executor ${executorId} was measured in no cycle of epoch ${epoch.number}, the last one`;
-  output.print(`${(lines ?? [none]).join('\n')}\n`);
-  const last = await lastEvidence(ledger, executorId);
-  const evidence = last === undefined ? undefined : await findEvidence(ledger, last.id);
-  if (evidence === undefined) {
-    output.complain(`no check of ${executorId} is on record: is it the id of an executor?\n`);
-    return false;
-  }
-  const read = readDocument(evidence, keys);
-  if ('problem' in read) {
-    output.complain(
-      `Its last check (evidence ${evidence.id}) is not to be believed: ${read.problem}\n`,
-    );
-    return false;
-  }
-  output.print(`\n${lastCheck(evidence.id, read.document).join('\n')}\n`);
-  return true;
+  const { lines, problems } = await explanationOf(ledger, executorId, await ask.keys());
+  output.print(`${lines.join('\n')}\n`);
+  for (const problem of problems) output.complain(`${problem}\n`);
+  return problems.length === 0;
 }
 
 type Epoch = NonNullable<Awaited<ReturnType<typeof lastEpoch>>>;
-
-async function explainIn(
-  ledger: Ledger,
-  epoch: Epoch,
-  executorId: string,
-): Promise<string[] | null> {
-  const policy = readPolicy(epoch);
-  const { head, kept, weigher } = await weighStored(ledger, epoch, policy);
-  const posted = readPosted(epoch);
-  const known = { standings: weigher.standings(), cycles: kept.length };
-  const lines = explainExecutor(executorId, { head, ...known, policy, posted });
-  if (lines === null) return null;
-  const title = `Epoch ${epoch.number} of ${naiveUtc(epoch.computed_ms)}Z, ${epoch.state}; policy ${epoch.policy_hash}`;
-  return [title, ...lines];
-}
-
-function lastCheck(
-  id: string,
-  { verdict, finished_at: finishedMs, checks }: EvidenceDocument,
-): string[] {
-  const failed = checks.filter((check) => !check.passed);
-  const [counted, noted] = [true, false].map((isCounted) =>
-    failed.filter(({ mode }) => (mode === 'enforce') === isCounted),
-  );
-  return [
-    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${id}); weights have it from its cycle on`,
-    ...checkLines('What failed, and counts:', counted ?? []),
-    ...checkLines('What failed, and is on record only:', noted ?? []),
-  ];
-}
-
-function checkLines(title: string, checks: EvidenceDocument['checks']): string[] {
-  const lines = checks.flatMap((check) => [
-    `  ${check.check_id} ${check.reason_code}: ${check.message}`,
-    `    measured ${check.measured}; required ${check.required}`,
-    `    ${check.remediation}`,
-  ]);
-  return lines.length === 0 ? [] : [title, ...lines];
-}
 
 async function replay(
   ledger: Ledger,

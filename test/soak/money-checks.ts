@@ -128,3 +128,43 @@ async function checkPayouts(db: Database): Promise<void> {
     assert.ok(row.accrued_uusd >= referralShare(row.paid_uusd), 'a part of the fee is missing');
   }
 }
+
+/** Up to when each pod of an account that costs money is known to have been used: as its agent told, and up to an end that lies before that. */
+export async function usedUntilNow(
+  db: Database,
+  accountId: string,
+  nowMs: number,
+): Promise<Map<string, number>> {
+  const running = await db
+    .selectFrom('usage_meters')
+    .innerJoin('pods', 'pods.id', 'usage_meters.pod_id')
+    .select(['pods.id', 'pods.seen_at'])
+    .where('usage_meters.account_id', '=', accountId)
+    .where('is_billable', '=', 1)
+    .execute();
+  const ends = await db
+    .selectFrom('due_work')
+    .select(['subject', 'due_at'])
+    .where('kind', 'in', ['cut-off', 'spend-cap', 'pod-removal', 'idle-shutdown', 'notice-start'])
+    .execute();
+  return new Map(
+    running.map(({ id, seen_at: seenMs }) => {
+      const own = ends.filter(({ subject }) => subject === id || subject === accountId);
+      return [id, Math.min(nowMs, seenMs ?? 0, ...own.map(({ due_at: dueMs }) => dueMs))];
+    }),
+  );
+}
+
+/** What agents had told as running when a limit or the funds changed is charged or absorbed: no stop for money lies before. */
+export async function checkUsed(db: Database, told: ReadonlyMap<string, number>): Promise<void> {
+  const stops = await db
+    .selectFrom('usage_segments')
+    .select(['pod_id', 'from_ms', 'to_ms'])
+    .where('cause', 'in', ['balance_exhausted', 'max_spend_reached'])
+    .execute();
+  for (const { pod_id: podId, from_ms: fromMs, to_ms: toMs } of stops) {
+    const usedMs = told.get(podId);
+    if (usedMs === undefined || (toMs !== null && toMs <= usedMs)) continue;
+    assert.ok(fromMs >= usedMs, `${usedMs - fromMs} ms of ${podId} were used and are not charged`);
+  }
+}

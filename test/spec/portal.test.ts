@@ -13,9 +13,13 @@ const BODIES: Readonly<Record<string, object>> = {
   '/executors/{id}/update-price': { price_per_gpu: 2.5 },
   '/executors/{id}/update-gpu': { gpu_count: 2 },
   '/executors/{id}/min-gpu-count-for-rental': { min_gpu_count_for_rental: 2 },
+  '/executors/{id}/notice-period': { starting_at: '2027-02-01T00:00:00Z', period_in_minute: 5 },
+  '/executors/{id}/machine-added': { machine_request_id: UNKNOWN_ID },
 };
 const GUARDED = PORTAL_OPERATIONS.filter(([, , auth]) => auth === 'token');
 const OF_NODES = GUARDED.filter(([, path]) => path.includes('{id}'));
+
+const STRANGER = testSigner(9);
 
 let market: TestMarket;
 let account: TestAccount;
@@ -40,7 +44,13 @@ function send(method: 'GET' | 'POST' | 'DELETE', path: string, { headers = {}, p
 }
 
 const bearer = (by: string) => ({ authorization: `Bearer ${by}` });
-const at = (path: string, id: string) => path.replace('{id}', id);
+const at = (path: string, id: string) =>
+  path
+    .replace('{id}', id)
+    .replace('{hotkey}', STRANGER.hotkey)
+    .replace(/\{\w+\}/, UNKNOWN_ID);
+/** The name of a parameter says nothing. */
+const unnamed = (path: string) => path.replaceAll(/\{\w+\}|:\w+/g, '*');
 const bodyOf = (path: string) => {
   const body = BODIES[path];
   return body === undefined ? {} : { payload: JSON.stringify(body) };
@@ -48,10 +58,53 @@ const bodyOf = (path: string) => {
 
 it('is all there, with and without a slash at the end', () => {
   const missing = PORTAL_OPERATIONS.filter(([method, path]) => {
-    const url = `/portal${path.replace('{id}', ':id')}`;
+    const url = `/portal${path.replace('{hotkey}', ':hotkey').replace(/\{\w+\}/, ':id')}`;
     return !market.server.hasRoute({ method, url });
   });
   expect(missing).toEqual([]);
+});
+
+it('describes all of it, and nothing else', async () => {
+  const answer = await send('GET', '/openapi.json', {});
+  const { info, servers, paths } = answer.json() as {
+    info: { title: string };
+    servers: { url: string }[];
+    paths: Record<string, Record<string, { security: object[] }>>;
+  };
+  expect([info.title, servers]).toEqual(['Podwright provider portal', [{ url: '/portal' }]]);
+  const described = Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(
+      ([method, { security }]) =>
+        `${method.toUpperCase()} ${unnamed(path)} ${security.length === 0 ? 'open' : 'token'}`,
+    ),
+  );
+  const listed = PORTAL_OPERATIONS.map(([method, path, by]) => `${method} ${unnamed(path)} ${by}`);
+  expect(described.toSorted()).toEqual(listed.toSorted());
+});
+
+it('lets nobody in by a wrong key, an old time or a signature that was used', async () => {
+  const { provider, clock } = market;
+  const logIn = (signed: { message?: string; by?: typeof provider; hotkey?: string }) => {
+    const { message = String(Math.floor(clock.now() / 1_000)), by = provider } = signed;
+    const signature = Buffer.from(by.sign(new TextEncoder().encode(message))).toString('hex');
+    const body = { miner_hotkey: signed.hotkey ?? provider.hotkey, message, signature };
+    return send('POST', '/auth/login-flexible', { payload: JSON.stringify(body) });
+  };
+  await clock.advance(1_000);
+  const message = String(Math.floor(clock.now() / 1_000));
+  expect((await logIn({ message })).statusCode).toBe(200);
+  const refused = {
+    'used before': await logIn({ message }),
+    'of another key': await logIn({ by: STRANGER }),
+    'for another hotkey': await logIn({ hotkey: STRANGER.hotkey }),
+    'too old': await logIn({ message: String(Number(message) - 301) }),
+    'too early': await logIn({ message: String(Number(message) + 302) }),
+    'no time': await logIn({ message: 'let me in' }),
+  };
+  for (const [what, answer] of Object.entries(refused)) {
+    expect([what, [400, 401, 422].includes(answer.statusCode)]).toEqual([what, true]);
+    expectRefusal(answer, '/portal', what);
+  }
 });
 
 it('tells who may from who may not, before anything is looked at', async () => {
@@ -79,7 +132,7 @@ it('tells who may from who may not, before anything is looked at', async () => {
 });
 
 it('keeps providers from the nodes of others, and names what is not there', async () => {
-  const stranger = await market.logIn(testSigner(9));
+  const stranger = await market.logIn(STRANGER);
   for (const [method, path] of OF_NODES) {
     const cases = [
       [stranger, nodeId, 403, 'forbidden'],

@@ -156,7 +156,7 @@ export const PORTAL_ROUTES: readonly (readonly [method: string, path: string])[]
   ['POST', '/machine-added'],
 ];
 
-/** The rest of contract 10 that is served: `token` routes demand a portal token, `{id}` is a node of the caller. */
+/** The rest of contract 10 that is served: `token` routes demand a portal token, `{id}` is a node of the caller, the other ids are nobody's. */
 export const PORTAL_OPERATIONS: readonly (readonly [
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
@@ -173,6 +173,7 @@ export const PORTAL_OPERATIONS: readonly (readonly [
   ['DELETE', '/auth/me/discord', 'token'],
   ['GET', '/auth/tokens', 'token'],
   ['POST', '/auth/tokens', 'token'],
+  ['DELETE', '/auth/tokens/{token}', 'token'],
   ['POST', '/miners/opt-in', 'token'],
   ['POST', '/providers/opt-in', 'token'],
   ['GET', '/executors', 'token'],
@@ -188,6 +189,16 @@ export const PORTAL_OPERATIONS: readonly (readonly [
   ['POST', '/executors/{id}/update-gpu', 'token'],
   ['POST', '/executors/{id}/min-gpu-count-for-rental', 'token'],
   ['DELETE', '/executors/{id}/min-gpu-count-for-rental', 'token'],
+  ['POST', '/executors/{id}/notice-period', 'token'],
+  ['DELETE', '/executors/{id}/notice-period', 'token'],
+  ['GET', '/executors/{id}/machine-requests', 'token'],
+  ['POST', '/executors/{id}/machine-added', 'token'],
+  ['POST', '/machine-added', 'token'],
+  ['GET', '/machine-requests', 'token'],
+  ['GET', '/machine-requests/{request}', 'token'],
+  ['GET', '/billing', 'token'],
+  ['GET', '/billing/{hotkey}', 'token'],
+  ['GET', '/openapi.json', 'open'],
   ['GET', '/machines', 'open'],
   ['GET', '/machines/estimated-rewards', 'open'],
   ['GET', '/v1/shared-config', 'open'],

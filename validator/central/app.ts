@@ -1,5 +1,6 @@
 /** The central API's composition root: ports in, one HTTP server with every route out. */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import { runEach } from '#shared/loop.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
 import { createApiKeys } from './api-keys/api-key.service.ts';
 import { createAroundBalance } from './around-balance.ts';
@@ -36,10 +37,11 @@ import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 import { installKeyGate } from './rentals/once.ts';
 import { createDueNews } from './schedule/due-news.ts';
+import { createRetention } from './schedule/retention.ts';
 import { createSchedule } from './schedule/schedule.ts';
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys } from './ssh-keys/ssh-key.service.ts';
-import { registerSystemRoutes } from './system/system.routes.ts';
+import { registerPortalDescription, registerSystemRoutes } from './system/system.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
@@ -132,15 +134,26 @@ export async function createCentral(
   };
   const around = createAroundBalance(deps);
   const market = createMarket({ ...deps, afterSpend: around.afterSpend });
-  const schedule = createSchedule({
-    ...{ db, clock, random, log, news: dueNews },
-    handlers: { ...market.dueHandlers, ...around.dueHandlers },
-  });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
   const membership = createMembership({
     ...{ ...deps, apiKeys, validatorAccounts },
     forgetAround: around.forget,
-    sweepSignatures: validators.sweep,
+  });
+
+  const retention = createRetention({
+    db,
+    sweeps: {
+      ...market.sweeps,
+      ...membership.sweeps,
+      sessions: sessions.sweep,
+      'stream-tickets': tickets.sweep,
+      'validator-signatures': validators.sweep,
+    },
+  });
+  const schedule = createSchedule({
+    ...{ db, clock, random, log, news: dueNews },
+    handlers: { ...market.dueHandlers, ...around.dueHandlers, retention: retention.handler },
+    begin: retention.begin,
   });
 
   await market.register();
@@ -167,7 +180,13 @@ export async function createCentral(
   limits.afterAuthentication(server);
   installBodyLimits(server);
   installKeyGate(server);
-  await describeInterface(server, API_PREFIX);
+  await describeInterface(server, {
+    ...{ prefix: API_PREFIX, title: 'Podwright', decorator: 'swagger' },
+  });
+  await describeInterface(server, {
+    ...{ prefix: PORTAL_PREFIX, title: 'Podwright provider portal' },
+    decorator: 'portalDescription',
+  });
 
   const registerOthers = (api: HttpServer) => {
     registerSystemRoutes(api, { clock, hotkey: ports.agents.hotkey, stopping: stopping.signal });
@@ -183,7 +202,7 @@ export async function createCentral(
     market.registerApi,
     (api) => around.registerApi(api, market.idempotency),
   ]);
-  await registerBelow(server, PORTAL_PREFIX, [market.registerPortal]);
+  await registerBelow(server, PORTAL_PREFIX, [market.registerPortal, registerPortalDescription]);
   await registerBelow(server, '/', [
     market.registerOrigin,
     membership.registerOrigin,
@@ -206,7 +225,7 @@ export async function createCentral(
     chargeTopUps: around.chargeTopUps,
     payOut: around.payOut,
     sendWebhooks: membership.sendWebhooks,
-    sweepAccounts: membership.sweep,
+    sweepAccounts: () => runEach([retention.runOnce, membership.sweepUploads]),
     verifyAccount: membership.verifyAccount,
     pods: market.clearance,
     start() {
@@ -214,7 +233,7 @@ export async function createCentral(
       schedule.start();
       jobs = [schedule, market.startJobs(), membership.startJobs(), around.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
-      if (given.metrics) jobs.push(startBacklog(given.metrics, given));
+      if (given.metrics) jobs.push(startBacklog(given.metrics, { ...given, backups }));
     },
     vitals() {
       const vitals = market.vitals();

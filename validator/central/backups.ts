@@ -62,6 +62,6 @@ export function createBackupWork(
     start: () => job.start(),
     stop: () => job.stop(),
     /** Removes logs of what is long over. */
-    sweep: () => upkeep.sweep(),
+    sweep: upkeep.sweep,
   };
 }

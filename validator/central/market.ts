@@ -52,6 +52,7 @@ import { subscriptions } from './providers/subscriptions.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
+import type { Sweeps } from './schedule/retention.ts';
 import type { DueHandlers } from './schedule/schedule.ts';
 import { registerStreams } from './streams/streams.ts';
 import { createLocalChannels } from './support-channels/local-channels.ts';
@@ -69,7 +70,7 @@ import { createValidators } from './validators/validator.service.ts';
 import { detachVolume, volumesOfPods } from './volumes/volume.attach.ts';
 import { createVolumeWork } from './volumes.ts';
 
-/** How often idempotency keys older than their window, and turns on nodes without pods, are removed. */
+/** How often turns on nodes without pods are removed, each process's own. */
 const SWEEP_INTERVAL_MS = 600_000;
 /** Has other processes look for executors that are due. */
 const SYNC_WORD = 'sync';
@@ -210,6 +211,13 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     /** What it does when its time has come. */
     dueHandlers,
 
+    /** What removes old rows. */
+    sweeps: {
+      'idempotency-keys': idempotency.sweep,
+      'image-sizes': (tx) => forgetOldImages(tx, clock.now()),
+      'backup-logs': backups.sweep,
+    } satisfies Sweeps,
+
     /** Removes everybody's pods, and tells how many are left. */
     clearance,
 
@@ -226,14 +234,8 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       const sweep = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
-        run: () =>
-          runEach([
-            idempotency.sweep,
-            () => forgetOldImages(db, clock.now()),
-            sync.sweep,
-            backups.sweep,
-          ]),
-        onError: (error) => log.error({ err: error }, 'sweeping failed'),
+        run: sync.sweep,
+        onError: (error) => log.error({ err: error }, 'sweeping turns failed'),
       });
       return {
         async stop() {

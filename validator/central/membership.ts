@@ -1,6 +1,6 @@
 /** The other half of the central API put together: accounts, keys, mails, uploads and links to other services. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { runEach, startLoop } from '#shared/loop.ts';
+import { startLoop } from '#shared/loop.ts';
 import { createAccountRemoval } from './accounts/account.removal.ts';
 import { registerAccountRoutes } from './accounts/account.routes.ts';
 import { createAccounts, normalEmail } from './accounts/account.service.ts';
@@ -25,6 +25,7 @@ import { registerOutboxRoute } from './mail/mail.routes.ts';
 import { registerObjectRoutes, registerUploadRoute } from './objects/object.routes.ts';
 import { createObjects } from './objects/object.service.ts';
 import type { CentralDeps } from './ports.ts';
+import type { Sweeps } from './schedule/retention.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
 import { forgetTemplates } from './templates/template.service.ts';
@@ -33,14 +34,12 @@ import { forgetVolumes } from './volumes/volume.service.ts';
 import { forgetWebhooks } from './webhooks/webhook.service.ts';
 import { createWebhookParts } from './webhooks/webhooks.ts';
 
-/** How often what ran out is removed: mails, tokens, uploads, tickets. */
+/** How often uploads that nobody wants any more are removed. */
 const SWEEP_INTERVAL_MS = 600_000;
 
 export type MembershipDeps = CentralDeps & {
   apiKeys: ApiKeys;
   validatorAccounts: ValidatorAccounts;
-  /** Forgets signatures of validators whose time has passed. */
-  sweepSignatures(): Promise<void>;
   /** Removes what surrounds the balance of an account that is being deleted. */
   forgetAround(tx: Db, accountId: string): Promise<void>;
 };
@@ -63,17 +62,6 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
     ...{ db, clock, random, log, secret, mails, wakeMail, stopping: deps.stopping },
     targets: options.webhookTargets ?? 'public',
   });
-
-  /** What lies elsewhere comes last: a store that does not answer takes its time. */
-  const sweep = () =>
-    runEach([
-      mails.sweep,
-      () => tokens.sweep(db),
-      deps.tickets.sweep,
-      deps.sweepSignatures,
-      webhooks.job.sweep,
-      objects.sweep,
-    ]);
 
   return {
     /** Routes below /api. */
@@ -130,8 +118,15 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
     /** Counts an account's address as proven, with all that comes of it; does nothing for one that is. */
     verifyAccount: (email: string) => verification.accept(normalEmail(email)),
 
-    /** One removal of what ran out. */
-    sweep,
+    /** What removes old rows. */
+    sweeps: {
+      mails: mails.sweep,
+      tokens: tokens.sweep,
+      'webhook-deliveries': webhooks.job.sweep,
+    } satisfies Sweeps,
+
+    /** One removal of uploads that nobody wants any more, which lie elsewhere. */
+    sweepUploads: objects.sweep,
 
     startJobs(): { stop(): Promise<void> } {
       mailJob?.start();
@@ -139,9 +134,8 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
       const sweeping = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
-        run: sweep,
-        onError: (error) =>
-          log.error({ err: error }, 'sweeping mails, tokens, tickets and uploads failed'),
+        run: objects.sweep,
+        onError: (error) => log.error({ err: error }, 'sweeping uploads failed'),
       });
       return {
         async stop() {

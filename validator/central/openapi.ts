@@ -1,4 +1,4 @@
-/** The interface description at GET /openapi.json: OpenAPI 3.1.0 made from the routes' own schemas. */
+/** The interface descriptions at GET /openapi.json, of the API and of the portal: OpenAPI 3.1.0 made from the routes' own schemas. */
 import swagger from '@fastify/swagger';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -11,7 +11,19 @@ declare module 'fastify' {
     /** An open route that the interface describes with the security of accounts (contract 12.17). */
     declaresSecurity?: true;
   }
+  interface FastifyInstance {
+    /** The description of the portal. */
+    portalDescription: FastifyInstance['swagger'];
+  }
 }
+
+/** What is described on its own, and how the server gives it out. */
+type Described = {
+  /** Only routes below it are described. */
+  prefix: string;
+  title: string;
+  decorator: 'swagger' | 'portalDescription';
+};
 
 type Transform = typeof jsonSchemaTransform;
 
@@ -28,13 +40,17 @@ const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
   weights: [{ BodySignature: [] }],
 };
 
-/** To be called before routes are registered. Only routes below `prefix` are described. */
-export async function describeInterface(server: HttpServer, prefix: string): Promise<void> {
+/** To be called before routes are registered. */
+export async function describeInterface(
+  server: HttpServer,
+  { prefix, title, decorator }: Described,
+): Promise<void> {
   await server.register(swagger, {
+    decorator,
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'Podwright',
+        title,
         version: INTERFACE_VERSION,
         description: 'A marketplace for GPU compute.',
         license: { name: 'MIT', identifier: 'MIT' },

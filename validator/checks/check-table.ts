@@ -45,7 +45,7 @@ export const CHECKS: readonly Check[] = [
       AGENT_ANSWER_INVALID:
         'Update the agent: it is of another version than the validator, or was changed.',
       AGENT_REFUSED:
-        'AGENT_TRUSTED_KEYS has to name the validator, and the clock to be right: `npm run agent -- doctor`.',
+        'It says why: mostly AGENT_TRUSTED_KEYS does not name the validator, or a clock is wrong. See `npm run agent -- doctor`.',
     },
   }),
   row({

@@ -61,10 +61,8 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
       const token = await new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
         .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
         .sign(key);
-      const subject = { kind, subject_id: subjectId };
-      await deleteExpiredSessions(db, subject, nowMs);
       await insertSession(db, {
-        ...subject,
+        ...{ kind, subject_id: subjectId },
         id: sessionId,
         created_at: nowMs,
         expires_at: expiresAtMs,
@@ -98,6 +96,9 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
     async revokeAll(db: Db, kind: SessionKind, subjectId: string, exceptId: string | null) {
       await revokeSessions(db, { kind, subject_id: subjectId }, clock.now(), exceptId);
     },
+
+    /** Removes those that ran out. */
+    sweep: (tx: Db) => deleteExpiredSessions(tx, clock.now()),
   };
 }
 

@@ -12,7 +12,7 @@ import { type Random, randomToken } from '#shared/random.ts';
 import { createSealing } from '#shared/sealing.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Database } from '../db/tables.ts';
+import type { Database, Db } from '../db/tables.ts';
 import { deriveKey } from './derived-key.ts';
 import {
   countTickets,
@@ -102,7 +102,7 @@ export function createStreamTickets(deps: {
     },
 
     /** Removes those that ran out. */
-    sweep: () => deleteExpiredTickets(db, clock.now()),
+    sweep: (tx: Db) => deleteExpiredTickets(tx, clock.now()),
   };
 }
 

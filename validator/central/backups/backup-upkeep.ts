@@ -83,7 +83,7 @@ export function createBackupUpkeep(deps: {
     },
 
     /** Removes logs of what is long over. */
-    sweep: () => dropOld(db, clock.now() - LOG_KEPT_MS),
+    sweep: (tx: Db) => dropOld(tx, clock.now() - LOG_KEPT_MS),
   };
 }
 

@@ -96,7 +96,7 @@ export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
     },
 
     /** Removes mails that are a week old, but for those still to be sent. */
-    sweep: () => deleteOldMails(db, clock.now() - RETENTION_MS),
+    sweep: (tx: Db) => deleteOldMails(tx, clock.now() - RETENTION_MS),
 
     /** Removes everything addressed to an account. */
     forget: (tx: Db, accountId: string) => deleteMailsOf(tx, accountId),

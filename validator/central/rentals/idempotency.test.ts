@@ -214,7 +214,7 @@ describe('one run under a key', () => {
     const once = createIdempotency({ db: market.ports.db, clock, random: systemRandom, processes });
     await once.once({ ...request, refusal, effects: async () => answer });
     nowMs += WINDOW_MS;
-    await once.sweep();
+    await once.sweep(market.ports.db);
     nowMs -= WINDOW_MS;
     const again = await once.once({ ...request, refusal, effects: async () => answer });
     expect(again.replayed).toBe(false);

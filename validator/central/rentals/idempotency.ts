@@ -136,7 +136,7 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
     },
 
     /** Removes what the window has passed. */
-    sweep: () => dropExpired(db, nowMs() - WINDOW_MS),
+    sweep: (tx: Db) => dropExpired(tx, nowMs() - WINDOW_MS),
   };
 }
 

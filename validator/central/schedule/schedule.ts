@@ -67,16 +67,20 @@ export type ScheduleDeps = {
   news: DueNews;
   /** Kinds without a handler wait for a process that has one. */
   handlers: DueHandlers;
+  /** Puts on it what is to be there always, before the first look of the periodic work. */
+  begin?(nowMs: number): Promise<void>;
 };
 
 export type Schedule = ReturnType<typeof createSchedule>;
 
-export function createSchedule({ db, clock, random, log, news, handlers }: ScheduleDeps) {
+export function createSchedule(deps: ScheduleDeps) {
+  const { db, clock, random, log, news, handlers, begin } = deps;
   const byKind = new Map<string, DueHandler>(Object.entries(handlers));
   const kinds = [...byKind.keys()];
   const looks = createTurns(clock);
   const pace = createPace(clock);
   let loop: Loop | null = null;
+  let hasBegun = false;
 
   /** False when another process is at work on it. */
   async function take(row: DueWork, handler: DueHandler, nowMs: number): Promise<boolean> {
@@ -135,6 +139,8 @@ export function createSchedule({ db, clock, random, log, news, handlers }: Sched
 
   async function look(signal: AbortSignal): Promise<void> {
     pace.begin();
+    if (!hasBegun) await begin?.(clock.now());
+    hasBegun = true;
     const more = kinds.length > 0 && (await turn(signal));
     pace.end(more ? clock.now() : kinds.length > 0 ? await earliestLook(db, kinds) : null);
   }

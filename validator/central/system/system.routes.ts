@@ -1,4 +1,4 @@
-/** GET /, /version, /sleep/{seconds} and /openapi.json: open to everybody. */
+/** GET /openapi.json of the portal; GET /, /version, /sleep/{seconds} and /openapi.json: open to everybody. */
 import type { FastifyReply } from 'fastify';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -17,6 +17,15 @@ const open = { auth: 'none' } as const;
 const probe = { auth: 'none', limit: 'exempt' } as const;
 /** Only what is really served: clients choose their calls by it. */
 const FEATURES = ['rent_by_spec', 'idempotent_rent'];
+
+/** The description of the portal, below it. */
+export function registerPortalDescription(portal: HttpServer): void {
+  portal.get(
+    '/openapi.json',
+    { config: open, schema: { tags: ['Portal'], response: { 200: OpenApiDocument } } },
+    async () => OpenApiDocument.parse(portal.portalDescription()),
+  );
+}
 
 /** `hotkey`: what commands to gateways are signed with; `stopping` ends sleeps when the server is to stop. */
 export function registerSystemRoutes(

@@ -137,7 +137,7 @@ export function createWebhookJob(deps: WebhookJobDeps) {
     runOnce,
 
     /** Removes old deliveries from the log. */
-    sweep: () => deleteOldDeliveries(db, clock.now() - LOG_KEPT_MS),
+    sweep: (tx: Db) => deleteOldDeliveries(tx, clock.now() - LOG_KEPT_MS),
 
     start(): void {
       loop ??= startLoop({
