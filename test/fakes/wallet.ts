@@ -3,7 +3,11 @@ import { systemRandom } from '#shared/random.ts';
 import type { Database, Db } from '../../validator/central/db/tables.ts';
 import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
 import type { Cause, LedgerAccount } from '../../validator/central/ledger/ledger-account.ts';
-import { grantedAccount, paidAccount, walletOf } from '../../validator/central/ledger/wallet.service.ts';
+import {
+  grantedAccount,
+  paidAccount,
+  walletOf,
+} from '../../validator/central/ledger/wallet.service.ts';
 
 /** A cause like no other. */
 export function testCause(change: Partial<Cause> = {}): Cause {

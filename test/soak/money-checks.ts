@@ -7,6 +7,9 @@ import {
   providerShare,
   referralShare,
 } from '../../validator/central/metering/meter.ts';
+import { accountRunsOutAt } from '../../validator/central/metering/runway.service.ts';
+import { spendsOutAt } from '../../validator/central/metering/runway.ts';
+import { burningOf } from '../../validator/central/metering/settlement.ts';
 import { spentBy } from '../../validator/central/metering/spent.ts';
 import type { SegmentRow } from '../../validator/central/metering/usage.store.ts';
 import { openHolds } from '../fakes/wallet.ts';
@@ -135,22 +138,21 @@ export async function usedUntilNow(
   accountId: string,
   nowMs: number,
 ): Promise<Map<string, number>> {
-  const running = await db
+  const cutOffMs = await accountRunsOutAt(db, accountId);
+  const meters = await db
     .selectFrom('usage_meters')
     .innerJoin('pods', 'pods.id', 'usage_meters.pod_id')
-    .select(['pods.id', 'pods.seen_at'])
+    .selectAll('usage_meters')
+    .select(['pods.seen_at', 'pods.removal_at', 'pods.max_spend_uusd'])
     .where('usage_meters.account_id', '=', accountId)
     .where('is_billable', '=', 1)
     .execute();
-  const ends = await db
-    .selectFrom('due_work')
-    .select(['subject', 'due_at'])
-    .where('kind', 'in', ['cut-off', 'spend-cap', 'pod-removal', 'idle-shutdown', 'notice-start'])
-    .execute();
   return new Map(
-    running.map(({ id, seen_at: seenMs }) => {
-      const own = ends.filter(({ subject }) => subject === id || subject === accountId);
-      return [id, Math.min(nowMs, seenMs ?? 0, ...own.map(({ due_at: dueMs }) => dueMs))];
+    meters.map((meter) => {
+      const { pod_id: podId, seen_at: seenMs, removal_at: removalMs, max_spend_uusd: cap } = meter;
+      const capMs = cap === null ? null : spendsOutAt(burningOf(meter), cap);
+      const ends = [seenMs, removalMs, cutOffMs, capMs].filter((ms) => ms !== null);
+      return [podId, Math.min(nowMs, ...ends)];
     }),
   );
 }

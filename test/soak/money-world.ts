@@ -124,8 +124,7 @@ export async function createMoneyWorld(
     if (rented.status === 200) pods.push({ id: rented.body.id, account });
   }
 
-  const latest = () =>
-    pods.at(-1 - random.int(Math.min(pods.length, 2 * offered.length) || 1));
+  const latest = () => pods.at(-1 - random.int(Math.min(pods.length, 2 * offered.length) || 1));
 
   /** Something that its renter asks of one of the latest pods. */
   async function ask(method: 'POST' | 'DELETE', action: string): Promise<void> {

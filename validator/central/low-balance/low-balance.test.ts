@@ -4,6 +4,7 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../test/fakes/central-fixture.ts';
+import { createPodScene } from '../../../test/fakes/pod-scene.ts';
 import { createMails } from '../mail/mail.service.ts';
 import { createLowBalance, rearmLowBalance } from './low-balance.service.ts';
 
@@ -112,4 +113,30 @@ it('tells again once it was topped up, and writes no mail to who wants none', as
   await spent(3.9, 4);
   expect(await lowEvents()).toHaveLength(2);
   expect(await mails()).toHaveLength(1);
+});
+
+it('counts what is held for running pods into how long the money lasts, as the account shows it', async () => {
+  const scene = await createPodScene();
+  try {
+    const { db } = scene.market.ports;
+    // 15 of its 150 minutes are held.
+    await db
+      .updateTable('executors')
+      .set({ price_uusd_per_gpu_hour: 4 * USD })
+      .execute();
+    await scene.running();
+    const left = async () =>
+      (await scene.call('GET', '/users/me/events')).body
+        .filter((event: { event_type: string }) => event.event_type === 'billing')
+        .map(({ detail }: { detail: string }) => detail);
+    await scene.call('PUT', PATH, { runway_minutes: 149 });
+    await scene.later(60_000 - 1);
+    await scene.market.central.meterPods();
+    expect(await left()).toEqual([]);
+    await scene.later(1);
+    await scene.market.central.meterPods();
+    expect(await left()).toEqual(['balance low: $9.93, 2 h 29 min left']);
+  } finally {
+    await scene.close();
+  }
 });
