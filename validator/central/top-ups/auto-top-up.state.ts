@@ -12,7 +12,7 @@ const SUCCESS_PAUSE_MS = 10 * MINUTE_MS;
 /** Pods that stop sooner than that do not wait for the pause. */
 const URGENT_MS = 15 * MINUTE_MS;
 /** In a calendar month where the renter named no limit; one charge at least. */
-export const DEFAULT_MONTHLY_LIMIT_UUSD = 1_000_000_000;
+const DEFAULT_MONTHLY_LIMIT_UUSD = 1_000_000_000;
 /** After a processor that did not answer for a day. */
 const UNANSWERED_PAUSE_MS = HOUR_MS;
 
