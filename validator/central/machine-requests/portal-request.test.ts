@@ -179,6 +179,24 @@ describe('a provider with a verified node', () => {
     expect(await db.selectFrom('due_work').select('kind').execute()).toEqual([]);
   });
 
+  it('reads no word of the renter or of another subscriber in that mail', async () => {
+    const { db } = market.ports;
+    await db.updateTable('providers').set({ email: 'host@example.com' }).execute();
+    const wish = { machine_request_subscription: ['B200'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', { token, body: wish });
+    const stranger = await market.logIn(testSigner(9));
+    const body = { machine_request_subscription: ['!URGENT: https://evil.example/ B200'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', {
+      token: stranger,
+      body,
+    });
+    await ask({ gpu_class: '!CALL https://worse.example/ B200' });
+    await market.central.runDue();
+    const [mail] = await mailsTo(market, 'host@example.com');
+    expect(mail?.subject).toBe('A renter looks for NVIDIA B200');
+    expect(JSON.stringify(mail)).not.toMatch(/evil|worse/);
+  });
+
   it('is one of many that answer at once', async () => {
     const id = await ask();
     const other = await market.verifiedNode({ gpus: 2 });

@@ -10,6 +10,7 @@ import { huidOf } from '../executors/huid.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { requestFulfilledMail, requestOfferedMail } from '../mail/mail.text.ts';
 import { wants } from '../notification-settings/notification-setting.service.ts';
+import { catalogueEntryOf } from '../providers/machine-catalogue.ts';
 import { setDue } from '../schedule/due.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
 import { findMachineRequest } from './machine-request.store.ts';
@@ -82,6 +83,9 @@ export function createRequestNews(deps: RequestNewsDeps) {
           const [requestId = '', afterId = ''] = subject.split('/');
           const request = await findMachineRequest(tx, requestId);
           if (request?.state !== 'pending') return undefined;
+          // No words of the renter or of other providers: whoever reads the mail knows neither.
+          const named = catalogueEntryOf(request.gpu_class)?.name;
+          if (named === undefined) return undefined;
           const types = (await subscriptions.types(tx)).filter((type) => isOf(request, type));
           const page = { afterId, limit: TOLD_AT_ONCE };
           const told = await subscriptions.subscribers(tx, types, page);
@@ -90,7 +94,7 @@ export function createRequestNews(deps: RequestNewsDeps) {
               providerId,
               to: email,
               kind: 'machine-request-offer',
-              content: requestOfferedMail(requestId, types[0] ?? request.gpu_class),
+              content: requestOfferedMail(requestId, named),
               dedupeKey: `machine-request:${requestId}:${providerId}`,
               usefulForMs: WEEK_MS,
             });

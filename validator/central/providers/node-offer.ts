@@ -15,7 +15,7 @@ import { UNMEASURED } from '../executors/measured-figures.ts';
 import { hasUnsaved } from '../volumes/volume.attach.ts';
 import type { AddNode } from './node.schemas.ts';
 import { nodeAddress } from './node-address.ts';
-import { nodePriceUusd, priceWithin, requireKnownType } from './node-price.ts';
+import { nodePriceUusd, priceWithin, requireKnownType, requireTypeName } from './node-price.ts';
 
 export type OfferDeps = { clock: Clock; random: Random };
 
@@ -34,7 +34,7 @@ export async function addNode(
     provider_id: providerId,
     ip_address: address,
     port: body.port,
-    gpu_type: body.gpuType,
+    gpu_type: requireTypeName(body.gpuType),
     gpu_count: body.gpuCount,
     price_uusd_per_gpu_hour: nodePriceUusd(entry, body.pricePerGpu),
   };
@@ -68,8 +68,10 @@ export async function changeGpus(
   tx: Db,
   { clock }: OfferDeps,
   node: ExecutorEntry,
-  { gpuType, gpuCount }: { gpuType: string; gpuCount: number },
+  wish: { gpuType: string; gpuCount: number },
 ): Promise<boolean> {
+  const { gpuCount } = wish;
+  const gpuType = requireTypeName(wish.gpuType);
   if (gpuType === node.gpu_type && gpuCount === node.gpu_count) return false;
   const entry = requireKnownType(gpuType);
   const allocated = node.slots_total - node.slots_free;

@@ -8,6 +8,7 @@ const MAX_LIMIT = 1_000;
 const DEFAULT_LIMIT = 20;
 const MAX_EMAIL_CHARS = 254;
 const MAX_SUBSCRIPTIONS = 100;
+const MAX_GPU_TYPE_CHARS = 64;
 
 /** `{success, data, timestamp}` around one object. */
 export function portalAnswer<Data extends z.ZodType>(data: Data) {
@@ -88,7 +89,7 @@ export const SetEmail = z
   .meta({ id: 'SetEmail' });
 
 /** As providers name it; known ones are in the shared configuration. */
-export const GpuType = z.string().trim().min(1).max(64);
+export const GpuType = displayName(MAX_GPU_TYPE_CHARS);
 
 export const SetSubscription = z
   .object({ machine_request_subscription: z.array(GpuType).max(MAX_SUBSCRIPTIONS) })
