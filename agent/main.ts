@@ -6,6 +6,7 @@ import { systemClock } from '#shared/clock.ts';
 import { lookAtConfig } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP, warnOfUnknown } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
+import { listenOn } from '#shared/http/listen.ts';
 import { readEnrolment } from '#shared/identity/enrolment-file.ts';
 import { openIdentity } from '#shared/identity/identity-key.ts';
 import { createLog, type Log } from '#shared/log.ts';
@@ -167,10 +168,7 @@ async function run(config: AgentConfig): Promise<void> {
   process.on('SIGINT', shutDown);
   if (config.AGENT_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
 
-  await agent.server.listen({ host: config.AGENT_HOST, port: config.AGENT_PORT });
-  if (config.AGENT_METRICS_LISTEN !== undefined) {
-    await agent.monitoring?.listen(config.AGENT_METRICS_LISTEN);
-  }
+  await listenOrExit(agent, config);
   agent.start();
   const address = agent.server.server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
@@ -178,6 +176,20 @@ async function run(config: AgentConfig): Promise<void> {
   process.send?.({ ready: true, port });
   const bounds = { turnWithinMs: RECONCILED_WITHIN_MS };
   await serviceManager.ready({ look: agent.vitals, bounds });
+}
+
+async function listenOrExit({ server, monitoring }: Agent, config: AgentConfig): Promise<void> {
+  try {
+    const place = { host: config.AGENT_HOST, port: config.AGENT_PORT };
+    await listenOn(server, place, { host: 'AGENT_HOST', port: 'AGENT_PORT' });
+    const apart = config.AGENT_METRICS_LISTEN;
+    if (apart === undefined || monitoring === null) return;
+    const name = 'AGENT_METRICS_LISTEN';
+    await listenOn(monitoring, apart, { host: name, port: name });
+  } catch (error) {
+    process.stderr.write(`podwright-agent: ${messageOf(error)}\n`);
+    process.exit(1);
+  }
 }
 
 async function firewallOrExit(firewall: Firewall): Promise<void> {

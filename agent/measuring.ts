@@ -34,6 +34,7 @@ export function createMeasuring(ports: AgentPorts, core: PodCore, known: Known) 
         .filter((device) => core.gpuCordons.of(device) !== null)
         .map(({ uuid }) => uuid),
     writtenBytes: core.diskWatch.bytesOf,
+    pullOf: core.pulls.presentOf,
     standing: () => ({
       ports: { size: portRange.last - portRange.first + 1, free: core.portLeases.freeCount() },
       logSubscribers: known.logFollowers(),

@@ -58,6 +58,13 @@ is_component() {
 # The value of a variable in a component's file of variables; empty where there is none.
 variable() { sed -n "s/^$2=[\"']\{0,1\}\([^\"']*\)[\"']\{0,1\}[[:space:]]*\$/\1/p" "$ETC/$1.env" 2>/dev/null | tail -n 1; }
 
+# Gives a file that was written its name: whole on disk before, its name there when this is done.
+keep() {
+  sync "$1"
+  mv "$1" "$2"
+  sync "$(dirname "$2")"
+}
+
 # How many containers of this host's executor the engine has, running or not; fails where the engine cannot be asked.
 count_pods() {
   socket=$(variable agent AGENT_DOCKER_SOCKET)

@@ -27,7 +27,7 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
 answers. DOCKER_HOST names another engine; such an engine is asked, never started.
 
-  --tests    the tests' needs too: g++, shellcheck, the servers of PostgreSQL, Prometheus, docker-registry and
+  --tests    the tests' needs too: g++, shellcheck, e2fsprogs, the servers of PostgreSQL, Prometheus, docker-registry and
              systemd (none is started)
   --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
   --dry-run  changes nothing; prints what would be done
@@ -111,6 +111,8 @@ missing_packages() {
     { have systemd-analyze && [ -x /lib/systemd/systemd ]; } || list="$list systemd"
     { have prometheus && have promtool; } || list="$list prometheus"
     have docker-registry || list="$list docker-registry"
+    # A disk that loses what was not written out.
+    have mkfs.ext4 || list="$list e2fsprogs"
     # The proof of cards, compiled for a host.
     have g++ || list="$list g++"
   fi

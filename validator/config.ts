@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import {
   allOrNone,
+  type ConfigProblem,
   type ConfigSpec,
   type Environment,
+  type IsGiven,
   parseConfig,
   secret,
 } from '#shared/config.ts';
@@ -91,8 +93,7 @@ export const VALIDATOR_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'VALIDATOR_',
   rules: (right, isGiven) => [
-    ...allOrNone(['VALIDATOR_KEY_FILE', 'VALIDATOR_KEY_PASSPHRASE_FILE'], isGiven),
-    ...(isGiven('VALIDATOR_KEY_FILE') && isGiven('VALIDATOR_SEED_FILE') ? [TWO_KEYS] : []),
+    ...keyProblems(isGiven),
     ...tlsProblems({
       prefix: 'VALIDATOR',
       mode: right.VALIDATOR_TLS,
@@ -113,12 +114,20 @@ export function readValidatorConfig(environment: Environment): ValidatorConfig {
   return parseConfig(VALIDATOR_CONFIG, environment);
 }
 
+function keyProblems(isGiven: IsGiven): ConfigProblem[] {
+  return [
+    ...allOrNone(['VALIDATOR_KEY_FILE', 'VALIDATOR_KEY_PASSPHRASE_FILE'], isGiven),
+    ...(isGiven('VALIDATOR_KEY_FILE') && isGiven('VALIDATOR_SEED_FILE') ? [TWO_KEYS] : []),
+  ];
+}
+
 const KEY_CONFIG = {
   schema: Schema.pick({
     ...{ VALIDATOR_HOME: true, VALIDATOR_SEED_FILE: true, VALIDATOR_KEY_SET: true },
     ...{ VALIDATOR_KEY_FILE: true, VALIDATOR_KEY_PASSPHRASE_FILE: true },
   }),
   prefix: 'VALIDATOR_',
+  rules: (_right: unknown, isGiven: IsGiven) => keyProblems(isGiven),
 };
 
 /** Where the own key and its key set lie, for whoever only looks: whatever else is configured. */

@@ -10,6 +10,7 @@ import {
   warnOfUnknown,
 } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
+import { listenOn } from '#shared/http/listen.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { commandProgress, withProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -36,6 +37,7 @@ import {
   evidenceKeys,
   ownKeyPlace,
   proveAccountOf,
+  showHotkey,
   signKeySetFile,
 } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
@@ -71,6 +73,7 @@ commands to agents.
                                                every transfer and account of it, for others to add up
   npm run validator -- ledger pay-in EMAIL USD REFERENCE
                                                credit a payment that came by other means, once for each reference
+  npm run validator -- hotkey                  the ss58 of its key, which is made where there is none
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
@@ -111,6 +114,10 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'ledger') return lookAtMoney(words, values);
+  if (command === 'hotkey') {
+    const place = ownKeyPlace(keyConfigIn(process.env));
+    return print(await showHotkey(words, place, systemRandom));
+  }
   if (command === 'encrypt-key') return print(await encryptSeed(words, systemRandom));
   const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
   if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
@@ -285,9 +292,12 @@ async function serve(
     await keys.close();
     await tracing.close();
   };
-  await validator.server.listen({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT });
-  if (config.VALIDATOR_METRICS_LISTEN !== undefined) {
-    await validator.monitoring?.listen(config.VALIDATOR_METRICS_LISTEN);
+  const place = { host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT };
+  await listenOn(validator.server, place, { host: 'VALIDATOR_HOST', port: 'VALIDATOR_PORT' });
+  const apart = config.VALIDATOR_METRICS_LISTEN;
+  if (apart !== undefined && validator.monitoring !== null) {
+    const name = 'VALIDATOR_METRICS_LISTEN';
+    await listenOn(validator.monitoring, apart, { host: name, port: name });
   }
   validator.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');

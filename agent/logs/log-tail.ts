@@ -5,6 +5,7 @@ import type { ContainerState } from '../docker/engine.ts';
 import type { StreamName } from './json-lines.ts';
 import type { LogText } from './keep-alive.ts';
 import type { LogFile } from './log-file.ts';
+import { rotatedAway } from './log-gap.ts';
 import type { LookAt } from './log-look.ts';
 import { isPast, type Start, selectLines } from './log-seek.ts';
 
@@ -41,7 +42,7 @@ export async function* readFromFile(
     start.cursor = next;
     if (gap !== null) {
       start.drop = 0;
-      yield gapFrame(gap.dropped);
+      yield rotatedAway(gap.dropped);
     }
     const text = selectLines(block, start, stream);
     if (text !== '') yield text;
@@ -66,12 +67,4 @@ async function isSameRun(look: LookAt, { id, startedMs }: ContainerState): Promi
   const now = await look(id);
   if (now === 'unknown') return true;
   return now !== 'gone' && now.status === 'running' && now.startedMs === startedMs;
-}
-
-function gapFrame(dropped: number | null): LogText {
-  return dataFrame({
-    meta: 'gap',
-    reason: 'rotated away',
-    ...(dropped === null ? {} : { dropped }),
-  });
 }

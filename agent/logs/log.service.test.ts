@@ -123,9 +123,9 @@ function setUp() {
     clock: fake.clock,
     engine: fake.engine,
     podLogSource: fake.source,
-    onFrames(bytes, hasGap) {
+    onFrames(bytes, dropped) {
       sent.bytes += bytes;
-      if (hasGap) sent.gaps += 1;
+      if (dropped !== null) sent.gaps += 1;
     },
   });
   return { ...fake, logs, sent };

@@ -6,6 +6,7 @@ import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
 import { type LiveFrames, liveFrames } from './keep-alive.ts';
 import { followPod, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
 import { parseFrameId } from './log-frames.ts';
+import { droppedIn } from './log-gap.ts';
 import { createLookAt } from './log-look.ts';
 import { createLogShelf } from './log-shelf.ts';
 
@@ -24,12 +25,9 @@ export type LogServiceOptions = {
   podLogSource: PodLogSource;
   /** Without it no image is built here. */
   builds?: BuildLogSource;
-  /** Called with the size of what a stream sends, and whether it tells of lines that it lacks. */
-  onFrames?(bytes: number, hasGap: boolean): void;
+  /** Called with the size of what a stream sends, and how many lines it says to lack: 0 where it cannot say, null for none. */
+  onFrames?(bytes: number, dropped: number | null): void;
 };
-
-/** No log line holds it: quotes in lines are escaped. */
-const GAP = '{"meta":"gap"';
 
 export function createLogService({
   clock,
@@ -84,7 +82,7 @@ export function createLogService({
           leavePlace();
           streams.delete(frames);
         },
-        (text) => onFrames(Buffer.byteLength(text), text.includes(GAP)),
+        (text) => onFrames(Buffer.byteLength(text), droppedIn(text)),
       );
       streams.add(frames);
       return frames;

@@ -64,6 +64,10 @@ export function createInstruments(registry: Registry) {
   );
   const logBytes = counter('log_bytes_total', 'What log streams have sent, with their frames.');
   const logGaps = counter('log_gap_total', 'Times that a log stream told of lines that it lacks.');
+  const logDropped = counter(
+    'log_dropped_total',
+    'Lines that log streams could not give any more, for they were rotated away; an estimate.',
+  );
   const engineCalls = histogram(
     'docker_request_duration_seconds',
     'Calls of the container engine, by what was asked and what came of it.',
@@ -130,10 +134,12 @@ export function createInstruments(registry: Registry) {
         operations.observe(Math.max(0, finished_ms - started_ms) / MS_PER_SECOND);
       }
     },
-    /** A log stream sends frames, some of which may tell of a gap. */
-    logged(bytes: number, hasGap: boolean): void {
+    /** A log stream sends frames; `dropped`: they tell of a gap of so many lines. */
+    logged(bytes: number, dropped: number | null): void {
       logBytes.inc(bytes);
-      if (hasGap) logGaps.inc();
+      if (dropped === null) return;
+      logGaps.inc();
+      logDropped.inc(dropped);
     },
   };
 }

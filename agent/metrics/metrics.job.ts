@@ -1,5 +1,6 @@
 /** Collects what metrics show, apart from the reconcile: a driver that hangs must not hold that up. */
 import { SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
+import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Family } from '#shared/metrics/family.ts';
 import type { CountedXid } from '../gpu/xid-counts.ts';
@@ -13,13 +14,14 @@ import { type GpuFacts, gpuFamilies, gpuProcessFamilies } from './gpu-families.t
 import type { GpuMetrics } from './gpu-metrics.ts';
 import { hostFamilies } from './host-families.ts';
 import type { Metrics } from './metrics.ts';
-import { type PodFacts, podFamilies } from './pod-families.ts';
+import { type PodFacts, podFamilies, type WorkFacts } from './pod-families.ts';
 import type { Samples } from './samples.ts';
 import { type AgentState, type GpuLeaseState, stateFamilies } from './state-families.ts';
 
 /** Figures that no collection has renewed for so long are not shown: stale values hide faults. */
 const SHOWN_MS = 3 * SAMPLE_INTERVAL_MS;
 const MAX_OPERATIONS = 500;
+const PERCENT = 100;
 
 /** In the place of an image's name; its Dockerfile is the renter's own text. */
 const BUILT_HERE = 'built here';
@@ -36,6 +38,8 @@ export type MetricsJobPorts = {
   xids(): CountedXid[];
   cordonedUuids(): string[];
   writtenBytes(podId: string): number | null;
+  /** Of the image of a pod that is being pulled; null without a pull. */
+  pullOf(podId: string): PullProgress | null;
   /** What nothing has to be asked for. */
   standing(): Omit<AgentState, 'phases' | 'gpuLeases' | 'cordonedUuids' | 'unfinishedOperations'>;
 };
@@ -44,6 +48,7 @@ export type MetricsJobPorts = {
 type Collected = {
   state: AgentState;
   pods: readonly PodFacts[];
+  work: readonly WorkFacts[];
   xids: readonly CountedXid[];
 };
 
@@ -60,22 +65,27 @@ export function createMetricsJob(ports: MetricsJobPorts) {
     for (const id of ooms.keys()) if (!live.has(id)) ooms.delete(id);
     for (const id of backups?.keys() ?? []) if (!live.has(id)) backups?.delete(id);
     const cards = samples.gpus()?.reading.devices ?? [];
+    const unfinished = ports.operations.unfinished(MAX_OPERATIONS);
     return {
       state: {
         ...ports.standing(),
         phases: rows.map(({ phase }) => phase),
         gpuLeases: leaseStates(cards, ports.leases),
         cordonedUuids: ports.cordonedUuids(),
-        unfinishedOperations: ports.operations.unfinished(MAX_OPERATIONS).length,
+        unfinishedOperations: unfinished.length,
       },
       pods: rows.flatMap((row) => factsOf(row) ?? []),
+      work: [
+        ...rows.flatMap(({ id }) => pullFacts(id, ports.pullOf(id))),
+        ...unfinished.map(workFacts),
+      ],
       xids: ports.xids(),
     };
   }
 
   function factsOf(row: PodRow): PodFacts | null {
     if (row.phase !== 'running' || row.container_id === null) return null;
-    const { image, limits } = specOf(row);
+    const { image, limits, template } = specOf(row);
     const sample = samples.podUsage(row.id);
     const isFresh = sample !== null && sample.ageMs <= SHOWN_MS;
     return {
@@ -84,6 +94,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
       containerName: containerName(row.id, row.generation),
       image: 'reference' in image ? image.reference : BUILT_HERE,
       imageDigest: row.image_digest,
+      template: template ?? null,
       memoryLimitBytes: limits.memory_bytes,
       runningSinceMs: row.phase_since_ms,
       seenMs: clock.now(),
@@ -120,6 +131,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
           podId === null ? [] : [{ uuid, podId }],
         ),
       backups: lastBackups,
+      work: () => collected?.work ?? [],
     }),
   ]);
 
@@ -159,6 +171,20 @@ function openFamilies(
 
 function inNvidiaNames(gpuMetrics: GpuMetrics): boolean {
   return gpuMetrics === 'nvidia' || gpuMetrics === 'both';
+}
+
+/** By bytes, or by layers while no size is known. */
+function pullFacts(podId: string, pull: PullProgress | null): WorkFacts[] {
+  if (pull === null) return [];
+  const [done, total] =
+    pull.bytes_total > 0
+      ? [pull.bytes_done, pull.bytes_total]
+      : [pull.layers_done, pull.layers_total];
+  return [{ podId, kind: 'pull', ratio: total > 0 ? Math.min(1, done / total) : 0 }];
+}
+
+function workFacts({ pod_id: podId, kind, progress }: OperationRow): WorkFacts {
+  return { podId, kind, ratio: progress.percent / PERCENT };
 }
 
 function noteBackup(

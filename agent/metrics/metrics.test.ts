@@ -67,7 +67,8 @@ async function cardUuids(): Promise<string[]> {
 async function launch(): Promise<{ id: string; uuid: string; containerId: string }> {
   const uuid = (await cardUuids())[0] ?? '';
   const id = systemRandom.uuid();
-  const payload = podSpec({ image: { reference: IMAGE }, gpu_uuids: [uuid] });
+  const template = 'Renter\'s "own"\nback\\slash';
+  const payload = podSpec({ image: { reference: IMAGE }, gpu_uuids: [uuid], template });
   await agent.server.inject({ method: 'PUT', url: `/v1/pods/${id}`, payload });
   await eventually('the pod', () => agent.pods.get(id).phase === 'running');
   const containerId = agent.pods.get(id).container_id ?? '';
@@ -185,6 +186,9 @@ it('tells of pods and what they use, of a GPU that is lent, and of work done', a
   expect(of('container_threads')).toBe('3');
   expect(of('container_oom_events_total')).toBe('1');
   expect(of('container_fs_usage_bytes')).toBeUndefined();
+  expect(text).toContain(
+    `podwright_agent_pod_info{pod_id="${id}",template="Renter's \\"own\\"\\nback\\\\slash",`,
+  );
   expect(lines).toEqual(
     expect.arrayContaining([
       'podwright_agent_pods{phase="running"} 1',

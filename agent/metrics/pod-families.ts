@@ -11,6 +11,8 @@ export type PodFacts = {
   /** By which it was asked for. */
   image: string;
   imageDigest: string | null;
+  /** The beginning of its template's name; null where nobody told. */
+  template: string | null;
   memoryLimitBytes: number;
   /** Milliseconds since the epoch. */
   runningSinceMs: number;
@@ -26,7 +28,12 @@ export type PodFamilyFacts = {
   leases(): readonly { uuid: string; podId: string }[];
   /** When a backup of each pod last succeeded, milliseconds since the epoch. */
   backups(): ReadonlyMap<string, number>;
+  /** What is under way: pulls of images, backups, restores, drills. */
+  work(): readonly WorkFacts[];
 };
+
+/** `ratio` of 0 to 1. */
+export type WorkFacts = { podId: string; kind: string; ratio: number };
 
 const NANOSECONDS = 1e9;
 const MS_PER_SECOND = 1_000;
@@ -102,7 +109,7 @@ const FIGURES: readonly (readonly [string, string, Family['type'], Figure])[] = 
 ];
 
 /** For a listener of the provider's own: they name pods and images. */
-export function podFamilies({ pods, leases, backups }: PodFamilyFacts): Family[] {
+export function podFamilies({ pods, leases, backups, work }: PodFamilyFacts): Family[] {
   const figures = FIGURES.map(
     ([name, help, type, figureOf]): Family => ({
       ...{ name: `container_${name}`, help, type, labels: LABELS },
@@ -119,10 +126,10 @@ export function podFamilies({ pods, leases, backups }: PodFamilyFacts): Family[]
       name: `${AGENT_PREFIX}pod_info`,
       help: 'Always 1 for each running pod.',
       type: 'gauge',
-      labels: ['pod_id', 'image_digest'],
+      labels: ['pod_id', 'template', 'image_digest'],
       samples: () =>
-        pods().map(({ podId, imageDigest }) => ({
-          labels: { pod_id: podId, image_digest: imageDigest ?? '' },
+        pods().map(({ podId, template, imageDigest }) => ({
+          labels: { pod_id: podId, template: template ?? '', image_digest: imageDigest ?? '' },
           value: 1,
         })),
     },
@@ -133,6 +140,14 @@ export function podFamilies({ pods, leases, backups }: PodFamilyFacts): Family[]
       labels: ['uuid', 'pod_id'],
       samples: () =>
         leases().map(({ uuid, podId }) => ({ labels: { uuid, pod_id: podId }, value: 1 })),
+    },
+    {
+      name: `${AGENT_PREFIX}pod_work_progress_ratio`,
+      help: 'How far a pull, backup, restore or drill has come that is under way.',
+      type: 'gauge',
+      labels: ['pod_id', 'kind'],
+      samples: () =>
+        work().map(({ podId, kind, ratio }) => ({ labels: { pod_id: podId, kind }, value: ratio })),
     },
     {
       name: `${AGENT_PREFIX}backup_last_success_timestamp_seconds`,

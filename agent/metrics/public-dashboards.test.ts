@@ -36,7 +36,14 @@ const FACTS: GpuFacts = {
 const POD_FACTS: Parameters<typeof podFamilies>[0] = {
   pods: () => [
     {
-      ...{ podId: 'p', containerId: 'c', containerName: 'n', image: 'i', imageDigest: null },
+      ...{
+        podId: 'p',
+        containerId: 'c',
+        containerName: 'n',
+        image: 'i',
+        imageDigest: null,
+        template: null,
+      },
       ...{ memoryLimitBytes: 1, runningSinceMs: 1, seenMs: 1, writtenBytes: 1, oomEvents: 0 },
       usage: {
         ...{ cpuNanos: 1, memoryBytes: 1, memoryWithFilesBytes: 1, residentBytes: 1 },
@@ -47,6 +54,7 @@ const POD_FACTS: Parameters<typeof podFamilies>[0] = {
   ],
   leases: () => [],
   backups: () => new Map(),
+  work: () => [],
 };
 
 const THROTTLES = ['sw_power_cap', 'sw_thermal_slowdown', 'hw_thermal_slowdown']

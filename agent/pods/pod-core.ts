@@ -277,6 +277,7 @@ export function createPodCore(ports: PodCorePorts) {
     reconcile,
     images,
     imageCore,
+    pulls,
     /** By what the log of its image's build goes, if it is built here. */
     buildKeyOf,
     leases,

@@ -51,10 +51,13 @@ export function isGatewayPort(spec: PodSpec, internal: number): boolean {
   return internal === SSH_PORT && !spec.publish_own_sshd;
 }
 
-/** Equal for equal content, however its members were ordered. No volumes hash as before there were any. */
+/**
+ * Equal for equal content, however its members were ordered. No volumes hash as before there were any, and a name that
+ * nothing depends on makes no other pod.
+ */
 export function specHash(spec: PodSpec): string {
-  const { volumes, ...rest } = spec;
-  return sha256(canonicalJson(volumes.length === 0 ? rest : spec));
+  const { volumes, template: _, ...rest } = spec;
+  return sha256(canonicalJson(volumes.length === 0 ? rest : { ...rest, volumes }));
 }
 
 /**

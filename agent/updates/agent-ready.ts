@@ -11,7 +11,7 @@ export type AgentReadyOptions = {
   executorId: string;
   scheme: 'http' | 'https';
   port: number;
-  /** Accepts the agent's own key alone. Asked for once it is needed: its files may come with the agent's service. */
+  /** Accepts the agent's own key alone. Asked for once it is needed. */
   openTransport(): Transport;
   clock: Clock;
 };

@@ -103,6 +103,7 @@ export function createUpdateRequest(home: string) {
   const [file, words] = [join(home, 'update-request'), join(home, 'update-problem')];
   return {
     isMade: () => existsSync(file),
+    /** One that a power cut takes back is made again: the row that asks for it is on disk. */
     make(): void {
       rmSync(words, { force: true });
       writeFileSync(file, '', { mode: 0o600 });

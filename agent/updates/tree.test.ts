@@ -3,10 +3,12 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -192,6 +194,20 @@ function createStaging({ isThere = true, says = 0 as 0 | 1 } = {}) {
   });
   return { tree, stage };
 }
+
+it('removes the oldest releases, but none that is in use, and what a removal that was cut off has left', () => {
+  const tree = createReleaseTree(root);
+  for (const [age, name] of ['c', 'b', 'a'].entries()) {
+    mkdirSync(tree.pathOf(name));
+    utimesSync(tree.pathOf(name), NOW_MS / 1_000 - age, NOW_MS / 1_000 - age);
+  }
+  mkdirSync(tree.pathOf('d'));
+  mkdirSync(tree.pathOf('.gone-e'));
+  for (const name of ['old', 'd']) utimesSync(tree.pathOf(name), 0, 0);
+  expect(tree.prune()).toBe(true);
+  expect(readdirSync(join(root, 'releases')).sort()).toEqual(['a', 'b', 'c', 'old']);
+  expect(tree.prune()).toBe(false);
+});
 
 it('puts a signed release in place, whole, and again after a kill', async () => {
   const { tree, stage } = createStaging();

@@ -62,6 +62,9 @@ export const MAX_DOCKERFILE_CHARS = 65_536;
 /** Built on the host, from nothing but this text (contract 4.1, dockerfile_content). */
 const BuiltImage = z.strictObject({ dockerfile: NoNul.min(1).max(MAX_DOCKERFILE_CHARS) });
 
+/** UTF-16 units, of which a character takes two at most. */
+export const MAX_TEMPLATE_LABEL = 128;
+
 /** A whole pod. PUT is idempotent: a generation that is already stored with the same content changes nothing. */
 export const PodSpec = z.strictObject({
   generation: Counter.min(1),
@@ -89,6 +92,8 @@ export const PodSpec = z.strictObject({
   ssh_public_keys: z.array(SshPublicKey).max(MAX_SSH_KEYS).default([]),
   /** The image brings its own SSH server: port 22 is published like any other and we stay out of it. */
   publish_own_sshd: z.boolean().default(false),
+  /** The beginning of the template's name, for whoever watches the host; nothing depends on it. */
+  template: NoNul.max(MAX_TEMPLATE_LABEL).optional(),
   /** The agent removes the pod by itself so long after it came: whoever asked for it may be gone by then. */
   remove_after_seconds: z.int().min(1).max(86_400).optional(),
 });

@@ -16,6 +16,7 @@ import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../fakes/market-fixture.ts';
 import type { Load } from './http-load.ts';
 import { seedMarket } from './market-seed.ts';
 import { originOf } from './origin.ts';
+import { requestContextCost } from './request-context.bench.ts';
 import { type BenchRow, floorRow, median, shareRow } from './row.ts';
 
 const ROUNDS = 3;
@@ -37,7 +38,11 @@ export async function centralRequests(): Promise<BenchRow[]> {
     const db = await openCentralDatabase(join(folder, 'central.db'));
     const central = await createTestCentral({ db, signupCreditUusd: BALANCE_UUSD });
     try {
-      return [await smallRead(central), await rentals(central, db, folder)];
+      return [
+        await smallRead(central),
+        await rentals(central, db, folder),
+        await requestContextCost(),
+      ];
     } finally {
       await central.close();
     }

@@ -15,6 +15,7 @@ import {
   beginRentalProbe,
   findRentalProbe,
 } from '../../validator/rental-probe/rental-probe.store.ts';
+import { gaveWay } from '../../validator/rental-probe/rental-probe.ts';
 import { createSshLogin, readBanner } from '../../validator/rental-probe/ssh-session.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { type SshHost, startSshHost } from '../fakes/ssh-host.ts';
@@ -94,10 +95,21 @@ it('gives way to whoever rents', async () => {
   const facts = await factsOf();
   const probes = start();
   const looking = probes.look(facts, host.client(), false);
-  await eventually('it is under way', async () => (await podsLeft()).length === 1);
-  await probes.giveWay(facts.executor.id);
+  const { id } = facts.executor;
+  const [pod] = await eventually('it is under way', async () => {
+    const pods = await podsLeft();
+    return pods.length === 1 && pods;
+  });
+  expect(await probes.podsAt(id, systemClock.now())).toEqual([pod?.id]);
+  // Whoever looks meanwhile knows it, and has no proof of the host beside it.
+  expect(await probes.clear(id, host.client())).toBe(false);
+  expect(await probes.podsAt(id, systemClock.now() + 3_600_000)).toEqual([]);
+  await probes.giveWay(id);
   expect(await podsLeft()).toEqual([]);
-  expect(await looking).toMatchObject({ status: 'not_run' });
+  const rental = await looking;
+  expect([rental?.status, gaveWay(rental)]).toEqual(['not_run', true]);
+  expect(await probes.podsAt(id, systemClock.now() + 1)).toEqual([]);
+  expect(await probes.clear(id, host.client())).toBe(true);
 });
 
 it('removes what a validator left that was killed, before anything else', async () => {

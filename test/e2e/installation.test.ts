@@ -24,7 +24,7 @@ const READ_ROW = `/src/node_modules/.bin/node -e '
   const { state, reason } = JSON.parse(store.prepare("SELECT row_json FROM agent_update").get().row_json);
   console.log(state, reason);'`;
 /** The real programs are started several times, on a machine that may be busy. */
-const LONG_MS = 180_000;
+const LONG_MS = 300_000;
 const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator podwright-central';
 
 /** What runs in the agent's sandbox as the agent's work does, and what must not. `$1`: a process of another user. */
@@ -72,6 +72,10 @@ it('says what it would do, what is missing, and changes nothing then', async () 
   const before = await state();
   const dry = await host.mustRun(`${INSTALL} --component validator --dry-run`);
   expect(dry).toMatch(/would put release .*would make .*seed.*would switch.*would enable/s);
+  const onTerminal = `script -qec '${INSTALL} --component validator --dry-run' /dev/null`;
+  expect(await host.mustRun(onTerminal)).toMatch(
+    /\[1\/8\] look at this host.*\[8\/8\] old releases/s,
+  );
   await host.mustRun('systemd-run --quiet --unit=taken systemd-socket-activate -l 8090 true');
   const isTaken = async () => (await host.run('grep -q :1F9A /proc/net/tcp6')).exitCode === 0;
   await eventually('a taken port', isTaken);

@@ -1,6 +1,9 @@
-import { globSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from '#shared/run-command.ts';
+import { mountCutDisk } from '../fakes/cut-disk.ts';
+import { mustRun } from '../fakes/real-host.ts';
 
 it('has shell scripts that shellcheck finds nothing in', async () => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 1024 * 1024 };
@@ -8,6 +11,35 @@ it('has shell scripts that shellcheck finds nothing in', async () => {
   expect(scripts.length).toBeGreaterThan(3);
   const { stdout } = await runCommand('shellcheck', ['--external-sources', ...scripts], bounds);
   expect(stdout).toBe('');
+});
+
+it('switches releases so that a power cut leaves the one or the other, and the way back', async () => {
+  const disk = mountCutDisk(16);
+  try {
+    for (const name of ['one', 'two']) {
+      mkdirSync(join(disk.folder, 'podwright/releases', name), { recursive: true });
+    }
+    const parts = `mount --bind ${disk.folder} /opt; source_tree=.
+      . systemd/installation.sh; . systemd/install/releases.sh`;
+    const run = (script: string) =>
+      mustRun('unshare', '--mount', 'sh', '-euc', `${parts}; ${script}`);
+    await run('link releases/one $CURRENT_LINK; switch_to two');
+    expect(
+      disk.afterCut((folder) => [
+        readlinkSync(join(folder, 'podwright/current')),
+        readFileSync(join(folder, 'podwright/trial'), 'utf8'),
+      ]),
+    ).toEqual(['releases/two', 'releases/one\n']);
+    await run('prove');
+    expect(disk.afterCut((folder) => readlinkSync(join(folder, 'podwright/previous')))).toBe(
+      'releases/one',
+    );
+    expect(
+      disk.afterCut((folder) => globSync('trial*', { cwd: join(folder, 'podwright') })),
+    ).toEqual([]);
+  } finally {
+    disk.close();
+  }
 });
 
 describe('a step of a script that lasts', () => {

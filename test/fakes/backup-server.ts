@@ -97,6 +97,7 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
     /** How many requests were not here in time; unhurried ones go on. */
     lateRequests: () => lateRequests,
     storage: backups.storage,
+    fill: backups.fill,
     send,
     startJobs: backups.startJobs,
     async close(): Promise<void> {

@@ -33,6 +33,7 @@ const [REPOSITORY, TAG] = ['podwright/agent', 'stable'];
 const PROBATION_S = 5;
 const COMMITTED_WITHIN_MS = 600_000;
 const LOOK_MS = 100;
+const REMOVE = 'sh /opt/podwright/current/systemd/uninstall.sh --purge --pods remove';
 const MB = 1_000_000;
 
 /** Needs root and some 3 GB of disk and memory. */
@@ -77,7 +78,6 @@ export async function agentUpdate(print: (line: string) => void): Promise<SoakRo
     const update = await timed(() => committed(agent, push.value, states));
     leave.abort();
     print(`states seen: ${states.join(' ')}`);
-    const version = VersionInfo.parse(await ask(agent, '/version'));
     const status = update.value;
     print(JSON.stringify(status));
     const again = await host.mustRun('sh /opt/podwright/current/systemd/install.sh --probation 0');
@@ -86,24 +86,29 @@ export async function agentUpdate(print: (line: string) => void): Promise<SoakRo
     session.kill();
     const follow = await timed(() => followed(host, push.value));
     const release = (await current(host)).replace('releases/', '').replace('-', ':');
+    const version = VersionInfo.parse(await ask(agent, '/version'));
+    const arePodsKept = before === (await podState(agent));
+    const removal = await timed(() => host.mustRun(REMOVE));
     return [
       ceiling('build of the image', build.seconds, 's', 300),
       ceiling('its size', await imageMb(`${image}:${TAG}`), 'MB', 1_000),
       ceiling('its push', push.seconds, 's', 120),
       ceiling('from the signed digest to COMMITTED', update.seconds, 's', 180),
       ceiling('the agent did not answer for', (await away) / 1_000, 's', 60),
-      wrongs('pods touched', before === (await podState(agent))),
+      wrongs('pods touched', arePodsKept),
       wrongs('other version told', version.version === NEXT_VERSION),
       wrongs('other release runs', release === push.value),
       wrongs('update-status not true', isTrueOf(status, push.value)),
       wrongs('SSH session cut', isKept),
       ceiling('the gateway follows its last session after', follow.seconds, 's', 30),
+      ceiling('removal of the services and their pods', removal.seconds, 's', 60),
+      ceiling('containers left of them', (await containersOf(agent)).length, 'containers', 0),
     ];
   } finally {
     leave.abort();
     await market.close();
     await ledger.destroy();
-    await host.run('sh /opt/podwright/current/systemd/uninstall.sh --purge --pods remove');
+    await host.run(REMOVE);
     await host.remove();
     await registry.close();
     rmSync(home, { recursive: true });
@@ -173,12 +178,21 @@ function followed(host: SystemdHost, digest: string): Promise<boolean> {
   });
 }
 
-/** Of all containers of this agent, in whatever state. */
-async function podState({ executorId }: InstalledAgent): Promise<string> {
+/** Ids of all containers of this agent, in whatever state. */
+async function containersOf({ executorId }: InstalledAgent): Promise<string[]> {
   const filter = `label=io.podwright.executor=${executorId}`;
-  const ids = (await mustRun('docker', 'ps', '-aq', '--filter', filter)).trim().split('\n');
-  return mustRun('docker', 'inspect', '--format', '{{.Id}} {{json .State}}', ...ids);
+  const ids = await mustRun('docker', 'ps', '-aq', '--filter', filter);
+  return ids.split('\n').filter((id) => id !== '');
 }
+
+const podState = async (agent: InstalledAgent) =>
+  mustRun(
+    'docker',
+    'inspect',
+    '--format',
+    '{{.Id}} {{json .State}}',
+    ...(await containersOf(agent)),
+  );
 
 async function ask({ send }: InstalledAgent, path: string): Promise<unknown> {
   return (await send({ method: 'GET', path, signal: systemClock.deadline(2_000) })).json();

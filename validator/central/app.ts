@@ -231,7 +231,7 @@ export async function createCentral(
       schedule.start();
       jobs = [schedule, market.startJobs(), membership.startJobs(), around.startJobs()];
       if (backups !== null) jobs.push(backups.startJobs());
-      if (given.metrics) jobs.push(startBacklog(given.metrics, given));
+      if (given.metrics) jobs.push(startBacklog(given.metrics, { ...given, backups }));
     },
     vitals() {
       const vitals = market.vitals();

@@ -1,4 +1,5 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
+import { join } from 'node:path';
 import { z } from 'zod';
 import { type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
 import { ListenAddress } from '#shared/listen-address.ts';
@@ -58,4 +59,21 @@ export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
 /** Throws ConfigError naming every wrong variable. */
 export function readCentralConfig(environment: Environment): CentralConfig {
   return parseConfig(CENTRAL_CONFIG, environment);
+}
+
+const SEED_CONFIG = {
+  schema: Schema.pick({ CENTRAL_HOME: true, CENTRAL_SEED_FILE: true }),
+  prefix: 'CENTRAL_',
+};
+
+/** Where its seed lies. */
+export function centralSeedFile(
+  config: Pick<CentralConfig, 'CENTRAL_HOME' | 'CENTRAL_SEED_FILE'>,
+): string {
+  return config.CENTRAL_SEED_FILE ?? join(config.CENTRAL_HOME, 'central.seed');
+}
+
+/** The same for whoever only wants its key, whatever else is configured. */
+export function centralSeedFileIn(environment: Environment): string {
+  return centralSeedFile(parseConfig(SEED_CONFIG, environment));
 }

@@ -4,6 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
+import { listenOn } from '#shared/http/listen.ts';
 import { createLog } from '#shared/log.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -15,10 +16,17 @@ import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/
 import { startTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { readOrCreateFile } from '../embedded/home.ts';
+import { showHotkey } from '../keys/key-commands.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
-import { CENTRAL_CONFIG, type CentralConfig, readCentralConfig } from './config.ts';
+import {
+  CENTRAL_CONFIG,
+  type CentralConfig,
+  centralSeedFile,
+  centralSeedFileIn,
+  readCentralConfig,
+} from './config.ts';
 import { centralDatabaseOf } from './database-place.ts';
 import { openCentralDatabase } from './db/database.ts';
 import { openSignals } from './db/signals.ts';
@@ -34,6 +42,7 @@ const HELP = `podwright central API ${VERSION}
 Serves renters and providers, and commands agents through the gateway of a validator.
 
   npm run central                   run (configured by CENTRAL_* variables, see README)
+  npm run central -- hotkey         the ss58 of its key, which is made where there is none
   npm run central -- --version
 
 ${CONFIG_COMMANDS_HELP}
@@ -51,6 +60,10 @@ async function run(argument: string | undefined): Promise<void> {
     process.exitCode = runConfigCommand(argument, look, [], { out: print, error: complain });
     return;
   }
+  if (argument === 'hotkey') {
+    const place = { kind: 'seed', path: centralSeedFileIn(process.env) } as const;
+    return print(await showHotkey([], place, systemRandom));
+  }
   if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
   await serve(readCentralConfig(process.env));
 }
@@ -63,8 +76,7 @@ async function serve(config: CentralConfig): Promise<void> {
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
-  const seedFile = config.CENTRAL_SEED_FILE ?? inHome('central.seed');
-  const signer = await createKeyThread().open({ kind: 'seed', path: seedFile });
+  const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
   const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
   const secret = readOrCreateFile(secretFile, () => systemRandom.bytes(SECRET_BYTES));
   const surroundings = openSurroundings(config, {
@@ -91,7 +103,8 @@ async function serve(config: CentralConfig): Promise<void> {
       },
       optionsOf(config, surroundings),
     );
-    await central.server.listen({ host: config.CENTRAL_HOST, port: config.CENTRAL_PORT });
+    const place = { host: config.CENTRAL_HOST, port: config.CENTRAL_PORT };
+    await listenOn(central.server, place, { host: 'CENTRAL_HOST', port: 'CENTRAL_PORT' });
     const monitoring = await listenForScrapes(config.CENTRAL_METRICS_LISTEN, {
       ...{ metrics, log, clock: systemClock, random: systemRandom },
     });
@@ -102,8 +115,7 @@ async function serve(config: CentralConfig): Promise<void> {
       await tracing.close();
       await closeStorage();
     });
-    const { CENTRAL_HOST: host, CENTRAL_PORT: port } = config;
-    log.info({ host, port, hotkey: signer.hotkey }, 'central API ready');
+    log.info({ ...place, hotkey: signer.hotkey }, 'central API ready');
     await serviceManager.ready({
       look: async () => central.vitals(),
       bounds: { turnWithinMs: LOOK_WITHIN_MS },

@@ -1,9 +1,6 @@
 /** Whose a card is that several executors passed with: of the first, while it is there. Pure. */
-import type { Selectable } from 'kysely';
-import type { GpuClaimsTable } from '../ledger/ledger.tables.ts';
+import type { GpuClaimRow as Claim } from '../ledger/ledger.tables.ts';
 import type { Measured } from './measured.ts';
-
-export type Claim = Selectable<GpuClaimsTable>;
 
 /** An executor with the cards that it shows, and the key of its agent. */
 export type Claimant = { executorId: string; agentKey: string; uuids: readonly string[] };

@@ -1,6 +1,6 @@
 /** Queries of what the ledger knows of executors beside their evidence. */
-import type { LedgerDb } from '../ledger/ledger.tables.ts';
-import { type Claim, type Claimant, UNKNOWN_KEY } from './standing.state.ts';
+import type { GpuClaimRow, LedgerDb } from '../ledger/ledger.tables.ts';
+import { type Claimant, UNKNOWN_KEY } from './standing.state.ts';
 
 export type Accepted = { executorId: string; listed: string; spec: string; gpuUuids: string[] };
 
@@ -38,7 +38,7 @@ export async function accept(db: LedgerDb, accepted: Accepted): Promise<void> {
 }
 
 /** Everybody's claims on these cards. */
-export async function claimsOn(db: LedgerDb, uuids: readonly string[]): Promise<Claim[]> {
+export async function claimsOn(db: LedgerDb, uuids: readonly string[]): Promise<GpuClaimRow[]> {
   if (uuids.length === 0) return [];
   return db
     .selectFrom('gpu_claims')

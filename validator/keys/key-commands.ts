@@ -67,6 +67,17 @@ export async function encryptSeed(words: readonly string[], random: Random): Pro
   return `${keyFile} holds ${hotkey}; once it has been tried, destroy ${seedFile}\n`;
 }
 
+/** `hotkey`: the ss58 of the key there, made where there is none, for others to name before its process first runs. */
+export async function showHotkey(
+  words: readonly string[],
+  place: KeyPlace,
+  random: Random,
+): Promise<string> {
+  if (words.length > 0) throw new ConfigError(`hotkey takes no ${words.join(' ')}; see --help`);
+  const { hotkey } = await openKey(place, random);
+  return `${hotkey}\n`;
+}
+
 /** `sign-key-set FILE`: the signed set, to be given to agents as AGENT_KEY_SET. */
 export async function signKeySetFile(words: readonly string[], config: KeyConfig): Promise<string> {
   const [path, ...rest] = words;

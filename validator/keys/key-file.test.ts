@@ -15,6 +15,7 @@ import {
   evidenceKeys,
   ownKeyPlace,
   proveAccountOf,
+  showHotkey,
   signKeySetFile,
 } from './key-commands.ts';
 import { readKeyFile, writeKeyFile } from './key-file.ts';
@@ -232,6 +233,16 @@ describe('a validator', () => {
     expect(expected[0]).toMatchObject({ hotkey: next, notBeforeMs: 5, notAfterMs: 9 });
     const wrong = put('wrong.json', JSON.stringify({ ...set, sequence: 0 }));
     await expect(signKeySetFile([wrong], config)).rejects.toThrow(/sequence/);
+  });
+
+  it('is known before anything else is configured, and made where there is none', async () => {
+    const place = ownKeyPlace(keyConfigIn({ VALIDATOR_HOME: at('fresh') }));
+    const hotkey = await showHotkey([], place, systemRandom);
+    expect(publicKeyOf(hotkey.trim())).not.toBeNull();
+    expect(await showHotkey([], place, systemRandom)).toBe(hotkey);
+    await expect(showHotkey(['x'], place, systemRandom)).rejects.toThrow(ConfigError);
+    // Half of a key file is no reason to make another key.
+    expect(() => keyConfigIn({ VALIDATOR_KEY_FILE: at('hotkey.json') })).toThrow(ConfigError);
   });
 
   it('signs for an account of the central API, and for nothing else', async () => {

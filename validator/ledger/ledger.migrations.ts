@@ -241,6 +241,5 @@ const orderedVerdicts: Migration = ({ int, tableEnd }) => [
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
   ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
-  evidenceHeads,
-  orderedVerdicts,
+  ...[evidenceHeads, orderedVerdicts],
 ];

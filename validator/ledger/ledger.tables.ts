@@ -233,6 +233,7 @@ export type EvidenceRow = Selectable<EvidenceTable>;
 export type EvidenceHeadRow = Selectable<EvidenceHeadsTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;
+export type GpuClaimRow = Selectable<GpuClaimsTable>;
 export type LineRow = Selectable<LinesTable>;
 export type AgentReleaseRow = Selectable<AgentReleasesTable>;
 export type OutboxRow = Selectable<OutboxTable>;

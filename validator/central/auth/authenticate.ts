@@ -118,7 +118,11 @@ async function validatorOfAccount(
 /** A token of a session, or one of the provider's own (`lpk_…`). */
 async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promise<PortalIdentity> {
   const token = bearerToken(request);
-  if (token === null) throw new ApiError('unauthorized', 'The portal token is missing');
+  if (token === null) {
+    throw new ApiError('unauthorized', 'The portal token is missing', {
+      hint: 'Log in at /portal/auth/login-flexible and send Authorization: Bearer with the token.',
+    });
+  }
   const found = token.startsWith(PROVIDER_TOKEN_PREFIX)
     ? await byProviderToken(token, deps)
     : await byPortalSession(token, deps);

@@ -14,7 +14,8 @@ import {
 import { signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import type { Database, Db } from '../db/tables.ts';
 import type { ValidatorIdentity } from './identity.ts';
-import { dropSpentSignatures, spendSignature } from './used-signature.store.ts';
+import { spendSignature } from './used-once.service.ts';
+import { deleteUsedBefore } from './used-once.store.ts';
 
 /** Largest difference between the signed timestamp and our clock. */
 const MAX_TIMESTAMP_SKEW_S = 300;
@@ -78,7 +79,7 @@ export function createValidatorSignatures(deps: {
     },
 
     /** Removes what is remembered of signatures that are too old anyway. */
-    sweep: (tx: Db) => dropSpentSignatures(tx, clock.now()),
+    sweep: (tx: Db) => deleteUsedBefore(tx, clock.now()),
 
     /**
      * The validator that the path names, for a body that is signed in Authorization: the signature itself is for

@@ -8,7 +8,7 @@ import { startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
 import type { BackupFolder, BackupStorage } from '../ports.ts';
 import { createAccountUsage } from './account-usage.ts';
-import { createDiskRoom, spaceAt } from './disk-room.ts';
+import { createDiskRoom, type Space, spaceAt } from './disk-room.ts';
 import { createRemovals } from './repository.removal.ts';
 import { registerRepositoryRoutes } from './repository.routes.ts';
 import { createRepositories } from './repository.service.ts';
@@ -35,6 +35,9 @@ export type EmbeddedBackupsDeps = {
   origin(): string;
 };
 
+/** Bytes; `bytes` of repositories, the rest of the disk that they lie on. */
+export type BackupFill = Space & { bytes: number | null };
+
 export type EmbeddedBackups = Awaited<ReturnType<typeof openEmbeddedBackups>>;
 
 /** Makes the folder and sweeps it; nothing is served yet. */
@@ -44,12 +47,13 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   const credentials = createRepositoryCredentials({ secret: deps.secret });
   const usage = createAccountUsage({
     limitBytes: bytesPerAccount,
-    count: (id) => countOf(root, id),
+    count: (accountId) => countOf(root, (owner) => owner === accountId),
   });
   const removals = createRemovals({ root, usage });
   const uploads = createUploads({ random, disk: createDiskRoom(() => spaceOf(root)) });
   await mkdir(root, { recursive: true, mode: 0o700 });
   const leftOverBefore = () => clock.now() - LEFT_OVER_AFTER_MS;
+  let countedBytes: number | null = null;
   await removals.sweep(deps.isAlone ? Number.POSITIVE_INFINITY : leftOverBefore());
 
   const storage: BackupStorage = {
@@ -74,6 +78,11 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   return {
     storage,
 
+    /** What all repositories here take, as of the last hourly count (null before it), and the disk as it is now. */
+    async fill(): Promise<BackupFill> {
+      return { bytes: countedBytes, ...(await spaceOf(root)) };
+    },
+
     /** Routes at the origin. */
     register: (origin: HttpServer) =>
       registerRepositoryRoutes(origin, {
@@ -87,9 +96,11 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
       startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
-        async run() {
+        async run(signal) {
           await removals.sweep(leftOverBefore());
           await usage.forgetIdle();
+          const bytes = await countOf(root, () => true, signal);
+          if (!signal.aborted) countedBytes = bytes;
         },
         onError: (error) => log.error({ err: error }, 'sweeping the folder of backups failed'),
       }),
@@ -101,12 +112,17 @@ function requireIds(...ids: string[]): void {
   if (!ids.every(isRepositoryId)) throw new RangeError('ids are UUIDs in lower case');
 }
 
-/** Charged bytes of an account's repositories. */
-async function countOf(root: string, accountId: string): Promise<number> {
+/** Charged bytes of the repositories of those owners; of some of them alone once the signal aborts. */
+async function countOf(
+  root: string,
+  isOf: (owner: string | null) => boolean,
+  signal?: AbortSignal,
+): Promise<number> {
   let bytes = 0;
   for (const id of await listRepositories(root)) {
+    if (signal?.aborted) break;
     const repository = join(root, id);
-    if ((await ownerOf(repository)) === accountId) bytes += await bytesStored(repository);
+    if (isOf(await ownerOf(repository))) bytes += await bytesStored(repository);
   }
   return bytes;
 }

@@ -380,9 +380,16 @@ it('sweeps every hour what nobody writes to any more, and counts accounts anew',
   rmSync(inFolder('data', NAME.slice(0, 2), NAME));
   const other = Buffer.alloc(100_000, 1);
   expect(await statusOf('POST', `data/${sha256(other)}`, { body: other })).toBe(507);
+  expect((await server.fill()).bytes).toBeNull();
   const jobs = server.startJobs();
   await eventually('swept', () => arriving().length === 1);
+  const fill = await eventually('a count', async () => {
+    const now = await server.fill();
+    return now.bytes !== null && now;
+  });
   await jobs.stop();
   expect(arriving()).toEqual(['new']);
+  expect(fill.bytes).toBe(await server.storage.bytesOf(id));
+  expect(fill.totalBytes).toBeGreaterThan(fill.freeBytes);
   expect(await statusOf('POST', `data/${sha256(other)}`, { body: other })).toBe(200);
 });

@@ -128,7 +128,7 @@ export function lastingMembers(
     effective_upload_speed_mbps: executor.upload_mbps,
     effective_download_speed_mbps: executor.download_mbps,
     location: locationOf(executor),
-    ...(isSummary ? {} : { specs: inventory === null ? null : specsOf(inventory, executor) }),
+    ...(isSummary ? {} : { specs: inventory === null ? null : specsOf(inventory, executor, []) }),
     reliability_score: null,
     miner_hotkey: executor.miner_hotkey,
     validator_hotkey: executor.validator_hotkey,

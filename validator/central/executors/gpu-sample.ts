@@ -9,7 +9,8 @@ export const STALE_AFTER_MS = 60_000;
 export const GpuSample = z
   .object({
     index: z.int(),
-    uuid: z.string(),
+    /** Null where the caller has not rented it. */
+    uuid: z.string().nullable(),
     name: z.string(),
     gpu_utilization: z.number().nullable(),
     memory_utilization: z.number().nullable(),

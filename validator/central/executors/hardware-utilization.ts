@@ -96,6 +96,7 @@ function utilizationOf(
       load_1m: cpu.load_1m,
     },
     ...storageOf(measured),
-    gpus: measured.gpus.map(gpuSampleOf),
+    // Everybody may ask.
+    gpus: measured.gpus.map((gpu) => ({ ...gpuSampleOf(gpu), uuid: null })),
   };
 }

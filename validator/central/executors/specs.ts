@@ -16,7 +16,8 @@ export const ExecutorSpecs = z.object({
         name: z.string(),
         cuda: z.string().nullable(),
         capacity: z.int(),
-        uuid: z.string(),
+        /** Of the caller’s own GPUs alone: a card is known by it, and whoever knows it could offer it as theirs. */
+        uuid: z.string().nullable(),
         power_limit: z.number().nullable(),
         graphics_speed: z.number().nullable(),
         memory_speed: z.number().nullable(),
@@ -58,15 +59,22 @@ export const ExecutorSpecs = z.object({
 });
 export type ExecutorSpecs = z.output<typeof ExecutorSpecs>;
 
-/** The wire form of `inventory` and what was measured of the line. */
-export function specsOf(inventory: Inventory, line: LineFigures): ExecutorSpecs {
+/** The wire form of `inventory` and what was measured of the line; of `ownUuids` alone UUIDs are shown. */
+export function specsOf(
+  inventory: Inventory,
+  line: LineFigures,
+  ownUuids: readonly string[],
+): ExecutorSpecs {
   const { gpu, cpu, os, docker, ports } = inventory;
   return {
     gpu: {
       count: gpu.devices.length,
       driver: gpu.driver_version,
       cuda_driver: cudaDriverNumber(gpu.cuda_version),
-      details: gpu.devices.map((device) => detailOf(device, gpu.cuda_version)),
+      details: gpu.devices.map((device) => ({
+        ...detailOf(device, gpu.cuda_version),
+        uuid: ownUuids.includes(device.uuid) ? device.uuid : null,
+      })),
     },
     cpu: { count: cpu.cores, model: cpu.model, utilization: cpu.utilization_percent },
     ...storageOf(inventory),
@@ -97,12 +105,14 @@ function cudaDriverNumber(version: string | null): number | null {
   return match === null ? null : Number(match[1]) * 1000 + Number(match[2]) * 10;
 }
 
-function detailOf(device: GpuDevice, cuda: string | null): ExecutorSpecs['gpu']['details'][number] {
+function detailOf(
+  device: GpuDevice,
+  cuda: string | null,
+): Omit<ExecutorSpecs['gpu']['details'][number], 'uuid'> {
   return {
     name: device.name,
     cuda,
     capacity: device.memory_total_mib,
-    uuid: device.uuid,
     power_limit: device.power_limit_w,
     // Inventories stored before they were known have neither.
     graphics_speed: device.graphics_clock_mhz ?? null,

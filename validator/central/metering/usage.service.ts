@@ -1,20 +1,16 @@
 /** Follows the states of pods: every move of a pod comes by here, in its own transaction (pods/pod.store.ts). */
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import { rentalFloor } from '../balance/balance.service.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Db, Pod } from '../db/tables.ts';
+import type { Db } from '../db/tables.ts';
 import { voidHold } from '../ledger/hold.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
-import { walletOf } from '../ledger/wallet.service.ts';
 import { BILLABLE_STATES, type PodState } from '../pods/pod.state.ts';
-import { clearDue, setDue } from '../schedule/due.ts';
 import { runwayChanged } from './runway.service.ts';
-import { spendsOutAt } from './runway.ts';
 import { settleMeters } from './settle.service.ts';
-import { burningOf, costUntil } from './settlement.ts';
+import { costUntil } from './settlement.ts';
+import { boundSpending } from './spend-limit.ts';
 import { USAGE_CAUSES, type UsageCause } from './usage.state.ts';
 import {
-  capOf,
   closeSegment,
   findMeter,
   insertMeter,
@@ -127,27 +123,4 @@ function openSegment(tx: Db, meter: Meter, cause: UsageCause): Promise<void> {
     gpu_count: meter.gpu_count,
     cause,
   });
-}
-
-/** Sets when the pod alone has cost as much as its renter lets it; for a changed limit as well. */
-export async function boundSpending(tx: Db, meter: Meter): Promise<void> {
-  const cap = meter.is_billable === 1 ? await capOf(tx, meter.pod_id) : null;
-  const atMs = cap === null ? null : spendsOutAt(burningOf(meter), cap);
-  if (atMs === null) await clearDue(tx, 'spend-cap', meter.pod_id);
-  else await setDue(tx, 'spend-cap', meter.pod_id, atMs);
-}
-
-/** The renter has changed what the pod may cost. */
-export async function limitChanged(tx: Db, podId: string): Promise<void> {
-  const meter = await findMeter(tx, podId);
-  if (meter !== undefined) await boundSpending(tx, meter);
-}
-
-/** Whether a pod that stands still may cost more than it has, and its account covers what a rental would ask for. */
-export async function hasRoomFor(tx: Db, pod: Pod): Promise<boolean> {
-  const meter = await findMeter(tx, pod.id);
-  const cap = await capOf(tx, pod.id);
-  if (meter === undefined || (cap !== null && cap <= meter.charged_uusd)) return false;
-  const { available } = await walletOf(tx, pod.account_id);
-  return available >= rentalFloor(pod.price_uusd_per_gpu_hour, pod.gpu_count);
 }

@@ -45,6 +45,24 @@ const ROWS: readonly Row[] = [
     [],
     ({ repositories }) => single(repositories),
   ],
+  [
+    'backup_storage_bytes',
+    'What backups and volumes take in the folder of this process, as of the last hourly count.',
+    [],
+    ({ backupFill }) => single(backupFill?.bytes),
+  ],
+  [
+    'backup_storage_disk_size_bytes',
+    'Size of the disk that they lie on.',
+    [],
+    ({ backupFill }) => single(backupFill?.totalBytes),
+  ],
+  [
+    'backup_storage_disk_free_bytes',
+    'What is free there.',
+    [],
+    ({ backupFill }) => single(backupFill?.freeBytes),
+  ],
 ];
 
 /** `backlog` is null where there is no recent one. */

@@ -2,6 +2,7 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import type { BackupFill, EmbeddedBackups } from '../backup-storage/backup-storage.ts';
 import type { Db } from '../db/tables.ts';
 import {
   type Counted,
@@ -31,12 +32,21 @@ export type Backlog = {
   /** Work of the schedule that failed when it was last tried. */
   failing: readonly { kind: string; count: number }[];
   repositories: number;
+  /** Null where no repository lies in a folder of ours, or its disk does not answer. */
+  backupFill: BackupFill | null;
   /** Wall clock of the count: what ages of work are told by. */
   nowMs: number;
 };
 
+/** The storage of backups on this machine's disk; null where they lie elsewhere. */
+export type BackupsToCount = Pick<EmbeddedBackups, 'fill'> | null;
+
 /** Of one moment, as far as one query after the other is one. */
-export async function readBacklog(db: Db, clock: Clock): Promise<Backlog> {
+export async function readBacklog(
+  db: Db,
+  clock: Clock,
+  backups: BackupsToCount = null,
+): Promise<Backlog> {
   const nowMs = clock.now();
   const due = await dueWorkWaiting(db, nowMs);
   return {
@@ -52,18 +62,19 @@ export async function readBacklog(db: Db, clock: Clock): Promise<Backlog> {
     ],
     failing: due.map(({ kind, failing }) => ({ kind, count: failing })),
     repositories: await countRepositories(db),
+    backupFill: (await backups?.fill().catch(() => null)) ?? null,
   };
 }
 
 /** Counts now and then until it is stopped. */
 export function startBacklog(
   metrics: { setBacklog(backlog: Backlog): void },
-  { db, clock, log }: { db: Db; clock: Clock; log: Log },
+  { db, clock, log, backups }: { db: Db; clock: Clock; log: Log; backups: BackupsToCount },
 ): Loop {
   return startLoop({
     clock,
     intervalMs: BACKLOG_INTERVAL_MS,
-    run: async () => metrics.setBacklog(await readBacklog(db, clock)),
+    run: async () => metrics.setBacklog(await readBacklog(db, clock, backups)),
     onError: (error) => log.error({ err: error }, 'the backlog could not be counted'),
   });
 }

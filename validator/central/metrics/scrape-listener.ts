@@ -1,5 +1,6 @@
 /** A plain listener for scrapes of the central API, and nothing else. */
 import type { Clock } from '#shared/clock.ts';
+import { listenOn } from '#shared/http/listen.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { PlainAddress } from '#shared/listen-address.ts';
 import type { Log } from '#shared/log.ts';
@@ -19,6 +20,7 @@ export async function listenForScrapes(
   const { metrics, ...listening } = ports;
   const server = createHttpServer({ ...listening, bodyLimitBytes: BODY_LIMIT_BYTES });
   registerScrape(server, { ...metrics, clock: ports.clock });
-  await server.listen(address);
+  const name = 'CENTRAL_METRICS_LISTEN';
+  await listenOn(server, address, { host: name, port: name });
   return server;
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import { hasRoomFor, limitChanged } from '../metering/usage.service.ts';
+import { hasRoomFor, limitChanged } from '../metering/spend-limit.ts';
 import { clearIdle } from './pod-idle.ts';
 import { resumePod, type StopReason } from './pod-stop.ts';
 

@@ -33,7 +33,12 @@ describe('PUT /pods/{id}', () => {
     expect(edited.body.id).not.toBe(DEFAULT_TEMPLATE);
     expect(await scene.pod(id)).toMatchObject({ status: 'REBOOT_PENDING', ssh_connect_cmd: null });
     await market.sync();
-    expect(host.specs.get(id)).toEqual({ ...before, generation: 2, environment: { A: 'b' } });
+    expect(host.specs.get(id)).toEqual({
+      ...before,
+      generation: 2,
+      template: 'mine',
+      environment: { A: 'b' },
+    });
     expect(await scene.pod(id)).toMatchObject({
       ...{ status: 'RUNNING', template_id: edited.body.id },
       template: { id: edited.body.id, environment: { A: 'b' } },

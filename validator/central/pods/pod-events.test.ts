@@ -72,7 +72,8 @@ it('tells a life from the rental over reboot and edit to the scheduled removal',
   await named('schedule-0001', 'POST', path, { removal_scheduled_at: at(5) });
   await named('cancel-0001', 'DELETE', path);
   await named('schedule-0002', 'POST', path, { removal_scheduled_at: at(2) });
-  for (const minutes of [105, 15]) await scene.later(minutes * MINUTE_MS);
+  // The end waits for half a minute until the node is heard of.
+  for (const minutes of [105, 15, 0.5]) await scene.later(minutes * MINUTE_MS);
   await market.sync();
   const running = 'RUNNING RUNNING';
   expect(await story(id)).toEqual([

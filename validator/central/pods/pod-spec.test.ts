@@ -46,6 +46,7 @@ it('gives the pod its share of the node', () => {
   const memory = Math.floor(256 * 1024 ** 3 * 0.9 * 0.25);
   expect(podSpecFor(input)).toEqual({
     generation: 1,
+    template: 't',
     image: { reference: 'registry:5000/team/image:2.7', digest: `sha256:${'a'.repeat(64)}` },
     entrypoint: ['tini', '--'],
     command: ['bash', '-c', 'sleep 1 && true'],
@@ -95,4 +96,11 @@ it.each([
 it('leaves port 22 to an image that brings its own SSH server', () => {
   const own = { ...template, environment_json: '{"PODWRIGHT_OWN_SSHD":"1"}' };
   expect(podSpecFor({ ...input, template: own }).publish_own_sshd).toBe(true);
+});
+
+it('names the template to the node, shortened and without what no line may hold', () => {
+  const named = (name: string) =>
+    podSpecFor({ ...input, template: { ...input.template, name } }).template;
+  expect(named('a\u0000b\nc')).toBe('abc');
+  expect(named('\u{1f680}'.repeat(70))).toBe('\u{1f680}'.repeat(64));
 });

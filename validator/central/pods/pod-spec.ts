@@ -1,6 +1,6 @@
 /** The spec that the agent gets, from the template and the renter's share of the node. Pure. */
 import type { Inventory } from '#shared/agent-api/inventory.ts';
-import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
+import { MAX_TEMPLATE_LABEL, PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
 import { OWN_SSHD } from '#shared/agent-api/reserved-variables.ts';
 import { volumesProblem } from '#shared/agent-api/volume-paths.ts';
 import { VOLUME_MOUNT_PATH } from '#shared/agent-api/volumes.ts';
@@ -18,6 +18,8 @@ const MIN_DISK_BYTES = 16 * 1024 ** 2;
 const SHM_SHARE = 0.5;
 const MAX_SHM_BYTES = 64 * 1024 ** 3;
 const MAX_PIDS = 4_096;
+/** Of a template's name, at the node: half of MAX_TEMPLATE_LABEL, for a character may take two units. */
+const LABEL_CHARS = MAX_TEMPLATE_LABEL / 2;
 /** Cores are given in hundredths. */
 const CORE_STEPS = 100;
 const KIB = 1_024;
@@ -94,7 +96,13 @@ function templatePart(template: Template) {
     environment,
     publish_own_sshd: environment[OWN_SSHD] === '1',
     volumes: volumesOf(template),
+    template: labelOf(template),
   };
+}
+
+/** Without what no name of ours may hold, should one from before do so. */
+function labelOf({ name }: Template): string {
+  return [...name.replaceAll(/\p{C}/gu, '')].slice(0, LABEL_CHARS).join('');
 }
 
 /** Of a template that was stored when less was refused, too. */

@@ -71,7 +71,7 @@ export function podRow(
     jupyter_error: pod.jupyter_error,
     is_favorite: pod.is_favorite === 1,
     template: JSON.parse(pod.template_json) as PodTemplate,
-    executor: executorOf(pod, executor, nowMs),
+    executor: executorOf(pod, executor, spec.gpu_uuids ?? [], nowMs),
     executor_id: pod.executor_id,
     template_id: pod.template_id === '' ? null : pod.template_id,
     user_id: pod.account_id,
@@ -125,6 +125,7 @@ function readinessOf(
 function executorOf(
   pod: Pod,
   executor: ExecutorEntry,
+  gpuUuids: readonly string[],
   nowMs: number,
 ): PodListItemResponse['executor'] {
   const inventory = inventoryOf(executor);
@@ -136,7 +137,7 @@ function executorOf(
     executor_ip_address: executor.ip_address,
     validator_hotkey: executor.validator_hotkey,
     gpu_count: gpuTotalOf(executor),
-    specs: inventory === null ? null : specsOf(inventory, executor),
+    specs: inventory === null ? null : specsOf(inventory, executor, gpuUuids),
     active: executor.state === 'verified',
     location: locationOf(executor),
     uptime_in_minutes: uptimeMinutesOf(executor, nowMs),

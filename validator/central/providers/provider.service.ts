@@ -6,10 +6,11 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
+import { spendLogin } from '../auth/used-once.service.ts';
 import type { Database, Db, Provider } from '../db/tables.ts';
 import { loginExpiry } from './hotkey-login.ts';
 import type { Miner, PortalLogin, SetPassword } from './provider.schemas.ts';
-import { findOrInsertProvider, updateProvider, useNonce } from './provider.store.ts';
+import { findOrInsertProvider, updateProvider } from './provider.store.ts';
 import { listSubscriptions } from './subscription.store.ts';
 
 export type ProvidersDeps = {
@@ -41,7 +42,7 @@ export function createProviders(deps: ProvidersDeps) {
   async function prove(tx: Db, login: PortalLogin, expiresAtMs: number): Promise<Provider> {
     const nowMs = clock.now();
     const { miner_hotkey: hotkey, message } = login;
-    if (!(await useNonce(tx, { hotkey, message, expires_at: expiresAtMs }))) throw refused();
+    if (!(await spendLogin(tx, { hotkey, message, expiresAtMs }))) throw refused();
     return findOrInsertProvider(tx, newProvider(random.uuid(), hotkey, nowMs));
   }
 

@@ -1,4 +1,4 @@
-/** All queries on providers and their log-in nonces. */
+/** All queries on providers. */
 import type { Updateable } from 'kysely';
 import type { ProvidersTable } from '../db/executors.tables.ts';
 import type { Db, Provider } from '../db/tables.ts';
@@ -20,19 +20,6 @@ export async function findOrInsertProvider(db: Db, provider: Provider): Promise<
     .selectAll()
     .where('hotkey', '=', provider.hotkey)
     .executeTakeFirstOrThrow();
-}
-
-/** False when this message of this hotkey was used before. */
-export async function useNonce(
-  db: Db,
-  nonce: { hotkey: string; message: string; expires_at: number },
-): Promise<boolean> {
-  const done = await db
-    .insertInto('login_nonces')
-    .values(nonce)
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirst();
-  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
 /** Columns of a provider that change. */

@@ -164,6 +164,32 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
+  it('is in the order of its facts, however late it comes and by whatever clock of the validator', async () => {
+    const aheadMs = market.clock.now() + 60_000;
+    const newer = { verdict: 'failed', checked_at_ms: aheadMs } as const;
+    await market.report(node, newer);
+    await market.clock.advance(50_000);
+    await market.report(node, { verdict: 'verified', checked_at_ms: aheadMs - 1 });
+    expect(await listed()).toBe(0);
+    // By a clock of ours that was set back since nothing is out of date.
+    const later = market.clock.now() + 3_600_000;
+    await market.ports.db.updateTable('executors').set({ verdict_at: later }).execute();
+    await market.report(node);
+    expect(await listed()).toBe(1);
+  });
+
+  it('that was long on its way shows nobody as seen just now', async () => {
+    const seen = async () =>
+      (await market.ports.db.selectFrom('executors').select('last_seen_at').execute())[0];
+    const factsMs = market.clock.now();
+    await market.clock.advance(3_600_000);
+    await market.report(node, { checked_at_ms: factsMs });
+    expect(await seen()).toEqual({ last_seen_at: factsMs });
+    await market.report(node);
+    await market.report(node, { checked_at_ms: factsMs });
+    expect(await seen()).toEqual({ last_seen_at: market.clock.now() });
+  });
+
   it('from a clock that runs ahead does not lock out the next', async () => {
     await market.report(node, { checked_at_ms: market.clock.now() + 1e9 });
     await market.clock.advance(1);

@@ -1,0 +1,72 @@
+/** What the switcher has of its host, whichever way the agent is installed: the engine, the store, the image, the agent's listener. */
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import type { Environment } from '#shared/config.ts';
+import { openIdentity, ownPinOf } from '#shared/identity/identity-key.ts';
+import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
+import { pinOfCertificate } from '#shared/tls/pin.ts';
+import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
+import { readRegistryLogin } from '#shared/updates/registry-login.ts';
+import { type AgentConfig, dockerSocketOf, isSecure, type UpdateConfig } from '../config.ts';
+import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
+import { createOwnContainers } from '../docker/own-containers.ts';
+import { STORE_FILE } from '../store/database.ts';
+import { createUpdateStore, type UpdateStore } from '../store/update.store.ts';
+import { createSignedImage } from './signed-image.ts';
+
+const LOGIN_FILE = 'AGENT_UPDATE_LOGIN_FILE';
+
+export type SwitchScene = ReturnType<typeof createSwitchScene>;
+
+/** `environment` holds the agent's variables. */
+export function createSwitchScene(
+  config: AgentConfig,
+  update: UpdateConfig,
+  environment: Environment,
+) {
+  const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
+  const docker = { socketPath, clock: systemClock };
+  const engine = createDockerodeEngine(docker);
+  const { AGENT_UPDATE_LOGIN_FILE: file, AGENT_HOME: home } = config;
+  const storePath = join(home, STORE_FILE);
+  const withDatabase = inDatabase(storePath);
+  return {
+    ...{ config, update, environment, engine, storePath, withDatabase },
+    log: createLog({ name: 'podwright-agent-switcher', level: config.AGENT_LOG_LEVEL }),
+    containers: createOwnContainers(docker),
+    image: createSignedImage({
+      ...{ image: update.image, engine },
+      readLogin: () =>
+        file === undefined ? undefined : readRegistryLogin(file, update.image, LOGIN_FILE),
+    }),
+    withStore: <T>(work: (store: UpdateStore) => T): T =>
+      withDatabase((database) => work(createUpdateStore(database))),
+  };
+}
+
+/** Opened for each look: in between, the file may be replaced by its copy. */
+function inDatabase(path: string) {
+  return <T>(work: (database: DatabaseSync) => T): T => {
+    const database = openSqlite(path);
+    try {
+      return work(database);
+    } finally {
+      database.close();
+    }
+  };
+}
+
+/** Accepts the agent's own key alone. Throws where it has none. */
+export function transportOf(config: AgentConfig): Transport {
+  if (!isSecure(config)) return PLAIN_TRANSPORT;
+  const { AGENT_TLS_CERT: file, AGENT_HOME: home } = config;
+  const own = ownPinOf(openIdentity(home, systemRandom).publicKey);
+  const trust =
+    file === undefined ? own : pinOfCertificate(new X509Certificate(readFileSync(file)));
+  if (trust === null) throw new Error('the agent has no key');
+  return createSecureTransport({ trust, clock: systemClock });
+}

@@ -1,0 +1,63 @@
+# shellcheck shell=sh
+# shellcheck disable=SC2154 # what is set by install.sh and its other parts
+# What install.sh looks at before anything is touched.
+
+readonly NEEDED_MIB=1500
+readonly MIN_SYSTEMD=247
+
+preflight() {
+  problems=
+  [ -d /run/systemd/system ] || problem 'systemd does not run here: services need it.'
+  for tool in systemctl systemd-run systemd-notify flock sha256sum tar; do
+    command -v "$tool" >/dev/null 2>&1 || problem "$tool is not installed."
+  done
+  version=$(systemctl --version 2>/dev/null | sed -n '1s/^systemd \([0-9]*\).*/\1/p')
+  [ "${version:-0}" -ge "$MIN_SYSTEMD" ] || problem "systemd $MIN_SYSTEMD or later is needed, this is ${version:-none}."
+  check_space
+  check_packages
+  case " $components" in *' agent '*) check_agent_host ;; esac
+  for component in $components; do check_port "$component"; done
+  [ -n "$problems" ] || return 0
+  [ "$dry_run" = no ] || { say "would stop here:$problems" && exit 1; }
+  fail "This host is not ready:$problems"
+}
+
+problem() {
+  problems="$problems
+  - $1"
+}
+
+check_space() {
+  folder=$OPT
+  while [ ! -d "$folder" ]; do folder=$(dirname "$folder"); done
+  free=$(df -Pk "$folder" | awk 'NR == 2 { print int($4 / 1024) }')
+  [ "$free" -ge "$NEEDED_MIB" ] || problem "$folder has $free MiB free, $NEEDED_MIB are needed."
+}
+
+# Packages are taken from the tree where they are those of its lock, else fetched.
+check_packages() {
+  if packages_present; then
+    "$source_tree/node_modules/.bin/node" --version >/dev/null 2>&1 ||
+      problem 'node_modules/.bin/node does not run here: run npm run setup in the tree first.'
+  else
+    for tool in node npm; do
+      command -v "$tool" >/dev/null 2>&1 || problem "$tool is not installed: Node.js 20 or later with npm."
+    done
+  fi
+}
+
+check_agent_host() {
+  missing=$(sh "$here/prerequisites.sh" --check 2>&1) || problem "$missing (sh systemd/prerequisites.sh installs it)."
+}
+
+check_port() {
+  case $1 in agent) default=8080 ;; validator) default=8090 ;; central) default=8000 ;; esac
+  name=$(printf '%s' "$1" | tr '[:lower:]' '[:upper:]')
+  port=$(variable "$1" "${name}_PORT")
+  port=${port:-$default}
+  ! systemctl --quiet is-active "podwright-$1.service" || return 0
+  hex=$(printf ':%04X' "$port")
+  # State 0A is listening.
+  ! awk -v at="$hex" '$4 == "0A" && substr($2, length($2) - 4) == at { found = 1 } END { exit !found }' \
+    /proc/net/tcp /proc/net/tcp6 2>/dev/null || problem "Port $port, where the $1 is to listen, is taken."
+}

@@ -1,0 +1,31 @@
+/** What a pod alone may cost, as its renter has it: when that is reached, and what may go on. */
+import { rentalFloor } from '../balance/balance.service.ts';
+import type { Db, Pod } from '../db/tables.ts';
+import { walletOf } from '../ledger/wallet.service.ts';
+import { clearDue, setDue } from '../schedule/due.ts';
+import { spendsOutAt } from './runway.ts';
+import { burningOf } from './settlement.ts';
+import { capOf, findMeter, type Meter } from './usage.store.ts';
+
+/** Sets when the pod has cost as much as its renter lets it; for a changed limit as well. */
+export async function boundSpending(tx: Db, meter: Meter): Promise<void> {
+  const cap = meter.is_billable === 1 ? await capOf(tx, meter.pod_id) : null;
+  const atMs = cap === null ? null : spendsOutAt(burningOf(meter), cap);
+  if (atMs === null) await clearDue(tx, 'spend-cap', meter.pod_id);
+  else await setDue(tx, 'spend-cap', meter.pod_id, atMs);
+}
+
+/** The renter has changed what the pod may cost. */
+export async function limitChanged(tx: Db, podId: string): Promise<void> {
+  const meter = await findMeter(tx, podId);
+  if (meter !== undefined) await boundSpending(tx, meter);
+}
+
+/** Whether a pod that stands still may cost more than it has, and its account covers what a rental would ask for. */
+export async function hasRoomFor(tx: Db, pod: Pod): Promise<boolean> {
+  const meter = await findMeter(tx, pod.id);
+  const cap = await capOf(tx, pod.id);
+  if (meter === undefined || (cap !== null && cap <= meter.charged_uusd)) return false;
+  const { available } = await walletOf(tx, pod.account_id);
+  return available >= rentalFloor(pod.price_uusd_per_gpu_hour, pod.gpu_count);
+}
