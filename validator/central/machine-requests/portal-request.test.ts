@@ -78,7 +78,7 @@ describe('a provider with a verified node', () => {
   });
 
   it('reads pending requests, page by page, and not whose they are', async () => {
-    const ids = [await ask(), await ask({ gpu_class: 'L40S' }), await ask()];
+    const ids = [await ask(), await ask({ gpu_class: 'L40S' }), await ask({ gpu_count: 1 })];
     await market.below('/machine-requests', account)('DELETE', `/${ids[2]}`);
     const body = await listed(token);
     expect(body).toMatchObject({ total: 2, page: 1, pagination: { total_pages: 1 } });
@@ -142,7 +142,7 @@ describe('a provider with a verified node', () => {
     expect((await added(token, { request_id: id })).status).toBe(200);
     const odd = await ask({ gpu_class: 'L40S' });
     expect((await added(token, { request_id: odd })).status).toBe(400);
-    const quiet = await ask({ notify: false, hourly_budget: 1 });
+    const quiet = await ask({ notify: false });
     expect((await added(token, { request_id: quiet })).status).toBe(200);
     const mails = (await mailsTo(market, account.email)).filter(
       ({ kind }) => kind === 'machine-request',
@@ -161,6 +161,42 @@ describe('a provider with a verified node', () => {
     const nowhere = { machine_request_id: id, executor_id: UNKNOWN_ID };
     expect((await added(token, nowhere)).body.error.code).toBe('node_not_found');
     expect((await read(id)).status).toBe('pending');
+  });
+
+  it('fulfils none by a node that its renter could not have: not verified, rented, dear or small', async () => {
+    const id = await ask();
+    const queued = await market.addNode({ gpus: 2 });
+    for (const executor_id of [queued.id, undefined]) {
+      const dear = await ask({ hourly_budget: 1 });
+      const large = await ask({ min_vram_gb: 500 });
+      for (const request_id of executor_id === undefined ? [dear, large] : [id]) {
+        const refused = await added(token, { request_id, executor_id });
+        expect([refused.status, refused.body.error.code]).toEqual([400, 'bad_request']);
+      }
+    }
+    expect((await market.rent(account, node.id)).status).toBe(200);
+    for (const executor_id of [node.id, undefined]) {
+      expect((await added(token, { request_id: id, executor_id })).status).toBe(400);
+    }
+    expect((await read(id)).status).toBe('pending');
+    await market.report(queued, {}, { gpus: 2 });
+    const done = await added(token, { request_id: id, executor_id: queued.id });
+    expect([done.status, done.body.data?.status]).toEqual([200, 'fulfilled']);
+  });
+
+  it('hears of one renter once in an hour, so that others are heard of', async () => {
+    await market.ports.db.updateTable('providers').set({ email: 'host@example.com' }).execute();
+    const wish = { machine_request_subscription: ['H100', 'L40S'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', { token, body: wish });
+    for (let gpu_count = 1; gpu_count <= 6; gpu_count += 1) await ask({ gpu_count });
+    await market.central.runDue();
+    expect(await mailsTo(market, 'host@example.com')).toHaveLength(1);
+    const other = await market.renter();
+    const body = { gpu_class: 'L40S' };
+    const { id } = (await market.below('/machine-requests', other)('POST', '', body)).body;
+    await market.central.runDue();
+    const mails = await mailsTo(market, 'host@example.com');
+    expect([mails.length, mails.some(({ text }) => text.includes(id))]).toEqual([2, true]);
   });
 
   it('hears by mail of what it subscribed to, once, and of nothing else', async () => {

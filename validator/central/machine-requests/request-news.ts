@@ -17,6 +17,7 @@ import { findMachineRequest } from './machine-request.store.ts';
 
 /** Told in one transaction; the rest in the next. */
 const TOLD_AT_ONCE = 100;
+const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 86_400_000;
 
 /** Who wants to hear of GPUs of some types (providers' subscriptions). */
@@ -68,8 +69,6 @@ export function createRequestNews(deps: RequestNewsDeps) {
       content: requestFulfilledMail(gpu_class, huidOf(node)),
       dedupeKey: `machine-request:${id}:fulfilled`,
       usefulForMs: WEEK_MS,
-      // An account's open requests are few, and each is fulfilled once.
-      uncounted: true,
     });
   };
 
@@ -86,6 +85,8 @@ export function createRequestNews(deps: RequestNewsDeps) {
           // No words of the renter or of other providers: whoever reads the mail knows neither.
           const named = catalogueEntryOf(request.gpu_class)?.name;
           if (named === undefined) return undefined;
+          // One mail an hour from each renter: nobody's requests take the place of others' among a provider's mails.
+          const hour = Math.floor(request.created_at / HOUR_MS);
           const types = (await subscriptions.types(tx)).filter((type) => isOf(request, type));
           const page = { afterId, limit: TOLD_AT_ONCE };
           const told = await subscriptions.subscribers(tx, types, page);
@@ -95,7 +96,7 @@ export function createRequestNews(deps: RequestNewsDeps) {
               to: email,
               kind: 'machine-request-offer',
               content: requestOfferedMail(requestId, named),
-              dedupeKey: `machine-request:${requestId}:${providerId}`,
+              dedupeKey: `machine-request-offer:${request.account_id}:${hour}:${providerId}`,
               usefulForMs: WEEK_MS,
             });
           }
