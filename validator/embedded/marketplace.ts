@@ -42,7 +42,11 @@ export type MarketplaceOptions = {
 };
 
 /** A marketplace for this machine alone: variables say otherwise. */
-const LOCAL_DEFAULTS = { CENTRAL_WEBHOOK_TARGETS: 'loopback', CENTRAL_PAYMENTS: 'simulated' };
+const LOCAL_DEFAULTS = {
+  CENTRAL_WEBHOOK_TARGETS: 'loopback',
+  CENTRAL_NODE_PLACES: 'private',
+  CENTRAL_PAYMENTS: 'simulated',
+};
 const VERIFIED_WITHIN_MS = 60_000;
 const POLL_MS = 100;
 const WARM_UP_TIMEOUT_MS = 30_000;

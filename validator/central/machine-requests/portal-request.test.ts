@@ -165,14 +165,16 @@ describe('a provider with a verified node', () => {
 
   it('fulfils none by a node that its renter could not have: not verified, rented, dear or small', async () => {
     const id = await ask();
+    const dear = await ask({ hourly_budget: 1 });
+    const large = await ask({ min_vram_gb: 500 });
     const queued = await market.addNode({ gpus: 2 });
-    for (const executor_id of [queued.id, undefined]) {
-      const dear = await ask({ hourly_budget: 1 });
-      const large = await ask({ min_vram_gb: 500 });
-      for (const request_id of executor_id === undefined ? [dear, large] : [id]) {
-        const refused = await added(token, { request_id, executor_id });
-        expect([refused.status, refused.body.error.code]).toEqual([400, 'bad_request']);
-      }
+    for (const body of [
+      { request_id: id, executor_id: queued.id },
+      { request_id: dear },
+      { request_id: large, executor_id: node.id },
+    ]) {
+      const refused = await added(token, body);
+      expect([refused.status, refused.body.error.code]).toEqual([400, 'bad_request']);
     }
     expect((await market.rent(account, node.id)).status).toBe(200);
     for (const executor_id of [node.id, undefined]) {

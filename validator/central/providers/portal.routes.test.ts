@@ -190,6 +190,33 @@ describe('a node', () => {
     expect((await market.portal('DELETE', `/executors/${id}`, { token })).status).toBe(404);
   });
 
+  it('gives its address up to another provider after an hour in which it never passed', async () => {
+    const first = (await add()).body.data;
+    const passed = await market.verifiedNode();
+    const owner = await market.logIn(testSigner(9));
+    const claim = (change: object = {}) => {
+      const body = { gpu_type: H100, ip_address: '10.1.2.3', ...change };
+      return market.portal('POST', '/executors', { token: owner, body });
+    };
+    expect((await claim()).body.error.code).toBe('conflict');
+    await market.clock.advance(3_600_000);
+    expect((await add()).status).toBe(409);
+    expect((await claim({ ip_address: '127.0.0.1', port: passed.port })).status).toBe(409);
+    expect((await claim()).status).toBe(200);
+    const { status } = await market.portal('GET', `/executors/${first.id}`, { token });
+    expect(status).toBe(404);
+  });
+
+  it('is one of twenty that never passed, of those added at once too', async () => {
+    const ports = Array.from({ length: 22 }, (_, index) => 9_000 + index);
+    const statuses = await Promise.all(ports.map(async (port) => (await add({ port })).status));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(20);
+    expect((await add({ port: 9_100 })).body.error.code).toBe('bad_request');
+    const { body } = await market.portal('GET', '/executors?limit=1', { token });
+    await market.portal('DELETE', `/executors/${body.data[0].id}`, { token });
+    expect((await add({ port: 9_100 })).status).toBe(200);
+  });
+
   it('is not removed under a pod', async () => {
     const node = await market.verifiedNode();
     const account = await market.renter();
