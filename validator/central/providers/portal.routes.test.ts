@@ -70,7 +70,11 @@ describe('the log-in with a hotkey', () => {
     expect((await logIn({ ageSeconds: -301 })).status).toBe(401);
     expect((await logIn({ hex: () => 'zz' })).status).toBe(401);
     expect((await logIn()).status).toBe(200);
-    expect((await logIn()).status).toBe(401);
+    const second = await logIn();
+    expect([second.status, second.body.message]).toEqual([
+      401,
+      'A log-in with this time was used already',
+    ]);
   });
 
   it('ends with the log-out', async () => {
@@ -171,6 +175,15 @@ describe('a node', () => {
     const { status, body } = await add({ price_per_gpu });
     expect([status, body.error.code]).toEqual([400, 'bad_request']);
   });
+
+  it.each([{ gpu_type: 'H100\u0000' }, { ip_address: '10.1.2.3\u0000' }])(
+    'is refused by the name of the field that was sent: %j',
+    async (change) => {
+      const { status, body } = await add(change);
+      const [name] = Object.keys(change);
+      expect([status, body.validation_errors[0].field]).toEqual([422, `body.${name}`]);
+    },
+  );
 
   it("takes the specification's name of the address", async () => {
     const { body } = await add({ ip_address: undefined, ip: '10.9.9.9' });

@@ -1,12 +1,11 @@
 /** What the provider portal takes and answers (contract 10). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { displayName, IsoTime, NaiveTime, optional, queryNumber, Uuid } from '../wire.ts';
+import { displayName, EmailAddress, IsoTime, NaiveTime, optional, queryNumber, Uuid } from '../wire.ts';
 
 const MAX_PAGE = 1_000_000;
 const MAX_LIMIT = 1_000;
 const DEFAULT_LIMIT = 20;
-const MAX_EMAIL_CHARS = 254;
 const MAX_SUBSCRIPTIONS = 100;
 const MAX_GPU_TYPE_CHARS = 64;
 
@@ -85,7 +84,7 @@ export const SetPassword = PortalLogin.extend({
 export type SetPassword = z.output<typeof SetPassword>;
 
 export const SetEmail = z
-  .object({ email: z.string().trim().max(MAX_EMAIL_CHARS).pipe(z.email()) })
+  .object({ email: EmailAddress })
   .meta({ id: 'SetEmail' });
 
 /** As providers name it; known ones are in the shared configuration. */
