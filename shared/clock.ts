@@ -11,6 +11,7 @@ export type Clock = {
   deadline(ms: number, parent?: AbortSignal): AbortSignal;
 };
 
+const DAY_MS = 86_400_000;
 /** How long work in a row keeps everything else waiting. */
 const BREATH_MS = 20;
 
@@ -58,6 +59,11 @@ export function naiveUtc(epochMs: number): string {
 export function startOfMonth(epochMs: number): number {
   const date = new Date(epochMs);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+}
+
+/** The first instant of the day, UTC. */
+export function startOfDay(epochMs: number): number {
+  return Math.floor(epochMs / DAY_MS) * DAY_MS;
 }
 
 /** Milliseconds since the epoch of an ISO 8601 time; one without an offset counts as UTC. Null if invalid. */

@@ -73,6 +73,8 @@ commands to agents.
                                                every transfer and account of it, for others to add up
   npm run validator -- ledger pay-in EMAIL USD REFERENCE
                                                credit a payment that came by other means, once for each reference
+  npm run validator -- payout list             payouts of the central API, the newest first
+  npm run validator -- payout run              request one for every provider and account that has earned enough
   npm run validator -- hotkey                  the ss58 of its key, which is made where there is none
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
@@ -95,9 +97,9 @@ explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATA
 running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start.
 What they read has to be signed with our own key, or one of VALIDATOR_KEY_SET in its time; --hotkey SS58, which may be
 repeated, names others instead, for the ledger of somebody else.
-ledger reads the money in the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
+ledger and payout work on the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
 CENTRAL_HOME; --database FILE names another, as var/central.db of npm start. They exit with 1 when something is not as it
-should be.
+should be. payout run needs CENTRAL_PAYOUTS as the central API has it, which then asks the processor.
 `;
 
 /** Executors that do not answer, many of them, are what a pass waits for longest. */
@@ -114,6 +116,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'ledger') return lookAtMoney(words, values);
+  if (command === 'payout') return payOut(words, values.database ?? null);
   if (command === 'hotkey') {
     const place = ownKeyPlace(keyConfigIn(process.env));
     return print(await showHotkey(words, place, systemRandom));
@@ -223,6 +226,14 @@ async function lookAtMoney(
     runMoneyCommand(ask, output),
   );
   if (!isWell) process.exitCode = 1;
+}
+
+async function payOut(words: readonly string[], databaseFile: string | null): Promise<void> {
+  const { runPayoutCommand } = await import('./central/payouts/payout-command.ts');
+  const { paysOut } = await import('./central/payouts/payout-variable.ts');
+  const place = { databaseFile, usualDatabase: centralDatabaseIn(process.env) };
+  const ports = { clock: systemClock, random: systemRandom, print };
+  await runPayoutCommand({ ...place, words, isPaid: paysOut(process.env) }, ports);
 }
 
 function weighingOf(config: ValidatorConfig): Weighing {

@@ -1,11 +1,13 @@
-/** A tick of the meter over 20,000 running pods of 2,000 accounts, on SQLite with every commit on disk. */
+/**
+ * A tick of the meter over 20,000 running pods of 2,000 accounts, with all that follows from it (thresholds, auto
+ * top-ups, referrals), on SQLite with every commit on disk.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLog } from '#shared/log.ts';
 import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
 import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import { createTickJob } from '../../validator/central/metering/tick.job.ts';
+import { createTestCentral } from '../fakes/central-fixture.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { seedMarket } from './market-seed.ts';
 import { type BenchRow, ceilingRow, median } from './row.ts';
@@ -16,6 +18,13 @@ const TICKS = 5;
 const TICK_MS = 60_000;
 const CEILING_MS = 2_000;
 const START_MS = 1_800_000_000_000;
+const CREDIT_UUSD = 1_000_000_000;
+/** Of so many accounts one has little, which it is told of. */
+const ONE_LOW_OF = 100;
+/** More than the ticks take. */
+const LOW_UUSD = 20_000_000;
+const ONE_TOPPED_UP_OF = 5;
+const ONE_BROUGHT_OF = 10;
 /** Per pod: out of the renter's credit, to provider and to platform. */
 const TRANSFERS = 3;
 
@@ -38,9 +47,15 @@ function seed(db: DatabaseSync): void {
   const account = `'account-' || (i % ${ACCOUNTS})`;
   const executor = '(select id from executors limit 1)';
   const provider = '(select provider_id from executors limit 1)';
-  const money = { id: `'granted:account-' || i`, credits_posted: '1000000000' };
+  const credit = `case when i % ${ONE_LOW_OF} = 0 then ${LOW_UUSD} else ${CREDIT_UUSD} end`;
+  const money = { id: `'user:account-' || i`, credits_posted: credit };
   fill(db, 'accounts', { id: `'account-' || i`, email_norm: `i`, referral_code: 'i' }, ACCOUNTS);
   fill(db, 'ledger_accounts', money, ACCOUNTS);
+  const topUp = { account_id: `'account-' || i`, id: `i`, enabled: '1', status: `'idle'` };
+  const amounts = { threshold_uusd: '1', amount_uusd: '1000000', payment_method_id: `'sim_ok'` };
+  fill(db, 'auto_topups', { ...topUp, ...amounts }, ACCOUNTS / ONE_TOPPED_UP_OF);
+  const brought = { account_id: `'account-' || i`, referrer_id: `'account-${ACCOUNTS - 1}'` };
+  fill(db, 'referrals', brought, ACCOUNTS / ONE_BROUGHT_OF);
   const pod = { id: `'pod-' || i`, account_id: account, executor_id: executor };
   const life = { state: `'running'`, seen_at: String(START_MS + 3_600_000) };
   fill(db, 'pods', { ...pod, ...life, gpu_count: '8' }, PODS);
@@ -71,18 +86,19 @@ export async function metering(): Promise<BenchRow[]> {
     seed(side);
     const reference = bare(side);
     side.close();
-    const log = createLog({ name: 'bench', level: 'silent' });
-    const afterSpend = async () => undefined;
-    const meter = createTickJob({ db, clock, log, intervalMs: TICK_MS, afterSpend });
+    const { central } = await createTestCentral({ db, clock, payments: 'simulated' });
     const took: number[] = [];
     for (let round = 0; round < TICKS; round += 1) {
       await clock.advance(TICK_MS);
       const beganMs = performance.now();
-      await meter.runOnce();
+      await central.meterPods();
       took.push(performance.now() - beganMs);
     }
     const written = await db.selectFrom('billing_ticks').select('pod_id').execute();
     if (written.length !== PODS * TICKS) throw new Error(`${written.length} settlements`);
+    const told = await db.selectFrom('low_balance_marks').select('account_id').execute();
+    if (told.length !== ACCOUNTS / ONE_LOW_OF) throw new Error(`${told.length} told`);
+    await central.close();
     const against = `${PODS * TRANSFERS} bare rows in one statement`;
     const measured = { ours: median(took), reference };
     return [ceilingRow('metering tick, 20,000 pods', 'ms', against, measured, CEILING_MS)];

@@ -15,6 +15,7 @@ import { startValidatorProcess, type ValidatorProcess } from '../fakes/validator
 
 const NODES = 24;
 const AT_ONCE = 4;
+const AHEAD_MS = 20_000;
 /** A killed process’s executors are free after twelve seconds. */
 const TAKEN_OVER_WITHIN_MS = 40_000;
 
@@ -26,8 +27,10 @@ let environment: Record<string, string>;
 const validators: ValidatorProcess[] = [];
 
 beforeAll(async () => {
-  // Logging in moves it on by a second for each node.
-  market = await createTestMarket({ clock: createManualClock(systemClock.now() - NODES * 1_000) });
+  // Logging in moves it on by a second for each node. It stands still then, and may be apart by half a minute: it is
+  // ahead at first, and behind at the end.
+  const startMs = systemClock.now() - NODES * 1_000 + AHEAD_MS;
+  market = await createTestMarket({ clock: createManualClock(startMs) });
   const origin = await market.server.listen({ host: '127.0.0.1', port: 0 });
   fleet = await startAgentFleet(market, NODES);
   const database = await createEmptyPostgresDatabase();

@@ -26,6 +26,7 @@ type Outside = Partial<
     | 'metrics'
     | 'alphaRates'
     | 'payments'
+    | 'payoutProcessor'
   >
 >;
 
@@ -84,6 +85,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     alphaRates = null,
     centralMiner = null,
     payments = null,
+    payoutProcessor = null,
     ...others
   } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
@@ -96,7 +98,15 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     agents,
     ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
     channels: channels ?? null,
-    ...{ backupStorage, pruneBackups, metrics, alphaRates, centralMiner, payments },
+    ...{
+      backupStorage,
+      pruneBackups,
+      metrics,
+      alphaRates,
+      centralMiner,
+      payments,
+      payoutProcessor,
+    },
   };
   const central = await createCentral(ports, {
     validators: [],

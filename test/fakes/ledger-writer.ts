@@ -1,4 +1,4 @@
-/** A process that posts to the ledger of the database in LEDGER_FILE until it is killed, and says what is committed. */
+/** A process that posts to the ledger of the database LEDGER_DATABASE until it is killed, and says what is committed. */
 import { systemRandom } from '#shared/random.ts';
 import { openCentralDatabase } from '../../validator/central/db/database.ts';
 import { placeHold, settleHold } from '../../validator/central/ledger/hold.service.ts';
@@ -6,7 +6,7 @@ import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
 import { paidAccount } from '../../validator/central/ledger/wallet.service.ts';
 import { testCause } from './wallet.ts';
 
-const db = await openCentralDatabase(process.env['LEDGER_FILE'] ?? '');
+const db = await openCentralDatabase(process.env['LEDGER_DATABASE'] ?? '');
 process.stdout.write('ready\n');
 for (;;) {
   const amountUusd = 2 + systemRandom.int(1_000);

@@ -24,7 +24,7 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
     ['validator/central/pods/pod.service.ts', "import { a } from '../events/event.store.ts';"],
     ['validator/central/pods/pod.service.ts', "export { a } from '../events/event.routes.ts';"],
   ],
-  'services import types and row locks from the central database, nothing else': [
+  'services import types, row locks and transactions from the central database, nothing else': [
     ['validator/central/pods/pod.service.ts', "import { open } from '../db/database.ts';"],
   ],
   'dockerode has one home': [['agent/pods/pod.service.ts', "import Docker from 'dockerode';"]],

@@ -7,6 +7,12 @@ export type Rule = {
   check(file: SourceFile): string[];
 };
 
+/** What of the central database services may use as it is. */
+const MEANT_FOR_SERVICES = [
+  'validator/central/db/row-lock.ts',
+  'validator/central/db/money-transaction.ts',
+];
+
 export const RULES: readonly Rule[] = [
   forbidImports('shared imports neither agent nor validator', (path, { target }) =>
     path.startsWith('shared/') ? isUnder(target, 'agent/', 'validator/') : false,
@@ -37,11 +43,11 @@ export const RULES: readonly Rule[] = [
       hasRole(target, 'store', 'routes', 'job'),
   ),
   forbidImports(
-    'services import types and row locks from the central database, nothing else',
+    'services import types, row locks and transactions from the central database, nothing else',
     (path, { target, typeOnly }) =>
       path.endsWith('.service.ts') &&
       isUnder(target, 'validator/central/db/') &&
-      target !== 'validator/central/db/row-lock.ts' &&
+      !MEANT_FOR_SERVICES.some((meant) => meant === target) &&
       !typeOnly,
   ),
 

@@ -1,8 +1,8 @@
 /** Ten thousand random events, and a month of a small market's rentals: not a micro-dollar is lost. */
+import { systemClock } from '#shared/clock.ts';
 import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import { createTestMarket } from '../fakes/market-fixture.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
-import { checkMoney, createMoneyWorld } from './money-world.ts';
+import { createMoneyWorld, type MoneyScene } from './money-world.ts';
 import type { SoakRow } from './row.ts';
 
 const SEEDS = 10;
@@ -11,17 +11,33 @@ const MONTH_DAYS = 30;
 /** Less than the silence after which a node's time is not charged. */
 const STEP_MS = 50_000;
 const STEPS_A_DAY = 86_400_000 / STEP_MS;
-const RENTALS_A_DAY = 100;
-const CHECKED_EVERY_STEPS = STEPS_A_DAY;
+/** As many as removals, so that about half of the GPUs are taken. */
+const RENTALS_A_DAY = 130;
+/** The meter ticks every so many steps on average. */
+const STEPS_A_TICK = 10;
+/** Pods that have to have come and gone in the month. */
+const LEAST_ENDED = 3_000;
 /** Nobody of the month runs out of money, of the events everybody may. */
 const MONTH_CREDIT_UUSD = 1_000_000_000_000;
-const SCENE = { renters: 5, nodes: 4 };
+/** After the month: what was earned on its last day is paid out as well. */
+const AFTER_MS = 3 * 86_400_000;
+/** The processor answers with something else than a payment more often than not. */
+const LAST_PAYOUTS = 50;
+const EVENTS_SCENE: MoneyScene = { renters: 5, nodes: 4, gpus: 2 };
+const MONTH_SCENE: MoneyScene = { renters: 5, nodes: 4, gpus: 6 };
 
 type Options = { seed: number; print(line: string): void };
 
 /** Rejects, naming the invariant, when the money does not add up. */
 export async function moneyMatters(options: Options): Promise<SoakRow[]> {
-  return [...(await events(options)), ...(await month(options))];
+  const rows: SoakRow[] = [];
+  for (const part of [events, month]) {
+    const sinceMs = systemClock.monotonicMs();
+    rows.push(...(await part(options)));
+    const tookS = (systemClock.monotonicMs() - sinceMs) / 1_000;
+    options.print(`money: ${part.name} took ${tookS.toFixed(0)} s`);
+  }
+  return rows;
 }
 
 async function events({ seed, print }: Options): Promise<SoakRow[]> {
@@ -29,8 +45,7 @@ async function events({ seed, print }: Options): Promise<SoakRow[]> {
   let rented = 0;
   for (let offset = 0; offset < SEEDS; offset += 1) {
     const db = await openCentralDatabase(':memory:');
-    const market = await createTestMarket({ db });
-    const world = await createMoneyWorld(market, createSeededRandom(seed + offset), SCENE);
+    const world = await createMoneyWorld(createSeededRandom(seed + offset), EVENTS_SCENE, { db });
     for (let step = 0; step < EVENTS_A_SEED; step += 1) {
       await world.step();
       await world.check();
@@ -39,33 +54,43 @@ async function events({ seed, print }: Options): Promise<SoakRow[]> {
     await world.settle();
     await world.check();
     rented += world.rented();
-    await market.close();
+    await world.close();
     print(`money: seed ${seed + offset}, ${done} events, ${rented} pods`);
   }
   const name = `random events around the money, ${rented} pods`;
   return [{ name, value: done, unit: 'events', bar: 'every invariant after each', holds: true }];
 }
 
-/** Pods come and go every few minutes; the meter ticks when it likes. */
+/** Pods come and go every few minutes; the meter ticks when it likes, and what was earned is paid out once a day. */
 async function month({ seed, print }: Options): Promise<SoakRow[]> {
   const random = createSeededRandom(seed);
   const db = await openCentralDatabase(':memory:');
-  const market = await createTestMarket({ db, signupCreditUusd: MONTH_CREDIT_UUSD });
-  const world = await createMoneyWorld(market, random, SCENE);
+  const credit = { signupCreditUusd: MONTH_CREDIT_UUSD };
+  const world = await createMoneyWorld(random, MONTH_SCENE, { db, ...credit });
   for (let step = 1; step <= MONTH_DAYS * STEPS_A_DAY; step += 1) {
-    if (random.int(STEPS_A_DAY) < RENTALS_A_DAY) await world.rent();
-    if (random.int(STEPS_A_DAY) < RENTALS_A_DAY) await world.remove();
-    await world.later(STEP_MS);
-    if (random.int(3) === 0) await world.meter();
-    if (step % CHECKED_EVERY_STEPS === 0) {
+    const rents = random.int(STEPS_A_DAY) < RENTALS_A_DAY;
+    const removes = random.int(STEPS_A_DAY) < RENTALS_A_DAY;
+    if (rents) await world.rent();
+    if (removes) await world.remove();
+    await (rents || removes ? world.later(STEP_MS) : world.quiet(STEP_MS));
+    if (random.int(STEPS_A_TICK) === 0) await world.meter();
+    if (step % STEPS_A_DAY === 0) {
+      await world.payOut();
       await world.check();
       print(`money: day ${step / STEPS_A_DAY}, ${world.rented()} pods`);
     }
   }
-  await world.settle();
-  await checkMoney(db);
-  const rented = world.rented();
-  await market.close();
-  const name = `${MONTH_DAYS} days, ${rented} pods: debits are credits and fees`;
-  return [{ name, value: rented, unit: 'pods', bar: 'to the micro-dollar', holds: true }];
+  await world.clear();
+  await world.later(AFTER_MS);
+  for (let round = 0; round < LAST_PAYOUTS; round += 1) {
+    await world.payOut();
+    await world.later(3_600_000);
+  }
+  await world.check();
+  const { ended, owedUusd } = await world.standing();
+  await world.close();
+  if (owedUusd !== 0) throw new Error(`providers are owed ${owedUusd} uUSD after the month`);
+  const name = `${MONTH_DAYS} days, ${ended} pods ended, everything paid out: debits are credits and fees`;
+  const bar = `to the micro-dollar, ${LEAST_ENDED} pods or more`;
+  return [{ name, value: ended, unit: 'pods', bar, holds: ended >= LEAST_ENDED }];
 }

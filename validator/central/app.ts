@@ -66,8 +66,9 @@ export type Central = {
   /** One pass over the mails that are due, over the webhooks, and one removal of what ran out, for the same. */
   sendMails(): Promise<void>;
   sendWebhooks(): Promise<void>;
-  /** One pass over charges in flight, for the same. */
+  /** One pass over charges in flight, and one over open payouts, for the same. */
   chargeTopUps(): Promise<void>;
+  payOut(): Promise<void>;
   sweepAccounts(): Promise<void>;
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -150,7 +151,7 @@ export async function createCentral(
     },
   });
   const schedule = createSchedule({
-    ...{ db, clock, log, news: dueNews },
+    ...{ db, clock, random, log, news: dueNews },
     handlers: { ...market.dueHandlers, ...around.dueHandlers, retention: retention.handler },
     begin: retention.begin,
   });
@@ -222,6 +223,7 @@ export async function createCentral(
     tendBackups: market.tendBackups,
     sendMails: membership.sendMails,
     chargeTopUps: around.chargeTopUps,
+    payOut: around.payOut,
     sendWebhooks: membership.sendWebhooks,
     sweepAccounts: () => runEach([retention.runOnce, membership.sweepUploads]),
     verifyAccount: membership.verifyAccount,

@@ -1,16 +1,21 @@
-/** What surrounds a balance, put together: notifications, thresholds, top-ups, transfers, rates. */
+/** What surrounds a balance, put together: notifications, thresholds, top-ups, transfers, payouts, rates. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { registerAlphaRoutes } from './alpha/alpha.routes.ts';
 import { createAlpha } from './alpha/alpha.service.ts';
 import type { Db } from './db/tables.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
+import type { Funds } from './low-balance/low-balance.rule.ts';
 import { createLowBalance, forgetLowBalance } from './low-balance/low-balance.service.ts';
 import { registerNotificationSettingRoutes } from './notification-settings/notification-setting.routes.ts';
 import {
   createNotificationSettings,
   forgetNotificationSetting,
 } from './notification-settings/notification-setting.service.ts';
-import type { CentralDeps, CentralPorts, Payments } from './ports.ts';
+import { createPayoutJob } from './payouts/payout.job.ts';
+import { createPayouts } from './payouts/payout.service.ts';
+import { createSimulatedPayouts } from './payouts/simulated-payouts.ts';
+import type { CentralDeps, CentralPorts, Payments, PayoutProcessor } from './ports.ts';
+import { forgetReferrals } from './referrals/referral.service.ts';
 import type { Idempotency } from './rentals/idempotency.ts';
 import type { DueHandlers } from './schedule/schedule.ts';
 import { createAutoTopUps, forgetAutoTopUp } from './top-ups/auto-top-up.service.ts';
@@ -26,6 +31,9 @@ export type AroundBalance = ReturnType<typeof createAroundBalance>;
 /** Nothing runs and nothing is registered yet. */
 export function createAroundBalance(deps: CentralDeps) {
   const { db, clock, random, log, alphaRates = null } = deps.ports;
+  const processor = payoutProcessorOf(deps.ports);
+  const payouts = createPayouts({ db, clock, random });
+  const payoutJob = processor && createPayoutJob({ db, clock, log, processor, payouts });
   const { balanceOf, mails } = deps;
   const payments = paymentsOf(deps.ports);
   const lowBalance = createLowBalance({ db, clock, random, mails });
@@ -34,12 +42,15 @@ export function createAroundBalance(deps: CentralDeps) {
   const job = payments && createTopUpJob({ db, clock, log, payments, topUps });
   const dueHandlers: DueHandlers = { 'top-up': autoTopUps.daily };
 
-  /** What follows from a spend, in its transaction. */
-  async function afterSpend(tx: Db, accountId: string): Promise<void> {
+  /** What follows from a spend of accounts that have so much left, in its transaction. */
+  async function afterSpend(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
+    await lowBalance.watch(tx, left);
+    await autoTopUps.watch(tx, left);
+  }
+
+  async function afterTransfer(tx: Db, accountId: string): Promise<void> {
     const { posted, held, burnPerHour } = await balanceOf(tx, accountId);
-    const funds = { available: posted - held, burnPerHour };
-    await lowBalance.watch(tx, accountId, funds);
-    await autoTopUps.watch(tx, accountId, funds);
+    await afterSpend(tx, new Map([[accountId, { available: posted - held, burnPerHour }]]));
   }
 
   return {
@@ -49,7 +60,7 @@ export function createAroundBalance(deps: CentralDeps) {
       registerLowBalanceRoutes(api, lowBalance);
       registerAlphaRoutes(api, createAlpha(alphaRates));
       registerAutoTopUpRoutes(api, autoTopUps);
-      const transfers = createTransfers({ db, clock, random, afterSpend });
+      const transfers = createTransfers({ db, clock, random, afterSpend: afterTransfer });
       registerTransferRoutes(api, { transfers, idempotency, clock });
     },
 
@@ -66,21 +77,37 @@ export function createAroundBalance(deps: CentralDeps) {
     /** One pass over charges in flight: tests call it instead of `startJobs`. */
     chargeTopUps: async () => job?.runOnce(),
 
+    /** One pass over open payouts, for the same. */
+    payOut: async () => payoutJob?.runOnce(),
+
     /** Removes what is kept for an account that is being deleted. */
     async forget(tx: Db, accountId: string): Promise<void> {
       await forgetNotificationSetting(tx, accountId);
       await forgetLowBalance(tx, accountId);
       await forgetAutoTopUp(tx, accountId);
       await forgetTransferNotes(tx, accountId);
+      await forgetReferrals(tx, accountId);
     },
 
     startJobs(): { stop(): Promise<void> } {
       job?.start();
-      return { stop: async () => job?.stop() };
+      payoutJob?.start();
+      return {
+        async stop() {
+          await Promise.all([job?.stop(), payoutJob?.stop()]);
+        },
+      };
     },
   };
 }
 
 function paymentsOf({ payments = null, ...ports }: CentralPorts): Payments | null {
   return payments === 'simulated' ? createSimulatedPayments(ports) : payments;
+}
+
+function payoutProcessorOf({
+  payoutProcessor = null,
+  ...ports
+}: CentralPorts): PayoutProcessor | null {
+  return payoutProcessor === 'simulated' ? createSimulatedPayouts(ports) : payoutProcessor;
 }

@@ -1,7 +1,8 @@
 /** Where the database of a central API is, for its process and for who looks into it from outside. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type Environment, parseConfig, secret } from '#shared/config.ts';
+import { ConfigError, type Environment, parseConfig, secret } from '#shared/config.ts';
+import { isPostgresAddress } from '../database/target.ts';
 
 /** `npm start` reads it, too. */
 export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
@@ -21,4 +22,19 @@ export function centralDatabaseOf(place: z.output<typeof DatabasePlace>): string
 /** The same for whoever only looks into it, whatever else is configured. */
 export function centralDatabaseIn(environment: Environment): string {
   return centralDatabaseOf(parseConfig({ schema: DatabasePlace, prefix: 'CENTRAL_' }, environment));
+}
+
+export type NamedDatabase = {
+  /** A file that was named; null: the database of the environment. */
+  databaseFile: string | null;
+  /** `postgres://…` or a SQLite file. */
+  usualDatabase: string;
+};
+
+/** Where a command looks. Throws ConfigError for a server's address in an argument, which everybody could read. */
+export function namedDatabase({ databaseFile, usualDatabase }: NamedDatabase): string {
+  if (databaseFile !== null && isPostgresAddress(databaseFile)) {
+    throw new ConfigError('--database takes a file; name a server in CENTRAL_DATABASE');
+  }
+  return databaseFile ?? usualDatabase;
 }

@@ -108,7 +108,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     ...idleHandlers(stopDeps),
   };
   const { meterTickMs: intervalMs = TICK_MS } = deps.options;
-  const meter = createTickJob({ db, clock, log, intervalMs, afterSpend: deps.afterSpend });
+  const meter = createTickJob({ db, clock, random, log, intervalMs, afterSpend: deps.afterSpend });
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
@@ -117,7 +117,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     turns,
     wakeOthers,
   });
-  const idempotency = createIdempotency({ db, clock, processes });
+  const idempotency = createIdempotency({ db, clock, random, processes });
   const pods = createPods({
     ...{ db, clock, random, wake, notebookToken, notesOf, volumesOfPods },
     backupConfigOf: activeConfigOf,

@@ -98,11 +98,7 @@ it('describes the bodies that refusals really have, by route', async () => {
     Object.entries(document.paths[path] ?? {}).map(([, { responses }]) =>
       ['422', 'default'].map((status) => JSON.stringify(responses[status]?.content ?? null)),
     );
-  for (const path of [
-    '/machine-requests/{id}',
-    '/bookmark/{executor_id}',
-    '/volumes/{id}',
-  ]) {
+  for (const path of ['/machine-requests/{id}', '/bookmark/{executor_id}', '/volumes/{id}']) {
     for (const content of errors(path).flat()) expect(content).toMatch(/\/FlatErrorResponse"/);
     expect(errors(path)).not.toEqual([]);
   }

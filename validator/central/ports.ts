@@ -25,6 +25,7 @@ import type { AllowedOrigins } from './edge/cors.ts';
 import type { EventNews } from './events/event-news.ts';
 import type { Mails } from './mail/mail.service.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
+import type { PayoutMethod } from './payouts/payout.state.ts';
 import type { NodePlaces } from './providers/node-address.ts';
 import type { ProviderTokens } from './providers/provider-token.service.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
@@ -239,6 +240,27 @@ export type Payments = {
   poll?(hear: (news: PaymentNews) => Promise<void>): Promise<void>;
 };
 
+/** A payout; `key` makes a repeat of it the same payout, however late it comes. */
+export type PayoutOrder = {
+  key: string;
+  amountUusd: number;
+  method: PayoutMethod;
+  address: string;
+  /** Null where the method has none. */
+  network: string | null;
+};
+export type PayoutAnswer =
+  | { state: 'paid' | 'pending'; externalId: string }
+  | { state: 'declined'; externalId: string | null; reason: string };
+
+/** The way of money to those who earned it. */
+export type PayoutProcessor = {
+  /** Stored beside each payout. */
+  name: string;
+  /** Pays, or tells how the payout of that key stands. Rejects when there is no answer: it is asked again. */
+  send(order: PayoutOrder): Promise<PayoutAnswer>;
+};
+
 /** What alpha tokens are worth. */
 export type AlphaRates = {
   /** One of them is the default. Rejects with 503 `upstream_unavailable`. */
@@ -270,6 +292,8 @@ export type CentralPorts = {
   pruneBackups?: PruneRepository | null;
   /** The payment processor; `simulated`: one that moves no money. Null or absent: nothing can be paid. */
   payments?: Payments | 'simulated' | null;
+  /** Who pays out; `simulated`: one that moves no money. Null or absent: what is requested waits. */
+  payoutProcessor?: PayoutProcessor | 'simulated' | null;
   /** Rates of alpha tokens; null or absent: nobody knows any. */
   alphaRates?: AlphaRates | null;
   /** What counts requests and shows the backlog; absent: nobody asks for it. */

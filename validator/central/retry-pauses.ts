@@ -1,4 +1,4 @@
-/** When what goes out to the world is tried again: mails, webhooks (marketplace reference 1.14). Pure. */
+/** When what goes out to the world is tried again: mails, webhooks (marketplace reference 1.14), payments. Pure. */
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
@@ -14,3 +14,11 @@ export const RETRY_PAUSES_MS: readonly number[] = [
   6 * HOUR_MS,
   24 * HOUR_MS,
 ];
+
+/** Of questions to who moves money, which are asked again for as long as somebody waits for the answer. */
+const ASK_PAUSES_MS: readonly number[] = [10 * SECOND_MS, MINUTE_MS, 10 * MINUTE_MS];
+
+/** When the processor is asked again, after so many attempts. */
+export function nextAskAt(attempts: number, nowMs: number): number {
+  return nowMs + (ASK_PAUSES_MS[attempts - 1] ?? HOUR_MS);
+}

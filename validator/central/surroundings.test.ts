@@ -16,7 +16,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       ...{ centralMiner: null, alphaRates: null },
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
       pruneBackups: expect.any(Function),
-      ...{ alphaRates: null, payments: null },
+      ...{ payments: null, payoutProcessor: null },
     },
     options: {
       trustedProxies: [],
@@ -57,6 +57,7 @@ it('reads what is set', () => {
   expect(ports.alphaRates).toMatchObject({ subnets: expect.any(Function) });
   expect(ports.payments).toMatchObject({ name: 'stripe' });
   expect(open({ CENTRAL_PAYMENTS: 'simulated' }).ports.payments).toBe('simulated');
+  expect(open({ CENTRAL_PAYOUTS: 'simulated' }).ports.payoutProcessor).toBe('simulated');
   expect(ports.mailer).not.toBeNull();
   expect(ports.centralMiner).toMatchObject({ host: 'miner.example', port: 443 });
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });

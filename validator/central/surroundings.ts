@@ -21,6 +21,7 @@ import { createResticPrune } from './adapters/restic-prune.ts';
 import { createS3Objects } from './adapters/s3-objects.ts';
 import { createSmtpMailer } from './adapters/smtp-mailer.ts';
 import { createStripePayments } from './adapters/stripe-payments.ts';
+import { PayoutVariable } from './payouts/payout-variable.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
 import { NODE_PLACES } from './providers/node-address.ts';
 import { TARGETS } from './webhooks/target-address.ts';
@@ -128,6 +129,8 @@ export const SURROUNDINGS = {
   CENTRAL_ALPHA_RATES: AlphaRates.optional(),
   /** Who moves money: nobody, a processor that only acts as if, or Stripe. */
   CENTRAL_PAYMENTS: z.enum(PAYMENTS).default('none'),
+  /** Who pays out: nobody, or a processor that only acts as if. */
+  ...PayoutVariable.shape,
   CENTRAL_STRIPE_SECRET_KEY: secret(z.string().optional()),
   /** `whsec_…` of the endpoint that leads to /payments/callback. */
   CENTRAL_STRIPE_CALLBACK_SECRET: secret(z.string().optional()),
@@ -185,6 +188,7 @@ export type Surroundings = {
     | 'pruneBackups'
     | 'alphaRates'
     | 'payments'
+    | 'payoutProcessor'
   >;
   options: Pick<
     CentralOptions,
@@ -225,6 +229,7 @@ export function openSurroundings(
       pruneBackups: createResticPrune(runCommand),
       alphaRates: alphaRatesOf(config, clock),
       payments: paymentsOf(config, clock),
+      payoutProcessor: config.CENTRAL_PAYOUTS === 'simulated' ? 'simulated' : null,
     },
     options: {
       trustedProxies: config.CENTRAL_TRUSTED_PROXIES,

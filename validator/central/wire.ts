@@ -53,7 +53,10 @@ export const EmailAddress = z
   .trim()
   .max(MAX_EMAIL_CHARS)
   .pipe(z.email())
-  .refine((text) => text.lastIndexOf('@') <= MAX_LOCAL_PART, 'More than 64 characters before the @');
+  .refine(
+    (text) => text.lastIndexOf('@') <= MAX_LOCAL_PART,
+    'More than 64 characters before the @',
+  );
 
 /** A time going out: naive UTC with microseconds; made by `naiveUtc`. */
 export const NaiveTime = z.string().meta({

@@ -27,3 +27,11 @@ export function violatedCheck(error: unknown): string | null {
   if (code === CHECK_VIOLATION && typeof constraint === 'string') return constraint;
   return CHECK_MESSAGE.exec(error.message)?.[1] ?? null;
 }
+
+/** PostgreSQL's codes of a transaction that cannot be put in order with others, and of one chosen to end a deadlock. */
+const LOST_CODES: readonly unknown[] = ['40001', '40P01'];
+
+/** Whether a transaction was ended for another one's sake: begun again, it may succeed. Never on SQLite. */
+export function lostToAnother(error: unknown): boolean {
+  return error instanceof Error && LOST_CODES.includes((error as { code?: unknown }).code);
+}

@@ -46,6 +46,7 @@ const LOCAL_DEFAULTS = {
   CENTRAL_WEBHOOK_TARGETS: 'loopback',
   CENTRAL_NODE_PLACES: 'private',
   CENTRAL_PAYMENTS: 'simulated',
+  CENTRAL_PAYOUTS: 'simulated',
 };
 const VERIFIED_WITHIN_MS = 60_000;
 const POLL_MS = 100;

@@ -3,7 +3,15 @@ import { z } from 'zod';
 import { AccountProof } from '#shared/signing/account-proof.ts';
 import { SOURCES } from '../auth/identity.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
-import { displayName, EmailAddress, MAX_EMAIL_CHARS, NaiveTime, optional, Usd, Uuid } from '../wire.ts';
+import {
+  displayName,
+  EmailAddress,
+  MAX_EMAIL_CHARS,
+  NaiveTime,
+  optional,
+  Usd,
+  Uuid,
+} from '../wire.ts';
 
 /** What is offered for comparison is hashed, hence bounded. */
 const MAX_PASSWORD_CHARS = 128;

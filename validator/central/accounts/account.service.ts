@@ -7,9 +7,11 @@ import type { ApiKeys } from '../api-keys/api-key.service.ts';
 import { SOURCES, type Source, type UserIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import type { CentralOptions, ChatUser } from '../ports.ts';
+import { earnedByReferrals, noteReferral, referrerOf } from '../referrals/referral.service.ts';
 import { rowFor, visibleTemplate } from '../templates/template.service.ts';
 import type { ValidatorAccounts } from '../validators/validator-account.service.ts';
 import type { CreateUserDto, LoginUserDto, User, UserPreference } from './account.schemas.ts';
@@ -58,7 +60,8 @@ export function createAccounts(deps: AccountsDeps) {
   async function present(account: Account): Promise<User> {
     const balance = await balanceOf(db, account.id);
     const validatorHotkey = await validatorAccounts.hotkeyOf(db, account.id);
-    return toUser({ account, balance, validatorHotkey });
+    const referralUusd = await earnedByReferrals(db, account.id);
+    return toUser({ account, balance, validatorHotkey, referralUusd });
   }
 
   function newAccount({ email, name }: CreateUserDto, passwordHash: string): Account {
@@ -103,9 +106,12 @@ export function createAccounts(deps: AccountsDeps) {
       if ((await findAccountByEmail(db, normalEmail(body.email))) !== undefined) {
         throw emailTakenAtSignUp();
       }
+      const { referral_code: code } = body;
+      const referrerId = code === undefined || code === '' ? null : await referrerOf(db, code);
       const account = newAccount(body, await passwords.hash(body.password));
-      const { key, credit } = await db.transaction().execute(async (tx) => {
+      const { key, credit } = await moneyTransaction({ db, clock, random }, async (tx) => {
         if (!(await insertAccount(tx, account))) throw emailTakenAtSignUp();
+        if (referrerId !== null) await noteReferral(tx, account.id, referrerId, clock.now());
         const added = await apiKeys.add(tx, account.id, { name: 'default', expires_at: undefined });
         return { key: added.key, credit: await welcome(tx, account) };
       });

@@ -5,6 +5,7 @@ import { lockRow } from '../db/row-lock.ts';
 import type { Account, Db } from '../db/tables.ts';
 import { emailChangedMail } from '../mail/mail.text.ts';
 import { requireHours } from '../pods/removal-time.ts';
+import { earnedByReferrals } from '../referrals/referral.service.ts';
 import { visibleTemplate } from '../templates/template.service.ts';
 import type { UpdateUserDto, User } from './account.schemas.ts';
 import {
@@ -124,7 +125,8 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     wakeMail();
     const balance = await balanceOf(db, changed.id);
     const validatorHotkey = await validatorAccounts.hotkeyOf(db, changed.id);
-    return toUser({ account: changed, balance, validatorHotkey });
+    const referralUusd = await earnedByReferrals(db, changed.id);
+    return toUser({ account: changed, balance, validatorHotkey, referralUusd });
   };
 }
 

@@ -33,10 +33,11 @@ it('tells what is free and when it runs out, never the password', () => {
     ...{ posted: 3_000_000, held: 600_000, burnPerHour: 2_400_000 },
     runsOutAtMs: NOW_MS + 3_600_000,
   };
-  const user = toUser({ account, balance, validatorHotkey: null });
+  const user = toUser({ account, balance, validatorHotkey: null, referralUusd: 1_500_000 });
   expect(user).toMatchObject({
     balance: 3,
     held: 0.6,
+    pending_referral_balance: 1.5,
     available: 2.4,
     burn_per_hour: 2.4,
     runs_out_at: '2027-01-15T09:00:00.000000',

@@ -12,10 +12,17 @@ export type Balance = {
   runsOutAtMs: number | null;
 };
 
-export type AccountShown = { account: Account; balance: Balance; validatorHotkey: string | null };
+export type AccountShown = {
+  account: Account;
+  balance: Balance;
+  validatorHotkey: string | null;
+  /** Micro-dollars earned with those that it brought, and not paid. */
+  referralUusd: number;
+};
 
 /** Members of features that an account has not got (payouts by the payment processor, workspaces) are null or off. */
-export function toUser({ account, balance, validatorHotkey }: AccountShown): User {
+export function toUser({ account, balance, ...shown }: AccountShown): User {
+  const { validatorHotkey, referralUusd } = shown;
   const available = balance.posted - balance.held;
   return {
     id: account.id,
@@ -30,7 +37,7 @@ export function toUser({ account, balance, validatorHotkey }: AccountShown): Use
     stripe_connect_account_id: null,
     stripe_onboarding_completed: false,
     referral_payout_method: account.referral_payout_method,
-    pending_referral_balance: 0,
+    pending_referral_balance: microToUsd(referralUusd),
     email_verified: account.email_verified_at !== null,
     discord_id: account.chat_user_id,
     disable_incoming_connections: account.disable_incoming_connections === 1,

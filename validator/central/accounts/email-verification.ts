@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { type Actor, SYSTEM_ACTOR } from '../auth/identity.ts';
 import { grantSignupCredit } from '../balance/balance.service.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { verificationMail } from '../mail/mail.text.ts';
@@ -82,7 +83,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
 
     /** Takes the operator's word for an address. */
     async accept(emailNorm: string): Promise<void> {
-      await db.transaction().execute(async (tx) => {
+      await moneyTransaction({ db, clock, random }, async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);
         if (account !== undefined) await markVerified(tx, account.id, emailNorm, SYSTEM_ACTOR);
       });
@@ -90,7 +91,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
 
     /** Throws `bad_request`, also for the token of an address that the account has given up since. */
     async verify(token: string, actor: Actor): Promise<MessageResponse> {
-      await db.transaction().execute(async (tx) => {
+      await moneyTransaction({ db, clock, random }, async (tx) => {
         const { account_id: id, email_norm: email } = await tokens.use(tx, PURPOSE, token);
         if (!(await markVerified(tx, id, email, actor))) throw unusable();
       });

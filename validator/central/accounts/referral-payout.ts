@@ -3,10 +3,10 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
-import type { Account, Database } from '../db/tables.ts';
+import type { Account, Database, Db } from '../db/tables.ts';
 import type { ReferralPayoutMethodUpdateDto, User } from './account.schemas.ts';
 import { type Accounts, accountOf } from './account.service.ts';
-import { updateAccount } from './account.store.ts';
+import { findAccount, updateAccount } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
 
 export type ReferralPayoutDeps = {
@@ -58,4 +58,14 @@ function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
     referral_crypto_address: crypto_address,
     referral_crypto_network: crypto_network,
   };
+}
+
+/** Where an account is paid, as it chose last; null for one that is gone, or that cannot be paid that way. */
+export async function referralDestination(db: Db, accountId: string) {
+  const account = await findAccount(db, accountId);
+  const method = account?.referral_payout_method;
+  if (method === 'balance') return { method, address: accountId, network: null };
+  const address = account?.referral_crypto_address ?? null;
+  if (method !== 'crypto' || address === null) return null;
+  return { method, address, network: account?.referral_crypto_network ?? null };
 }

@@ -33,6 +33,8 @@ import { portal } from './migrations/0026-portal.ts';
 import { aroundBalance } from './migrations/0027-around-balance.ts';
 import { webhooks } from './migrations/0028-webhooks.ts';
 import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
+import { payouts } from './migrations/0030-payouts.ts';
+import { referrals } from './migrations/0031-referrals.ts';
 import { podIdle } from './migrations/0032-pod-idle.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
@@ -68,6 +70,8 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   aroundBalance,
   webhooks,
   validatorAccounts,
+  payouts,
+  referrals,
   podIdle,
 ];
 
@@ -142,7 +146,6 @@ export function readCentralDatabase<T>(target: string, work: (db: Db) => Promise
         ? ['begin isolation level repeatable read read only']
         : ['pragma query_only = on', 'begin deferred'];
       for (const word of words) await sql.raw(word).execute(reader);
-      await requireSchema(reader);
       return work(reader);
     }),
   );
@@ -150,21 +153,21 @@ export function readCentralDatabase<T>(target: string, work: (db: Db) => Promise
 
 /** One transaction beside a central API that may be running. Rejects as `readCentralDatabase` does. */
 export function changeCentralDatabase<T>(target: string, work: (tx: Db) => Promise<T>): Promise<T> {
-  return besideCentral(target, (db) =>
-    db.transaction().execute(async (tx) => {
-      await requireSchema(tx);
-      return work(tx);
-    }),
-  );
+  return besideCentral(target, (db) => db.transaction().execute(work));
 }
 
-async function besideCentral<T>(target: string, work: (db: Database) => Promise<T>): Promise<T> {
+/** Work on the database of a central API that may be running on it. Rejects as `readCentralDatabase` does. */
+export async function besideCentral<T>(
+  target: string,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
   if (!isPostgresAddress(target) && !existsSync(target)) {
     throw new ConfigError(`there is no database of a central API at ${target}`);
   }
   const dialect = await dialectOf({ address: target, ...KNOWN_AS });
   const db = new Kysely<Tables>({ dialect });
   try {
+    await requireSchema(db);
     return await work(db);
   } finally {
     await db.destroy();

@@ -34,6 +34,7 @@ import type {
 import type { LedgerTables } from './ledger.tables.ts';
 import type { MeteringTables } from './metering.tables.ts';
 import type { NoticesTable, NoticeTables } from './notices.tables.ts';
+import type { PayoutTables } from './payouts.tables.ts';
 import type {
   EventsTable,
   FeedbackTable,
@@ -55,6 +56,7 @@ export type Tables = AccountTables &
   MeteringTables &
   ScheduleTables &
   AroundBalanceTables &
+  PayoutTables &
   NoticeTables &
   WebhookTables &
   ValidatorAccountTables;

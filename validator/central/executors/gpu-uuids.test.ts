@@ -1,6 +1,10 @@
 /** A card is known by its UUID: whoever knew those of others could offer them as theirs. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import {
+  createTestMarket,
+  DEFAULT_TEMPLATE,
+  type TestMarket,
+} from '../../../test/fakes/market-fixture.ts';
 
 let market: TestMarket;
 let uuids: string[];
@@ -22,7 +26,8 @@ const shownIn = (answer: { status: number; body: unknown }) => {
 it('nobody who looks at nodes learns the UUIDs of their cards', async () => {
   const { key: headers } = await market.renter();
   expect(uuids).toHaveLength(2);
-  const body = { pod_name: 'x', dry_run: true, gpu_type: 'H100' };
+  const spec = { gpu_type: 'H100', dry_run: true };
+  const body = { pod_name: 'x', template_id: DEFAULT_TEMPLATE, ...spec };
   const looks = [
     await market.call('GET', '/executors'),
     await market.call('GET', '/executors', { headers }),

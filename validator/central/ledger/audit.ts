@@ -1,6 +1,6 @@
 /**
  * Adds the journal up from nothing and compares: what makes books of double entry true (invariants I1 to I4, I8, I12,
- * I15 and I17 of README, "Money"). Pure.
+ * I15 to I17 of README, "Money"). Pure.
  */
 import { createHash } from 'node:crypto';
 import type { TransferKind } from '../db/ledger.tables.ts';
@@ -75,6 +75,18 @@ export function createAudit(find: (finding: Finding) => void) {
     if (hold.open <= 1) holds.delete(group_id);
   }
 
+  /** No more is set aside to be paid out than was earned and not paid. */
+  function judgePayout({ seq, debit_id }: StoredTransfer): void {
+    const account = accountOf(debit_id);
+    const free = balanceOf(account) - account.debits_pending;
+    if (free >= 0) return;
+    find({
+      rule: 'I16',
+      where: `transfer ${seq}`,
+      what: `pays ${-free} uUSD more than was earned`,
+    });
+  }
+
   return {
     take(transfer: StoredTransfer): void {
       const { seq, debit_id, credit_id, amount_uusd, kind } = transfer;
@@ -89,6 +101,7 @@ export function createAudit(find: (finding: Finding) => void) {
         const hold = holds.get(transfer.group_id) ?? { open: 0, ended: 0 };
         holds.set(transfer.group_id, { ...hold, open: hold.open + 1 });
         accountOf(debit_id).debits_pending += amount_uusd;
+        if (credit_id === 'external:payout') judgePayout(transfer);
       }
       if (kind === 'direct' || kind === 'post') post(transfer);
       if (kind === 'post' || kind === 'void') end(transfer);

@@ -88,6 +88,6 @@ function heldBy({ kind, amount_uusd, pending_uusd }: JournalRow): number {
 /** Nobody learns whose accounts others are. */
 function counterpartOf(id: string, own: readonly string[]): string {
   const [kind = id] = id.split(':');
-  const isSomebodys = ['user', 'granted', 'provider'].includes(kind);
+  const isSomebodys = ['user', 'granted', 'provider', 'referral'].includes(kind);
   return isSomebodys && !own.includes(id) ? kind : id;
 }

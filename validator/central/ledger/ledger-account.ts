@@ -1,11 +1,12 @@
 /** The chart of accounts and what is posted between them (README, "Money"). Pure. */
 import type { Actor } from '../auth/identity.ts';
 
-/** `user:` paid and `granted:` given credit of an account; `provider:` what a provider has earned and not been paid. */
+/** `user:` paid and `granted:` given credit of an account; `provider:` what a provider has earned and not been paid, `referral:` what an account has earned with those it brought. */
 export type LedgerAccount =
   | `user:${string}`
   | `granted:${string}`
   | `provider:${string}`
+  | `referral:${string}`
   | 'platform:fee'
   | 'platform:credits_granted'
   | 'platform:absorbed'

@@ -212,12 +212,17 @@ export async function lockedBalances(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-export type PendingTransfer = { seq: number; debit: LedgerAccount; amountUusd: number };
+export type PendingTransfer = {
+  seq: number;
+  debit: LedgerAccount;
+  credit: LedgerAccount;
+  amountUusd: number;
+};
 
 const pendings = prepared((db, { groupId }: Slots<{ groupId: number }>) =>
   db
     .selectFrom('transfers')
-    .select(['seq', 'debit_id', 'amount_uusd'])
+    .select(['seq', 'debit_id', 'credit_id', 'amount_uusd'])
     .where('group_id', '=', groupId)
     .where('kind', '=', 'pending')
     .orderBy('seq'),
@@ -227,9 +232,10 @@ const pendings = prepared((db, { groupId }: Slots<{ groupId: number }>) =>
 export async function pendingOf(db: Db, groupId: number): Promise<PendingTransfer[]> {
   const { rows } = await pendings(db, { groupId });
   // Written by us from one.
-  return rows.map(({ seq, debit_id, amount_uusd }) => ({
+  return rows.map(({ seq, debit_id, credit_id, amount_uusd }) => ({
     seq,
     debit: debit_id as LedgerAccount,
+    credit: credit_id as LedgerAccount,
     amountUusd: amount_uusd,
   }));
 }

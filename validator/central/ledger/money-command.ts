@@ -3,19 +3,15 @@ import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
-import { isPostgresAddress } from '../../database/target.ts';
+import { type NamedDatabase, namedDatabase } from '../database-place.ts';
 import { changeCentralDatabase, readCentralDatabase } from '../db/database.ts';
 import { type PayIn, payIn } from '../top-ups/paid-credit.ts';
 import { auditLedger } from './audit.service.ts';
 import { EXPORT_FORMATS, exportLedger } from './ledger-export.ts';
 
-export type MoneyAsk = {
+export type MoneyAsk = NamedDatabase & {
   /** After `ledger`. */
   words: readonly string[];
-  /** A file that was named; null: the database of the environment. */
-  databaseFile: string | null;
-  /** `postgres://…` or a SQLite file. */
-  usualDatabase: string;
   format: string | null;
 };
 
@@ -24,11 +20,8 @@ type Output = { print(text: string): void; complain(text: string): void };
 
 /** Whether all is well. Rejects with ConfigError for words that are no command, and without a database. */
 export async function runMoneyCommand(ask: MoneyAsk, output: Output): Promise<boolean> {
-  const { words, databaseFile, usualDatabase, format } = ask;
-  if (databaseFile !== null && isPostgresAddress(databaseFile)) {
-    throw new ConfigError('--database takes a file; name a server in CENTRAL_DATABASE');
-  }
-  const target = databaseFile ?? usualDatabase;
+  const { words, format } = ask;
+  const target = namedDatabase(ask);
   const [name, ...rest] = words;
   if (name === 'verify' && rest.length === 0 && format === null) return verify(target, output);
   const chosen = EXPORT_FORMATS.find((known) => known === (format ?? 'jsonl'));

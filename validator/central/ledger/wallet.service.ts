@@ -53,6 +53,23 @@ export async function lockedWalletOf(tx: Db, accountId: string): Promise<Wallet>
   return wallet;
 }
 
+/** What one account of the chart has, and what of that is set aside. */
+export async function standingOfOne(db: Db, id: LedgerAccount): Promise<Standing> {
+  return standingIn((await readable(balancesOfTwo(db, { one: id, other: id }))).rows[0]);
+}
+
+/** The same, which nobody else changes until the commit. */
+export async function lockedStandingOf(tx: Db, id: LedgerAccount): Promise<Standing> {
+  return standingIn((await readable(lockedBalances(tx, [id]))).get(id));
+}
+
+/** In micro-dollars; `posted` may be below 0 of an account that may owe. */
+export type Standing = { posted: number; pending: number };
+
+function standingIn(row: Omit<Balances, 'id'> = NOTHING): Standing {
+  return { posted: row.credits_posted - row.debits_posted, pending: row.debits_pending };
+}
+
 function walletIn(
   accountId: string,
   ofPaid: Omit<Balances, 'id'> = NOTHING,

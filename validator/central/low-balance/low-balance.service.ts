@@ -28,7 +28,8 @@ import {
   findThreshold,
   upsertMarks,
   upsertThreshold,
-  watchedAccount,
+  type WatchedAccount,
+  watchedAccounts,
 } from './low-balance.store.ts';
 
 /** What a mail says of a balance is old after this. */
@@ -69,6 +70,23 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
     });
   }
 
+  async function follow(tx: Db, account: WatchedAccount, funds: Funds): Promise<void> {
+    const before = {
+      ofAmount: account.told_of_amount === 1,
+      ofRunway: account.told_of_runway === 1,
+    };
+    const { tell: isNew, told } = judgeFunds(funds, thresholdsOf(account), before);
+    if (told.ofAmount !== before.ofAmount || told.ofRunway !== before.ofRunway) {
+      await upsertMarks(tx, {
+        account_id: account.id,
+        told_of_amount: flag(told.ofAmount),
+        told_of_runway: flag(told.ofRunway),
+        updated_at: clock.now(),
+      });
+    }
+    if (isNew) await tell(tx, account.id, account.email, funds);
+  }
+
   return {
     /** Reading makes no row. */
     async effective({ accountId }: UserIdentity): Promise<EffectiveLowBalanceConfigDto> {
@@ -98,24 +116,12 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
       return toLowBalanceThreshold(row);
     },
 
-    /** To be called in the transaction of a spend, with what is left after it. */
-    async watch(tx: Db, accountId: string, funds: Funds): Promise<void> {
-      const account = await watchedAccount(tx, accountId);
-      if (account === undefined) return;
-      const before = {
-        ofAmount: account.told_of_amount === 1,
-        ofRunway: account.told_of_runway === 1,
-      };
-      const { tell: isNew, told } = judgeFunds(funds, thresholdsOf(account), before);
-      if (told.ofAmount !== before.ofAmount || told.ofRunway !== before.ofRunway) {
-        await upsertMarks(tx, {
-          account_id: accountId,
-          told_of_amount: flag(told.ofAmount),
-          told_of_runway: flag(told.ofRunway),
-          updated_at: clock.now(),
-        });
+    /** To be called in the transaction of a spend, with what each account has left after it. */
+    async watch(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
+      for (const account of await watchedAccounts(tx, [...left.keys()])) {
+        const funds = left.get(account.id);
+        if (funds !== undefined) await follow(tx, account, funds);
       }
-      if (isNew) await tell(tx, accountId, account.email, funds);
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Queries of the low-balance tables: thresholds of accounts, and what each was told of. */
 import type { LowBalanceMarks, LowBalanceThresholdRow } from '../db/around-balance.tables.ts';
+import { jsonRows } from '../db/json-rows.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db } from '../db/tables.ts';
 
@@ -29,26 +30,33 @@ export function upsertThreshold(
     .executeTakeFirstOrThrow();
 }
 
-/** What decides whether an account is told something; it is asked after every spend. */
-const watched = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
+/** What decides whether accounts are told something; it is asked after every spend. */
+const watched = prepared((db, { rows }: Slots<{ rows: string }>) =>
   db
     .selectFrom('accounts')
     .leftJoin('low_balance_thresholds as own', 'own.account_id', 'accounts.id')
     .leftJoin('low_balance_marks as marks', 'marks.account_id', 'accounts.id')
     .select([
+      'accounts.id',
       'accounts.email',
       'own.threshold_uusd',
       'own.runway_minutes',
       'marks.told_of_amount',
       'marks.told_of_runway',
     ])
-    .where('accounts.id', '=', accountId)
-    .where('accounts.deleted_at', 'is', null),
+    .where('accounts.id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+    )
+    .where('accounts.deleted_at', 'is', null)
+    .orderBy('accounts.id'),
 );
 
-/** Undefined for an account that is gone. */
-export async function watchedAccount(db: Db, accountId: string) {
-  return (await watched(db, { accountId })).rows[0];
+/** An account, its own thresholds and what it was told of. */
+export type WatchedAccount = Awaited<ReturnType<typeof watchedAccounts>>[number];
+
+/** Of these accounts, those that are there. */
+export async function watchedAccounts(db: Db, accountIds: readonly string[]) {
+  return (await watched(db, { rows: JSON.stringify(accountIds.map((id) => ({ id }))) })).rows;
 }
 
 /** Notes what an account was told of. */

@@ -38,7 +38,7 @@ async function spent(availableUsd: number, burnUsd = 0): Promise<void> {
   const written = createMails({ db, clock, random, secret, isSent: false });
   const lowBalance = createLowBalance({ db, clock, random, mails: written });
   const funds = { available: availableUsd * USD, burnPerHour: burnUsd * USD };
-  await db.transaction().execute((tx) => lowBalance.watch(tx, account.id, funds));
+  await db.transaction().execute((tx) => lowBalance.watch(tx, new Map([[account.id, funds]])));
 }
 
 it('shows defaults to who set nothing, and reading leaves no row', async () => {

@@ -7,6 +7,8 @@
 const HOUR_MS = 3_600_000;
 const HOUR = BigInt(HOUR_MS);
 const PROVIDER_PERCENT = 95n;
+/** Of the fee, for whoever brought the renter. */
+const REFERRAL_PERCENT = 20n;
 const PERCENT = 100n;
 
 /** Micro-dollars, exact: `uusd` whole ones and `rest` / 3 600 000 of one. */
@@ -42,6 +44,11 @@ export function addTime(cost: Cost, rate: Rate, ms: number): Cost {
 /** The provider's part of everything charged so far; the fee is the rest. */
 export function providerShare(totalUusd: number): number {
   return Number((BigInt(totalUusd) * PROVIDER_PERCENT) / PERCENT);
+}
+
+/** A referrer's part of the fee on everything that an account has paid so far. */
+export function referralShare(paidUusd: number): number {
+  return Number((BigInt(paidUusd - providerShare(paidUusd)) * REFERRAL_PERCENT) / PERCENT);
 }
 
 /** What of a renter's money the next posting moves. */

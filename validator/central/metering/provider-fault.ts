@@ -8,6 +8,7 @@ import { recordEvent } from '../events/event.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { grantedAccount, paidAccount } from '../ledger/wallet.service.ts';
+import { paidBack } from '../referrals/referral.service.ts';
 import { insertRefund } from './billing.store.ts';
 import { providerShare } from './meter.ts';
 import { runwayChanged } from './runway.service.ts';
@@ -34,7 +35,10 @@ export async function refundFault(
   const provider = meter.provider_uusd - providerShare(kept);
   const cause = { type: 'provider-fault', id: pod.id, atMs: nowMs, once: true };
   const legs = refundLegs(meter, { amount, provider });
+  const own = paidAccount(meter.account_id);
+  const paid = legs.find(({ credit }) => credit === own)?.amountUusd ?? 0;
   const groupId = await postGroup(tx, legs, causedBy(SYSTEM_ACTOR, cause));
+  if (paid > 0) await paidBack(tx, meter.account_id, paid);
   await insertRefund(tx, {
     pod_id: pod.id,
     from_ms: fromMs,

@@ -4,10 +4,9 @@ import type { Db } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import { nextWarningAt } from '../pods/removal-warnings.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
-import { ratePerHour } from './meter.ts';
 import { runsOutAt } from './runway.ts';
 import { fundsOf } from './settle.service.ts';
-import { burningOf, rateOf } from './settlement.ts';
+import { burningOf, burnPerHour } from './settlement.ts';
 import { listBurning } from './usage.store.ts';
 
 /** What an account's pods cost per hour, and when its money is used up as things are; null: never. */
@@ -18,9 +17,8 @@ export async function standingOf(
   const burning = await listBurning(db, accountId);
   if (burning.length === 0) return { burnPerHour: 0, runsOutAtMs: null };
   const funds = await fundsOf(await walletOf(db, accountId), db, burning);
-  const perHour = burning.reduce((sum, meter) => sum + ratePerHour(rateOf(meter)), 0n);
   return {
-    burnPerHour: Number(perHour),
+    burnPerHour: burnPerHour(burning),
     runsOutAtMs: runsOutAt(funds, burning.map(burningOf)),
   };
 }

@@ -5,6 +5,7 @@ import { heldBy, settleHold } from '../ledger/hold.service.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
 import { type Cause, causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { lockedWallets, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { accrueReferrals, noteAccrued } from '../referrals/referral.service.ts';
 import { type Settled, writeSettled } from './billing.store.ts';
 import { dueCharge, NOTHING_HELD, type PaidByHold, planSettlement } from './settlement.ts';
 import type { Meter } from './usage.store.ts';
@@ -14,19 +15,21 @@ export type ToSettle = { meter: Meter; untilMs: number };
 
 /**
  * Charges everything that these meters have used up to their instants, in few statements. The caller holds the rows of
- * their accounts (`lockRow`), so that nobody else spends the same money.
+ * their accounts (`lockRow`) and has their locked `wallets`, in which is left what they have then.
  */
-export async function settleMeters(tx: Db, due: readonly ToSettle[], nowMs: number): Promise<void> {
+export async function settleMeters(
+  tx: Db,
+  due: readonly ToSettle[],
+  wallets: Map<string, Wallet>,
+  nowMs: number,
+): Promise<void> {
   const charged = due.filter(({ meter, untilMs }) => dueCharge(meter, untilMs) !== null);
   if (charged.length === 0) return;
-  const wallets = await walletsOf(
-    tx,
-    charged.map(({ meter }) => meter.account_id),
-  );
   const byHold = await settleHolds(tx, charged, nowMs);
   for (const { wallet } of byHold.values()) wallets.set(wallet.accountId, wallet);
   const groups: { legs: Leg[]; cause: Cause }[] = [];
   const settled: Omit<Settled, 'group_id'>[] = [];
+  const paidBy = new Map<string, number>();
   for (const { meter, untilMs } of charged) {
     const wallet = wallets.get(meter.account_id);
     if (wallet === undefined) throw new Error(`account ${meter.account_id} has no wallet`);
@@ -35,12 +38,23 @@ export async function settleMeters(tx: Db, due: readonly ToSettle[], nowMs: numb
     wallets.set(meter.account_id, planned.wallet);
     groups.push({ legs: planned.legs, cause: usageCause(planned.settled, nowMs) });
     settled.push(planned.settled);
+    const paid = paidOf(meter, planned.settled);
+    paidBy.set(meter.account_id, (paidBy.get(meter.account_id) ?? 0) + paid);
   }
-  const ids = await postGroups(tx, groups);
+  const accrual = await accrueReferrals(tx, paidBy, nowMs);
+  const ids = await postGroups(tx, [...groups, ...accrual.groups]);
   await writeSettled(
     tx,
     settled.map((row, index) => ({ ...row, group_id: ids[index] ?? '' })),
   );
+  await noteAccrued(tx, accrual);
+}
+
+/** What of a settlement the renter paid with money of its own. */
+function paidOf(before: Meter, after: Omit<Settled, 'group_id'>): number {
+  const granted = after.granted_uusd - before.granted_uusd;
+  const absorbed = after.absorbed_uusd - before.absorbed_uusd;
+  return after.charge_uusd - granted - absorbed;
 }
 
 /** A pod's number of settlement comes once: a second process cannot charge it again. */

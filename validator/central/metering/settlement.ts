@@ -1,12 +1,20 @@
 /** What a settlement of pods posts: from their renter through clearing to provider and platform (README, "Money"). Pure. */
+import { startOfDay } from '#shared/clock.ts';
 import type { LedgerAccount, Leg } from '../ledger/ledger-account.ts';
 import { spendLegs, type Wallet } from '../ledger/wallet.service.ts';
 import type { Settled } from './billing.store.ts';
-import { addTime, chargeBetween, costOfParts, NO_COST, partsOf, type Rate } from './meter.ts';
+import {
+  addTime,
+  chargeBetween,
+  costOfParts,
+  NO_COST,
+  partsOf,
+  type Rate,
+  ratePerHour,
+} from './meter.ts';
 import type { Burning } from './runway.ts';
 import type { Meter, SegmentRow } from './usage.store.ts';
 
-const DAY_MS = 86_400_000;
 const USAGE = 'clearing:usage';
 
 /** What a provider has earned. */
@@ -15,6 +23,11 @@ export const providerAccount = (providerId: string): LedgerAccount => `provider:
 /** What a meter pays while it is billable. */
 export function rateOf(meter: Meter): Rate {
   return { priceUusdPerGpuHour: meter.price_uusd_per_gpu_hour, gpus: meter.gpu_count };
+}
+
+/** What billable meters cost together, micro-dollars per hour. */
+export function burnPerHour(meters: readonly Meter[]): number {
+  return Number(meters.reduce((sum, meter) => sum + ratePerHour(rateOf(meter)), 0n));
 }
 
 /** A billable meter as the runway counts it. */
@@ -97,7 +110,8 @@ export function planSettlement(
       provider_total_uusd: meter.provider_uusd + charge.providerUusd,
       granted_uusd: meter.granted_uusd + granted + held.granted,
       absorbed_uusd: meter.absorbed_uusd + absorbed,
-      day_ms: dayOf(untilMs),
+      // That in which the time it meters ends.
+      day_ms: startOfDay(untilMs),
       provider_id: meter.provider_id,
       executor_id: meter.executor_id,
       gpu_count: meter.gpu_count,
@@ -111,9 +125,4 @@ export function planSettlement(
       available: wallet.available - paid,
     },
   };
-}
-
-/** The day (UTC) to which a settlement counts: that in which the time it meters ends. */
-function dayOf(atMs: number): number {
-  return Math.floor(atMs / DAY_MS) * DAY_MS;
 }

@@ -4,10 +4,11 @@ import { ApiError } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { PortalIdentity, UserIdentity } from '../auth/identity.ts';
 import type { Database } from '../db/tables.ts';
+import { paidOutUntil } from '../payouts/payout.service.ts';
 import { requireAnyOwnPod } from '../pods/pod-access.ts';
 import { findRefund, listPeriods, type Period, type Refund } from './billing.store.ts';
 import { addTime, NO_COST } from './meter.ts';
-import { rateOf } from './settlement.ts';
+import { providerAccount, rateOf } from './settlement.ts';
 import { spentBy } from './spent.ts';
 import type { BillingQuery, BillingRow, PodStatement } from './statement.schemas.ts';
 import { findMeter, listSegments, type Meter, type SegmentRow } from './usage.store.ts';
@@ -53,8 +54,9 @@ export function createStatements({ db }: { db: Database }) {
         throw new ApiError('forbidden', 'Only your own billing is shown');
       }
       const offset = (page - 1) * limit;
+      const paidUntilMs = await paidOutUntil(db, providerAccount(caller.providerId));
       const { periods, total } = await listPeriods(db, caller.providerId, { limit, offset });
-      return { items: periods.map(billingRow), total };
+      return { items: periods.map((period) => billingRow(period, paidUntilMs)), total };
     },
   };
 }
@@ -102,7 +104,8 @@ function endOf(meter: Meter, { to_ms, from_ms }: SegmentRow): number {
   return to_ms ?? Math.max(from_ms, meter.settled_to_ms);
 }
 
-function billingRow(period: Period & { gpu_type: string }): BillingRow {
+/** Everything of days before `paidUntilMs` is paid out. */
+function billingRow(period: Period & { gpu_type: string }, paidUntilMs: number): BillingRow {
   const gross = period.gross_uusd - period.refunded_gross_uusd;
   const net = period.net_uusd - period.refunded_net_uusd;
   return {
@@ -117,6 +120,11 @@ function billingRow(period: Period & { gpu_type: string }): BillingRow {
     gross_usd: microToUsd(gross),
     fee_usd: microToUsd(gross - net),
     net_usd: microToUsd(net),
-    status: gross === 0 ? 'reversed' : 'pending',
+    status: statusOf(gross, period.day_ms < paidUntilMs),
   };
+}
+
+function statusOf(grossUusd: number, isPaid: boolean): BillingRow['status'] {
+  if (grossUusd === 0) return 'reversed';
+  return isPaid ? 'paid' : 'pending';
 }

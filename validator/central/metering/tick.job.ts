@@ -2,42 +2,46 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import type { Random } from '#shared/random.ts';
 import { createTurns } from '#shared/service-manager/turns.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db } from '../db/tables.ts';
+import type { Wallet } from '../ledger/wallet.service.ts';
+import type { Funds } from '../low-balance/low-balance.rule.ts';
 import { ensureDue } from '../schedule/due.ts';
 import { runsOutAt, spendsOutAt } from './runway.ts';
 import { fundsOf, settleMeters, type ToSettle, walletsOf } from './settle.service.ts';
-import { burningOf } from './settlement.ts';
+import { burningOf, burnPerHour } from './settlement.ts';
 import { listBurningOf, type Meter, type MeterBounds, takeAccounts } from './usage.store.ts';
 
 /** Accounts in one transaction, with all their pods: others wait no longer than that takes. */
 const ACCOUNTS_PER_BATCH = 500;
 
-/** What an account has spent may have brought it below a threshold; in the transaction that spent it. */
-export type AfterSpend = (tx: Db, accountId: string) => Promise<void>;
+/** What accounts have spent may have brought them below a threshold: by account what is left, in the transaction that spent it. */
+export type AfterSpend = (tx: Db, left: ReadonlyMap<string, Funds>) => Promise<void>;
 
 export type TickDeps = {
   db: Database;
   clock: Clock;
+  random: Random;
   log: Log;
   /** Between two settlements of a pod. */
   intervalMs: number;
   afterSpend: AfterSpend;
 };
 
-export function createTickJob({ db, clock, log, intervalMs, afterSpend }: TickDeps) {
+export function createTickJob({ db, clock, random, log, intervalMs, afterSpend }: TickDeps) {
   const turns = createTurns(clock);
   let loop: Loop | null = null;
 
   /** Null once every account that is due was taken, by this process or another. */
   async function batch(cursor: string): Promise<string | null> {
-    return db.transaction().execute(async (tx) => {
+    return moneyTransaction({ db, clock, random }, async (tx) => {
       const nowMs = clock.now();
       const wish = { untilMs: nowMs - intervalMs, cursor, limit: ACCOUNTS_PER_BATCH };
       const accounts = await takeAccounts(tx, wish);
       if (accounts.taken.length === 0) return accounts.cursor;
-      await settleAccounts(tx, accounts.taken, nowMs);
-      for (const accountId of accounts.taken) await afterSpend(tx, accountId);
+      await afterSpend(tx, await settleAccounts(tx, accounts.taken, nowMs));
       return accounts.cursor;
     });
   }
@@ -70,12 +74,12 @@ export function createTickJob({ db, clock, log, intervalMs, afterSpend }: TickDe
   };
 }
 
-/** Settles all burning meters of these accounts, whose rows the caller holds. */
+/** Settles all burning meters of these accounts, whose rows the caller holds; returns what each has left. */
 export async function settleAccounts(
   tx: Db,
   accountIds: readonly string[],
   nowMs: number,
-): Promise<void> {
+): Promise<Map<string, Funds>> {
   const wallets = await walletsOf(tx, accountIds);
   const byAccount = Map.groupBy(await listBurningOf(tx, accountIds), (meter) => meter.account_id);
   const due: ToSettle[] = [];
@@ -88,7 +92,12 @@ export async function settleAccounts(
     if (cutOffMs !== null && cutOffMs <= nowMs) await ensureDue(tx, 'cut-off', accountId, cutOffMs);
     for (const meter of meters) due.push({ meter, untilMs: meteredUntil(meter, cutOffMs, nowMs) });
   }
-  await settleMeters(tx, due, nowMs);
+  await settleMeters(tx, due, wallets, nowMs);
+  return new Map([...byAccount].map(([id, meters]) => [id, fundsLeft(wallets.get(id), meters)]));
+}
+
+function fundsLeft(wallet: Wallet | undefined, burning: readonly Meter[]): Funds {
+  return { available: wallet?.available ?? 0, burnPerHour: burnPerHour(burning) };
 }
 
 /**

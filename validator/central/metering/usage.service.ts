@@ -6,7 +6,7 @@ import { voidHold } from '../ledger/hold.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { BILLABLE_STATES, type PodState } from '../pods/pod.state.ts';
 import { runwayChanged } from './runway.service.ts';
-import { settleMeters } from './settle.service.ts';
+import { settleMeters, walletsOf } from './settle.service.ts';
 import { costUntil } from './settlement.ts';
 import { boundSpending } from './spend-limit.ts';
 import { USAGE_CAUSES, type UsageCause } from './usage.state.ts';
@@ -82,7 +82,10 @@ async function turn(
 ): Promise<Meter> {
   await lockRow(tx, 'accounts', meter.account_id);
   const endMs = Math.max(atMs, meter.since_ms, meter.settled_to_ms);
-  if (meter.is_billable === 1) await settleMeters(tx, [{ meter, untilMs: endMs }], nowMs);
+  if (meter.is_billable === 1) {
+    const wallets = await walletsOf(tx, [meter.account_id]);
+    await settleMeters(tx, [{ meter, untilMs: endMs }], wallets, nowMs);
+  }
   await closeSegment(tx, meter.pod_id, meter.seq, endMs);
   const closed = costUntil(meter, endMs);
   const isEnd = ENDS.includes(to);

@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database } from '../db/tables.ts';
 import { listUnended } from './pod.store.ts';
 import { beginRemoval } from './pod-removal.ts';
@@ -27,7 +28,7 @@ export function createPodClearance(deps: {
       for (const pod of pods) {
         const request = { actor: SYSTEM_ACTOR, reason: 'user_initiated' } as const;
         try {
-          await db.transaction().execute((tx) => beginRemoval(tx, deps, pod, request));
+          await moneyTransaction(deps, (tx) => beginRemoval(tx, deps, pod, request));
         } catch (error) {
           // It is going already.
           if (!(error instanceof ApiError)) throw error;

@@ -4,6 +4,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { microOrNull } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import { findExecutor } from '../executors/executor.service.ts';
 import { spentOn } from '../metering/spent.ts';
@@ -39,7 +40,7 @@ export function createPodEdits(deps: {
   notebookToken: NotebookTokenOf;
   volumesOfPods: VolumesOfPods;
 }) {
-  const { db, clock, notebookToken } = deps;
+  const { clock, notebookToken } = deps;
 
   /** Runs `change` on the caller's pod in one transaction; its node is told afterwards. */
   async function onOwn<T>(
@@ -47,7 +48,7 @@ export function createPodEdits(deps: {
     id: string,
     change: (tx: Db, pod: Pod) => Promise<T>,
   ): Promise<T> {
-    const { executorId, answer } = await db.transaction().execute(async (tx) => {
+    const { executorId, answer } = await moneyTransaction(deps, async (tx) => {
       const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
       return { executorId: pod.executor_id, answer: await change(tx, pod) };
     });

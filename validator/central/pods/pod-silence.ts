@@ -1,4 +1,5 @@
 /** Writes into the rows of pods that their node does not answer: they go on, unpaid, until the loss is certain (marketplace reference 1.15, 2.3.9). */
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Pod } from '../db/tables.ts';
 import { findExecutor } from '../executors/executor.service.ts';
 import { refundFault } from '../metering/provider-fault.ts';
@@ -15,7 +16,7 @@ export function createPodSilence(deps: TellDeps & { db: Database }) {
 
   /** What was charged since the pod was last well goes back. */
   async function giveUp(pod: Pod, message: string, nowMs: number): Promise<void> {
-    await db.transaction().execute(async (tx) => {
+    await moneyTransaction(deps, async (tx) => {
       const reason = 'provider_fault';
       const change = { phase: '', reason_code: reason, message, updated_at: nowMs };
       if (!(await movePod(tx, pod.id, 'broken', change, { from: ['unknown'] }))) return;
@@ -33,13 +34,13 @@ export function createPodSilence(deps: TellDeps & { db: Database }) {
     const from = podStateOf(pod.state);
     const metered = { atMs, cause: announced ? 'maintenance' : 'contact_lost' } as const;
     if (from === 'rebooting' && pod.phase !== phase) {
-      await db.transaction().execute(async (tx) => {
+      await moneyTransaction(deps, async (tx) => {
         if (!(await changePod(tx, pod.id, [from], { phase }))) return;
         await followPod(tx, pod.id, 'unknown', { ...metered, nowMs });
       });
     }
     if (!mayMove(from, 'unknown')) return;
-    await db.transaction().execute(async (tx) => {
+    await moneyTransaction(deps, async (tx) => {
       const change = { phase, updated_at: nowMs };
       if (!(await movePod(tx, pod.id, 'unknown', change, { from: [from], ...metered }))) return;
       await tellMove(tx, deps, pod, 'unknown', { reason: 'provider_fault', message: '' });

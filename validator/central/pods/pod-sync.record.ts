@@ -4,6 +4,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
@@ -102,7 +103,7 @@ export function createPodRecorder(deps: {
       await changePod(db, pod.id, [seen.state], change);
       return;
     }
-    await db.transaction().execute(async (tx) => {
+    await moneyTransaction(deps, async (tx) => {
       if (!(await changePod(tx, pod.id, [seen.state], change))) return;
       await followPod(tx, pod.id, seen.state, { nowMs });
     });
@@ -119,7 +120,7 @@ export function createPodRecorder(deps: {
     const from = podStateOf(pod.state);
     const nowMs = clock.now();
     const reason = 'start_failed';
-    await db.transaction().execute(async (tx) => {
+    await moneyTransaction(deps, async (tx) => {
       const change = {
         ...refusalPatch(previous),
         phase: wirePhase(previous.state) ?? '',
@@ -136,7 +137,7 @@ export function createPodRecorder(deps: {
   /** No pod of this row: GPUs and hold go back, its agent is to drop what it has of it. */
   async function failCreation(pod: Pod, { reason, message, gpusFree }: Failure): Promise<void> {
     const nowMs = clock.now();
-    await db.transaction().execute(async (tx) => {
+    await moneyTransaction(deps, async (tx) => {
       await lockRow(tx, 'executors', pod.executor_id);
       const change = {
         phase: REMOVAL_PHASE,
@@ -167,7 +168,7 @@ export function createPodRecorder(deps: {
         const reason = seen.reason ?? 'start_failed';
         await failCreation(pod, { reason, message: seen.message, gpusFree: true });
       } else if (seen.state !== from) {
-        await db.transaction().execute((tx) => move(tx, pod, seen, view));
+        await moneyTransaction(deps, (tx) => move(tx, pod, seen, view));
       } else if (isNews(pod, seen, view, clock.now())) {
         await stay(pod, seen, view);
       }
@@ -186,7 +187,7 @@ export function createPodRecorder(deps: {
         }
         return;
       }
-      await db.transaction().execute(async (tx) => {
+      await moneyTransaction(deps, async (tx) => {
         if (
           !(await movePod(
             tx,
@@ -215,7 +216,7 @@ export function createPodRecorder(deps: {
       const from = podStateOf(pod.state);
       const previous = previousOf(pod);
       if (previous !== null) return undo(pod, previous, message);
-      await db.transaction().execute(async (tx) => {
+      await moneyTransaction(deps, async (tx) => {
         const change = {
           phase: '',
           reason_code: 'start_failed',
@@ -238,7 +239,7 @@ export function createPodRecorder(deps: {
     /** Nothing of it is left on the node: a deletion is finished, a failed creation only settled. */
     async gone(pod: Pod): Promise<void> {
       const nowMs = clock.now();
-      await db.transaction().execute(async (tx) => {
+      await moneyTransaction(deps, async (tx) => {
         await lockRow(tx, 'executors', pod.executor_id);
         await lockRow(tx, 'pods', pod.id);
         await releaseGpus(tx, pod.id);

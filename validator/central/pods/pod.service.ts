@@ -3,6 +3,7 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { UserIdentity } from '../auth/identity.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import type { AccountEvent, EventsQuery } from '../events/event.schemas.ts';
 import { lastPodEvent, listPodEvents } from '../events/event.service.ts';
@@ -76,7 +77,7 @@ export function createPods(deps: PodsDeps) {
     id: string,
     change: (tx: Db, pod: Pod) => Promise<Pod>,
   ): Promise<PodListItemResponse> {
-    return db.transaction().execute(async (tx) => {
+    return moneyTransaction(deps, async (tx) => {
       const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
       return rowOf(tx, await change(tx, pod));
     });

@@ -1,7 +1,15 @@
 /** What the provider portal takes and answers (contract 10). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { displayName, EmailAddress, IsoTime, NaiveTime, optional, queryNumber, Uuid } from '../wire.ts';
+import {
+  displayName,
+  EmailAddress,
+  IsoTime,
+  NaiveTime,
+  optional,
+  queryNumber,
+  Uuid,
+} from '../wire.ts';
 
 const MAX_PAGE = 1_000_000;
 const MAX_LIMIT = 1_000;
@@ -83,9 +91,7 @@ export const SetPassword = PortalLogin.extend({
 }).meta({ id: 'SetPassword' });
 export type SetPassword = z.output<typeof SetPassword>;
 
-export const SetEmail = z
-  .object({ email: EmailAddress })
-  .meta({ id: 'SetEmail' });
+export const SetEmail = z.object({ email: EmailAddress }).meta({ id: 'SetEmail' });
 
 /** As providers name it; known ones are in the shared configuration. */
 export const GpuType = displayName(MAX_GPU_TYPE_CHARS);

@@ -10,7 +10,7 @@ import { spendLogin } from '../auth/used-once.service.ts';
 import type { Database, Db, Provider } from '../db/tables.ts';
 import { loginExpiry } from './hotkey-login.ts';
 import type { Miner, PortalLogin, SetPassword } from './provider.schemas.ts';
-import { findOrInsertProvider, updateProvider } from './provider.store.ts';
+import { findOrInsertProvider, findProvider, updateProvider } from './provider.store.ts';
 import { listSubscriptions } from './subscription.store.ts';
 
 export type ProvidersDeps = {
@@ -122,4 +122,11 @@ function minerOf(provider: Provider, gpuClasses: string[]): Miner {
     created_at: naiveUtc(provider.created_at),
     updated_at: naiveUtc(provider.updated_at),
   };
+}
+
+/** The key that a provider's earnings go to; null for one that is banned. */
+export async function payoutKeyOf(db: Db, providerId: string): Promise<string | null> {
+  const provider = await findProvider(db, providerId);
+  if (provider === undefined || provider.banned_at !== null) return null;
+  return provider.coldkey ?? provider.hotkey;
 }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiError } from '#shared/errors.ts';
+import { systemRandom } from '#shared/random.ts';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import {
   type AddedNode,
@@ -149,7 +150,12 @@ describe('one run under a key', () => {
   const processes = { bootId: 'boot', isAlive: async () => true };
 
   function create() {
-    return createIdempotency({ db: market.ports.db, clock: market.clock, processes });
+    return createIdempotency({
+      db: market.ports.db,
+      clock: market.clock,
+      random: systemRandom,
+      processes,
+    });
   }
 
   it('is free again after a fault, and has had no effect', async () => {
@@ -205,7 +211,7 @@ describe('one run under a key', () => {
   it('keeps expired keys expired when the clock steps back', async () => {
     let nowMs = 1_000_000;
     const clock = { ...market.clock, now: () => nowMs };
-    const once = createIdempotency({ db: market.ports.db, clock, processes });
+    const once = createIdempotency({ db: market.ports.db, clock, random: systemRandom, processes });
     await once.once({ ...request, refusal, effects: async () => answer });
     nowMs += WINDOW_MS;
     await once.sweep(market.ports.db);

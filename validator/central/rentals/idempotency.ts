@@ -4,6 +4,8 @@
  */
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import type { Random } from '#shared/random.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db } from '../db/tables.ts';
 import {
   type Claim,
@@ -39,9 +41,14 @@ export type OnceRequest = {
 /** Of which process a claim is, and whether that one still lives. */
 export type ClaimHolders = { bootId: string; isAlive(db: Db, bootId: string): Promise<boolean> };
 
-export type IdempotencyDeps = { db: Database; clock: Clock; processes: ClaimHolders };
+export type IdempotencyDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  processes: ClaimHolders;
+};
 
-export function createIdempotency({ db, clock, processes }: IdempotencyDeps) {
+export function createIdempotency({ db, clock, random, processes }: IdempotencyDeps) {
   const { bootId } = processes;
   let latestMs = 0;
 
@@ -96,7 +103,7 @@ export function createIdempotency({ db, clock, processes }: IdempotencyDeps) {
 
   /** Effects and stored answer together; a claim that is no longer ours undoes both. */
   async function settle(scope: ClaimScope, effects: (tx: Db) => Promise<Answer>): Promise<Answer> {
-    return db.transaction().execute(async (tx) => {
+    return moneyTransaction({ db, clock, random }, async (tx) => {
       const answer = await effects(tx);
       if (!(await finishClaim(tx, scope, bootId, answer))) {
         throw new ApiError('conflict', 'The claim on this Idempotency-Key was lost');
@@ -110,7 +117,7 @@ export function createIdempotency({ db, clock, processes }: IdempotencyDeps) {
     async once(request: OnceRequest): Promise<Outcome> {
       const { accountId, route, key, fingerprint, effects } = request;
       if (key === null) {
-        return { ...(await db.transaction().execute(effects)), replayed: false };
+        return { ...(await moneyTransaction({ db, clock, random }, effects)), replayed: false };
       }
       const scope = { account_id: accountId, route, key };
       const stored = await claim(scope, fingerprint);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
 import { createTestDatabase } from '../../../test/fakes/central-database.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
@@ -23,7 +24,7 @@ function processWith(sweeps: Record<string, (tx: Db) => Promise<unknown>>) {
   const retention = createRetention({ db, sweeps });
   const log = createLog({ name: 'test', level: 'silent' });
   const { handler, begin } = retention;
-  const parts = { db, clock, log, news: createDueNews(), begin };
+  const parts = { db, clock, random: systemRandom, log, news: createDueNews(), begin };
   return { retention, schedule: createSchedule({ ...parts, handlers: { retention: handler } }) };
 }
 

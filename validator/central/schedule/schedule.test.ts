@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type Clock, systemClock } from '#shared/clock.ts';
 import { createLog } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
 import { createTestDatabase, onPostgres } from '../../../test/fakes/central-database.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
@@ -38,7 +39,7 @@ const HANDLERS: DueHandlers = Object.fromEntries(KINDS.map((kind) => [kind, note
 /** As one process has it; several on one database are several processes. */
 function schedule(handlers: DueHandlers = HANDLERS, on: Partial<Clock> = {}) {
   const news = createDueNews();
-  const deps = { db: news.toldBy(db), clock: { ...clock, ...on }, log, news };
+  const deps = { db: news.toldBy(db), clock: { ...clock, ...on }, random: systemRandom, log, news };
   return { ...createSchedule({ ...deps, handlers }), db: deps.db };
 }
 

@@ -6,7 +6,9 @@ import { type Clock, createBreath } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import type { Random } from '#shared/random.ts';
 import { createTurns } from '#shared/service-manager/turns.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db, DueWork } from '../db/tables.ts';
 import type { DueKind } from './due.ts';
 import type { DueNews } from './due-news.ts';
@@ -60,6 +62,7 @@ export type DueHandlers = Partial<Record<DueKind, DueHandler>>;
 export type ScheduleDeps = {
   db: Database;
   clock: Clock;
+  random: Random;
   log: Log;
   news: DueNews;
   /** Kinds without a handler wait for a process that has one. */
@@ -70,7 +73,8 @@ export type ScheduleDeps = {
 
 export type Schedule = ReturnType<typeof createSchedule>;
 
-export function createSchedule({ db, clock, log, news, handlers, begin }: ScheduleDeps) {
+export function createSchedule(deps: ScheduleDeps) {
+  const { db, clock, random, log, news, handlers, begin } = deps;
   const byKind = new Map<string, DueHandler>(Object.entries(handlers));
   const kinds = [...byKind.keys()];
   const looks = createTurns(clock);
@@ -81,7 +85,8 @@ export function createSchedule({ db, clock, log, news, handlers, begin }: Schedu
   /** False when another process is at work on it. */
   async function take(row: DueWork, handler: DueHandler, nowMs: number): Promise<boolean> {
     let outcome: DueOutcome | undefined;
-    const taken = await db.transaction().execute(async (tx) => {
+    const taken = await moneyTransaction({ db, clock, random }, async (tx) => {
+      outcome = undefined;
       if (!(await isOurs(tx, row))) return false;
       await handler.lock?.(tx, row.subject);
       // Gone or set anew meanwhile: the next look sees what has become of it.

@@ -1,9 +1,23 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestCentral, type TestCentral } from '../../../test/fakes/central-fixture.ts';
+import { eventually } from '../../../test/fakes/eventually.ts';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 
 let central: TestCentral;
+/** Sleeps begun. */
+let sleeps: number;
 beforeEach(async () => {
-  central = await createTestCentral();
+  sleeps = 0;
+  const clock = createManualClock();
+  central = await createTestCentral({
+    clock: {
+      ...clock,
+      sleep(ms, signal) {
+        sleeps += 1;
+        return clock.sleep(ms, signal);
+      },
+    },
+  });
 });
 afterEach(() => central.close());
 
@@ -23,7 +37,7 @@ it('says that it is there, since when and what it serves', async () => {
 
 it('sleeps as long as it is told', async () => {
   const sleeping = central.call('GET', '/sleep/1.5');
-  await untilWaiting();
+  await eventually('the sleep', () => sleeps === 1);
   await central.clock.advance(1_500);
   const { status, body } = await sleeping;
   expect([status, body]).toEqual([200, { slept: 1.5 }]);
@@ -37,17 +51,12 @@ it('ends a sleep when the client leaves or the server stops', async () => {
   const address = await central.server.listen({ host: '127.0.0.1', port: 0 });
   const leaving = new AbortController();
   const left = fetch(`${address}/api/sleep/30`, { signal: leaving.signal });
-  await untilWaiting();
+  await eventually('the first sleep', () => sleeps === 1);
   leaving.abort();
   await expect(left).rejects.toThrow();
 
   const cut = fetch(`${address}/api/sleep/30`);
-  await untilWaiting();
+  await eventually('the second sleep', () => sleeps === 2);
   await central.central.close();
   expect(await (await cut).json()).toEqual({ slept: 0 });
 });
-
-/** Lets real input and output happen: the request has to reach its handler. */
-function untilWaiting(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 50));
-}

@@ -20,6 +20,7 @@ import {
   claimCharge,
   deleteAutoTopUp,
   findAutoTopUp,
+  listEnabled,
   upsertAutoTopUp,
 } from './auto-top-up.store.ts';
 import { insertTopUp } from './top-up.store.ts';
@@ -53,28 +54,36 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
     }
   }
 
-  /** Begins a charge where the rules say so. */
-  async function watch(tx: Db, accountId: string, funds: Funds): Promise<void> {
-    const row = await findAutoTopUp(tx, accountId);
-    const methodId = row?.payment_method_id ?? null;
-    if (row === undefined || methodId === null || payments === null) return;
+  /** Begins charges where the rules say so, by what each account has left. */
+  async function watch(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
+    if (payments === null) return;
+    for (const row of await listEnabled(tx, [...left.keys()])) {
+      const funds = left.get(row.account_id);
+      if (funds !== undefined) await follow(tx, payments, row, funds);
+    }
+  }
+
+  async function follow(tx: Db, { name }: Payments, row: AutoTopUpRow, funds: Funds) {
+    const { account_id: accountId, payment_method_id: methodId, monthly_limit_uusd: limit } = row;
     const nowMs = clock.now();
-    const limit = row.monthly_limit_uusd;
+    const facts = { ...factsOf(row), monthChargedUusd: 0, ...funds, awaitsMoney: true };
+    // Most need none, whatever was charged in the month and stands still.
+    if (methodId === null || !shouldCharge(facts, nowMs)) return;
     const charged = limit === null ? 0 : await chargedSince(tx, accountId, startOfMonth(nowMs));
     const awaitsMoney = await hasPodsWithoutMoney(tx, accountId);
-    const facts = { ...factsOf(row), monthChargedUusd: charged, ...funds, awaitsMoney };
-    if (!shouldCharge(facts, nowMs) || !(await claimCharge(tx, row, nowMs))) return;
+    if (!shouldCharge({ ...facts, monthChargedUusd: charged, awaitsMoney }, nowMs)) return;
+    if (!(await claimCharge(tx, row, nowMs))) return;
     await insertTopUp(tx, {
-      ...{ id: random.uuid(), account_id: accountId, processor: payments.name },
+      ...{ id: random.uuid(), account_id: accountId, processor: name },
       ...{ external_id: null, payment_method_id: methodId, amount_uusd: row.amount_uusd },
       ...{ state: 'charging', attempts: 0, due_at: nowMs, last_error: null },
       ...{ created_at: nowMs, updated_at: nowMs },
     });
   }
 
-  async function fundsOf(tx: Db, accountId: string): Promise<Funds> {
+  async function watchOne(tx: Db, accountId: string): Promise<void> {
     const { posted, held, burnPerHour } = await balanceOf(tx, accountId);
-    return { available: posted - held, burnPerHour };
+    await watch(tx, new Map([[accountId, { available: posted - held, burnPerHour }]]));
   }
 
   async function shown(row: AutoTopUpRow): Promise<AutoTopUp> {
@@ -122,7 +131,7 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
         await upsertAutoTopUp(tx, after);
         if (after.enabled === 0) await clearDue(tx, 'top-up', accountId);
         else {
-          await watch(tx, accountId, await fundsOf(tx, accountId));
+          await watchOne(tx, accountId);
           await setDue(tx, 'top-up', accountId, clock.now() + DAY_MS);
         }
         return (await findAutoTopUp(tx, accountId)) ?? after;
@@ -137,7 +146,7 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
       async run(tx, { subject, nowMs }) {
         const row = await findAutoTopUp(tx, subject);
         if (row === undefined || row.enabled === 0) return undefined;
-        await watch(tx, subject, await fundsOf(tx, subject));
+        await watchOne(tx, subject);
         return { againAtMs: nowMs + DAY_MS };
       },
     } satisfies DueHandler,

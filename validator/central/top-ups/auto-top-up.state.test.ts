@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
+import { nextAskAt } from '../retry-pauses.ts';
 import { afterCharge, type ChargeFacts, shouldCharge } from './auto-top-up.state.ts';
-import { isGivenUp, nextAskAt } from './top-up.state.ts';
+import { isGivenUp } from './top-up.state.ts';
 
 const NOW = 1_000_000;
 const FACTS: ChargeFacts = {

@@ -1,6 +1,7 @@
 /** Queries of the auto_topups table, and what the top-ups of a month come to. */
 import { sql, type Updateable } from 'kysely';
 import type { AutoTopUpRow, AutoTopUpsTable } from '../db/around-balance.tables.ts';
+import { jsonRows } from '../db/json-rows.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db } from '../db/tables.ts';
 
@@ -8,9 +9,25 @@ const byAccount = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
   db.selectFrom('auto_topups').selectAll().where('account_id', '=', accountId),
 );
 
-/** Undefined where it was never set; it is asked after every spend. */
+/** Undefined where it was never set. */
 export async function findAutoTopUp(db: Db, accountId: string): Promise<AutoTopUpRow | undefined> {
   return (await byAccount(db, { accountId })).rows[0];
+}
+
+const enabled = prepared((db, { rows }: Slots<{ rows: string }>) =>
+  db
+    .selectFrom('auto_topups')
+    .selectAll()
+    .where('account_id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+    )
+    .where('enabled', '=', 1)
+    .orderBy('account_id'),
+);
+
+/** Of these accounts, those that are switched on; it is asked after every spend. */
+export async function listEnabled(db: Db, accountIds: readonly string[]): Promise<AutoTopUpRow[]> {
+  return (await enabled(db, { rows: JSON.stringify(accountIds.map((id) => ({ id }))) })).rows;
 }
 
 /** Stores it, or all of it anew. */

@@ -49,7 +49,7 @@ async function topUp(): Promise<void> {
   const { db, clock, random } = central.ports;
   const auto = createAutoTopUps({ db, clock, random, balanceOf, payments });
   const funds = { available: USD, burnPerHour: USD };
-  await db.transaction().execute((tx) => auto.watch(tx, account.id, funds));
+  await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
   await charge();
 }
 

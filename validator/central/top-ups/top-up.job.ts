@@ -7,8 +7,9 @@ import { paymentCustomerOf } from '../accounts/account.service.ts';
 import type { TopUpRow } from '../db/around-balance.tables.ts';
 import type { Database } from '../db/tables.ts';
 import type { ChargeAnswer, Payments } from '../ports.ts';
+import { nextAskAt } from '../retry-pauses.ts';
 import type { TopUps } from './top-up.service.ts';
-import { isGivenUp, nextAskAt } from './top-up.state.ts';
+import { isGivenUp } from './top-up.state.ts';
 import { changeTopUp, claimTopUp, listDueTopUps } from './top-up.store.ts';
 
 const INTERVAL_MS = 5_000;

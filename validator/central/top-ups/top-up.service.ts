@@ -6,6 +6,7 @@ import type { Random } from '#shared/random.ts';
 import { addressOf } from '../accounts/account.service.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { TopUpRow } from '../db/around-balance.tables.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
@@ -150,7 +151,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     async settle(id: string, answer: ChargeAnswer): Promise<void> {
       const reason = answer.state === 'declined' ? answer.reason : null;
       const told = { externalId: answer.externalId, reason };
-      await db.transaction().execute(async (tx) => {
+      await moneyTransaction({ db, clock, random }, async (tx) => {
         const row = await findTopUp(tx, id);
         if (row !== undefined) await settleIn(tx, row, answer.state, told);
       });
@@ -159,12 +160,12 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     /** Nobody waits for an answer any more. */
     async giveUp(row: TopUpRow): Promise<void> {
       const told = { externalId: null, reason: 'the payment processor did not answer' };
-      await db.transaction().execute((tx) => settleIn(tx, row, 'unanswered', told));
+      await moneyTransaction({ db, clock, random }, (tx) => settleIn(tx, row, 'unanswered', told));
     },
 
     /** Notes what the processor tells by itself; false when the charge is not ours. Rejects with `conflict` when it is to come again. */
     async hear(news: PaymentNews): Promise<boolean> {
-      return db.transaction().execute(async (tx) => {
+      return moneyTransaction({ db, clock, random }, async (tx) => {
         const row = await rowOf(tx, news);
         if (row === undefined) return false;
         if (await hearIn(tx, row, news)) return true;

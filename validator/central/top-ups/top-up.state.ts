@@ -1,4 +1,4 @@
-/** States of a charge for a top-up, and when the processor is asked again. Pure. */
+/** States of a charge for a top-up, and how long its answer is waited for. Pure. */
 
 /** `charging`: not answered yet; `pending`: the processor works on it; `unanswered`: given up, though it may still succeed. */
 export const TOP_UP_STATES = [
@@ -22,10 +22,7 @@ export const REACHED_FROM: Readonly<Record<TopUpState, readonly TopUpState[]>> =
   unanswered: ['charging', 'pending'],
 };
 
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-const PAUSES_MS: readonly number[] = [10 * SECOND_MS, MINUTE_MS, 10 * MINUTE_MS];
 /** Processors forget idempotency keys after a day: a charge that is sent again later could be a second one. */
 const CHARGING_FOR_MS = 23 * HOUR_MS;
 /** As long as a bank takes. */
@@ -36,9 +33,4 @@ export type AskedTopUp = { state: TopUpState; createdMs: number };
 /** Whether nobody waits for the processor's answer any more. */
 export function isGivenUp({ state, createdMs }: AskedTopUp, nowMs: number): boolean {
   return nowMs - createdMs >= (state === 'pending' ? PENDING_FOR_MS : CHARGING_FOR_MS);
-}
-
-/** When the processor is asked again, after so many attempts. */
-export function nextAskAt(attempts: number, nowMs: number): number {
-  return nowMs + (PAUSES_MS[attempts - 1] ?? HOUR_MS);
 }

@@ -47,7 +47,7 @@ async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
   const auto = createAutoTopUps({ db, clock, random, balanceOf, payments: processor });
   const funds = { available: leftUsd * USD, burnPerHour: USD };
-  await db.transaction().execute((tx) => auto.watch(tx, account.id, funds));
+  await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
 }
 
 /** Another central API with that processor on the same database. */

@@ -1,0 +1,130 @@
+/** What has to be true of the money after each step of a random run (marketplace reference 2.4). */
+import { strict as assert } from 'node:assert';
+import type { Database } from '../../validator/central/db/tables.ts';
+import { auditLedger } from '../../validator/central/ledger/audit.service.ts';
+import {
+  costOfSegments,
+  providerShare,
+  referralShare,
+} from '../../validator/central/metering/meter.ts';
+import { spentBy } from '../../validator/central/metering/spent.ts';
+import type { SegmentRow } from '../../validator/central/metering/usage.store.ts';
+import { openHolds } from '../fakes/wallet.ts';
+
+/** Wall clock time that was lived through once more, because the clock went back. */
+export type Repeated = { fromMs: number; toMs: number };
+
+/** Rejects, naming the invariant (marketplace reference 2.4), when the money does not add up. */
+export async function checkMoney(db: Database, repeated: readonly Repeated[]): Promise<void> {
+  const { findings } = await db.transaction().execute(auditLedger);
+  assert.deepEqual(findings, [], 'I1, I2, I3, I4, I8, I12, I15, I16, I17');
+  const meters = await db.selectFrom('usage_meters').selectAll().execute();
+  const segments = await db.selectFrom('usage_segments').selectAll().orderBy('seq').execute();
+  const segmentsOf = Map.groupBy(segments, ({ pod_id: podId }) => podId);
+  for (const meter of meters) {
+    const own = segmentsOf.get(meter.pod_id) ?? [];
+    const pieces = own.map((segment) => ({
+      fromMs: segment.from_ms,
+      toMs: segment.to_ms,
+      isBillable: segment.is_billable === 1,
+      rate: { priceUusdPerGpuHour: segment.price_uusd_per_gpu_hour, gpus: segment.gpu_count },
+    }));
+    const { uusd } = costOfSegments(pieces, meter.settled_to_ms);
+    assert.equal(meter.charged_uusd, uusd, 'I5, I9');
+    assert.equal(meter.provider_uusd, providerShare(meter.charged_uusd), 'I6');
+    for (const [index, { from_ms: from }] of own.entries()) {
+      if (index > 0) assert.equal(from, own[index - 1]?.to_ms, 'I7');
+    }
+    assert.equal(own.at(-1)?.to_ms ?? null, meter.ended_at, 'I7, I10');
+    for (const { is_billable: billable, state } of own) {
+      assert.equal(billable === 1, state === 'running' || state === 'rebooting', 'I9');
+    }
+  }
+  const spent = meters.reduce((total, meter) => total + spentBy(meter), 0);
+  await checkSides(db, spent);
+  await checkNodes(db, segmentsOf, repeated);
+  await checkPayouts(db);
+  const holds = await openHolds(db);
+  const ended = await db.selectFrom('pods').select('hold_id').where('ended_at', 'is not', null);
+  for (const { hold_id: hold } of await ended.execute()) {
+    assert.equal(holds.has(String(hold)), false, 'I12');
+  }
+}
+
+/** What renters paid is what providers, the platform and referrers have or were paid. */
+async function checkSides(db: Database, spent: number): Promise<void> {
+  const accounts = await db.selectFrom('ledger_accounts').selectAll().execute();
+  const own = await db
+    .selectFrom('payouts')
+    .select((eb) => eb.fn.sum<number | null>('amount_uusd').as('uusd'))
+    .where('method', '=', 'balance')
+    .executeTakeFirst();
+  const credited = own?.uusd ?? 0;
+  let [given, left, earned, absorbed] = [credited, 0, credited, 0];
+  for (const { id, credits_posted: credits, debits_posted: debits } of accounts) {
+    const balance = credits - debits;
+    if (/^(?:user|granted):/.test(id)) left += balance;
+    else if (/^(?:provider:|referral:|platform:fee$|external:payout$)/.test(id)) earned += balance;
+    else if (id === 'platform:absorbed') absorbed -= balance;
+    else if (id.startsWith('clearing:')) assert.equal(balance, 0, `${id} is not 0`);
+    else given -= balance;
+  }
+  assert.equal(given - left, spent, 'what is shown is what was taken');
+  assert.equal(spent + absorbed, earned, 'I8');
+}
+
+/** At no instant do the pods of a node cost more than all of its GPUs: I11. Time that came twice may be charged twice. */
+async function checkNodes(
+  db: Database,
+  segmentsOf: ReadonlyMap<string, readonly SegmentRow[]>,
+  repeated: readonly Repeated[],
+): Promise<void> {
+  const nodes = await db.selectFrom('executors').selectAll().execute();
+  const meters = await db.selectFrom('usage_meters').selectAll().execute();
+  for (const { id, gpu_count: gpus, price_uusd_per_gpu_hour: price } of nodes) {
+    const changes = repeated.flatMap(({ fromMs, toMs }) => span(fromMs, toMs, -gpus * price));
+    for (const meter of meters.filter(({ executor_id: executorId }) => executorId === id)) {
+      for (const segment of segmentsOf.get(meter.pod_id) ?? []) {
+        const { from_ms: fromMs, to_ms: toMs = null, gpu_count: count } = segment;
+        if (segment.is_billable === 0) continue;
+        const untilMs = toMs ?? Math.max(fromMs, meter.settled_to_ms);
+        changes.push(...span(fromMs, untilMs, count * segment.price_uusd_per_gpu_hour));
+      }
+    }
+    // What ends at an instant ends before what begins there.
+    changes.sort((a, b) => a.atMs - b.atMs || a.rate - b.rate);
+    let rate = 0;
+    for (const change of changes) {
+      rate += change.rate;
+      assert.ok(rate <= gpus * price, `I11: ${rate} on ${id} at ${change.atMs}`);
+    }
+  }
+}
+
+function span(fromMs: number, toMs: number, rate: number) {
+  const [first, last] = [
+    { atMs: fromMs, rate },
+    { atMs: toMs, rate: -rate },
+  ];
+  return toMs > fromMs ? [first, last] : [];
+}
+
+/** What left the ledger is what payouts say, what is open is set aside, and referrers have their part of the fee. */
+async function checkPayouts(db: Database): Promise<void> {
+  const accounts = await db.selectFrom('ledger_accounts').selectAll().execute();
+  const byId = new Map(accounts.map((account) => [account.id, account]));
+  const payouts = await db.selectFrom('payouts').selectAll().execute();
+  const sumOf = (wanted: (payout: (typeof payouts)[number]) => boolean) =>
+    payouts.filter(wanted).reduce((sum, { amount_uusd: uusd }) => sum + uusd, 0);
+  const left = sumOf(({ state, method }) => state === 'paid' && method !== 'balance');
+  assert.equal(byId.get('external:payout')?.credits_posted ?? 0, left, 'I16: what left');
+  for (const { id, debits_pending: pending } of accounts) {
+    if (!/^(?:provider|referral):/.test(id)) continue;
+    const isOpen = (state: string) => state === 'requested' || state === 'pending';
+    const open = sumOf(({ party, state }) => party === id && isOpen(state));
+    assert.equal(pending, open, 'I16: what is open is set aside');
+  }
+  for (const row of await db.selectFrom('referrals').selectAll().execute()) {
+    assert.ok(row.accrued_uusd >= referralShare(row.paid_uusd), 'a part of the fee is missing');
+  }
+}

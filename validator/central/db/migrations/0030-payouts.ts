@@ -1,0 +1,37 @@
+/** What leaves the ledger: payouts to providers and for referrals, and the books of the processor that only acts as if. */
+import type { SqlWords } from '../sql-words.ts';
+
+export const payouts = ({ int, tableEnd }: SqlWords): string[] => [
+  `create table payouts (
+    id text primary key,
+    party text not null,
+    method text not null check (method in ('hotkey', 'crypto', 'balance')),
+    address text not null,
+    network text,
+    processor text,
+    external_id text,
+    amount_uusd ${int} not null check (amount_uusd > 0),
+    hold_id text,
+    covers_until_ms ${int} not null,
+    state text not null check (state in ('requested', 'pending', 'paid', 'voided')),
+    attempts ${int} not null,
+    due_at ${int} not null,
+    last_error text,
+    created_at ${int} not null,
+    updated_at ${int} not null,
+    check ((method = 'balance') = (hold_id is null))
+  ) ${tableEnd}`,
+  // One that is open per party.
+  `create unique index payouts_open on payouts (party) where state in ('requested', 'pending')`,
+  `create index payouts_due on payouts (due_at) where state in ('requested', 'pending')`,
+  'create index payouts_by_party on payouts (party, created_at)',
+  'create index payouts_by_time on payouts (created_at)',
+  `create table simulated_payouts (
+    payout_key text primary key,
+    external_id text not null unique,
+    behaviour text not null,
+    amount_uusd ${int} not null,
+    asked ${int} not null,
+    created_at ${int} not null
+  ) ${tableEnd}`,
+];
