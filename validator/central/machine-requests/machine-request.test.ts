@@ -164,6 +164,7 @@ it('makes one request of many with one key', async () => {
 it('answers the same wish with the request that is open, and makes another once that is closed', async () => {
   const plain = { gpu_class: 'H100' };
   for (const wish of [WISH, plain]) {
+    await market.clock.advance(1_000);
     const { body: first } = await call('POST', '', wish);
     const again = await call('POST', '', { ...wish, notes: 'other words' });
     expect([again.status, again.body]).toEqual([200, first]);
