@@ -52,12 +52,12 @@ export async function addNode(
   });
 }
 
-/** Removes what another provider has claimed long ago at that address and never shown; false when there is no such node. */
+/** Removes what another provider has claimed long ago at that address and never shown; false when what is there stays. */
 async function endUnprovenClaim(tx: Db, deps: OfferDeps, wanted: NewExecutor): Promise<boolean> {
-  const found = await findExecutorAt(tx, wanted.ip_address, wanted.port);
-  if (found === undefined) return true;
-  await lockRow(tx, 'executors', found.id);
-  const claim = await requireExecutor(tx, found.id);
+  const claimant = () => findExecutorAt(tx, wanted.ip_address, wanted.port);
+  await lockRow(tx, 'executors', (await claimant())?.id ?? wanted.id);
+  const claim = await claimant();
+  if (claim === undefined) return true;
   const isOld = wanted.created_at - claim.created_at >= UNPROVEN_CLAIM_MS;
   if (claim.provider_id === wanted.provider_id || claim.first_verified_at !== null || !isOld) {
     return false;
