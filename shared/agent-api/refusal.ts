@@ -22,8 +22,9 @@ export function isInvalidAnswer(error: unknown): boolean {
 export function refusalFrom(status: number, answer: unknown): ApiError {
   const refusal = AgentRefusal.safeParse(answer);
   if (!refusal.success || !isErrorCode(refusal.data.error.code)) {
-    const message = `The node answered with status ${status}`;
-    return new ApiError('upstream_unavailable', message, { cause: new InvalidAnswer(message) });
+    // The status is for logs alone: a provider may name any address, and reads what became of the call.
+    const cause = new InvalidAnswer(`status ${status}`);
+    return new ApiError('upstream_unavailable', 'The node answered as no agent does', { cause });
   }
   const { code, message, hint } = refusal.data.error;
   const { details } = refusal.data;

@@ -115,6 +115,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     trustedProxies: [],
     rateLimits: NO_LIMITS,
     passwordCost: CHEAP_PASSWORDS,
+    nodePlaces: 'private',
     ...options,
   });
   const { server } = central;

@@ -38,6 +38,7 @@ export async function startCentralProcess(
   const { child, end } = await startProgram('validator/central/main.ts', 'central API ready', {
     CENTRAL_PORT: String(port),
     CENTRAL_VERIFY_EMAIL: 'false',
+    CENTRAL_NODE_PLACES: 'private',
     ...NO_LIMITS,
     ...environment,
   });

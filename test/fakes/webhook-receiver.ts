@@ -9,7 +9,7 @@ export type WebhookReceiver = Awaited<ReturnType<typeof startWebhookReceiver>>;
 /** End it with `close()`. */
 export async function startWebhookReceiver() {
   const received: Received[] = [];
-  let status: number | 'none' = 204;
+  let status: number | 'none' | 'never' = 204;
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
@@ -17,6 +17,7 @@ export async function startWebhookReceiver() {
       Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
     );
     received.push({ headers, body: Buffer.concat(chunks).toString('utf8') });
+    if (status === 'never') return;
     if (status === 'none') request.socket.destroy();
     else response.writeHead(status, { location: `${url}/elsewhere` }).end('{}');
   });
@@ -27,8 +28,8 @@ export async function startWebhookReceiver() {
     url,
     port,
     received,
-    /** What it answers from now on; `none`: it hangs up. */
-    answer(next: number | 'none'): void {
+    /** What it answers from now on; `none`: it hangs up; `never`: it keeps the caller waiting. */
+    answer(next: number | 'none' | 'never'): void {
       status = next;
     },
     /** Ids of the messages so far, in the order in which they came. */

@@ -1,4 +1,5 @@
 /** Puts the generated description in order: plain model names, only models in use, errors on every operation. Pure. */
+import { errorProfileOf } from './edge/error-profiles.ts';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type JsonObject = { [key: string]: Json };
@@ -8,6 +9,10 @@ const MODELS = '#/components/schemas/';
 const REQUEST_SUFFIX = 'Input';
 
 const ERROR_MODEL = 'ErrorResponse';
+const FLAT_MODEL = 'FlatErrorResponse';
+/** Any that is refused for what was sent, and the one that is not. */
+const CLIENT_ERROR = 422;
+const INTERNAL_ERROR = 500;
 const text = { type: 'string' };
 const ErrorResponse: JsonObject = {
   type: 'object',
@@ -33,11 +38,18 @@ const ErrorResponse: JsonObject = {
   },
 };
 
+/** What the older route groups answer instead (contract 2.3). */
+const FlatErrorResponse: JsonObject = {
+  type: 'object',
+  required: ['success', 'message'],
+  properties: { success: { const: false }, message: text },
+};
+
 /**
  * A model used in requests and responses is described once; where the two differ in more than whether they
- * are closed, it throws: such a model needs two names.
+ * are closed, it throws: such a model needs two names. `prefix` is what the paths lie below.
  */
-export function plainModels<Document extends object>(document: Document): Document {
+export function plainModels<Document extends object>(document: Document, prefix = ''): Document {
   const source = JSON.parse(JSON.stringify(document)) as JsonObject;
   const components = objectAt(source, 'components');
   const all = objectAt(components, 'schemas');
@@ -54,11 +66,13 @@ export function plainModels<Document extends object>(document: Document): Docume
     }
     models[plain] = model;
   }
+  const described = describedPaths(renamed(paths, plainOf) as JsonObject, prefix);
   models[ERROR_MODEL] = ErrorResponse;
+  if (namesInUse(described, {}).has(FLAT_MODEL)) models[FLAT_MODEL] = FlatErrorResponse;
   const sorted = Object.entries(models).sort(([a], [b]) => (a < b ? -1 : 1));
   const ordered = {
     ...source,
-    paths: describedPaths(renamed(paths, plainOf) as JsonObject),
+    paths: described,
     components: { ...components, schemas: Object.fromEntries(sorted) },
   };
   return ordered as unknown as Document;
@@ -104,34 +118,42 @@ function renamed(value: Json, plainOf: (name: string) => string): Json {
 }
 
 /** Adds the error answers; the base address itself is `/`. */
-function describedPaths(paths: JsonObject): JsonObject {
+function describedPaths(paths: JsonObject, prefix: string): JsonObject {
   const result: JsonObject = {};
   for (const [path, item] of Object.entries(paths)) {
     const operations = Object.entries(item as JsonObject).map(([method, operation]) => [
       method,
-      withErrors(operation as JsonObject),
+      withErrors(operation as JsonObject, `${prefix}${path}`),
     ]);
     result[path === '' ? '/' : path] = Object.fromEntries(operations);
   }
   return result;
 }
 
-function withErrors(operation: JsonObject): JsonObject {
+function withErrors(operation: JsonObject, path: string): JsonObject {
   const takesInput = 'parameters' in operation || 'requestBody' in operation;
   const isGuarded = needsCredential(operation['security'] ?? []);
-  const error = (description: string): JsonObject => ({
+  const error = (description: string, schema: JsonObject): JsonObject => ({
     description,
-    content: { 'application/json': { schema: { $ref: `${MODELS}${ERROR_MODEL}` } } },
+    content: { 'application/json': { schema } },
   });
+  const refusal = errorSchema(path, CLIENT_ERROR);
+  const failure = errorSchema(path, INTERNAL_ERROR);
+  const either = equal(refusal, failure) ? refusal : { anyOf: [refusal, failure] };
   return {
     ...operation,
     responses: {
       ...objectAt(operation, 'responses'),
-      ...(isGuarded ? { 401: error('No valid credential') } : {}),
-      ...(takesInput ? { 422: error('A field failed validation') } : {}),
-      default: error('Any other error'),
+      ...(isGuarded ? { 401: error('No valid credential', refusal) } : {}),
+      ...(takesInput ? { 422: error('A field failed validation', refusal) } : {}),
+      default: error('Any other error', either),
     },
   };
+}
+
+function errorSchema(path: string, status: number): JsonObject {
+  const isFlat = errorProfileOf(path, status) === 'flat';
+  return { $ref: `${MODELS}${isFlat ? FLAT_MODEL : ERROR_MODEL}` };
 }
 
 /** One empty requirement among others means that none is needed. */

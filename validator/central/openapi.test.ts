@@ -93,6 +93,28 @@ it('names each model once, as the specification does, and refers to none that is
   expect([...new Set(referred)].toSorted()).toEqual(names.toSorted());
 });
 
+it('describes the bodies that refusals really have, by route', async () => {
+  const errors = (path: string) =>
+    Object.entries(document.paths[path] ?? {}).map(([, { responses }]) =>
+      ['422', 'default'].map((status) => JSON.stringify(responses[status]?.content ?? null)),
+    );
+  for (const path of ['/machine-requests/{id}', '/bookmark/{executor_id}', '/volumes/{id}']) {
+    for (const content of errors(path).flat()) expect(content).toMatch(/\/FlatErrorResponse"/);
+    expect(errors(path)).not.toEqual([]);
+  }
+  for (const content of errors('/volumes/{volume_id}/current-stats').flat()) {
+    expect(content).toMatch(/\/ErrorResponse"/);
+  }
+  const [[refusal, failure] = []] = errors('/backup-configs/{id}');
+  expect(refusal).toMatch(/\/ErrorResponse"/);
+  expect(failure).toMatch(/\/ErrorResponse".*\/FlatErrorResponse"/);
+  const { body } = await central.call('GET', '/machine-requests');
+  expect(Object.keys(body)).toEqual(['success', 'message']);
+  const portal = await central.server.inject({ url: '/portal/openapi.json' });
+  expect(portal.payload).not.toContain('FlatErrorResponse');
+  expect(portal.payload).toContain('/machine-requests');
+});
+
 it('shows defaults and keeps what is required', () => {
   expect(document.components.schemas['CreateTemplate']).toMatchObject({
     required: ['name', 'docker_image'],

@@ -78,7 +78,7 @@ export async function describeInterface(
       },
     },
     transform: (document) => withSecurity(document, prefix),
-    transformObject: (document) => plainModels(jsonSchemaTransformObject(document)),
+    transformObject: (document) => plainModels(jsonSchemaTransformObject(document), prefix),
   });
 }
 

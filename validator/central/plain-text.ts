@@ -12,13 +12,21 @@ export function refuseUnstorable(server: HttpServer): void {
   server.addHook('preHandler', async ({ rawBody, url, body, params, query }) => {
     const inBody = rawBody !== null && ESCAPED.test(Buffer.from(rawBody).toString('latin1'));
     const field =
-      (inBody ? pathToUnstorable(body, 'body') : null) ??
+      (inBody ? unstorableField(body, rawBody) : null) ??
       (url.includes(NUL_IN_URL)
         ? (pathToUnstorable(params, 'path') ?? pathToUnstorable(query, 'query'))
         : null);
     if (field !== null)
       throw refusedField(field, 'NUL and halves of surrogate pairs are not allowed');
   });
+}
+
+/** By the name that was sent: schemas rename members. Null when nothing unstorable has passed them. */
+function unstorableField(body: unknown, rawBody: Uint8Array): string | null {
+  const renamed = pathToUnstorable(body, 'body');
+  if (renamed === null) return null;
+  const sent: unknown = JSON.parse(Buffer.from(rawBody).toString('utf8'));
+  return pathToUnstorable(sent, 'body') ?? renamed;
 }
 
 /** Of the first such text in `value`, names of members included; null when there is none. */

@@ -38,7 +38,7 @@ export function registerPortal(
     beginsAt: 'GET /auth/me/discord/oauth-url',
   });
   const renterReference = createRenterReference({ secret });
-  const docsUrl = options.docsUrl ?? null;
+  const { docsUrl = null, nodePlaces = 'public' } = options;
   registerPortalRoutes(portal, {
     ...{ clock, idempotency, providerTokens, overview },
     providers: createProviders({
@@ -46,8 +46,8 @@ export function registerPortal(
       validators: options.validators,
     }),
     profiles: createProfiles({ db, clock, chat, miner }),
-    nodes: createNodes({ db, clock, random, renterReference, docsUrl }),
-    minerSync: createCentralMinerSync({ db, clock, random, miner }),
+    nodes: createNodes({ db, clock, random, nodePlaces, renterReference, docsUrl }),
+    minerSync: createCentralMinerSync({ db, clock, random, nodePlaces, miner }),
     estimates: createRewardEstimates({ clock, agents, rentalRateOf: overview.rentalRate }),
   });
   const answers = createPortalAnswers({ clock });

@@ -26,6 +26,7 @@ import type { EventNews } from './events/event-news.ts';
 import type { Mails } from './mail/mail.service.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type { PayoutMethod } from './payouts/payout.state.ts';
+import type { NodePlaces } from './providers/node-address.ts';
 import type { ProviderTokens } from './providers/provider-token.service.ts';
 import type { RateLimits } from './rate-limits/policies.ts';
 import type { Targets } from './webhooks/target-address.ts';
@@ -334,6 +335,8 @@ export type CentralOptions = {
   docsUrl?: string | null;
   /** Where webhooks may lead; `public` when absent. */
   webhookTargets?: Targets;
+  /** Where nodes may be; `public` when absent. */
+  nodePlaces?: NodePlaces;
   /** What hashing a password costs; 19 MiB and two passes when absent. */
   passwordCost?: PasswordCost;
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */

@@ -24,6 +24,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       consoleUrl: null,
       channelUrl: null,
       webhookTargets: 'public',
+      nodePlaces: 'public',
       docsUrl: null,
       backupDrillHours: 720,
       meterTickMs: 60_000,
@@ -65,6 +66,7 @@ it('reads what is set', () => {
   expect(options).toEqual({
     trustedProxies: ['10.0.0.0/8', '2001:db8::/32', '127.0.0.1'],
     webhookTargets: 'public',
+    nodePlaces: 'public',
     apiKeysRetrievable: false,
     consoleUrl: 'https://console.example',
     channelUrl: 'https://chat.example/c',

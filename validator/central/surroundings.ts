@@ -23,6 +23,7 @@ import { createSmtpMailer } from './adapters/smtp-mailer.ts';
 import { createStripePayments } from './adapters/stripe-payments.ts';
 import { PayoutVariable } from './payouts/payout-variable.ts';
 import type { CentralOptions, CentralPorts } from './ports.ts';
+import { NODE_PLACES } from './providers/node-address.ts';
 import { TARGETS } from './webhooks/target-address.ts';
 
 const HttpUrl = z.url({ protocol: /^https?$/ });
@@ -74,6 +75,8 @@ export const SURROUNDINGS = {
   CENTRAL_PUBLIC_ORIGIN: HttpUrl.optional(),
   /** `public`: webhooks go to public addresses by https. `loopback`: to this machine alone. */
   CENTRAL_WEBHOOK_TARGETS: z.enum(TARGETS).default('public'),
+  /** `public`: nodes have public addresses. `private`: they may be in the operator's networks and on this machine, too. */
+  CENTRAL_NODE_PLACES: z.enum(NODE_PLACES).default('public'),
   /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges. */
   CENTRAL_TRUSTED_PROXIES: Proxies,
   CENTRAL_API_KEYS_RETRIEVABLE: z.stringbool().default(true),
@@ -202,6 +205,7 @@ export type Surroundings = {
     | 'topUpWaitMs'
     | 'volumeLimitBytes'
     | 'webhookTargets'
+    | 'nodePlaces'
   >;
 };
 
@@ -241,6 +245,7 @@ export function openSurroundings(
       topUpWaitMs: config.CENTRAL_TOP_UP_WAIT_HOURS * 3_600_000,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
       webhookTargets: config.CENTRAL_WEBHOOK_TARGETS,
+      nodePlaces: config.CENTRAL_NODE_PLACES,
       publicOrigin:
         config.CENTRAL_PUBLIC_ORIGIN === undefined
           ? null

@@ -43,6 +43,21 @@ export function displayText(maxLength: number) {
     );
 }
 
+export const MAX_EMAIL_CHARS = 254;
+/** Before the @ (RFC 5321, 4.5.3.1.1): mail servers refuse more. */
+const MAX_LOCAL_PART = 64;
+
+/** An address that mail can be sent to. */
+export const EmailAddress = z
+  .string()
+  .trim()
+  .max(MAX_EMAIL_CHARS)
+  .pipe(z.email())
+  .refine(
+    (text) => text.lastIndexOf('@') <= MAX_LOCAL_PART,
+    'More than 64 characters before the @',
+  );
+
 /** A time going out: naive UTC with microseconds; made by `naiveUtc`. */
 export const NaiveTime = z.string().meta({
   description: 'UTC without offset, e.g. 2026-11-20T23:50:00.123456',

@@ -44,6 +44,7 @@ export type MarketplaceOptions = {
 /** A marketplace for this machine alone: variables say otherwise. */
 const LOCAL_DEFAULTS = {
   CENTRAL_WEBHOOK_TARGETS: 'loopback',
+  CENTRAL_NODE_PLACES: 'private',
   CENTRAL_PAYMENTS: 'simulated',
   CENTRAL_PAYOUTS: 'simulated',
 };

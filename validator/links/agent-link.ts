@@ -68,7 +68,8 @@ async function readDocument(
   const text = Buffer.from(await readWhole(answer, MAX_DOCUMENT_CHARS)).toString('utf8');
   const parsed = answer.ok ? IdentityDocument.safeParse(parseJson(text)) : null;
   if (parsed?.success) return parsed.data;
-  throw new PeerRefused('NOT_ENROLLED', `it does not say who it is (status ${answer.status})`);
+  // No word of what answered: providers read this of any address that they name.
+  throw new PeerRefused('NOT_ENROLLED', 'it does not say who it is');
 }
 
 /**

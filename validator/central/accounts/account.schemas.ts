@@ -3,14 +3,20 @@ import { z } from 'zod';
 import { AccountProof } from '#shared/signing/account-proof.ts';
 import { SOURCES } from '../auth/identity.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
-import { displayName, NaiveTime, optional, Usd, Uuid } from '../wire.ts';
+import {
+  displayName,
+  EmailAddress,
+  MAX_EMAIL_CHARS,
+  NaiveTime,
+  optional,
+  Usd,
+  Uuid,
+} from '../wire.ts';
 
-const MAX_EMAIL_CHARS = 254;
 /** What is offered for comparison is hashed, hence bounded. */
 const MAX_PASSWORD_CHARS = 128;
 const MIN_PASSWORD_CHARS = 8;
 
-const Email = z.string().trim().max(MAX_EMAIL_CHARS).pipe(z.email());
 const NewPassword = z.string().min(MIN_PASSWORD_CHARS).max(MAX_PASSWORD_CHARS);
 const GivenPassword = z.string().max(MAX_PASSWORD_CHARS);
 const AccountName = displayName(100);
@@ -62,7 +68,7 @@ export type User = z.output<typeof User>;
 export const CreateUserDto = z
   .object({
     name: optional(AccountName),
-    email: Email,
+    email: EmailAddress,
     password: NewPassword,
     referral_code: optional(z.string().max(64)),
   })
@@ -99,7 +105,7 @@ export const UpdateUserDto = z
     company_name: displayName(200).nullish(),
     avatar_url: WebAddress.nullish(),
     disable_incoming_connections: optional(z.boolean()),
-    email: optional(Email),
+    email: optional(EmailAddress),
     new_password: optional(NewPassword),
     current_password: optional(GivenPassword),
     /** From then on the account's sessions speak for this validator (contract 11); null ends that. */

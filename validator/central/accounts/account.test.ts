@@ -76,6 +76,7 @@ it('refuses a taken address, whatever its case, also when two come at once', asy
 it.each([
   {},
   { email: 'no-address', password: 'correct horse' },
+  { email: `${'x'.repeat(65)}@example.com`, password: 'correct horse' },
   { email: 'a@example.com', password: 'short' },
   { email: 'a@example.com', password: 'x'.repeat(129) },
   { email: 'a@example.com' },

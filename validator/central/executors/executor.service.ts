@@ -33,6 +33,7 @@ export { hasRoom } from './executor.row.ts';
 export type { ExecutorEntry } from './executor.store.ts';
 export {
   countPresent,
+  countUnproven,
   findExecutor,
   findExecutorAt,
   findExecutors,

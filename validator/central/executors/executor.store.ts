@@ -108,6 +108,18 @@ export async function hasVerifiedNode(db: Db, providerId: string): Promise<boole
   return found !== undefined;
 }
 
+/** How many of a provider's no validator has ever passed, less those removed. */
+export async function countUnproven(db: Db, providerId: string): Promise<number> {
+  const row = await db
+    .selectFrom('executors')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('provider_id', '=', providerId)
+    .where('state', '<>', 'removed')
+    .where('first_verified_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return row.n;
+}
+
 /** How many are not removed. */
 export async function countPresent(db: Db): Promise<number> {
   const row = await db

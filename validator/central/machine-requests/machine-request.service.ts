@@ -14,6 +14,7 @@ import {
   countPending,
   dropOldClosed,
   findMachineRequest,
+  findPendingLike,
   insertMachineRequest,
   listFulfilled,
   listMachineRequests,
@@ -47,7 +48,7 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
       return toResponse(await own(db, caller, id));
     },
 
-    /** In `tx`. Throws `email_not_verified`, or `bad_request` with too many open ones. */
+    /** In `tx`; the open one where the account asks for the same. Throws `email_not_verified`, or `bad_request` with too many. */
     async createIn(
       tx: Db,
       caller: UserIdentity,
@@ -59,6 +60,9 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
       if (account.email_verified_at === null) {
         throw new ApiError('email_not_verified', 'Confirm your e-mail address first');
       }
+      const row = newRequest(body, { id: random.uuid(), accountId, nowMs: clock.now() });
+      const present = await findPendingLike(tx, row);
+      if (present !== undefined) return toResponse(present);
       if ((await countPending(tx, accountId)) >= MAX_PENDING_PER_ACCOUNT) {
         throw new ApiError(
           'bad_request',
@@ -67,7 +71,6 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
         );
       }
       await dropOldClosed(tx, accountId, CLOSED_KEPT_PER_ACCOUNT);
-      const row = newRequest(body, { id: random.uuid(), accountId, nowMs: clock.now() });
       await insertMachineRequest(tx, row);
       await setDue(tx, 'machine-request-offer', row.id, row.created_at);
       return toResponse(row);

@@ -5,6 +5,15 @@ import type { Db, MachineRequest } from '../db/tables.ts';
 import { type MachineRequestState, sourcesOf } from './machine-request.state.ts';
 import type { RequestGroup } from './request-bands.ts';
 
+/** What a request asks for. */
+const WISHES = [
+  'gpu_class',
+  'gpu_count',
+  'budget_uusd_per_hour',
+  'country',
+  'min_vram_gb',
+] as const;
+
 /** Stores a new one. */
 export async function insertMachineRequest(db: Db, row: MachineRequest): Promise<void> {
   await db.insertInto('machine_requests').values(row).execute();
@@ -24,6 +33,19 @@ export function listMachineRequests(db: Db, accountId: string): Promise<MachineR
     .orderBy('created_at')
     .orderBy('id')
     .execute();
+}
+
+/** An open one of the account that asks for the same, whatever its notes; the oldest. */
+export function findPendingLike(
+  db: Db,
+  wanted: MachineRequest,
+): Promise<MachineRequest | undefined> {
+  let query = pending(db).selectAll().where('account_id', '=', wanted.account_id);
+  for (const column of WISHES) {
+    const wish = wanted[column];
+    query = wish === null ? query.where(column, 'is', null) : query.where(column, '=', wish);
+  }
+  return query.orderBy('created_at').orderBy('id').limit(1).executeTakeFirst();
 }
 
 /** How many of an account are still open. */

@@ -161,9 +161,26 @@ it('makes one request of many with one key', async () => {
   expect(other.status).toBe(422);
 });
 
+it('answers the same wish with the request that is open, and makes another once that is closed', async () => {
+  const plain = { gpu_class: 'H100' };
+  for (const wish of [WISH, plain]) {
+    await market.clock.advance(1_000);
+    const { body: first } = await call('POST', '', wish);
+    const again = await call('POST', '', { ...wish, notes: 'other words' });
+    expect([again.status, again.body]).toEqual([200, first]);
+  }
+  const [{ id }] = (await call('GET')).body;
+  expect((await call('GET')).body).toHaveLength(2);
+  await call('DELETE', `/${id}`);
+  expect((await call('POST', '', WISH)).body).toMatchObject({ status: 'pending' });
+  expect((await call('GET')).body).toHaveLength(3);
+});
+
 it('has at most 50 pending ones of an account, also when they come at once', async () => {
   const { id } = (await call('POST', '', WISH)).body;
-  const asked = Array.from({ length: 52 }, () => call('POST', '', WISH));
+  const asked = Array.from({ length: 52 }, (_, index) =>
+    call('POST', '', { ...WISH, hourly_budget: 100 + index }),
+  );
   const refused = (await Promise.all(asked)).filter(({ status }) => status !== 200);
   expect(refused.map(({ status, body }) => [status, body])).toEqual(
     Array.from({ length: 3 }, () => [
@@ -186,7 +203,7 @@ it('keeps the latest 500 that are closed', async () => {
     ...{ id: `closed-${index}`, state: 'cancelled' as const, updated_at: index },
   }));
   await db.insertInto('machine_requests').values(closed).execute();
-  const { id: next } = (await call('POST', '', WISH)).body;
+  const { id: next } = (await call('POST', '', { ...WISH, gpu_count: 4 })).body;
   const left = await db.selectFrom('machine_requests').select('id').execute();
   const ids = new Set(left.map((each) => each.id));
   expect(ids.size).toBe(502);

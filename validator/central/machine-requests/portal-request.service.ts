@@ -11,6 +11,7 @@ import {
   findExecutor,
   hasVerifiedNode,
   pageOfProvider,
+  rentalObstacles,
 } from '../executors/executor.service.ts';
 import { requireOwnNode } from '../providers/node.service.ts';
 import { pageOf } from '../providers/portal-answer.ts';
@@ -71,13 +72,18 @@ export function createPortalRequests({ db, clock, tellFulfilled }: PortalRequest
       executorId === null
         ? (await pageOfProvider(tx, provider.hotkey, firstPage)).items
         : [await requireOwnNode(tx, provider, executorId)];
-    // What is not measured yet, or costs more than was hoped for, is for the renter to judge.
-    const asked = { ...request, budget_uusd_per_hour: null, min_vram_gb: null, country: null };
-    const node = nodes.find((each) => answers(asked, asOffered(each)));
+    const node = nodes.find((each) => isAnswer(request, each));
     if (node !== undefined) return node.id;
-    const whose = executorId === null ? 'None of your nodes has' : 'The node does not have';
-    throw new ApiError('bad_request', `${whose} the GPUs that were asked for`, {
-      hint: 'Name a node of yours with that GPU type and as many GPUs.',
+    const [named] = executorId === null ? [] : nodes;
+    const [obstacle] = named === undefined ? [] : rentalObstacles(named);
+    if (obstacle !== undefined) {
+      throw new ApiError('bad_request', `The node cannot be rented now: ${obstacle.message}`, {
+        hint: 'Mark the request once the node is verified and free; until then it stays open.',
+      });
+    }
+    const whose = named === undefined ? 'None of your nodes has' : 'The node does not have';
+    throw new ApiError('bad_request', `${whose} free what was asked for`, {
+      hint: 'Name a verified node of yours with that GPU type, as many free GPUs, and the price and place that were asked for.',
     });
   }
 
@@ -149,6 +155,17 @@ async function requireSame(
 
 function answered(): ApiError {
   return new ApiError('conflict', 'The machine request is fulfilled already');
+}
+
+/** Whether its renter can have it as things stand. What nobody knows of a node, as its country, is for the renter to judge. */
+function isAnswer(request: MachineRequest, node: ExecutorEntry): boolean {
+  const free = subjectOf(node, node.price_uusd_per_gpu_hour, node.slots_free);
+  const asked = {
+    ...request,
+    country: free.locationJson === null ? null : request.country,
+    min_vram_gb: free.gpuMemoryMib === null ? null : request.min_vram_gb,
+  };
+  return rentalObstacles(node).length === 0 && answers(asked, free);
 }
 
 /** All its GPUs, at its price, as measured or else as its provider says. */

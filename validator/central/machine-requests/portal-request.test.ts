@@ -78,7 +78,7 @@ describe('a provider with a verified node', () => {
   });
 
   it('reads pending requests, page by page, and not whose they are', async () => {
-    const ids = [await ask(), await ask({ gpu_class: 'L40S' }), await ask()];
+    const ids = [await ask(), await ask({ gpu_class: 'L40S' }), await ask({ gpu_count: 1 })];
     await market.below('/machine-requests', account)('DELETE', `/${ids[2]}`);
     const body = await listed(token);
     expect(body).toMatchObject({ total: 2, page: 1, pagination: { total_pages: 1 } });
@@ -142,7 +142,7 @@ describe('a provider with a verified node', () => {
     expect((await added(token, { request_id: id })).status).toBe(200);
     const odd = await ask({ gpu_class: 'L40S' });
     expect((await added(token, { request_id: odd })).status).toBe(400);
-    const quiet = await ask({ notify: false, hourly_budget: 1 });
+    const quiet = await ask({ notify: false });
     expect((await added(token, { request_id: quiet })).status).toBe(200);
     const mails = (await mailsTo(market, account.email)).filter(
       ({ kind }) => kind === 'machine-request',
@@ -163,6 +163,44 @@ describe('a provider with a verified node', () => {
     expect((await read(id)).status).toBe('pending');
   });
 
+  it('fulfils none by a node that its renter could not have: not verified, rented, dear or small', async () => {
+    const id = await ask();
+    const dear = await ask({ hourly_budget: 1 });
+    const large = await ask({ min_vram_gb: 500 });
+    const queued = await market.addNode({ gpus: 2 });
+    for (const body of [
+      { request_id: id, executor_id: queued.id },
+      { request_id: dear },
+      { request_id: large, executor_id: node.id },
+    ]) {
+      const refused = await added(token, body);
+      expect([refused.status, refused.body.error.code]).toEqual([400, 'bad_request']);
+    }
+    expect((await market.rent(account, node.id)).status).toBe(200);
+    for (const executor_id of [node.id, undefined]) {
+      expect((await added(token, { request_id: id, executor_id })).status).toBe(400);
+    }
+    expect((await read(id)).status).toBe('pending');
+    await market.report(queued, {}, { gpus: 2 });
+    const done = await added(token, { request_id: id, executor_id: queued.id });
+    expect([done.status, done.body.data?.status]).toEqual([200, 'fulfilled']);
+  });
+
+  it('hears of one renter once in an hour, so that others are heard of', async () => {
+    await market.ports.db.updateTable('providers').set({ email: 'host@example.com' }).execute();
+    const wish = { machine_request_subscription: ['H100', 'L40S'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', { token, body: wish });
+    for (let gpu_count = 1; gpu_count <= 6; gpu_count += 1) await ask({ gpu_count });
+    await market.central.runDue();
+    expect(await mailsTo(market, 'host@example.com')).toHaveLength(1);
+    const other = await market.renter();
+    const body = { gpu_class: 'L40S' };
+    const { id } = (await market.below('/machine-requests', other)('POST', '', body)).body;
+    await market.central.runDue();
+    const mails = await mailsTo(market, 'host@example.com');
+    expect([mails.length, mails.some(({ text }) => text.includes(id))]).toEqual([2, true]);
+  });
+
   it('hears by mail of what it subscribed to, once, and of nothing else', async () => {
     const { db } = market.ports;
     await db.updateTable('providers').set({ email: 'host@example.com' }).execute();
@@ -177,6 +215,24 @@ describe('a provider with a verified node', () => {
     expect(mails[0]?.text).toContain(`/machine-requests/${id}`);
     expect(mails[0]?.text).not.toContain('confidential');
     expect(await db.selectFrom('due_work').select('kind').execute()).toEqual([]);
+  });
+
+  it('reads no word of the renter or of another subscriber in that mail', async () => {
+    const { db } = market.ports;
+    await db.updateTable('providers').set({ email: 'host@example.com' }).execute();
+    const wish = { machine_request_subscription: ['B200'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', { token, body: wish });
+    const stranger = await market.logIn(testSigner(9));
+    const body = { machine_request_subscription: ['!URGENT: https://evil.example/ B200'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', {
+      token: stranger,
+      body,
+    });
+    await ask({ gpu_class: '!CALL https://worse.example/ B200' });
+    await market.central.runDue();
+    const [mail] = await mailsTo(market, 'host@example.com');
+    expect(mail?.subject).toBe('A renter looks for NVIDIA B200');
+    expect(JSON.stringify(mail)).not.toMatch(/evil|worse/);
   });
 
   it('is one of many that answer at once', async () => {

@@ -10,12 +10,14 @@ import { huidOf } from '../executors/huid.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { requestFulfilledMail, requestOfferedMail } from '../mail/mail.text.ts';
 import { wants } from '../notification-settings/notification-setting.service.ts';
+import { catalogueEntryOf } from '../providers/machine-catalogue.ts';
 import { setDue } from '../schedule/due.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
 import { findMachineRequest } from './machine-request.store.ts';
 
 /** Told in one transaction; the rest in the next. */
 const TOLD_AT_ONCE = 100;
+const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 86_400_000;
 
 /** Who wants to hear of GPUs of some types (providers' subscriptions). */
@@ -67,8 +69,6 @@ export function createRequestNews(deps: RequestNewsDeps) {
       content: requestFulfilledMail(gpu_class, huidOf(node)),
       dedupeKey: `machine-request:${id}:fulfilled`,
       usefulForMs: WEEK_MS,
-      // An account's open requests are few, and each is fulfilled once.
-      uncounted: true,
     });
   };
 
@@ -82,6 +82,11 @@ export function createRequestNews(deps: RequestNewsDeps) {
           const [requestId = '', afterId = ''] = subject.split('/');
           const request = await findMachineRequest(tx, requestId);
           if (request?.state !== 'pending') return undefined;
+          // No words of the renter or of other providers: whoever reads the mail knows neither.
+          const named = catalogueEntryOf(request.gpu_class)?.name;
+          if (named === undefined) return undefined;
+          // One mail an hour from each renter: nobody's requests take the place of others' among a provider's mails.
+          const hour = Math.floor(request.created_at / HOUR_MS);
           const types = (await subscriptions.types(tx)).filter((type) => isOf(request, type));
           const page = { afterId, limit: TOLD_AT_ONCE };
           const told = await subscriptions.subscribers(tx, types, page);
@@ -90,8 +95,8 @@ export function createRequestNews(deps: RequestNewsDeps) {
               providerId,
               to: email,
               kind: 'machine-request-offer',
-              content: requestOfferedMail(requestId, types[0] ?? request.gpu_class),
-              dedupeKey: `machine-request:${requestId}:${providerId}`,
+              content: requestOfferedMail(requestId, named),
+              dedupeKey: `machine-request-offer:${request.account_id}:${hour}:${providerId}`,
               usefulForMs: WEEK_MS,
             });
           }

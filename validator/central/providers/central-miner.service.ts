@@ -12,7 +12,7 @@ import {
   requireExecutor,
 } from '../executors/executor.service.ts';
 import type { CentralMiner, MinerNode } from '../ports.ts';
-import { nodeAddress } from './node-address.ts';
+import { type NodePlaces, nodeAddress } from './node-address.ts';
 import {
   addNode,
   changeGpus,
@@ -27,6 +27,7 @@ export type CentralMinerSyncDeps = {
   db: Database;
   clock: Clock;
   random: Random;
+  nodePlaces: NodePlaces;
   /** Null: there is none. */
   miner: CentralMiner | null;
 };
@@ -109,9 +110,9 @@ async function adapt(
   return hasGpusChanged || hasPriceChanged;
 }
 
-/** However the address is written. Throws 400 for what is none. */
+/** However the address is written, and wherever it leads: that is judged when it is added. Throws 400 for what is none. */
 function placeOf({ ipAddress, port }: Pick<MinerNode, 'ipAddress' | 'port'>): string {
-  return `${nodeAddress(ipAddress)} ${port}`;
+  return `${nodeAddress(ipAddress, 'private')} ${port}`;
 }
 
 function minerNode(node: ExecutorEntry): MinerNode {

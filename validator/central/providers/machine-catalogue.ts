@@ -60,6 +60,16 @@ export const MAX_PRICE_RATE = 4;
 export const PLATFORM_FEE_RATE = 0.05;
 
 const CENTS_PER_USD = 100;
+/** As drivers write the profiles of MIG devices. What else may stand there is somebody's own text. */
+const MIG_PROFILE = / MIG (?:[1-7]c\.)?[1-7]g\.\d{1,3}gb(?:\+(?:me|gfx)(?:\.all)?)?$/;
+
+/** How the market writes a known type, in no words but its own: the full name, or the short type of any other. */
+export function knownTypeName(gpuType: string): string | undefined {
+  const entry = catalogueEntryOf(gpuType);
+  if (entry === undefined) return undefined;
+  const isFullName = entry.name.toLowerCase() === gpuType.trim().toLowerCase();
+  return isFullName ? entry.name : shortGpuType(entry.name);
+}
 
 /** By full name; else the first entry of the same short type. A MIG device costs its share of its card. */
 export function catalogueEntryOf(gpuType: string): CatalogueEntry | undefined {
@@ -73,7 +83,7 @@ function partEntryOf(
   { card, share }: { card: string; share: number },
 ): CatalogueEntry | undefined {
   const entry = cardEntryOf(card);
-  if (entry === undefined) return undefined;
+  if (entry === undefined || !MIG_PROFILE.test(gpuType)) return undefined;
   const cents = Math.ceil(entry.usdPerGpuHour * share * CENTS_PER_USD);
   return {
     name: `${entry.name}${gpuType.slice(card.length)}`,

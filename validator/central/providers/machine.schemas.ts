@@ -1,11 +1,12 @@
 /** The portal's catalogue of machines and what they bring in, on the wire (contract 10). */
 import { z } from 'zod';
 import { queryNumber, Usd } from '../wire.ts';
+import { GpuType } from './provider.schemas.ts';
 
 const MAX_GPUS = 64;
 
 export const MachineQuery = z.object({
-  gpu_type: z.string().trim().min(1).max(64),
+  gpu_type: GpuType,
   gpu_count: queryNumber(z.int().min(1).max(MAX_GPUS)),
   /** USD per GPU and hour; the reference price when absent. */
   gpu_price: queryNumber(z.number().min(0)).optional(),

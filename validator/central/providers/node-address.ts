@@ -1,6 +1,11 @@
 /** Which addresses a node may have. Pure. */
 import { BlockList, isIP } from 'node:net';
 import { ApiError } from '#shared/errors.ts';
+import { isPublicAddress } from '../edge/public-address.ts';
+
+/** `public`: on the internet. `private`: in the operator's own networks too, or on this machine. */
+export const NODE_PLACES = ['public', 'private'] as const;
+export type NodePlaces = (typeof NODE_PLACES)[number];
 
 /** No host is reached there: unspecified, link-local (cloud metadata among it), multicast and reserved. */
 const REFUSED = [
@@ -8,13 +13,20 @@ const REFUSED = [
   ['169.254.0.0', 16, 'ipv4'],
   ['224.0.0.0', 4, 'ipv4'],
   ['240.0.0.0', 4, 'ipv4'],
+  // Behind NAT64 and 6to4 any address of IPv4 may stand.
+  ['64:ff9b::', 96, 'ipv6'],
+  ['64:ff9b:1::', 48, 'ipv6'],
+  ['2002::', 16, 'ipv6'],
   ['::', 128, 'ipv6'],
   ['fe80::', 10, 'ipv6'],
   ['ff00::', 8, 'ipv6'],
 ] as const;
 
+const refused = new BlockList();
+for (const [network, prefix, kind] of REFUSED) refused.addSubnet(network, prefix, kind);
+
 /** The one way to write the address, so that no host is two nodes. Throws 400 for what is no address of a host. */
-export function nodeAddress(text: string): string {
+export function nodeAddress(text: string, places: NodePlaces): string {
   const given = isIP(text);
   if (given === 0 || text.includes('%')) {
     throw new ApiError('bad_request', `${text} is not an IP address`, {
@@ -22,11 +34,10 @@ export function nodeAddress(text: string): string {
     });
   }
   const address = given === 4 ? text : canonicalIpv6(text);
-  const refused = new BlockList();
-  for (const [network, prefix, kind] of REFUSED) refused.addSubnet(network, prefix, kind);
-  if (!refused.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')) return address;
+  const isRefused = refused.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+  if (!isRefused && (places === 'private' || isPublicAddress(address))) return address;
   throw new ApiError('bad_request', `A node cannot have the address ${text}`, {
-    hint: 'Give the address under which validators and renters reach the host.',
+    hint: 'Give the public address under which validators and renters reach the host.',
   });
 }
 

@@ -2,10 +2,12 @@
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Db, NewExecutor } from '../db/tables.ts';
 import {
   dropFreeGpus,
   type ExecutorEntry,
+  findExecutorAt,
   insertExecutor,
   requireExecutor,
   retireExecutor,
@@ -14,19 +16,23 @@ import {
 import { UNMEASURED } from '../executors/measured-figures.ts';
 import { hasUnsaved } from '../volumes/volume.attach.ts';
 import type { AddNode } from './node.schemas.ts';
-import { nodeAddress } from './node-address.ts';
-import { nodePriceUusd, priceWithin, requireKnownType } from './node-price.ts';
+import { type NodePlaces, nodeAddress } from './node-address.ts';
+import { nodePriceUusd, priceWithin, requireKnownType, requireTypeName } from './node-price.ts';
 
-export type OfferDeps = { clock: Clock; random: Random };
+export type OfferDeps = { clock: Clock; random: Random; nodePlaces: NodePlaces };
+
+/** A node that the validator has never passed proves no claim to its address: another provider's takes it after so long. */
+const UNPROVEN_CLAIM_MS = 60 * 60 * 1000;
 
 /** Queued for its first check. Throws 400 for a type, price or address that cannot be, 409 for an address that is taken. */
 export async function addNode(
   tx: Db,
-  { clock, random }: OfferDeps,
+  deps: OfferDeps,
   providerId: string,
   body: AddNode,
 ): Promise<ExecutorEntry> {
-  const address = nodeAddress(body.ipAddress);
+  const { clock, random } = deps;
+  const address = nodeAddress(body.ipAddress, deps.nodePlaces);
   const entry = requireKnownType(body.gpuType);
   const row: NewExecutor = {
     ...unchecked(clock.now()),
@@ -34,14 +40,30 @@ export async function addNode(
     provider_id: providerId,
     ip_address: address,
     port: body.port,
-    gpu_type: body.gpuType,
+    gpu_type: requireTypeName(body.gpuType),
     gpu_count: body.gpuCount,
     price_uusd_per_gpu_hour: nodePriceUusd(entry, body.pricePerGpu),
   };
   if (await insertExecutor(tx, row)) return requireExecutor(tx, row.id);
+  const hasGivenWay = await endUnprovenClaim(tx, deps, row);
+  if (hasGivenWay && (await insertExecutor(tx, row))) return requireExecutor(tx, row.id);
   throw new ApiError('conflict', `There is a node at ${row.ip_address}:${row.port} already`, {
-    hint: 'Remove that node first, or give another port.',
+    hint: 'Remove that node first, or give another port. Another provider’s that never passed the checks gives way after an hour.',
   });
+}
+
+/** Removes what another provider has claimed long ago at that address and never shown; false when what is there stays. */
+async function endUnprovenClaim(tx: Db, deps: OfferDeps, wanted: NewExecutor): Promise<boolean> {
+  const claimant = () => findExecutorAt(tx, wanted.ip_address, wanted.port);
+  await lockRow(tx, 'executors', (await claimant())?.id ?? wanted.id);
+  const claim = await claimant();
+  if (claim === undefined) return true;
+  const isOld = wanted.created_at - claim.created_at >= UNPROVEN_CLAIM_MS;
+  if (claim.provider_id === wanted.provider_id || claim.first_verified_at !== null || !isOld) {
+    return false;
+  }
+  await removeNode(tx, deps, claim.id);
+  return true;
 }
 
 /** Of rentals from now on; null: the reference price. False when it is that already. */
@@ -68,8 +90,10 @@ export async function changeGpus(
   tx: Db,
   { clock }: OfferDeps,
   node: ExecutorEntry,
-  { gpuType, gpuCount }: { gpuType: string; gpuCount: number },
+  wish: { gpuType: string; gpuCount: number },
 ): Promise<boolean> {
+  const { gpuCount } = wish;
+  const gpuType = requireTypeName(wish.gpuType);
   if (gpuType === node.gpu_type && gpuCount === node.gpu_count) return false;
   const entry = requireKnownType(gpuType);
   const allocated = node.slots_total - node.slots_free;

@@ -4,6 +4,7 @@ import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/m
 import {
   type CatalogueEntry,
   catalogueEntryOf,
+  knownTypeName,
   MACHINE_CATALOGUE,
   MAX_PRICE_RATE,
   MIN_PRICE_RATE,
@@ -18,6 +19,11 @@ export function requireKnownType(gpuType: string): CatalogueEntry {
     hint: 'Use a GPU type of GET /v1/shared-config.',
     details: { known_gpu_types: known },
   });
+}
+
+/** The same, as the market writes it: nothing that others read is in a provider's own words. */
+export function requireTypeName(gpuType: string): string {
+  return knownTypeName(gpuType) ?? requireKnownType(gpuType).name;
 }
 
 /** Micro-dollars per GPU and hour: the reference price when none is stated; 400 outside the band. */

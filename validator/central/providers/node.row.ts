@@ -5,18 +5,22 @@ import { microToUsd } from '#shared/money.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
 import { noticeOf } from '../executors/notice-period.ts';
+import { knownTypeName } from './machine-catalogue.ts';
 import type { BlockingReason, PortalNode, Verification } from './node.schemas.ts';
 import { remedyOf } from './node-remedies.ts';
 
 /** Where checks are explained; null: nowhere that a browser reaches. */
 export type DocsUrl = string | null;
 
+/** For a claim of before claims were written as the market writes types. */
+const UNKNOWN_TYPE = 'unknown';
+
 /** The row; of another provider's node only what is public anyway. */
 export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUrl): PortalNode {
   return {
     id: executor.id,
     huid: huidOf(executor.id),
-    gpu_type: executor.gpu_type,
+    gpu_type: knownTypeName(executor.gpu_type) ?? UNKNOWN_TYPE,
     gpu_count: executor.gpu_count,
     executor_ip_address: executor.ip_address,
     executor_ip_port: isOwn ? String(executor.port) : '',

@@ -70,7 +70,11 @@ describe('the log-in with a hotkey', () => {
     expect((await logIn({ ageSeconds: -301 })).status).toBe(401);
     expect((await logIn({ hex: () => 'zz' })).status).toBe(401);
     expect((await logIn()).status).toBe(200);
-    expect((await logIn()).status).toBe(401);
+    const second = await logIn();
+    expect([second.status, second.body.message]).toEqual([
+      401,
+      'A log-in with this time was used already',
+    ]);
   });
 
   it('ends with the log-out', async () => {
@@ -172,6 +176,15 @@ describe('a node', () => {
     expect([status, body.error.code]).toEqual([400, 'bad_request']);
   });
 
+  it.each([{ gpu_type: 'H100\u0000' }, { ip_address: '10.1.2.3\u0000' }])(
+    'is refused by the name of the field that was sent: %j',
+    async (change) => {
+      const { status, body } = await add(change);
+      const [name] = Object.keys(change);
+      expect([status, body.validation_errors[0].field]).toEqual([422, `body.${name}`]);
+    },
+  );
+
   it("takes the specification's name of the address", async () => {
     const { body } = await add({ ip_address: undefined, ip: '10.9.9.9' });
     expect(body.data.executor_ip_address).toBe('10.9.9.9');
@@ -188,6 +201,33 @@ describe('a node', () => {
     expect((await add()).status).toBe(200);
     expect((await market.portal('GET', `/executors/${id}`, { token })).status).toBe(404);
     expect((await market.portal('DELETE', `/executors/${id}`, { token })).status).toBe(404);
+  });
+
+  it('gives its address up to another provider after an hour in which it never passed', async () => {
+    const first = (await add()).body.data;
+    const passed = await market.verifiedNode();
+    const owner = await market.logIn(testSigner(9));
+    const claim = (change: object = {}) => {
+      const body = { gpu_type: H100, ip_address: '10.1.2.3', ...change };
+      return market.portal('POST', '/executors', { token: owner, body });
+    };
+    expect((await claim()).body.error.code).toBe('conflict');
+    await market.clock.advance(3_600_000);
+    expect((await add()).status).toBe(409);
+    expect((await claim({ ip_address: '127.0.0.1', port: passed.port })).status).toBe(409);
+    expect((await claim()).status).toBe(200);
+    const { status } = await market.portal('GET', `/executors/${first.id}`, { token });
+    expect(status).toBe(404);
+  });
+
+  it('is one of twenty that never passed, of those added at once too', async () => {
+    const ports = Array.from({ length: 22 }, (_, index) => 9_000 + index);
+    const statuses = await Promise.all(ports.map(async (port) => (await add({ port })).status));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(20);
+    expect((await add({ port: 9_100 })).body.error.code).toBe('bad_request');
+    const { body } = await market.portal('GET', '/executors?limit=1', { token });
+    await market.portal('DELETE', `/executors/${body.data[0].id}`, { token });
+    expect((await add({ port: 9_100 })).status).toBe(200);
   });
 
   it('is not removed under a pod', async () => {

@@ -8,7 +8,7 @@ import type { ChatHandshake } from '../chat/chat-handshake.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Provider } from '../db/tables.ts';
 import type { CentralMiner } from '../ports.ts';
-import { requireKnownType } from './node-price.ts';
+import { requireTypeName } from './node-price.ts';
 import type { OptInAnswer, ProviderProfile } from './provider.schemas.ts';
 import { findProvider, type ProviderChange, updateProvider } from './provider.store.ts';
 import { listSubscriptions, replaceSubscriptions } from './subscription.store.ts';
@@ -55,8 +55,7 @@ export function createProfiles({ db, clock, chat, miner }: ProfilesDeps) {
 
     /** In place of those before; none clears them. 400 for a type that nobody knows. */
     subscribe(caller: PortalIdentity, gpuClasses: readonly string[]): Promise<ProviderProfile> {
-      for (const gpuClass of gpuClasses) requireKnownType(gpuClass);
-      const distinct = [...new Set(gpuClasses)];
+      const distinct = [...new Set(gpuClasses.map(requireTypeName))];
       return changed(caller, {}, (tx) => replaceSubscriptions(tx, caller.providerId, distinct));
     },
 

@@ -1,13 +1,21 @@
 /** What the provider portal takes and answers (contract 10). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { displayName, IsoTime, NaiveTime, optional, queryNumber, Uuid } from '../wire.ts';
+import {
+  displayName,
+  EmailAddress,
+  IsoTime,
+  NaiveTime,
+  optional,
+  queryNumber,
+  Uuid,
+} from '../wire.ts';
 
 const MAX_PAGE = 1_000_000;
 const MAX_LIMIT = 1_000;
 const DEFAULT_LIMIT = 20;
-const MAX_EMAIL_CHARS = 254;
 const MAX_SUBSCRIPTIONS = 100;
+const MAX_GPU_TYPE_CHARS = 64;
 
 /** `{success, data, timestamp}` around one object. */
 export function portalAnswer<Data extends z.ZodType>(data: Data) {
@@ -83,12 +91,10 @@ export const SetPassword = PortalLogin.extend({
 }).meta({ id: 'SetPassword' });
 export type SetPassword = z.output<typeof SetPassword>;
 
-export const SetEmail = z
-  .object({ email: z.string().trim().max(MAX_EMAIL_CHARS).pipe(z.email()) })
-  .meta({ id: 'SetEmail' });
+export const SetEmail = z.object({ email: EmailAddress }).meta({ id: 'SetEmail' });
 
 /** As providers name it; known ones are in the shared configuration. */
-export const GpuType = z.string().trim().min(1).max(64);
+export const GpuType = displayName(MAX_GPU_TYPE_CHARS);
 
 export const SetSubscription = z
   .object({ machine_request_subscription: z.array(GpuType).max(MAX_SUBSCRIPTIONS) })

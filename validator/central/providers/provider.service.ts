@@ -29,7 +29,7 @@ export type Providers = ReturnType<typeof createProviders>;
 export function createProviders(deps: ProvidersDeps) {
   const { db, clock, random, sessions, passwords, validators } = deps;
 
-  /** When the signature stops being good. Throws 401, alike for every failure. */
+  /** When the signature stops being good. Throws 401, alike for whatever is wrong with it. */
   function requireSigned(login: PortalLogin): number {
     // What validators sign for their own routes looks like a log-in.
     if (validators.some((hotkey) => hotkey === login.miner_hotkey)) throw validatorsKey();
@@ -42,7 +42,7 @@ export function createProviders(deps: ProvidersDeps) {
   async function prove(tx: Db, login: PortalLogin, expiresAtMs: number): Promise<Provider> {
     const nowMs = clock.now();
     const { miner_hotkey: hotkey, message } = login;
-    if (!(await spendLogin(tx, { hotkey, message, expiresAtMs }))) throw refused();
+    if (!(await spendLogin(tx, { hotkey, message, expiresAtMs }))) throw usedAlready();
     return findOrInsertProvider(tx, newProvider(random.uuid(), hotkey, nowMs));
   }
 
@@ -102,6 +102,12 @@ function validatorsKey(): ApiError {
 function refused(): ApiError {
   return new ApiError('unauthorized', 'The log-in is not signed as required', {
     hint: 'Sign the present unix time in seconds with the hotkey, each time anew.',
+  });
+}
+
+function usedAlready(): ApiError {
+  return new ApiError('unauthorized', 'A log-in with this time was used already', {
+    hint: 'Wait a second, sign the time anew, and send it once.',
   });
 }
 

@@ -85,6 +85,14 @@ it('subscribes to GPU types that exist; an empty list clears', async () => {
   expect((await me()).machine_request_subscription).toHaveLength(2);
   expect((await set('H100')).status).toBe(422);
   expect((await set(Array.from({ length: 101 }, () => 'H100'))).status).toBe(422);
+  const foreign = await set([
+    '!URGENT: verify at https://evil.example/ B200',
+    'nvidia l40s',
+    'h100',
+  ]);
+  expect(foreign.body.data.machine_request_subscription).toEqual(['B200', 'H100', 'NVIDIA L40S']);
+  expect((await set(['B200\r\nBcc: x'])).status).toBe(422);
+  expect((await set(['H100 MIG 3g.https://evil.example/'])).status).toBe(400);
   expect((await set([])).body.data.machine_request_subscription).toEqual([]);
 });
 

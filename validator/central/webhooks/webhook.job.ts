@@ -7,12 +7,12 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
-import { createSemaphore } from '#shared/semaphore.ts';
 import type { Database, Db, Webhook } from '../db/tables.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
 import { eventsAfter } from '../events/event-feed.ts';
 import type { PostWebhook } from '../ports.ts';
 import { deleteOldDeliveries, noteAttempt } from './delivery.store.ts';
+import { createTurns } from './turns.ts';
 import type { WebhookSecrets } from './webhook.message.ts';
 import { type Attempt, afterAttempt, type Outcome } from './webhook.state.ts';
 import {
@@ -25,11 +25,14 @@ import {
 import { wantsEvent } from './webhook.wish.ts';
 
 const INTERVAL_MS = 1_000;
-/** Webhooks looked at in one pass, and how many of them are sent to at a time. */
+/** Webhooks looked at in one pass, how many are sent to at a time, and how many of one account. */
 const BATCH = 200;
-const CONCURRENCY = 16;
+const CONCURRENCY = 64;
+const CONCURRENCY_OF_ACCOUNT = 4;
 /** Events read, and sent, before a webhook's turn is over: a long backlog keeps nobody else waiting. */
 const EVENTS_A_TURN = 50;
+/** No attempt begins later in a turn: a slow receiver does not either. */
+const TURN_MS = 5_000;
 /** Longer than an attempt can take; renewed before each. The webhook of a process that died waits so long. */
 const LEASE_MS = 60_000;
 const LOG_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
@@ -52,7 +55,10 @@ export type WebhookJob = ReturnType<typeof createWebhookJob>;
 
 export function createWebhookJob(deps: WebhookJobDeps) {
   const { db, clock, random, log, secrets, post, tellDisabled } = deps;
+  const turns = createTurns({ most: CONCURRENCY, mostOfOwner: CONCURRENCY_OF_ACCOUNT });
   let loop: Loop | null = null;
+  /** Whether somebody waits for a place. */
+  let isShort = false;
 
   /** Writes down what came of an event; false when this webhook's turn is over. */
   async function note(
@@ -111,30 +117,42 @@ export function createWebhookJob(deps: WebhookJobDeps) {
     const nowMs = clock.now();
     const row = await leaseWebhook(db, lease, { nowMs, untilMs: nowMs + LEASE_MS });
     if (row === undefined) return;
+    const startedMs = clock.monotonicMs();
+    const isOver = () => signal.aborted || clock.monotonicMs() - startedMs >= TURN_MS;
     try {
       const entries = await eventsAfter(db, row.account_id, row.after_feed_no, EVENTS_A_TURN);
       for (const entry of entries) {
-        if (signal.aborted || !(await take(lease, entry, signal))) return;
+        if (isOver() || !(await take(lease, entry, signal))) return;
       }
     } finally {
       await releaseWebhook(db, lease);
     }
   }
 
-  /** One turn for every webhook that has something to send. */
-  async function runOnce(signal = new AbortController().signal): Promise<void> {
-    const places = createSemaphore(CONCURRENCY);
+  async function turn(id: string, signal: AbortSignal): Promise<void> {
+    try {
+      await serve(id, signal);
+      if (isShort) loop?.wake();
+    } catch (error) {
+      if (!signal.aborted) log.error({ err: error, webhook: id }, 'a webhook was not served');
+    }
+  }
+
+  /** Begins turns of webhooks that have something to send, and waits for none of them. */
+  async function fillPlaces(signal: AbortSignal): Promise<void> {
+    isShort = false;
     const ready = await listReadyWebhooks(db, clock.now(), BATCH);
-    const turns = ready.map(({ id }) => places.run(() => serve(id, signal), signal));
-    for (const turn of await Promise.allSettled(turns)) {
-      if (turn.status === 'rejected' && !signal.aborted) {
-        log.error({ err: turn.reason }, 'a webhook was not served');
-      }
+    for (const { id, account_id: owner } of ready) {
+      if (!turns.begin({ id, owner }, () => turn(id, signal))) isShort = true;
     }
   }
 
   return {
-    runOnce,
+    /** One turn for every webhook that has something to send and finds a place. */
+    async runOnce(): Promise<void> {
+      await fillPlaces(new AbortController().signal);
+      await turns.ended();
+    },
 
     /** Removes old deliveries from the log. */
     sweep: (tx: Db) => deleteOldDeliveries(tx, clock.now() - LOG_KEPT_MS),
@@ -143,13 +161,14 @@ export function createWebhookJob(deps: WebhookJobDeps) {
       loop ??= startLoop({
         clock,
         intervalMs: INTERVAL_MS,
-        run: runOnce,
+        run: fillPlaces,
         onError: (error) => log.error({ err: error }, 'webhooks were not served'),
       });
     },
 
     async stop(): Promise<void> {
       await loop?.stop();
+      await turns.ended();
     },
   };
 }

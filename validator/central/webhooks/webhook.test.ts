@@ -6,6 +6,7 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../test/fakes/central-fixture.ts';
+import { eventually } from '../../../test/fakes/eventually.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import {
   startWebhookReceiver,
@@ -43,9 +44,13 @@ const deliveries = async (id: string) => (await call('GET', `/${id}/deliveries`)
 const send = () => central.central.sendWebhooks();
 
 /** Something happens to the account; gives what it is called. */
-async function happen(detail: string, eventType: EventType = 'account'): Promise<void> {
+async function happen(
+  detail: string,
+  eventType: EventType = 'account',
+  accountId = account.id,
+): Promise<void> {
   await recordEvent(central.ports.db, central.ports, {
-    accountId: account.id,
+    accountId,
     eventType,
     subEventType: `${eventType}.success`,
     actor: SYSTEM_ACTOR,
@@ -180,6 +185,27 @@ it('sends one again by hand, or all from a time on', async () => {
   expect((await call('POST', `/${id}/replay`, { since: later })).body.error.code).toBe(
     'bad_request',
   );
+});
+
+it('serves others while a receiver does not answer, and stops without waiting for it', async () => {
+  const prompt = await startWebhookReceiver();
+  const other = await central.signUp();
+  try {
+    const { id } = await make();
+    receiver.answer('never');
+    const body = { url: prompt.url };
+    await central.call('POST', '/webhooks', { headers: other.key, body });
+    await happen('slow');
+    central.central.start();
+    await eventually('the slow one is asked', () => receiver.received.length === 1);
+    await happen('prompt', 'account', other.id);
+    await central.clock.advance(2_000);
+    await eventually('the other one is served', () => prompt.received.length === 1);
+    expect(await deliveries(id)).toEqual([]);
+    await central.central.close();
+  } finally {
+    await prompt.close();
+  }
 });
 
 it('leaves a webhook to the process that has it, until its lease runs out', async () => {
