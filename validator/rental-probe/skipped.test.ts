@@ -36,7 +36,7 @@ function agentWith(...answers: string[][]): AgentClient {
     listPods: async () =>
       (answers.shift() ?? []).map((id) => ({ id, phase: 'running' }) as unknown as PodView),
     putPod: async () => {
-      throw new ApiError('insufficient_capacity', 'no room');
+      throw new ApiError('bad_request', 'no room');
     },
     getPod: gone,
     deletePod: gone,
