@@ -2,6 +2,15 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
+import {
+  fundsLowered,
+  settledFirst,
+  takePaid,
+} from '../../validator/central/metering/settled-first.ts';
+import { testCause } from '../fakes/wallet.ts';
 import { type ApiAnswer, api } from './api.ts';
 import type { MarketplaceProcess } from './marketplace-process.ts';
 
@@ -44,6 +53,28 @@ export async function signUpWithNothing(
   });
   expect(response.status).toBe(200);
   return signUp(market, email);
+}
+
+/** The payer takes money back, as a processor tells it: pods of the account stop as early as that. */
+export async function payBack(
+  market: MarketplaceProcess,
+  renter: Newcomer,
+  amountUusd: number,
+): Promise<void> {
+  const { body } = await renter.call('GET', '/users/me');
+  const { id } = body as { id: string };
+  const db = await openCentralDatabase(join(market.home, 'central.db'));
+  try {
+    await db.transaction().execute(async (tx) => {
+      const nowMs = systemClock.now();
+      const settled = await settledFirst(tx, id, nowMs);
+      const leg = takePaid(settled, amountUusd, 'external:topup');
+      await postGroup(tx, [leg], testCause({ atMs: nowMs }));
+      await fundsLowered(tx, settled, nowMs);
+    });
+  } finally {
+    await db.destroy();
+  }
 }
 
 /** The operator's word that a payment has come, with the command of the README. */

@@ -15,7 +15,7 @@ import {
   startMarketplaceProcess,
   temporaryHome,
 } from './marketplace-process.ts';
-import { payIn, signUpWithNothing } from './newcomer.ts';
+import { payBack, payIn, signUpWithNothing } from './newcomer.ts';
 
 const WITHIN_MS = 60_000;
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
@@ -320,14 +320,13 @@ it('stops a pod when the money is used up, and starts it with its data when mone
   const schedule = { pod_id: id, backup_frequency_hours: 24, retention_days: 1 };
   await told('POST', '/backup-configs', { ...schedule, backup_path: '/workspace' });
 
-  // What was held is free with the first settlement: all but some seconds of the pod goes elsewhere.
+  // What was held is free with the first settlement: all but some seconds of the pod goes back to who paid.
   const free = await eventually('the hold ended', async () => {
     const money = await me();
     return money.held === 0 && money;
   });
-  const given = micro(free.available - (free.burn_per_hour * 4) / 3_600) / 1_000_000;
-  const recipient_email = market.demo().account.email;
-  await told('POST', '/users/me/transfer-credits', { recipient_email, amount: given });
+  const given = micro(free.available - (free.burn_per_hour * 4) / 3_600);
+  await payBack(market, renter, given);
   await until(id, 'STOPPED');
   expect(await me()).toMatchObject({ balance: 0, burn_per_hour: 0 });
   const standing = async () => (await containersOf(id)).every(({ status }) => status === 'exited');
@@ -363,5 +362,5 @@ it('stops a pod when the money is used up, and starts it with its data when mone
     chosen.reduce((all, { amount_usd: amount }) => all + micro(amount), 0);
   expect(sum(posted.filter(({ cause_type }) => ofUse.includes(cause_type)))).toBe(-micro(total));
   expect(sum(posted)).toBe(micro((await me()).balance));
-  expect(sum(posted)).toBe(micro(100) + micro(50) - micro(given) - micro(total));
+  expect(sum(posted)).toBe(micro(100) + micro(50) - given - micro(total));
 }, 120_000);

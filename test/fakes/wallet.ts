@@ -3,7 +3,11 @@ import { systemRandom } from '#shared/random.ts';
 import type { Database, Db } from '../../validator/central/db/tables.ts';
 import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
 import type { Cause, LedgerAccount } from '../../validator/central/ledger/ledger-account.ts';
-import { grantedAccount, walletOf } from '../../validator/central/ledger/wallet.service.ts';
+import {
+  grantedAccount,
+  paidAccount,
+  walletOf,
+} from '../../validator/central/ledger/wallet.service.ts';
 
 /** A cause like no other. */
 export function testCause(change: Partial<Cause> = {}): Cause {
@@ -23,6 +27,12 @@ export async function setAvailable(
       if (accountId === undefined || id === accountId) await setOne(tx, id, amountUusd);
     }
   });
+}
+
+/** Gives paid credit. */
+export async function payIn(db: Database, accountId: string, amountUusd: number): Promise<void> {
+  const leg = { debit: 'external:topup', credit: paidAccount(accountId), amountUusd } as const;
+  await db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
 }
 
 async function setOne(tx: Db, accountId: string, amountUusd: number): Promise<void> {

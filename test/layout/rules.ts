@@ -13,6 +13,10 @@ const MEANT_FOR_SERVICES = [
   'validator/central/db/money-transaction.ts',
 ];
 
+/** Who takes money from accounts: the ledger itself, and what asks for a settled account. */
+const TAKES_MONEY =
+  /^validator\/central\/(?:ledger\/|metering\/settled-first\.ts$|pods\/pod-hold\.ts$)/;
+
 export const RULES: readonly Rule[] = [
   forbidImports('shared imports neither agent nor validator', (path, { target }) =>
     path.startsWith('shared/') ? isUnder(target, 'agent/', 'validator/') : false,
@@ -57,6 +61,7 @@ export const RULES: readonly Rule[] = [
     'kysely',
     (path) =>
       isUnder(path, 'validator/database/', 'validator/central/db/', 'validator/ledger/') ||
+      path === 'test/fakes/central-database.ts' ||
       /\.store(?:\.test)?\.ts$/.test(path),
   ),
   home(
@@ -96,6 +101,12 @@ export const RULES: readonly Rule[] = [
     'chance comes from Random',
     /\bMath\.random\b|\brandom(?:UUID|Bytes|Int|FillSync)\b|\bgetRandomValues\b/g,
     (path) => !isTest(path) && path !== 'shared/random.ts',
+  ),
+
+  forbidCode(
+    'money leaves an account that was settled first',
+    /\bdebit:\s*(?:paid|granted)Account\b|\bplaceHold\s*\(/g,
+    (path) => isUnder(path, 'validator/') && !isTest(path) && !TAKES_MONEY.test(path),
   ),
 
   forbidPath('there are no barrels', /(?:^|\/)index\.ts$/),

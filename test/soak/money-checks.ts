@@ -7,6 +7,9 @@ import {
   providerShare,
   referralShare,
 } from '../../validator/central/metering/meter.ts';
+import { accountRunsOutAt } from '../../validator/central/metering/runway.service.ts';
+import { spendsOutAt } from '../../validator/central/metering/runway.ts';
+import { burningOf } from '../../validator/central/metering/settlement.ts';
 import { spentBy } from '../../validator/central/metering/spent.ts';
 import type { SegmentRow } from '../../validator/central/metering/usage.store.ts';
 import { openHolds } from '../fakes/wallet.ts';
@@ -126,5 +129,44 @@ async function checkPayouts(db: Database): Promise<void> {
   }
   for (const row of await db.selectFrom('referrals').selectAll().execute()) {
     assert.ok(row.accrued_uusd >= referralShare(row.paid_uusd), 'a part of the fee is missing');
+  }
+}
+
+/** Up to when each pod of an account that costs money is known to have been used: as its agent told, and up to an end that lies before that. */
+export async function usedUntilNow(
+  db: Database,
+  accountId: string,
+  nowMs: number,
+): Promise<Map<string, number>> {
+  const cutOffMs = await accountRunsOutAt(db, accountId);
+  const meters = await db
+    .selectFrom('usage_meters')
+    .innerJoin('pods', 'pods.id', 'usage_meters.pod_id')
+    .selectAll('usage_meters')
+    .select(['pods.seen_at', 'pods.removal_at', 'pods.max_spend_uusd'])
+    .where('usage_meters.account_id', '=', accountId)
+    .where('is_billable', '=', 1)
+    .execute();
+  return new Map(
+    meters.map((meter) => {
+      const { pod_id: podId, seen_at: seenMs, removal_at: removalMs, max_spend_uusd: cap } = meter;
+      const capMs = cap === null ? null : spendsOutAt(burningOf(meter), cap);
+      const ends = [seenMs, removalMs, cutOffMs, capMs].filter((ms) => ms !== null);
+      return [podId, Math.min(nowMs, ...ends)];
+    }),
+  );
+}
+
+/** What agents had told as running when a limit or the funds changed is charged or absorbed: no stop for money lies before. */
+export async function checkUsed(db: Database, told: ReadonlyMap<string, number>): Promise<void> {
+  const stops = await db
+    .selectFrom('usage_segments')
+    .select(['pod_id', 'from_ms', 'to_ms'])
+    .where('cause', 'in', ['balance_exhausted', 'max_spend_reached'])
+    .execute();
+  for (const { pod_id: podId, from_ms: fromMs, to_ms: toMs } of stops) {
+    const usedMs = told.get(podId);
+    if (usedMs === undefined || (toMs !== null && toMs <= usedMs)) continue;
+    assert.ok(fromMs >= usedMs, `${usedMs - fromMs} ms of ${podId} were used and are not charged`);
   }
 }

@@ -1,4 +1,4 @@
-/** Random lives of pods, silences, jumps of the clock, deletions and payouts. */
+/** Random lives of pods, silences, jumps of the clock, deletions, limits, transfers and payouts. */
 import type { Random } from '#shared/random.ts';
 import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
 import { paidAccount, standingOfOne } from '../../validator/central/ledger/wallet.service.ts';
@@ -12,7 +12,7 @@ import {
   type TestMarketOverrides,
 } from '../fakes/market-fixture.ts';
 import { testCause } from '../fakes/wallet.ts';
-import { checkMoney, type Repeated } from './money-checks.ts';
+import { checkMoney, checkUsed, type Repeated, usedUntilNow } from './money-checks.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -38,6 +38,7 @@ export async function createMoneyWorld(
   const { db } = ports;
   const payouts = createPayouts(ports);
   const repeated: Repeated[] = [];
+  const told = new Map<string, number>();
   const accounts: TestAccount[] = [];
   const offered: AddedNode[] = [];
   for (let count = 0; count < renters; count += 1) accounts.push(await market.renter());
@@ -93,16 +94,41 @@ export async function createMoneyWorld(
     await central.payOut();
   }
 
+  /** Before what may end pods of theirs earlier: what agents have told so far is used, unless its time had ended before. */
+  async function note({ id: accountId }: TestAccount): Promise<void> {
+    for (const [podId, atMs] of await usedUntilNow(db, accountId, clock.now())) {
+      told.set(podId, Math.max(atMs, told.get(podId) ?? 0));
+    }
+  }
+
+  async function limit(): Promise<void> {
+    const pod = latest();
+    if (pod === undefined) return;
+    await note(pod.account);
+    const body = { max_spend_usd: pick([0.000001, 0.01 + random.int(50) / 100, null]) };
+    await market.call('PATCH', `/pods/${pod.id}`, { headers: pod.account.key, body });
+  }
+
+  async function transfer(): Promise<void> {
+    const [from, to] = [pick(accounts), pick(accounts)];
+    await note(from);
+    const body = { recipient_email: to.email, amount: pick([0.000001, 0.5, 1, 4]) };
+    await market.call('POST', '/users/me/transfer-credits', { headers: from.key, body });
+  }
+
   async function rent(): Promise<void> {
     const account = pick(accounts);
+    await note(account);
     const limit = random.int(4) === 0 ? { max_spend_usd: 0.01 + random.int(50) / 100 } : {};
     const rented = await market.rent(account, pick(offered).id, { gpu_count: 1, ...limit });
     if (rented.status === 200) pods.push({ id: rented.body.id, account });
   }
 
+  const latest = () => pods.at(-1 - random.int(Math.min(pods.length, 2 * offered.length) || 1));
+
   /** Something that its renter asks of one of the latest pods. */
   async function ask(method: 'POST' | 'DELETE', action: string): Promise<void> {
-    const pod = pods.at(-1 - random.int(Math.min(pods.length, 2 * offered.length) || 1));
+    const pod = latest();
     if (pod === undefined) return;
     const body = method === 'POST' ? { body: {} } : {};
     await market.call(method, `/pods/${pod.id}${action}`, { headers: pod.account.key, ...body });
@@ -131,6 +157,8 @@ export async function createMoneyWorld(
     () => ask('DELETE', ''),
     () => ask('POST', '/reboot'),
     finishReboots,
+    limit,
+    transfer,
     () => (random.int(8) === 0 ? clock.advance(3 * HOUR_MS) : later(1_000)),
     () => (random.int(8) === 0 ? later(2 * DAY_MS) : payOut()),
   ];
@@ -189,7 +217,10 @@ export async function createMoneyWorld(
       await central.meterPods();
     },
 
-    check: () => checkMoney(db, repeated),
+    async check(): Promise<void> {
+      await checkMoney(db, repeated);
+      await checkUsed(db, told);
+    },
   };
 }
 

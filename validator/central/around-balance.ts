@@ -2,6 +2,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { registerAlphaRoutes } from './alpha/alpha.routes.ts';
 import { createAlpha } from './alpha/alpha.service.ts';
+import { fundsIn } from './balance/balance.service.ts';
 import type { Db } from './db/tables.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
 import type { Funds } from './low-balance/low-balance.rule.ts';
@@ -26,6 +27,8 @@ import { createTopUps } from './top-ups/top-up.service.ts';
 import { registerTransferRoutes } from './transfers/transfer.routes.ts';
 import { createTransfers, forgetTransferNotes } from './transfers/transfer.service.ts';
 
+const DAY_MS = 86_400_000;
+
 export type AroundBalance = ReturnType<typeof createAroundBalance>;
 
 /** Nothing runs and nothing is registered yet. */
@@ -49,8 +52,7 @@ export function createAroundBalance(deps: CentralDeps) {
   }
 
   async function afterTransfer(tx: Db, accountId: string): Promise<void> {
-    const { posted, held, burnPerHour } = await balanceOf(tx, accountId);
-    await afterSpend(tx, new Map([[accountId, { available: posted - held, burnPerHour }]]));
+    await afterSpend(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
   }
 
   return {
@@ -60,7 +62,9 @@ export function createAroundBalance(deps: CentralDeps) {
       registerLowBalanceRoutes(api, lowBalance);
       registerAlphaRoutes(api, createAlpha(alphaRates));
       registerAutoTopUpRoutes(api, autoTopUps);
-      const transfers = createTransfers({ db, clock, random, afterSpend: afterTransfer });
+      const { topUpWaitMs = DAY_MS } = deps.options;
+      const settings = { topUpWaitMs, afterSpend: afterTransfer };
+      const transfers = createTransfers({ db, clock, random, ...settings });
       registerTransferRoutes(api, { transfers, idempotency, clock });
     },
 

@@ -326,6 +326,8 @@ export type CentralOptions = {
   backupDrillHours?: number;
   /** Between two settlements of a running pod; a minute when absent. */
   meterTickMs?: number;
+  /** For so long topped-up credit is not transferable; a day when absent. */
+  topUpWaitMs?: number;
   /** What the data of each volume may come to; 20 GiB when absent. */
   volumeLimitBytes?: number;
   /** Where people read what checks are about; null or absent: nowhere. */

@@ -27,6 +27,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
       docsUrl: null,
       backupDrillHours: 720,
       meterTickMs: 60_000,
+      topUpWaitMs: 86_400_000,
       publicOrigin: null,
       volumeLimitBytes: 20 * 1024 ** 3,
     },
@@ -47,6 +48,7 @@ it('reads what is set', () => {
     CENTRAL_MINER_TOKEN: 'hush',
     CENTRAL_BACKUP_DRILL_HOURS: '24',
     CENTRAL_METER_TICK_SECONDS: '10',
+    CENTRAL_TOP_UP_WAIT_HOURS: '1',
     CENTRAL_VOLUME_GIB: '1.5',
     CENTRAL_ALPHA_RATES: 'https://rates.example/alpha',
     CENTRAL_PAYMENTS: 'stripe',
@@ -69,6 +71,7 @@ it('reads what is set', () => {
     docsUrl: 'https://docs.example/readme',
     backupDrillHours: 24,
     meterTickMs: 10_000,
+    topUpWaitMs: 3_600_000,
     publicOrigin: 'https://api.example',
     volumeLimitBytes: 1.5 * 1024 ** 3,
   });

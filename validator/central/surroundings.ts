@@ -92,6 +92,8 @@ export const SURROUNDINGS = {
   CENTRAL_BACKUP_DRILL_HOURS: z.coerce.number().int().min(0).max(8_760).default(720),
   /** Seconds between two settlements of a running pod; what is charged does not depend on it. */
   CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(3_600).default(60),
+  /** Hours for which topped-up credit, which its payer may dispute, can be spent and not yet be transferred; 0: none. */
+  CENTRAL_TOP_UP_WAIT_HOURS: z.coerce.number().int().min(0).max(8_760).default(24),
   /** What the data of each volume may come to. */
   CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
   /** Below which restic finds repositories, each by its id; without it they lie here. */
@@ -197,6 +199,7 @@ export type Surroundings = {
     | 'docsUrl'
     | 'backupDrillHours'
     | 'meterTickMs'
+    | 'topUpWaitMs'
     | 'volumeLimitBytes'
     | 'webhookTargets'
   >;
@@ -235,6 +238,7 @@ export function openSurroundings(
       docsUrl: config.CENTRAL_DOCS_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
       meterTickMs: config.CENTRAL_METER_TICK_SECONDS * 1_000,
+      topUpWaitMs: config.CENTRAL_TOP_UP_WAIT_HOURS * 3_600_000,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
       webhookTargets: config.CENTRAL_WEBHOOK_TARGETS,
       publicOrigin:

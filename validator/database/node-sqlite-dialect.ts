@@ -10,9 +10,13 @@ const CHECKPOINT_PAGES = 4_000;
 
 type Parameters = readonly (string | number | bigint | null | Uint8Array)[];
 
-/** Opens `path` (or `:memory:`). Transactions begin IMMEDIATE, so none fails half-way for want of the lock. */
+/** Opens `path` (or `:memory:`). */
 export function nodeSqliteDialect(path: string): SqliteDialect {
-  const database = openSqlite(path);
+  return dialectOver(openSqlite(path));
+}
+
+/** Over an open database, which it closes. Transactions begin IMMEDIATE, so none fails half-way for want of the lock. */
+export function dialectOver(database: DatabaseSync): SqliteDialect {
   database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   const cache = new Map<string, SqliteStatement>();
   return new SqliteDialect({

@@ -6,7 +6,9 @@ import type { Db } from '../db/tables.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { grantedAccount, walletOf } from '../ledger/wallet.service.ts';
+import type { Funds } from '../low-balance/low-balance.rule.ts';
 import { standingOf } from '../metering/runway.service.ts';
+import type { Settled } from '../metering/settled-first.ts';
 import { claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 
 /** The runtime that a balance must cover when a pod is rented (specification, Authentication 8). */
@@ -27,27 +29,37 @@ export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
   return { posted: paid + granted, held, ...(await standingOf(db, accountId)) };
 }
 
+/** The same as rules of low balances and top-ups judge it. */
+export function fundsIn({ posted, held, burnPerHour, runsOutAtMs }: Balance): Funds {
+  return { available: posted - held, burnPerHour, runsOutAtMs };
+}
+
 /** What must be available to rent `gpus` at this price: 15 minutes, rounded up. */
 export function rentalFloor(priceUusdPerGpuHour: number, gpus: number): number {
   return costMicroCeil(priceUusdPerGpuHour, gpus, FLOOR_MS);
 }
 
 /** What a rental holds. Throws 403 `insufficient_balance` in the words that clients parse (contract 2.3). */
-export async function requireFloor(
-  tx: Db,
-  accountId: string,
+export function requireFloor(
+  { wallet: { paid, granted, available }, keptUusd }: Settled,
   priceUusdPerGpuHour: number,
   gpus: number,
-): Promise<number> {
-  const { paid, granted, available } = await walletOf(tx, accountId);
+): number {
   const floor = rentalFloor(priceUusdPerGpuHour, gpus);
-  if (paid + granted > 0 && available >= floor) return floor;
+  const free = available - keptUusd;
+  if (paid + granted > 0 && free >= floor) return floor;
   const hourly = formatUsdCeil(costMicroCeil(priceUusdPerGpuHour, gpus, HOUR_MS));
   throw new ApiError(
     'insufficient_balance',
     `Insufficient balance. This node costs ${hourly}/hour, so renting it requires at least ` +
-      `${formatUsdCeil(floor)} (15 minutes of runtime). Your balance is ${formatUsdFloor(available)}.`,
+      `${formatUsdCeil(floor)} (15 minutes of runtime). Your balance is ${formatUsdFloor(Math.max(0, free))}${beside(keptUusd)}.`,
   );
+}
+
+/** Of a refusal: what running pods are left. */
+export function beside(keptUusd: number): string {
+  if (keptUusd === 0) return '';
+  return ` beside the ${formatUsdCeil(keptUusd)} that your running pods need for their next 15 minutes`;
 }
 
 export type SignupCredit = {

@@ -36,6 +36,7 @@ import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
 import { payouts } from './migrations/0030-payouts.ts';
 import { referrals } from './migrations/0031-referrals.ts';
 import { podIdle } from './migrations/0032-pod-idle.ts';
+import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -73,6 +74,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   payouts,
   referrals,
   podIdle,
+  changedLimits,
 ];
 
 /** The number of the present schema. */

@@ -50,6 +50,8 @@ export type UsageMetersTable = {
   tick_seq: number;
   /** Metered up to here. */
   settled_to_ms: number;
+  /** When a limit of the pod or the funds of its account were last lowered: money ends nothing of before (0034-changed-limits.ts). */
+  changed_ms: number;
   /** What was held for it when it was rented, until its first settlement. */
   hold_id: string | null;
   /** Null while the pod has not ended. */

@@ -42,7 +42,7 @@ export type LowBalance = ReturnType<typeof createLowBalance>;
 export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
   async function tell(tx: Db, accountId: string, email: string, funds: Funds): Promise<void> {
     const left = formatUsdFloor(Math.max(0, funds.available));
-    const runway = runwayText(funds);
+    const runway = runwayText(funds, clock.now());
     await recordEvent(
       tx,
       { clock, random },
@@ -75,7 +75,7 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
       ofAmount: account.told_of_amount === 1,
       ofRunway: account.told_of_runway === 1,
     };
-    const { tell: isNew, told } = judgeFunds(funds, thresholdsOf(account), before);
+    const { tell: isNew, told } = judgeFunds(funds, thresholdsOf(account), before, clock.now());
     if (told.ofAmount !== before.ofAmount || told.ofRunway !== before.ofRunway) {
       await upsertMarks(tx, {
         account_id: account.id,

@@ -4,10 +4,12 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../test/fakes/central-fixture.ts';
+import { createPodScene } from '../../../test/fakes/pod-scene.ts';
 import { createMails } from '../mail/mail.service.ts';
 import { createLowBalance, rearmLowBalance } from './low-balance.service.ts';
 
 const USD = 1_000_000;
+const HOUR_MS = 3_600_000;
 const DEFAULTS = { threshold_usd: 5, runway_minutes: 120 };
 
 let central: TestCentral;
@@ -37,7 +39,8 @@ async function spent(availableUsd: number, burnUsd = 0): Promise<void> {
   const { db, clock, random, secret } = central.ports;
   const written = createMails({ db, clock, random, secret, isSent: false });
   const lowBalance = createLowBalance({ db, clock, random, mails: written });
-  const funds = { available: availableUsd * USD, burnPerHour: burnUsd * USD };
+  const runsOutAtMs = burnUsd === 0 ? null : clock.now() + (availableUsd / burnUsd) * HOUR_MS;
+  const funds = { available: availableUsd * USD, burnPerHour: burnUsd * USD, runsOutAtMs };
   await db.transaction().execute((tx) => lowBalance.watch(tx, new Map([[account.id, funds]])));
 }
 
@@ -110,4 +113,30 @@ it('tells again once it was topped up, and writes no mail to who wants none', as
   await spent(3.9, 4);
   expect(await lowEvents()).toHaveLength(2);
   expect(await mails()).toHaveLength(1);
+});
+
+it('counts what is held for running pods into how long the money lasts, as the account shows it', async () => {
+  const scene = await createPodScene();
+  try {
+    const { db } = scene.market.ports;
+    // 15 of its 150 minutes are held.
+    await db
+      .updateTable('executors')
+      .set({ price_uusd_per_gpu_hour: 4 * USD })
+      .execute();
+    await scene.running();
+    const left = async () =>
+      (await scene.call('GET', '/users/me/events')).body
+        .filter((event: { event_type: string }) => event.event_type === 'billing')
+        .map(({ detail }: { detail: string }) => detail);
+    await scene.call('PUT', PATH, { runway_minutes: 149 });
+    await scene.later(60_000 - 1);
+    await scene.market.central.meterPods();
+    expect(await left()).toEqual([]);
+    await scene.later(1);
+    await scene.market.central.meterPods();
+    expect(await left()).toEqual(['balance low: $9.93, 2 h 29 min left']);
+  } finally {
+    await scene.close();
+  }
 });

@@ -45,8 +45,3 @@ export async function runwayChanged(tx: Db, accountId: string, nowMs: number): P
   if (warnAtMs === null) await clearDue(tx, 'balance-warning', accountId);
   else await setDue(tx, 'balance-warning', accountId, warnAtMs);
 }
-
-/** The same where less is available than before, for a rental: most accounts have no pod whose end that could change. */
-export async function fundsLowered(tx: Db, accountId: string, nowMs: number): Promise<void> {
-  if ((await listBurning(tx, accountId)).length > 0) await runwayChanged(tx, accountId, nowMs);
-}

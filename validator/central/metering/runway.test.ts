@@ -10,6 +10,7 @@ const pod = (change: Partial<Burning> = {}): Burning => ({
   rate: { priceUusdPerGpuHour: 2_000_000, gpus: 2 },
   sinceMs: START_MS,
   chargedUusd: 0,
+  changedMs: 0,
   ...change,
 });
 

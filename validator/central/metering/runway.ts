@@ -15,9 +15,11 @@ export type Burning = {
   /** Since when it is billable. */
   sinceMs: number;
   chargedUusd: number;
+  /** When a limit of it or the funds were last lowered: neither ends what was used before. */
+  changedMs: number;
 };
 
-/** When `fundsUusd` and what these pods have been charged is used up; null: never. At the earliest when the last of them began. */
+/** When `fundsUusd` and what these pods have been charged is used up; null: never. At the earliest when the last of them began, or the funds were lowered. */
 export function runsOutAt(fundsUusd: number, burning: readonly Burning[]): number | null {
   const perHour = burning.reduce((sum, { rate }) => sum + ratePerHour(rate), 0n);
   if (perHour === 0n) return null;
@@ -25,15 +27,20 @@ export function runsOutAt(fundsUusd: number, burning: readonly Burning[]): numbe
   const charged = burning.reduce((sum, pod) => sum + BigInt(pod.chargedUusd), 0n);
   const spent = burning.reduce((sum, pod) => sum + partsUntil(pod, sinceMs), 0n);
   const budget = partsOf({ uusd: fundsUusd, rest: 0 }) + charged * partsOf({ uusd: 1, rest: 0 });
-  return instantAfter(sinceMs, budget - spent, perHour);
+  const atMs = instantAfter(sinceMs, budget - spent, perHour);
+  return notBefore(atMs, Math.max(...burning.map((pod) => pod.changedMs)));
 }
 
-/** When the pod alone has cost `capUusd`; null: never. At the earliest when it began to be billable. */
+/** When the pod alone has cost `capUusd`; null: never. At the earliest when it began to be billable, or the limit was lowered. */
 export function spendsOutAt(pod: Burning, capUusd: number): number | null {
   const perHour = ratePerHour(pod.rate);
   if (perHour === 0n) return null;
   const left = partsOf({ uusd: capUusd, rest: 0 }) - partsOf(pod.closed);
-  return instantAfter(pod.sinceMs, left, perHour);
+  return notBefore(instantAfter(pod.sinceMs, left, perHour), pod.changedMs);
+}
+
+function notBefore(atMs: number | null, earliestMs: number): number | null {
+  return atMs === null ? null : Math.max(atMs, earliestMs);
 }
 
 function partsUntil({ closed, rate, sinceMs }: Burning, untilMs: number): bigint {

@@ -37,6 +37,7 @@ export function burningOf(meter: Meter): Burning {
     rate: rateOf(meter),
     sinceMs: meter.since_ms,
     chargedUusd: meter.charged_uusd,
+    changedMs: meter.changed_ms,
   };
 }
 

@@ -4,6 +4,7 @@ import type { Db, Pod } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
 import { spendsOutAt } from './runway.ts';
+import type { Settled } from './settled-first.ts';
 import { burningOf } from './settlement.ts';
 import { capOf, findMeter, type Meter } from './usage.store.ts';
 
@@ -15,10 +16,12 @@ export async function boundSpending(tx: Db, meter: Meter): Promise<void> {
   else await setDue(tx, 'spend-cap', meter.pod_id, atMs);
 }
 
-/** The renter has changed what the pod may cost. */
-export async function limitChanged(tx: Db, podId: string): Promise<void> {
+/** The renter has changed what the pod may cost; its account was settled before. */
+export async function limitChanged(tx: Db, settled: Settled, podId: string): Promise<void> {
   const meter = await findMeter(tx, podId);
-  if (meter !== undefined) await boundSpending(tx, meter);
+  if (meter === undefined) return;
+  if (meter.account_id !== settled.accountId) throw new Error(`pod ${podId} is another account's`);
+  await boundSpending(tx, meter);
 }
 
 /** Whether a pod that stands still may cost more than it has, and its account covers what a rental would ask for. */

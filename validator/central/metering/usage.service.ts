@@ -68,6 +68,7 @@ async function begin(tx: Db, podId: string, { atMs, cause }: At): Promise<Meter>
     ...{ seq: 0, state: 'running', is_billable: 1, since_ms: atMs },
     ...{ closed_uusd: 0, closed_rest: 0, charged_uusd: 0, provider_uusd: 0, granted_uusd: 0 },
     ...{ absorbed_uusd: 0, refunded_uusd: 0, tick_seq: 0, settled_to_ms: atMs, ended_at: null },
+    changed_ms: 0,
   };
   await insertMeter(tx, meter);
   await openSegment(tx, meter, cause);

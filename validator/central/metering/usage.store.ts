@@ -207,6 +207,23 @@ export async function listBurningOf(
   return (await burningOf(db, { rows })).rows;
 }
 
+const changes = prepared((db, { rows }: Slots<{ rows: string }>) =>
+  db
+    .updateTable('usage_meters')
+    .from(jsonRows(db, rows, { podId: 'text', endMs: 'bigint' }).as('given'))
+    .set((eb) => ({ changed_ms: eb.ref('given.endMs') }))
+    .whereRef('usage_meters.pod_id', '=', 'given.podId')
+    .whereRef('usage_meters.changed_ms', '<', 'given.endMs'),
+);
+
+/** Notes up to when pods may have been used before a limit or their account's funds were lowered. */
+export async function placeChanges(
+  tx: Db,
+  ends: readonly { podId: string; endMs: number }[],
+): Promise<void> {
+  await changes(tx, { rows: JSON.stringify(ends) });
+}
+
 /** What each of these pods was charged and given back; absent: never ran. */
 export async function listMeters(db: Db, podIds: readonly string[]): Promise<Meter[]> {
   if (podIds.length === 0) return [];

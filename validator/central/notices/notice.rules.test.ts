@@ -41,6 +41,7 @@ it.each([
   ['no offset', { starting_at: '2027-01-17T10:00:00', period_in_minute: 5 }],
   ['no time', { starting_at: 'tomorrowZ', period_in_minute: 5 }],
   ['no date', { starting_at: '2027-02-30T10:00:00Z', period_in_minute: 5 }],
+  ['a year too far', { starting_at: at(365 * 24 * HOUR_MS + 1), period_in_minute: 5 }],
   ['no minutes', { starting_at: TOMORROW, period_in_minute: 0 }],
   ['too many minutes', { starting_at: TOMORROW, period_in_minute: 61 }],
   ['a millisecond too soon', { starting_at: at(24 * HOUR_MS - 1), period_in_minute: 5 }],

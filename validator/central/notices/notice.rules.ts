@@ -6,6 +6,8 @@ import type { SetNotice } from './notice.schemas.ts';
 const HOUR_MS = 3_600_000;
 const MAINTENANCE_LEAD_HOURS = 24;
 const REMOVAL_LEAD_HOURS = 48;
+const MAX_LEAD_DAYS = 365;
+const DAY_MS = 24 * HOUR_MS;
 const MIN_MINUTES = 1;
 const MAX_MINUTES = 60;
 const MINUTE_MS = 60_000;
@@ -39,6 +41,9 @@ export function noticeWish(body: SetNotice, nowMs: number): NoticeWish {
   if (startAtMs - nowMs < leadHours * HOUR_MS) {
     const what = permanent ? 'A removal' : 'A maintenance';
     throw invalid(`${what} is announced at least ${leadHours} hours ahead`);
+  }
+  if (startAtMs - nowMs > MAX_LEAD_DAYS * DAY_MS) {
+    throw invalid(`A notice period begins within ${MAX_LEAD_DAYS} days`);
   }
   return { startAtMs, startText, minutes, reason };
 }

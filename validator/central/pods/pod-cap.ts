@@ -2,17 +2,19 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import type { Db, Pod } from '../db/tables.ts';
+import type { Settled } from '../metering/settled-first.ts';
 import { hasRoomFor, limitChanged } from '../metering/spend-limit.ts';
 import { clearIdle } from './pod-idle.ts';
 import { resumePod, type StopReason } from './pod-stop.ts';
 
-/** `pod` as it was before; its row has the new limit already. */
+/** `pod` as it was before; its row has the new limit already, and its account was settled before it had. */
 export async function capChanged(
   tx: Db,
   deps: { clock: Clock; random: Random },
+  settled: Settled,
   pod: Pod,
 ): Promise<void> {
-  await limitChanged(tx, pod.id);
+  await limitChanged(tx, settled, pod.id);
   await resumeFrom(tx, deps, pod, 'max_spend_reached');
 }
 

@@ -7,6 +7,7 @@ import type { Random } from '#shared/random.ts';
 import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import { findExecutor } from '../executors/executor.service.ts';
+import { settledFirst } from '../metering/settled-first.ts';
 import { spentOn } from '../metering/spent.ts';
 import { TemplateResponse, type UpdateTemplate } from '../templates/template.schemas.ts';
 import {
@@ -71,10 +72,14 @@ export function createPodEdits(deps: {
         const patch = patchOf(pod, request, clock.now());
         if (Object.keys(patch).length === 0) throw nothingToChange();
         const change = { ...patch, updated_at: clock.now() };
+        const settled =
+          request.max_spend_usd === undefined
+            ? null
+            : await settledFirst(tx, pod.account_id, clock.now());
         await changeUnlessGoing(tx, pod, change);
         const { removal_at: removalAt = pod.removal_at } = change;
         await recordSchedule(tx, deps, pod, { actor: caller.actor, removalAt });
-        if (request.max_spend_usd !== undefined) await capChanged(tx, deps, pod);
+        if (settled !== null) await capChanged(tx, deps, settled, pod);
         if (request.idle_shutdown_minutes !== undefined) await idleMinutesChanged(tx, deps, pod);
         return rowOf(tx, (await findPod(tx, id)) ?? { ...pod, ...change });
       }),

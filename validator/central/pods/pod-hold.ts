@@ -3,18 +3,20 @@ import type { Actor } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { placeHold, voidHold } from '../ledger/hold.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
+import type { Settled } from '../metering/settled-first.ts';
 
 type By = { actor: Actor; nowMs: number };
 
 /** Holds what a rental asks for; null where it asks for nothing. Rejects with `insufficient_balance`. */
 export async function holdFor(
   tx: Db,
-  { id, accountId }: { id: string; accountId: string },
+  podId: string,
+  { accountId }: Settled,
   amountUusd: number,
   { actor, nowMs }: By,
 ): Promise<string | null> {
   if (amountUusd === 0) return null;
-  const cause = causedBy(actor, { type: 'pod-hold', id, atMs: nowMs, once: true });
+  const cause = causedBy(actor, { type: 'pod-hold', id: podId, atMs: nowMs, once: true });
   return placeHold(tx, accountId, amountUusd, cause);
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { onPostgres } from '../../../test/fakes/central-database.ts';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import {
   type AddedNode,
@@ -8,7 +9,8 @@ import {
 import { openHolds } from '../../../test/fakes/wallet.ts';
 
 const STEPS = 120;
-const SEEDS = [1, 2, 3, 4, 5, 6];
+/** What a seed finds does not depend on the engine, and PostgreSQL takes four times as long. */
+const SEEDS = onPostgres() ? [1, 2] : [1, 2, 3, 4, 5, 6];
 
 let market: TestMarket;
 let nodes: AddedNode[];

@@ -52,6 +52,8 @@ describe('PATCH /pods/{id}', () => {
     [{ termination_hours: 721 }, 400, 'ttl_invalid'],
     [{ termination_hours: '5' }, 422, 'validation_error'],
     [{ max_spend_usd: -1 }, 422, 'validation_error'],
+    [{ max_spend_usd: 1e-9 }, 422, 'validation_error'],
+    [{ max_spend_usd: 0.0000015 }, 422, 'validation_error'],
     [{ idle_shutdown_minutes: 0.5 }, 422, 'validation_error'],
     [{ pod_name: '' }, 422, 'validation_error'],
   ])('refuses %j', async (body, status, code) => {

@@ -8,7 +8,7 @@ import { ExecutorSpecs } from '../executors/specs.ts';
 import { PublicKeyText } from '../ssh-keys/ssh-key.schemas.ts';
 import { templateChanges } from '../templates/template.schemas.ts';
 import { Volume } from '../volumes/volume.schemas.ts';
-import { displayName, optional, Uuid } from '../wire.ts';
+import { displayName, optional, Uuid, usdAmount } from '../wire.ts';
 import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
 
 export const PodParams = z.object({ id: Uuid });
@@ -126,12 +126,13 @@ export const PodDeletedResponse = z
   .object({ ...podListShape, success: z.literal(true) })
   .meta({ id: 'PodDeletedResponse' });
 
+const SMALLEST_USD = 0.000001;
 const MAX_SPEND_USD = 1_000_000;
 const MAX_IDLE_MINUTES = 43_200;
 
 /** What a pod may cost, and how long it may idle. */
 export const podLimits = {
-  max_spend_usd: z.number().gt(0).max(MAX_SPEND_USD).nullish(),
+  max_spend_usd: usdAmount({ min: SMALLEST_USD, max: MAX_SPEND_USD }).nullish(),
   idle_shutdown_minutes: z.int().min(1).max(MAX_IDLE_MINUTES).nullish(),
 };
 

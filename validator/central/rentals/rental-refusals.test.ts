@@ -102,6 +102,8 @@ describe('refusals, each before those after it', () => {
     ['gpu_count', 0],
     ['gpu_count', 1.5],
     ['max_spend_usd', 0],
+    ['max_spend_usd', 1e-9],
+    ['max_spend_usd', 0.0000015],
     ['idle_shutdown_minutes', 43_201],
     ['enable_volume_encryption', 'yes'],
     ['termination_hours', 'soon'],

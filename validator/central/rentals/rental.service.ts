@@ -14,7 +14,7 @@ import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { isLeaving } from '../executors/notice-period.ts';
-import { fundsLowered } from '../metering/runway.service.ts';
+import { fundsLowered, settledFirst } from '../metering/settled-first.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
@@ -87,7 +87,8 @@ export async function rentIn(
   const removalAt = hours === null ? null : removalAfter(hours, nowMs);
   requireVerified(account);
   const price = executor.price_uusd_per_gpu_hour;
-  const hold = await requireFloor(tx, account.id, price, gpus);
+  const settled = await settledFirst(tx, account.id, nowMs);
+  const hold = requireFloor(settled, price, gpus);
 
   const podId = deps.random.uuid();
   const notebookPort = body.enable_jupyter === true ? NOTEBOOK_PORT : null;
@@ -115,7 +116,7 @@ export async function rentIn(
     account_id: account.id,
     pod_name: body.pod_name,
     gpu_count: gpus,
-    hold_id: await holdFor(tx, owner, hold, { actor, nowMs }),
+    hold_id: await holdFor(tx, podId, settled, hold, { actor, nowMs }),
     spec_json: JSON.stringify(spec),
     image_key: imageKeyOf(spec.image),
     removal_at: removalAt,
@@ -131,7 +132,7 @@ export async function rentIn(
   await insertPod(tx, pod);
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await markTemplateRented(tx, template, nowMs);
-  await fundsLowered(tx, account.id, nowMs);
+  await fundsLowered(tx, settled, nowMs);
   await recordEvent(tx, deps, {
     accountId: account.id,
     podId,

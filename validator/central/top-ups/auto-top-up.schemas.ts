@@ -40,7 +40,7 @@ export const AutoTopUpUpdateDto = z
     enabled: optional(z.boolean()),
     threshold_usd: optional(usdAmount({ min: 1, max: MAX_USD })),
     amount_usd: optional(Amount),
-    /** Null: no limit. */
+    /** Null: 1 000, or one charge where that is more. */
     monthly_limit_usd: usdAmount({ min: 5, max: MAX_USD }).nullish(),
     /** Null: none is kept any more. */
     payment_method_id: PaymentMethodId.nullish(),

@@ -5,6 +5,7 @@ import { microOrNull, microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { accountOf, type BalanceOf, setPaymentCustomer } from '../accounts/account.service.ts';
 import type { UserIdentity } from '../auth/identity.ts';
+import { fundsIn } from '../balance/balance.service.ts';
 import type { AutoTopUpRow } from '../db/around-balance.tables.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
@@ -64,12 +65,12 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
   }
 
   async function follow(tx: Db, { name }: Payments, row: AutoTopUpRow, funds: Funds) {
-    const { account_id: accountId, payment_method_id: methodId, monthly_limit_uusd: limit } = row;
+    const { account_id: accountId, payment_method_id: methodId } = row;
     const nowMs = clock.now();
     const facts = { ...factsOf(row), monthChargedUusd: 0, ...funds, awaitsMoney: true };
     // Most need none, whatever was charged in the month and stands still.
     if (methodId === null || !shouldCharge(facts, nowMs)) return;
-    const charged = limit === null ? 0 : await chargedSince(tx, accountId, startOfMonth(nowMs));
+    const charged = await chargedSince(tx, accountId, startOfMonth(nowMs));
     const awaitsMoney = await hasPodsWithoutMoney(tx, accountId);
     if (!shouldCharge({ ...facts, monthChargedUusd: charged, awaitsMoney }, nowMs)) return;
     if (!(await claimCharge(tx, row, nowMs))) return;
@@ -82,8 +83,7 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
   }
 
   async function watchOne(tx: Db, accountId: string): Promise<void> {
-    const { posted, held, burnPerHour } = await balanceOf(tx, accountId);
-    await watch(tx, new Map([[accountId, { available: posted - held, burnPerHour }]]));
+    await watch(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
   }
 
   async function shown(row: AutoTopUpRow): Promise<AutoTopUp> {
@@ -107,7 +107,8 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
     const hasOther = payment_method_id !== undefined && payment_method_id !== row.payment_method_id;
     if (payment_method_id !== undefined) row.payment_method_id = payment_method_id;
     // Whoever changes the method or switches it on has looked at what failed.
-    if ((hasOther || enabled === true) && row.status !== 'charging') {
+    const hasFailed = row.status === 'failed' || row.status === 'suspended';
+    if ((hasOther || enabled === true) && hasFailed) {
       Object.assign(row, { status: 'idle', declines: 0, not_before: 0, last_error: null });
     }
     return { ...row, updated_at: nowMs };

@@ -7,8 +7,12 @@ const NOW = 1_000_000;
 const FACTS: ChargeFacts = {
   ...{ enabled: true, hasMethod: true, status: 'idle', notBeforeMs: 0 },
   ...{ thresholdUusd: 10, amountUusd: 100, monthlyLimitUusd: 300, monthChargedUusd: 200 },
-  ...{ available: 10, burnPerHour: 1, awaitsMoney: false },
+  ...{ available: 10, burnPerHour: 1, runsOutAtMs: null, awaitsMoney: false },
 };
+
+const ONE_OF_5000 = { monthlyLimitUusd: null, amountUusd: 5e9 };
+const PAUSED = { notBeforeMs: NOW + 1 };
+const DECLINED = { ...PAUSED, status: 'failed' } as const;
 
 it.each<[string, Partial<ChargeFacts>, boolean]>([
   ['at the threshold', {}, true],
@@ -24,7 +28,16 @@ it.each<[string, Partial<ChargeFacts>, boolean]>([
   ['as soon as the pause is over', { status: 'failed', notBeforeMs: NOW }, true],
   ['up to the monthly limit', { monthChargedUusd: 200 }, true],
   ['beyond the monthly limit', { monthChargedUusd: 201 }, false],
-  ['without a limit', { monthlyLimitUusd: null, monthChargedUusd: 1e9 }, true],
+  ['where none is named, up to a thousand dollars', { monthlyLimitUusd: null }, true],
+  ['beyond them', { monthlyLimitUusd: null, monthChargedUusd: 1e9 - 99 }, false],
+  ['for more at once', { ...ONE_OF_5000, monthChargedUusd: 0 }, true],
+  ['for more, twice', { ...ONE_OF_5000, monthChargedUusd: 1 }, false],
+  ['too soon after a success', PAUSED, false],
+  ['as soon as that pause is over', { ...PAUSED, notBeforeMs: NOW }, true],
+  ['in it, with pods that stand still', { ...PAUSED, awaitsMoney: true }, true],
+  ['in it, with pods about to stop', { ...PAUSED, runsOutAtMs: NOW + 900_000 }, true],
+  ['in it, with pods that run on', { ...PAUSED, runsOutAtMs: NOW + 900_001 }, false],
+  ['after a decline, with pods about to stop', { ...DECLINED, runsOutAtMs: NOW }, false],
 ])('%s', (_, change, expected) => {
   expect(shouldCharge({ ...FACTS, ...change }, NOW)).toBe(expected);
 });
@@ -36,7 +49,9 @@ it('waits longer after each decline, and the third in a row suspends', () => {
     ...{ status: 'failed', declines: 2, not_before: NOW + 3_600_000 },
   });
   expect(afterCharge('declined', 2, NOW)).toMatchObject({ status: 'suspended', declines: 3 });
-  expect(afterCharge('succeeded', 2, NOW)).toEqual({ status: 'idle', declines: 0, not_before: 0 });
+  expect(afterCharge('succeeded', 2, NOW)).toEqual({
+    ...{ status: 'idle', declines: 0, not_before: NOW + 600_000 },
+  });
   expect(afterCharge('unanswered', 2, NOW)).toMatchObject({ status: 'failed', declines: 2 });
 });
 

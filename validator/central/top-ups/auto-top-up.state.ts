@@ -7,6 +7,12 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 /** After the first, second, … decline in a row; with the one after the last it is suspended. */
 const BACK_OFF_MS: readonly number[] = [10 * MINUTE_MS, HOUR_MS];
+/** After a charge that succeeded, unless pods are about to stop: what tops up is no drain for a stolen card. */
+const SUCCESS_PAUSE_MS = 10 * MINUTE_MS;
+/** Pods that stop sooner than that do not wait for the pause. */
+const URGENT_MS = 15 * MINUTE_MS;
+/** In a calendar month where the renter named no limit; one charge at least. */
+const DEFAULT_MONTHLY_LIMIT_UUSD = 1_000_000_000;
 /** After a processor that did not answer for a day. */
 const UNANSWERED_PAUSE_MS = HOUR_MS;
 
@@ -17,24 +23,34 @@ export type ChargeFacts = {
   notBeforeMs: number;
   thresholdUusd: number;
   amountUusd: number;
+  /** Null: that of whoever names none. */
   monthlyLimitUusd: number | null;
   /** Micro-dollars charged in this month, those in flight included. */
   monthChargedUusd: number;
   available: number;
   burnPerHour: number;
+  /** When pods stop as things are; null: never. */
+  runsOutAtMs: number | null;
   /** Pods stand still for want of money, and would go on. */
   awaitsMoney: boolean;
 };
 
 /** At the threshold itself, too; never while nothing runs or waits to. */
 export function shouldCharge(facts: ChargeFacts, nowMs: number): boolean {
-  const { monthlyLimitUusd: limit, monthChargedUusd: charged, amountUusd } = facts;
+  const { monthChargedUusd: charged, amountUusd } = facts;
+  const limit = facts.monthlyLimitUusd ?? Math.max(DEFAULT_MONTHLY_LIMIT_UUSD, amountUusd);
   const isReady = facts.status === 'idle' || facts.status === 'failed';
   const isSpent = facts.burnPerHour > 0 || facts.awaitsMoney;
   const isNeeded = isSpent && facts.available <= facts.thresholdUusd;
-  const isWithinLimit = limit === null || charged + amountUusd <= limit;
+  const isWithinLimit = charged + amountUusd <= limit;
+  const isPaused =
+    nowMs < facts.notBeforeMs && !(facts.status === 'idle' && isUrgent(facts, nowMs));
   const isWanted = facts.enabled && facts.hasMethod && isReady;
-  return isWanted && isNeeded && isWithinLimit && nowMs >= facts.notBeforeMs;
+  return isWanted && isNeeded && isWithinLimit && !isPaused;
+}
+
+function isUrgent({ awaitsMoney, runsOutAtMs }: ChargeFacts, nowMs: number): boolean {
+  return awaitsMoney || (runsOutAtMs !== null && runsOutAtMs - nowMs <= URGENT_MS);
 }
 
 export type ChargeOutcome = 'succeeded' | 'declined' | 'unanswered';
@@ -42,7 +58,9 @@ export type AfterCharge = { status: AutoTopUpStatus; declines: number; not_befor
 
 /** `declines`: in a row before this charge. */
 export function afterCharge(outcome: ChargeOutcome, declines: number, nowMs: number): AfterCharge {
-  if (outcome === 'succeeded') return { status: 'idle', declines: 0, not_before: 0 };
+  if (outcome === 'succeeded') {
+    return { status: 'idle', declines: 0, not_before: nowMs + SUCCESS_PAUSE_MS };
+  }
   if (outcome === 'unanswered') {
     return { status: 'failed', declines, not_before: nowMs + UNANSWERED_PAUSE_MS };
   }

@@ -11,6 +11,7 @@ import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { paidAccount } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
 import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
+import { succeededSince } from './top-up.store.ts';
 
 type Deps = { clock: Clock; random: Random };
 
@@ -37,6 +38,9 @@ export async function addPaidCredit(
     payload: { pod_name: null, node: null, detail: `topped up by ${formatUsdFloor(amountUusd)}` },
   });
 }
+
+/** Micro-dollars of charges that succeeded after `sinceMs`, less what of them went back: their payer may dispute them yet. */
+export const disputableCredit = succeededSince;
 
 /** A payment that the operator has received by other means; `reference` is the payment's own. */
 export type PayIn = { email: string; amountUusd: number; reference: string };

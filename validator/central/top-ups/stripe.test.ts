@@ -48,7 +48,7 @@ const charge = () => central.central.chargeTopUps();
 async function topUp(): Promise<void> {
   const { db, clock, random } = central.ports;
   const auto = createAutoTopUps({ db, clock, random, balanceOf, payments });
-  const funds = { available: USD, burnPerHour: USD };
+  const funds = { available: USD, burnPerHour: USD, runsOutAtMs: null };
   await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
   await charge();
 }

@@ -12,11 +12,10 @@ import type { Database, Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
-import { paidAccount, walletOf } from '../ledger/wallet.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { topUpsSuspendedMail } from '../mail/mail.text.ts';
 import { lockWithPods } from '../metering/cut-off.ts';
-import { runwayChanged } from '../metering/runway.service.ts';
+import { fundsLowered, settledFirst, takePaid } from '../metering/settled-first.ts';
 import type { ChargeAnswer, PaymentNews } from '../ports.ts';
 import { afterCharge, type ChargeOutcome } from './auto-top-up.state.ts';
 import { findAutoTopUp, updateAutoTopUp } from './auto-top-up.store.ts';
@@ -99,17 +98,18 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     const column = back.by === 'refund' ? 'refunded_uusd' : 'disputed_uusd';
     const changes = { [column]: row[column] + amountUusd, updated_at: clock.now() };
     if (!(await changeTopUp(tx, row, changes))) return false;
-    const { paid, held, heldOfGranted } = await walletOf(tx, accountId);
+    const settled = await settledFirst(tx, accountId, clock.now());
+    const { paid, held, heldOfGranted } = settled.wallet;
     const own = Math.min(amountUusd, paid - (held - heldOfGranted));
     const legs: Leg[] = [
-      { debit: paidAccount(accountId), credit: 'external:topup', amountUusd: own },
+      takePaid(settled, own, 'external:topup'),
       { debit: 'platform:absorbed', credit: 'external:topup', amountUusd: amountUusd - own },
     ];
     const id = `${row.id}:${row[column] + amountUusd}`;
     const cause = { type: `top-up-${back.by}`, id, atMs: clock.now(), once: true };
     const group = legs.filter((leg) => leg.amountUusd > 0);
     await postGroup(tx, group, causedBy(SYSTEM_ACTOR, cause));
-    await runwayChanged(tx, accountId, clock.now());
+    await fundsLowered(tx, settled, clock.now());
     const dollars = formatUsdFloor(amountUusd);
     await recordFailure(tx, accountId, `${dollars} of a top-up went back to the payer: ${back.by}`);
     if (back.by === 'dispute') await suspend(tx, accountId);

@@ -1,5 +1,5 @@
 /** Queries of the topups table. */
-import type { Insertable, Updateable } from 'kysely';
+import { type Insertable, sql, type Updateable } from 'kysely';
 import type { TopUpRow, TopUpsTable } from '../db/around-balance.tables.ts';
 import type { Db } from '../db/tables.ts';
 import { IN_FLIGHT } from './top-up.state.ts';
@@ -62,4 +62,16 @@ export async function changeTopUp(
     .where('disputed_uusd', '=', row.disputed_uusd)
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
+}
+
+/** Micro-dollars of an account's charges that succeeded, or were changed, after then, less what of them went back. */
+export async function succeededSince(db: Db, accountId: string, sinceMs: number): Promise<number> {
+  const row = await db
+    .selectFrom('topups')
+    .select(sql<number>`coalesce(sum(amount_uusd - refunded_uusd - disputed_uusd), 0)`.as('uusd'))
+    .where('account_id', '=', accountId)
+    .where('state', '=', 'succeeded')
+    .where('updated_at', '>', sinceMs)
+    .executeTakeFirstOrThrow();
+  return Number(row.uusd);
 }

@@ -46,7 +46,7 @@ async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
   const auto = createAutoTopUps({ db, clock, random, balanceOf, payments: processor });
-  const funds = { available: leftUsd * USD, burnPerHour: USD };
+  const funds = { available: leftUsd * USD, burnPerHour: USD, runsOutAtMs: null };
   await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
 }
 
@@ -98,6 +98,10 @@ it('charges once at the threshold, credits it and is ready for the next', async 
   expect((await get()).body).toMatchObject({ status: 'idle', month_charged_usd: 25 });
   expect(await details()).toEqual(['topped up by $25.00']);
   await spend(9);
+  await put({ enabled: true });
+  expect(await topUps()).toHaveLength(1);
+  await central.clock.advance(10 * MINUTE_MS);
+  await spend(9);
   await charge();
   expect(await paid()).toBe(50);
 });
@@ -107,6 +111,7 @@ it('stays below the limit of a calendar month', async () => {
   for (const _ of [1, 2, 3]) {
     await spend(1);
     await charge();
+    await central.clock.advance(10 * MINUTE_MS);
   }
   expect([await paid(), (await get()).body.month_charged_usd]).toEqual([50, 50]);
   await central.clock.advance(31 * DAY_MS);

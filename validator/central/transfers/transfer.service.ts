@@ -5,13 +5,15 @@ import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/m
 import type { Random } from '#shared/random.ts';
 import { accountOf, findAccountByAddress } from '../accounts/account.service.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
+import { beside } from '../balance/balance.service.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
 import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
-import { runwayChanged } from '../metering/runway.service.ts';
+import { fundsLowered, type Settled, settledFirst, takePaid } from '../metering/settled-first.ts';
+import { disputableCredit } from '../top-ups/paid-credit.ts';
 import type {
   TransferCreditsDto,
   TransferHistoryDto,
@@ -25,18 +27,21 @@ import {
 } from './transfer.store.ts';
 
 const SHOWN = 1_000;
+const WAITS = 'What was topped up a short time ago can be spent, and be transferred later.';
 
 export type TransfersDeps = {
   db: Database;
   clock: Clock;
   random: Random;
+  /** For so long what was topped up, and may be disputed, stays with the account; milliseconds. */
+  topUpWaitMs: number;
   /** What follows when an account has less than before. */
   afterSpend(tx: Db, accountId: string): Promise<void>;
 };
 export type Transfers = ReturnType<typeof createTransfers>;
 
 /** Rules of transfers. */
-export function createTransfers({ db, clock, random, afterSpend }: TransfersDeps) {
+export function createTransfers({ db, clock, random, topUpWaitMs, afterSpend }: TransfersDeps) {
   async function parties(tx: Db, caller: UserIdentity, email: string) {
     const { id: recipientId } = await recipientOf(tx, email);
     if (recipientId === caller.accountId) {
@@ -72,9 +77,11 @@ export function createTransfers({ db, clock, random, afterSpend }: TransfersDeps
       await requireVerified(tx, caller);
       const { sender, recipient } = await parties(tx, caller, body.recipient_email);
       const amountUusd = usdToMicro(body.amount);
-      requireTransferable(await walletOf(tx, sender.id), amountUusd);
       const [id, atMs] = [random.uuid(), clock.now()];
-      const leg = { debit: paidAccount(sender.id), credit: paidAccount(recipient.id), amountUusd };
+      const settled = await settledFirst(tx, sender.id, atMs);
+      const waitsUusd = await disputableCredit(tx, sender.id, atMs - topUpWaitMs);
+      requireTransferable(settled, waitsUusd, amountUusd);
+      const leg = takePaid(settled, amountUusd, paidAccount(recipient.id));
       await postGroup(tx, [leg], causedBy(actor, { type: 'transfer', id, atMs, once: true }));
       const row = {
         ...{ id, sender_id: sender.id, recipient_id: recipient.id, amount_uusd: amountUusd },
@@ -88,7 +95,7 @@ export function createTransfers({ db, clock, random, afterSpend }: TransfersDeps
       await record(tx, sender.id, actor, `${amount} transferred to another account`);
       await record(tx, recipient.id, { ...actor, apiKeyId: null }, `${amount} received`);
       await fundsAdded(tx, { clock, random }, recipient.id);
-      await runwayChanged(tx, sender.id, atMs);
+      await fundsLowered(tx, settled, atMs);
       await afterSpend(tx, sender.id);
       return {
         ...toHistory(sender.id, {
@@ -117,7 +124,8 @@ async function requireVerified(tx: Db, caller: UserIdentity): Promise<void> {
 
 async function recipientOf(tx: Db, email: string): Promise<Account> {
   const account = await findAccountByAddress(tx, email);
-  if (account === undefined) throw unknownRecipient();
+  // Whoever has not confirmed it may have signed up with the address of somebody else.
+  if (account === undefined || account.email_verified_at === null) throw unknownRecipient();
   return account;
 }
 
@@ -127,14 +135,22 @@ function unknownRecipient(): ApiError {
   });
 }
 
-/** Paid credit only, and nothing of it that is held. */
-function requireTransferable({ paid, held, heldOfGranted }: Wallet, amountUusd: number): void {
-  const transferable = paid - (held - heldOfGranted);
+/** Paid credit only, nothing of it that is held, that running pods need or that still waits. */
+function requireTransferable(
+  { wallet, keptUusd }: Settled,
+  waitsUusd: number,
+  amountUusd: number,
+): void {
+  const { paid, held, heldOfGranted, available } = wallet;
+  const own = paid - (held - heldOfGranted);
+  const transferable = Math.max(0, Math.min(own - waitsUusd, available - keptUusd));
   if (amountUusd <= transferable) return;
+  const hint = waitsUusd > 0 && own > transferable ? WAITS : undefined;
   throw new ApiError(
     'insufficient_balance',
     `Insufficient balance. This transfer requires at least ${formatUsdCeil(amountUusd)}. ` +
-      `Your balance is ${formatUsdFloor(transferable)}, without granted credit, which cannot be transferred.`,
+      `Your balance is ${formatUsdFloor(transferable)}${beside(keptUusd)}, without granted credit, which cannot be transferred.`,
+    hint === undefined ? {} : { hint },
   );
 }
 

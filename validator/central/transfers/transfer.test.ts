@@ -4,9 +4,8 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../test/fakes/central-fixture.ts';
-import { testCause } from '../../../test/fakes/wallet.ts';
+import { payIn, testCause } from '../../../test/fakes/wallet.ts';
 import { placeHold } from '../ledger/hold.service.ts';
-import { postGroup } from '../ledger/ledger.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 
 const USD = 1_000_000;
@@ -23,15 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-/** Paid credit. */
-async function pay(account: TestAccount, usd: number): Promise<void> {
-  const leg = {
-    debit: 'external:topup',
-    credit: `user:${account.id}`,
-    amountUusd: usd * USD,
-  } as const;
-  await central.ports.db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
-}
+const pay = (account: TestAccount, usd: number) => payIn(central.ports.db, account.id, usd * USD);
 
 const send = (from: TestAccount, body: object, headers: Record<string, string> = {}) =>
   central.call('POST', '/users/me/transfer-credits', {
@@ -120,6 +111,45 @@ it('refuses oneself, strangers, the deleted and the unconfirmed', async () => {
     .execute();
   expect(await codes(send(ada, to(bob, 1)))).toEqual([403, 'email_not_verified']);
   expect(await paidOf(ada)).toBe(5);
+});
+
+it('knows nobody by an address that was never confirmed, and the address keeps nothing', async () => {
+  await pay(ada, 5);
+  await central.ports.db
+    .updateTable('accounts')
+    .set({ email_verified_at: null })
+    .where('id', '=', bob.id)
+    .execute();
+  const refused = await send(ada, to(bob, 1));
+  const unknown = await send(ada, { recipient_email: 'no@one.example', amount: 1 });
+  expect([refused.status, refused.body.error.code, refused.body.message]).toEqual([
+    ...[404, 'not_found', unknown.body.message],
+  ]);
+  expect([await paidOf(ada), await paidOf(bob)]).toEqual([5, 0]);
+});
+
+it('keeps what was topped up for a day, in which its payer may dispute it', async () => {
+  const { db, clock } = central.ports;
+  await pay(ada, 5);
+  await db
+    .insertInto('topups')
+    .values({
+      ...{ id: '00000000-0000-4000-8000-000000000001', account_id: ada.id, processor: 'any' },
+      ...{ external_id: null, payment_method_id: 'pm', amount_uusd: 4 * USD, state: 'succeeded' },
+      ...{ attempts: 1, due_at: 0, last_error: null },
+      ...{ created_at: clock.now(), updated_at: clock.now() },
+    })
+    .execute();
+  const refused = await send(ada, to(bob, 1.000001));
+  expect([refused.status, refused.body.error.hint]).toEqual([
+    403,
+    'What was topped up a short time ago can be spent, and be transferred later.',
+  ]);
+  expect((await send(ada, to(bob, 1))).status).toBe(200);
+  await central.clock.advance(24 * 3_600_000 - 1);
+  expect((await send(ada, to(bob, 1))).status).toBe(403);
+  await central.clock.advance(1);
+  expect((await send(ada, to(bob, 4))).status).toBe(200);
 });
 
 it('refuses what is no amount', async () => {
