@@ -277,6 +277,7 @@ export const CHECKS: readonly Check[] = [
     detects: 'a runtime that does not give what is offered',
     required: 'a probe container starts, runs and is removed',
     category: 'runtime',
+    isTrial: true,
     judge: judgeContainerStart,
     remedies: {
       CONTAINER_START_FAILED: 'Run `docker run --rm hello-world` on the host and mend it.',
@@ -303,8 +304,13 @@ export const CHECKS: readonly Check[] = [
     required: 'launch, login, command, the offered cards and limits inside, removal',
     category: 'runtime',
     mode: 'shadow',
+    isTrial: true,
     judge: judgeRentalProbe,
-    remedies: { RENTAL_PROBE_FAILED: 'See the step that failed.' },
+    remedies: {
+      RENTAL_PROBE_FAILED: 'See the step that failed.',
+      RENTAL_PROBE_SKIPPED:
+        'Look at `orphans` and pods of the agent; `remove-all` takes away what is left.',
+    },
   }),
   row({
     id: 'pow_cpu',
@@ -312,6 +318,7 @@ export const CHECKS: readonly Check[] = [
     required: 'the product that was asked for, in the time of the processor',
     category: 'policy',
     mode: 'shadow',
+    isTrial: true,
     judge: judgePowCpu,
     remedies: { ...POW_REMEDIES, ...POW_TIMES },
   }),
@@ -322,6 +329,7 @@ export const CHECKS: readonly Check[] = [
       'the product that was asked for, of every card, in the time of its model (device: gpu)',
     category: 'policy',
     mode: 'shadow',
+    isTrial: true,
     judge: judgePowGpu,
     remedies: {
       ...POW_REMEDIES,
@@ -341,6 +349,7 @@ export const CHECKS: readonly Check[] = [
     required: 'the walk through memory that was asked for',
     category: 'policy',
     mode: 'shadow',
+    isTrial: true,
     judge: judgePowMemory,
     remedies: POW_REMEDIES,
   }),
@@ -350,6 +359,7 @@ export const CHECKS: readonly Check[] = [
     required: 'the walk over the disk that was asked for',
     category: 'policy',
     mode: 'shadow',
+    isTrial: true,
     judge: judgePowDisk,
     remedies: POW_REMEDIES,
   }),

@@ -67,7 +67,12 @@ export type Outcome =
   | { status: 'passed'; measured: string; warning?: string }
   | Failure
   /** The facts that it needs are missing: no verdict either way, and no cost. */
-  | { status: 'unknown'; measured: string };
+  | {
+      status: 'unknown';
+      measured: string;
+      /** The question does not arise any more: a failure from before ends with it. */
+      isMoot?: boolean;
+    };
 
 /** The rule of one check over facts that have an inventory. Pure. */
 export type Judge = (facts: Facts & { inventory: Inventory }) => Outcome;
@@ -88,6 +93,8 @@ export type Check = {
   mode: CheckMode;
   /** Whether it is judged while a renter is on the host. */
   whileRented: boolean;
+  /** Whether the host has to be tried for it: its failure stands until it was tried again and passed. */
+  isTrial: boolean;
   /** What to do about each reason that it can give. */
   remedies: Readonly<Record<string, string>>;
   judge: Judge;
@@ -97,6 +104,8 @@ export type Check = {
 
 export const passed = (measured: string): Outcome => ({ status: 'passed', measured });
 export const unknown = (measured: string): Outcome => ({ status: 'unknown', measured });
+/** Unknown because nobody asks for it. */
+export const moot = (measured: string): Outcome => ({ status: 'unknown', measured, isMoot: true });
 
 /** A failure: what was found, in figures and in words. */
 export function failed(reasonCode: string, measured: string, message: string): Failure {

@@ -1,5 +1,5 @@
 /** Docker on the host starts a container with exactly the offered GPUs and cores. */
-import { failed, type Judge, passed, unknown } from './check.ts';
+import { failed, type Judge, moot, passed, unknown } from './check.ts';
 
 const QUOTA = 'CPU_QUOTA_EXCEEDS_HOST';
 
@@ -15,7 +15,7 @@ const NESTED_STEP = 'docker_in_docker';
 
 /** The probe did in a container what an engine inside would do. */
 export const judgeNested: Judge = ({ probe, inventory: { docker } }) => {
-  if (!docker.sysbox_runtime) return unknown('not offered');
+  if (!docker.sysbox_runtime) return moot('not offered');
   const step = probe?.steps.find(({ name }) => name === NESTED_STEP);
   if (step === undefined || step.status === 'skipped') return unknown('not tried');
   if (step.status === 'ok') return passed(`${step.ms} ms`);

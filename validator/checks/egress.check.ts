@@ -1,10 +1,11 @@
 /** The host reaches the registries that pods pull from, and can have the images of templates. */
-import { failed, type Judge, passed, unknown } from './check.ts';
+import { failed, type Judge, moot, passed, unknown } from './check.ts';
 
 /** Registries have bad moments, too. */
 const IN_A_ROW = 2;
 
-export const judgeEgress: Judge = ({ measured: { egress } }) => {
+export const judgeEgress: Judge = ({ measured: { egress }, policy }) => {
+  if (egress === null && policy.checks.egress_image === null) return moot('not asked');
   if (egress === null || egress.registry === 'unknown') {
     return unknown(egress === null ? 'not asked' : egress.problem);
   }
@@ -17,7 +18,8 @@ export const judgeEgress: Judge = ({ measured: { egress } }) => {
   return { ...failure, ...again };
 };
 
-export const judgeTemplates: Judge = ({ measured: { templates } }) => {
+export const judgeTemplates: Judge = ({ measured: { templates }, policy }) => {
+  if (templates === null && policy.checks.template_images.length === 0) return moot('not asked');
   const images = templates?.images ?? [];
   const missing = images.filter(({ state }) => state === 'missing');
   const [first] = missing;

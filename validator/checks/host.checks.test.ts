@@ -12,7 +12,16 @@ import type { Measured } from './measured.ts';
 
 const OPEN = { firewall: 'unavailable', disk_quota: 'none', seccomp: true } as const;
 const RENTAL: Measured['rental'] = {
-  ...{ status: 'passed', step: null, detail: '', ms: 1, at_ms: 1, memory: null, repeated: false },
+  ...{
+    status: 'passed',
+    step: null,
+    detail: '',
+    ms: 1,
+    at_ms: 1,
+    memory: null,
+    pods: [],
+    repeated: false,
+  },
 };
 const SYSBOX = {
   ...{ version: '28', storage_driver: 'overlay2', cgroup_version: '2' },

@@ -4,6 +4,7 @@ import { Amount, Name, Text } from '#shared/agent-api/bounds.ts';
 import { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
 import { ImageStanding } from '#shared/agent-api/image-checks.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
+import { FoundFailure } from './found-failure.ts';
 
 const Ms = z.number().nonnegative();
 /** What a time of a proof is compared with and how; documents of older programs have none of it. */
@@ -111,7 +112,9 @@ export const RentalFacts = z.object({
   at_ms: z.int(),
   /** What the pod was given of memory, and what there was in all as seen from inside; null where it did not pass. */
   memory: z.object({ given_kib: Amount, seen_kib: Amount }).nullable().default(null),
-  /** Whether it is the one of an inspection before. */
+  /** Those on the host that kept it from being run. */
+  pods: z.array(Name).default([]),
+  /** Whether it is the one of an inspection before, or beside the regular ones. */
   repeated: z.boolean(),
 });
 export type RentalFacts = z.output<typeof RentalFacts>;
@@ -184,6 +187,8 @@ export const Measured = z.object({
   taken: z.array(z.object({ uuid: Name, executor_id: z.string() })),
   /** How often in a row, just before, a reason was given that counts only when it is seen again. */
   streaks: z.record(z.string(), z.int().min(0)),
+  /** By check: what was found before and not shown to be over; documents of older programs have none. */
+  found: z.record(z.string(), FoundFailure).default({}),
   /** Null where no image of the agent is signed for; documents of older programs have none. */
   releases: ReleaseFacts.nullable().default(null),
 });
@@ -194,6 +199,6 @@ export function nothingMeasured(askedMs: number): Measured {
   return {
     ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
     ...{ ports: null, egress: null, templates: null, line: null, releases: null },
-    ...{ accepted: null, taken: [], streaks: {}, own_pods: [], load: null },
+    ...{ accepted: null, taken: [], streaks: {}, found: {}, own_pods: [], load: null },
   };
 }

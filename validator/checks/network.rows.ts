@@ -12,6 +12,7 @@ export const NETWORK_CHECKS: readonly Check[] = [
     detects: 'ports of pods that nobody reaches',
     required: 'sampled ports of the range answer from outside',
     category: 'env',
+    isTrial: true,
     judge: judgePorts,
     remedies: {
       PORTS_CLOSED: 'Forward the range of pod ports (AGENT_PORT_RANGE) to the host.',
@@ -24,6 +25,7 @@ export const NETWORK_CHECKS: readonly Check[] = [
     detects: 'a host that reaches no registry',
     required: 'the engine learns the digest of an image',
     category: 'env',
+    isTrial: true,
     judge: judgeEgress,
     remedies: {
       EGRESS_BLOCKED: 'Let the host open connections to the internet.',
@@ -36,6 +38,7 @@ export const NETWORK_CHECKS: readonly Check[] = [
     required: 'their images are there, or to be had from their registries',
     category: 'env',
     mode: 'shadow',
+    isTrial: true,
     judge: judgeTemplates,
     remedies: { TEMPLATE_NOT_CACHED: 'Try `docker pull` with the image that is named.' },
   }),
@@ -44,6 +47,7 @@ export const NETWORK_CHECKS: readonly Check[] = [
     detects: 'a slow line',
     required: 'a line as fast as the policy says, both ways, that changes nothing',
     category: 'env',
+    isTrial: true,
     judge: judgeBandwidth,
     remedies: {
       BANDWIDTH_LOW: 'Check the uplink of the host, and what else uses it.',

@@ -43,6 +43,7 @@ export const OFFER_CHECKS: readonly Check[] = [
     detects: 'more cores than the engine gives',
     required: 'a container with all offered cores can be made',
     category: 'policy',
+    isTrial: true,
     judge: judgeCpuQuota,
     remedies: { CPU_QUOTA_EXCEEDS_HOST: 'Correct the number of CPU cores that the host offers.' },
   }),
@@ -74,6 +75,7 @@ export const OFFER_CHECKS: readonly Check[] = [
     required: 'layers, mounts and processes of its own in a container of the runtime',
     category: 'runtime',
     mode: 'shadow',
+    isTrial: true,
     judge: judgeNested,
     remedies: {
       DIND_UNAVAILABLE: 'Reinstall sysbox, or take its runtime out of /etc/docker/daemon.json.',

@@ -7,17 +7,19 @@ import {
 import { type Check, type Facts, type Outcome, unknown } from './check.ts';
 import { modeOf } from './check-policy.ts';
 import { CHECKS } from './check-table.ts';
+import { type FoundFailure, foundBy, MAX_MEASURED_CHARS, standingOf } from './found-failure.ts';
 import { lineSpeeds } from './line.check.ts';
 
 /** An agent that cannot be reached costs nothing until it was unreachable this often in a row. */
 export const TRANSPORT_FAILURES_ALLOWED = 2;
-const MAX_MEASURED_CHARS = 1_000;
 const REMEDY = 'See the log of the agent.';
 
 export type Judgement = {
   report: HealthReport;
   /** How often in a row each reason that counts only when it is seen again has been seen now. */
   streaks: Record<string, number>;
+  /** By check: what stands against the host until it is shown to be over. */
+  found: Record<string, FoundFailure>;
 };
 
 /** `transportFailures` counts the unreachable inspections just before this one. */
@@ -29,6 +31,7 @@ export function judge(facts: Facts, transportFailures: number): HealthReport {
 export function judgeAll(facts: Facts, transportFailures: number): Judgement {
   const checks: CheckResult[] = [];
   const streaks: Record<string, number> = {};
+  const found: Record<string, FoundFailure> = {};
   /** Failures that count for no verdict yet, and against one that passes. */
   const withholding = new Set<string>();
   let endedBy: string | null = null;
@@ -36,9 +39,17 @@ export function judgeAll(facts: Facts, transportFailures: number): Judgement {
     const outcome = endedBy === null ? outcomeOf(check, facts) : unknown(`not after ${endedBy}`);
     const seen = seenOf(outcome, facts.measured.streaks[check.id] ?? 0);
     if (seen > 0) streaks[check.id] = seen;
-    const result = toCheckResult(check, outcome, { seen, facts });
+    const counts = isCounting(outcome, seen);
+    const isJudged = endedBy === null && isJudgedNow(check, facts);
+    const now = { outcome, isCounting: counts, isJudged, nowMs: facts.receivedMs };
+    const standing = foundBy(check, now, facts.measured.found[check.id] ?? null);
+    if (standing !== null) found[check.id] = standing;
+    const isFoundNow = outcome.status === 'failed' && counts;
+    const isShown = standing !== null && !isFoundNow && endedBy === null;
+    const shown = isShown ? standingOf(standing) : outcome;
+    const result = toCheckResult(check, shown, { seen, facts });
     checks.push(result);
-    if (!isCounting(outcome, seen)) withholding.add(check.id);
+    if (!isCounting(shown, seen)) withholding.add(check.id);
     if (check.fatal && isBlocking(result)) endedBy = check.id;
   }
   const { inventory, receivedMs } = facts;
@@ -46,7 +57,8 @@ export function judgeAll(facts: Facts, transportFailures: number): Judgement {
   // Nothing was seen of one that did not answer: what was seen before stays.
   const kept = inventory === null ? facts.measured.streaks : streaks;
   const line = lineSpeeds(facts.measured.line);
-  return { report: { verdict, checked_at_ms: receivedMs, checks, inventory, line }, streaks: kept };
+  const report = { verdict, checked_at_ms: receivedMs, checks, inventory, line };
+  return { report, streaks: kept, found };
 }
 
 /** What was not measured neither ends a row nor makes it longer. */
@@ -66,9 +78,13 @@ function outcomeOf(check: Check, facts: Facts): Outcome {
   if (inventory === null) {
     return check.judgeAbsent?.(facts) ?? unknown('no inventory');
   }
-  if (facts.executor.rented && !check.whileRented) return unknown('rented');
+  if (!isJudgedNow(check, facts)) return unknown('rented');
   return check.judge({ ...facts, inventory });
 }
+
+/** Whoever rents a host is not disturbed. */
+const isJudgedNow = ({ whileRented }: Check, { executor, inventory }: Facts): boolean =>
+  inventory !== null && (whileRented || !executor.rented);
 
 /** The wire form of an outcome; an unknown one counts as passed and says so. */
 function toCheckResult(

@@ -1,9 +1,12 @@
 /** A renter gets what is offered, from launch to removal, and reaches a pod for as long as it runs (validator reference 5). */
-import { failed, type Judge, passed, unknown } from './check.ts';
-import type { RentalStep } from './measured.ts';
+import { type Facts, failed, type Judge, type Outcome, passed, unknown } from './check.ts';
+import type { RentalFacts, RentalStep } from './measured.ts';
 
 /** A way that is down for a moment is no host that cannot be reached. */
 const IN_A_ROW = 2;
+
+/** As with the pods that a host has and nobody rents: what has just begun or ended is over by then. */
+const SKIPPED_IN_A_ROW = 3;
 
 const STEPS: Record<RentalStep, [message: string, remedy: string]> = {
   launch: [
@@ -32,14 +35,28 @@ const STEPS: Record<RentalStep, [message: string, remedy: string]> = {
   ],
 };
 
-export const judgeRentalProbe: Judge = ({ measured: { rental } }) => {
+export const judgeRentalProbe: Judge = (facts) => {
+  const { rental } = facts.measured;
   if (rental === null) return unknown('not run');
-  if (rental.status === 'not_run') return unknown(`not run: ${rental.detail}`);
+  if (rental.status === 'not_run') return judgeSkipped(rental, facts);
   if (rental.step === null) return passed(`${rental.ms} ms`);
   const [message, remedy] = STEPS[rental.step];
   const measured = `${rental.step}: ${rental.detail}`;
   return { ...failed('RENTAL_PROBE_FAILED', measured, message), remedy };
 };
+
+/** By a pod that is neither rented nor ours a host keeps itself from being tried. */
+function judgeSkipped({ detail, pods, repeated }: RentalFacts, facts: Facts): Outcome {
+  const { executor, measured } = facts;
+  const { pod_ids: rented } = executor;
+  if (rented === null) return unknown(`not run: ${detail}`);
+  const known = new Set([...rented, ...measured.own_pods]);
+  const strange = pods.filter((id) => !known.has(id));
+  if (strange.length === 0) return unknown(`not run: ${detail}`);
+  const message = 'A pod that nobody rents keeps the host from being tried';
+  const failure = failed('RENTAL_PROBE_SKIPPED', strange.join(', '), message);
+  return { ...failure, inARow: SKIPPED_IN_A_ROW, isRepeated: repeated };
+}
 
 export const judgeSshReach: Judge = ({ measured: { ssh } }) => {
   if (ssh === null || ssh.length === 0) return unknown('no pod to be reached');

@@ -45,6 +45,8 @@ export function createExecutorDirectory({
       } catch (error) {
         if (known.size === 0) throw error;
         log.warn({ error: messageOf(error), known: known.size }, 'executors as last listed');
+        // Pods may have come and gone since: nothing of them is held against a host.
+        known = new Map([...known].map(([id, executor]) => [id, { ...executor, pod_ids: null }]));
       }
       return new Set(known.keys());
     },

@@ -122,17 +122,18 @@ export function createHealthService(options: HealthOptions) {
     seen: Facts,
     { startedMs, isClaimed }: { startedMs: number; isClaimed: boolean },
   ): Promise<HealthReport> {
-    const { transportFailures, streaks } = await inspections.recall(seen.executor.id);
+    const { transportFailures, streaks, found } = await inspections.recall(seen.executor.id);
     const before = await standings.before(seen);
     const line = await options.lines.facts(seen.executor.id);
     const releases = await options.releases(seen.inventory?.update?.current_digest ?? null);
-    const known = { ...before, line, releases, streaks };
+    const known = { ...before, line, releases, streaks, found };
     const facts = { ...seen, measured: { ...seen.measured, ...known } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
     const memory = {
       transportFailures: facts.inventory === null ? transportFailures + 1 : 0,
       streaks: judgement.streaks,
+      found: judgement.found,
     };
     const run = { facts, transportFailures, report, startedMs, finishedMs: clock.now() };
     try {

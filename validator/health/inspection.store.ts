@@ -27,7 +27,7 @@ export async function followInspections(
   const known = new Set(rows.map((row) => row.executor_id));
   for (const ids of inParts([...executorIds].filter((id) => !known.has(id)))) {
     const nothing = { checked_ms: 0, verdict: null, facts_ms: 0 };
-    const fresh = { ...nothing, transport_failures: 0, streaks_json: '{}' };
+    const fresh = { ...nothing, transport_failures: 0, streaks_json: '{}', found_json: '{}' };
     await db
       .insertInto('inspections')
       .values(ids.map((id) => ({ executor_id: id, ...fresh, holder: null, held_until_ms: 0 })))

@@ -1,6 +1,7 @@
 /** Which executors are due, who is at them, and what is remembered of them: in the ledger, for whichever process comes next. */
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { FoundFailure } from '../checks/found-failure.ts';
 import type { Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
 import { isShared } from '../ledger/ledger.ts';
 import {
@@ -37,6 +38,8 @@ export type Memory = {
   transportFailures: number;
   /** Of reasons that count only when they are seen again. */
   streaks: Record<string, number>;
+  /** Failures that no run since has shown to be over, by check. */
+  found: Record<string, FoundFailure>;
 };
 
 export type InspectionEnd = Memory & {
@@ -91,10 +94,11 @@ export function createInspections(options: InspectionsOptions) {
 
     async recall(executorId: string): Promise<Memory> {
       const row = await findInspection(ledger, executorId);
-      if (row === undefined) return { transportFailures: 0, streaks: {} };
+      if (row === undefined) return { transportFailures: 0, streaks: {}, found: {} };
       // Written by us.
       const streaks = JSON.parse(row.streaks_json) as Record<string, number>;
-      return { transportFailures: row.transport_failures, streaks };
+      const found = JSON.parse(row.found_json) as Record<string, FoundFailure>;
+      return { transportFailures: row.transport_failures, streaks, found };
     },
 
     /**
@@ -111,6 +115,7 @@ export function createInspections(options: InspectionsOptions) {
         facts_ms: ended.factsMs,
         transport_failures: ended.transportFailures,
         streaks_json: JSON.stringify(ended.streaks),
+        found_json: JSON.stringify(ended.found),
       };
       const isKept = isClaimed
         ? await endInspection(tx, result, { holder, latestMs })

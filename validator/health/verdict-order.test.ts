@@ -1,6 +1,7 @@
 /** Which facts a verdict is on, and which verdict stays when several checks of one host end out of order. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import { naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -31,13 +32,13 @@ const RENTED_WISH = { rental_in_progress: true, gpu_uuids: [] };
 const { executor, policy } = checkRun({ atMs: 0 }).facts;
 
 /** The host as it is now, and what happens at moments of a check. */
-let host: { cards: number; isSound: boolean; isAway: boolean };
+let host: { cards: number; isSound: boolean; isAway: boolean; isRented: boolean };
 let onTrial: () => Promise<void>;
 let onPods: () => Promise<void>;
 let clock: ManualClock;
 let ledger: Ledger;
 beforeEach(async () => {
-  host = { cards: 1, isSound: true, isAway: false };
+  host = { cards: 1, isSound: true, isAway: false, isRented: false };
   onTrial = onPods = async () => undefined;
   [clock, ledger] = [createManualClock(), await createTestLedger()];
 });
@@ -65,7 +66,10 @@ function start(holder = systemRandom.uuid()) {
   return createHealthService({
     ...{ clock, log, policy, paces, atOnce: 1, readBanner: nothing, releases: nothing },
     metrics: { checked: () => undefined, passed: () => undefined },
-    directory: { ids: async () => new Set([executor.id]), find: async () => executor },
+    directory: {
+      ids: async () => new Set([executor.id]),
+      find: async () => ({ ...executor, rented: host.isRented }),
+    },
     clientOf: () => client,
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
     standings: createStandings({ ledger, clock }),
@@ -191,6 +195,34 @@ it('is in the order of facts after the process died that had read them, too', as
   hold.resolve();
   await stuck;
   expect(await recorded()).toMatchObject({ evidence: ['failed'], told: ['failed'] });
+});
+
+it.each<[string, () => Promise<void>]>([
+  ['somebody is about to rent it', async () => undefined],
+  ['the central API has it as rented', async () => void Object.assign(host, { isRented: true })],
+])('what a trial found stands while %s, until it is tried again and passes', async (_, rent) => {
+  const trials = vi.fn(async () => undefined);
+  onTrial = trials;
+  host.isSound = false;
+  const foundAt = naiveUtc(clock.now());
+  expect((await start().checkNow(executor.id, IDLE_WISH)).verdict).toBe('failed');
+  host.isSound = true;
+  await rent();
+  for (let time = 0; time < 2; time += 1) {
+    await clock.advance(1_000);
+    // Each by a process that was just started.
+    const report = await start().checkNow(executor.id, RENTED_WISH);
+    const container = report.checks.find((check) => check.check_id === 'container_start');
+    expect(report.verdict).toBe('failed');
+    expect(container).toMatchObject({ passed: false, reason_code: 'CONTAINER_START_FAILED' });
+    expect(container?.message).toContain(`stands since ${foundAt}Z`);
+  }
+  expect(trials).toHaveBeenCalledTimes(1);
+  host.isRented = false;
+  await clock.advance(1_000);
+  expect((await start().checkNow(executor.id, IDLE_WISH)).verdict).toBe('verified');
+  await clock.advance(1_000);
+  expect((await start().checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
 });
 
 it('tries a host once at a time: the second check waits for the first one’s trials', async () => {

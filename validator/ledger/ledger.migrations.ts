@@ -238,8 +238,13 @@ const orderedVerdicts: Migration = ({ int, tableEnd }) => [
   'create index gpu_claims_in_time on gpu_claims (seen_ms)',
 ];
 
+/** What trials found of an executor stands until a trial shows that it is over. */
+const foundFailures: Migration = () => [
+  `alter table inspections add column found_json text not null default '{}'`,
+];
+
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
   ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
-  ...[evidenceHeads, orderedVerdicts],
+  ...[evidenceHeads, orderedVerdicts, foundFailures],
 ];

@@ -103,6 +103,8 @@ export type InspectionsTable = {
   transport_failures: number;
   /** Of reasons that count only when they are seen again: how often in a row, by check. */
   streaks_json: string;
+  /** Failures that no run since has shown to be over, by check. */
+  found_json: string;
   /** The process that is at it, until `held_until_ms` unless it says so again. */
   holder: string | null;
   held_until_ms: number;

@@ -10,7 +10,7 @@ import type { Ledger, RentalProbeRow } from '../ledger/ledger.tables.ts';
 import { isShared } from '../ledger/ledger.ts';
 import { LIFETIME_S } from './probe-spec.ts';
 import { beginRentalProbe, endRentalProbe, findRentalProbe } from './rental-probe.store.ts';
-import { isPresent, type ProbeEnd, rentOnce } from './rental-probe.ts';
+import { inTheWay, isPresent, type ProbeEnd, rentOnce } from './rental-probe.ts';
 import type { SshLogin } from './ssh-session.ts';
 
 /** Beyond these the others wait for a later pass. */
@@ -122,7 +122,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
 
     /**
      * What the last one came to while that counts, else one now if there is room. Null for hosts that are away,
-     * rented or have a pod, whoever's it is. `isAsked`: somebody waits for what did not pass.
+     * rented; not run on those that have a pod, whoever's it is. `isAsked`: somebody waits for what did not pass.
      */
     async look(facts: Facts, client: AgentClient, isAsked: boolean): Promise<RentalFacts | null> {
       const { executor, inventory } = facts;
@@ -136,8 +136,11 @@ export function createRentalProbes(options: RentalProbesOptions) {
       }
       if (!isClear || running.size >= TOGETHER || running.has(executor.id)) return last;
       const pods = await client.listPods().catch(() => null);
-      if (pods === null || pods.some(isPresent)) return null;
-      return probe({ ...facts, inventory }, client);
+      if (pods === null) return null;
+      const present = pods.filter(isPresent);
+      if (present.length === 0) return probe({ ...facts, inventory }, client);
+      // Who asks often sees the same thing often: only the regular checks are in a row.
+      return { ...resultOf(inTheWay(present), { ms: 0, atMs: clock.now() }), repeated: isAsked };
     },
 
     /** Somebody rents it now: what is under way ends, and resolves when nothing of it is left. */
@@ -155,6 +158,7 @@ function resultOf(end: ProbeEnd, { ms, atMs }: { ms: number; atMs: number }): Re
     step: end.status === 'failed' ? end.step : null,
     detail: end.status === 'passed' ? '' : end.detail,
     memory: end.status === 'passed' ? end.memory : null,
+    pods: end.status === 'not_run' ? end.pods : [],
     ...{ ms: Math.round(ms), at_ms: atMs, repeated: false },
   };
 }

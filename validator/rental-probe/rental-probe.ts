@@ -17,6 +17,7 @@ const POLL_MS = 500;
 const NONCE_BYTES = 16;
 const BYTES_PER_KIB = 1_024;
 const MAX_DETAIL_CHARS = 500;
+const MAX_PODS_NAMED = 16;
 /** Refusals that are no fault of the host: an agent that is older than this, rules of its provider. */
 const NOT_MEANT: readonly string[] = ['upstream_unavailable', 'validation_error', 'not_found'];
 
@@ -40,8 +41,10 @@ export type ProbeEnd =
   /** `memory`: as RentalFacts has it. */
   | { status: 'passed'; memory: RentalFacts['memory'] }
   | { status: 'failed'; step: RentalStep; detail: string }
-  /** Nothing was learnt of the host. */
-  | { status: 'not_run'; detail: string };
+  | NotRun;
+
+/** Nothing was learnt of the host. `pods`: those that were in the way, as its agent has it. */
+export type NotRun = { status: 'not_run'; detail: string; pods: string[] };
 
 const GAVE_WAY = 'it gave way to a renter';
 
@@ -156,29 +159,40 @@ async function endOf(
   try {
     return { status: 'passed', memory: await work() };
   } catch (error) {
-    if (!(error instanceof StepFailed)) return { status: 'not_run', detail: messageOf(error) };
+    if (!(error instanceof StepFailed)) return notRun(messageOf(error));
     const detail = error.message.slice(0, MAX_DETAIL_CHARS);
     const excuse = await excuseOf(deps, ask, error.cause);
-    if (excuse !== null) return { status: 'not_run', detail: `${excuse}: ${detail}` };
+    if (excuse !== null) return { ...excuse, detail: `${excuse.detail}: ${detail}` };
     return { status: 'failed', step: error.step, detail };
   }
 }
+
+const notRun = (detail: string, pods: readonly PodView[] = []): NotRun => ({
+  status: 'not_run',
+  detail,
+  pods: pods.slice(0, MAX_PODS_NAMED).map(({ id }) => id),
+});
+
+/** What is there already, which may be a renter's: a probe has to wait. */
+export const inTheWay = (pods: readonly PodView[]): NotRun => notRun('a pod is there', pods);
 
 /** Why a failure says nothing of the host; null when it does. */
 async function excuseOf(
   { client }: ProbeDeps,
   { podId, signal }: ProbeAsk,
   cause: unknown,
-): Promise<string | null> {
-  if (signal.aborted) return GAVE_WAY;
-  if (isOwnFault(cause)) return 'the validator could not';
-  if (cause instanceof ApiError && NOT_MEANT.includes(cause.code)) return 'the agent was not asked';
-  if (cause instanceof ApiError && isProvidersRule(cause)) return 'the provider does not allow it';
+): Promise<NotRun | null> {
+  if (signal.aborted) return notRun(GAVE_WAY);
+  if (isOwnFault(cause)) return notRun('the validator could not');
+  if (cause instanceof ApiError && NOT_MEANT.includes(cause.code))
+    return notRun('the agent was not asked');
+  if (cause instanceof ApiError && isProvidersRule(cause))
+    return notRun('the provider does not allow it');
   // The way to the host may be down as a whole, and a renter may have come first.
   const pods = await client.listPods().catch(() => null);
-  if (pods === null) return 'the agent does not answer any more';
+  if (pods === null) return notRun('the agent does not answer any more');
   const others = pods.filter((pod) => pod.id !== podId && isPresent(pod));
-  return others.length > 0 ? 'a renter came' : null;
+  return others.length > 0 ? notRun('a renter came', others) : null;
 }
 
 /** Its own choice of images and limits, which renters see beforehand. */

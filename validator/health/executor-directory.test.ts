@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { ApiError } from '#shared/errors.ts';
+import { createLog } from '#shared/log.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { factsOf } from '../../test/fixtures/check-facts.ts';
+import type { CentralClient } from '../central-client.ts';
+import { createExecutorDirectory } from './executor-directory.ts';
+
+it('goes by the last list while the central API is away, and does not know then what is rented', async () => {
+  const { executor } = factsOf({ podIds: [] });
+  let isAway = false;
+  const central: CentralClient = {
+    ...({} as CentralClient),
+    async listExecutors() {
+      if (isAway) throw new ApiError('upstream_unavailable', 'no answer');
+      return [executor];
+    },
+  };
+  const log = createLog({ name: 'test', level: 'silent' });
+  const directory = createExecutorDirectory({ central, clock: createManualClock(), log });
+  const podIds = async () => {
+    expect(await directory.ids()).toEqual(new Set([executor.id]));
+    return (await directory.find(executor.id)).pod_ids;
+  };
+  expect(await podIds()).toEqual([]);
+  isAway = true;
+  expect(await podIds()).toBeNull();
+  isAway = false;
+  expect(await podIds()).toEqual([]);
+});
