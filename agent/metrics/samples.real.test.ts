@@ -26,7 +26,8 @@ it("finds a pod's processors and memory in use, and the host's", async () => {
   };
   const busy = await eventually('a busy pod', async () => {
     const metrics = PodMetrics.parse(await read(`/v1/pods/${pod.id}/metrics`));
-    return (metrics.cpu.used_cores ?? 0) > 0 && metrics;
+    // On a busy host its first moments may look like rest.
+    return (metrics.cpu.used_cores ?? 0) > 0.1 && metrics;
   });
   expect(busy.memory.used_bytes).toBeGreaterThan(0);
   expect(busy.memory.used_bytes).toBeLessThanOrEqual(busy.memory.limit_bytes);
