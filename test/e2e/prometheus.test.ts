@@ -75,6 +75,8 @@ beforeAll(async () => {
   });
   const hasPod = () => prometheus.query(`container_cpu_usage_seconds_total{pod_id="${podId}"}`);
   await eventually('the pod in Prometheus', async () => (await hasPod()).length === 1);
+  // Processes take their time to listen, and each is asked again at its pace alone.
+  await eventually('all of them in Prometheus', async () => (await figureOf('sum(up)')) === 3);
 });
 
 afterAll(async () => {

@@ -72,7 +72,7 @@ it('clears what was noted about nodes, and closes machine requests', async () =>
   await ask('/bookmark', { executor_id: node.id });
   const wish = { gpu_class: 'H100', notes: 'call Ada' };
   const open = (await ask('/machine-requests', wish)).body.id;
-  const done = (await ask('/machine-requests', wish)).body.id;
+  const done = (await ask('/machine-requests', { ...wish, gpu_count: 2 })).body.id;
   const { db } = market.ports;
   await moveMachineRequest(db, done, 'fulfilled', { fulfilled_executor_id: node.id });
   expect((await remove()).status).toBe(200);
