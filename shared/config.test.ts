@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { allOrNone, ConfigError, lookAtConfig, parseConfig, secret, secretTexts } from './config.ts';
+import {
+  allOrNone,
+  ConfigError,
+  lookAtConfig,
+  parseConfig,
+  secret,
+  secretTexts,
+} from './config.ts';
 import { runConfigCommand } from './config-command.ts';
 
 const spec = {

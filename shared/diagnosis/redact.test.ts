@@ -52,7 +52,13 @@ it('hides what it knows in plain text, in JSON, in addresses, in base64 and line
   const redact = createRedact([secret, 'x', '']);
   const form = new URLSearchParams({ secret }).toString();
   const inAddresses = [encodeURIComponent(secret), form];
-  for (const text of [...inAddresses, secret, JSON.stringify({ secret }), btoa(secret), 'at and a second line ?']) {
+  for (const text of [
+    ...inAddresses,
+    secret,
+    JSON.stringify({ secret }),
+    btoa(secret),
+    'at and a second line ?',
+  ]) {
     expect(redact(`before ${text} x after`)).not.toMatch(/quoted|second|cXVvdGVk|c2Vjb25k/);
     expect(redact(`before ${text} x after`)).toMatch(/^before .*x after$/);
   }
