@@ -119,7 +119,7 @@ it('logs once that spans do not reach the collector', async () => {
   const { tracer, close } = createOtlpTracer('test', log);
   delete process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
   tracer.open({ name: 'x', kind: 'internal' }, null).end(null);
-  await close();
+  await expect(close()).rejects.toThrow('Bad Request');
   expect(lines.map(({ msg }) => msg)).toEqual(['spans do not reach the collector']);
 });
 
