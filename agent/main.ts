@@ -22,6 +22,7 @@ import {
   configOrExit,
   policyOrExit,
   showConfiguration,
+  tracingOrExit,
   trustedKeysOrExit,
 } from './commands/configuration.ts';
 import { AGENT_CONFIG, type AgentConfig, CONFIG_HELP, dockerSocketOf } from './config.ts';
@@ -77,7 +78,8 @@ async function run(config: AgentConfig): Promise<void> {
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
   warnOfUnknown(lookAtConfig(AGENT_CONFIG, process.env).warnings, log);
-  const tracing = await startTracing('podwright-agent', process.env, clock);
+  tracingOrExit(process.env);
+  const tracing = await startTracing('podwright-agent', process.env, { clock, log });
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
   });

@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { allOrNone, ConfigError, lookAtConfig, parseConfig, secret } from './config.ts';
+import {
+  allOrNone,
+  ConfigError,
+  lookAtConfig,
+  parseConfig,
+  secret,
+  secretTexts,
+} from './config.ts';
 import { runConfigCommand } from './config-command.ts';
 
 const spec = {
@@ -65,6 +72,14 @@ it('warns of variables that nobody reads, with the name that may have been meant
 });
 
 describe('a secret', () => {
+  it.each([
+    ['with a bare %', '50%off', '50%off'],
+    ['percent-encoded', 'a%40b', 'a@b'],
+  ])('is told as it is written and as it is meant: %s', (_, written, meant) => {
+    const AGENT_MAIL = `postgres://u:${written}@db.example/x`;
+    expect(secretTexts(spec, { AGENT_MAIL })).toEqual([AGENT_MAIL, written, meant]);
+  });
+
   const both = { AGENT_EXECUTOR_ID: ID, AGENT_MAIL: 'smtp://me:hush@mail.example:25/x?p=hush' };
 
   it('may be given in a file', () => {

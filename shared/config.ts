@@ -121,8 +121,17 @@ export function secretTexts<Shape extends ConfigShape>(
     const { text } = givenOf(name, field, withOwnCredentials(environment));
     if (text === undefined || !secrets.has(field)) return [];
     const { password = '' } = URL.parse(text) ?? {};
-    return [text, password, decodeURIComponent(password)];
+    return [text, password, decodedOr(password)];
   });
+}
+
+/** `text` itself where it is not percent-encoded: a password may hold a bare `%`. */
+function decodedOr(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** Throws ConfigError listing all problems at once. */

@@ -267,7 +267,10 @@ async function serve(
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
   warnOfUnknown(lookAtConfig(VALIDATOR_CONFIG, process.env).warnings, log);
-  const tracing = await startTracing('podwright-validator', process.env, systemClock);
+  const tracing = await startTracing('podwright-validator', process.env, {
+    clock: systemClock,
+    log,
+  });
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
@@ -313,7 +316,16 @@ async function serve(
   validator.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
   if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void close());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    // What an exporter of spans still tries would keep the process.
+    process.once(
+      signal,
+      () =>
+        void close()
+          .catch(fail)
+          .finally(() => process.exit()),
+    );
+  }
   const bounds = { turnWithinMs: TURN_WITHIN_MS };
   await serviceManager.ready({ look: validator.vitals, bounds });
 }
@@ -326,11 +338,15 @@ function complain(text: string): void {
   process.stderr.write(text);
 }
 
+function fail(error: unknown): void {
+  complain(`podwright validator: ${messageOf(error)}\n`);
+  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
+}
+
 // Whoever reads may stop reading, as `head` does.
 process.stdout.on('error', () => process.exit());
 try {
   await run(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`podwright validator: ${messageOf(error)}\n`);
-  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
+  fail(error);
 }

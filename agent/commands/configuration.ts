@@ -3,6 +3,7 @@ import { CONFIG_REFUSED, ConfigError, type Environment, lookAtConfig } from '#sh
 import { type ConfigCommand, problemsOf, runConfigCommand } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { trustedKeysFrom } from '../auth/key-set-file.ts';
 import { AGENT_CONFIG, type AgentConfig, readConfig } from '../config.ts';
 import {
@@ -22,6 +23,10 @@ export function trustedKeysOrExit(config: AgentConfig): readonly TrustedKey[] {
 
 export function policyOrExit(path: string | undefined): ProviderPolicy {
   return orExit(() => (path === undefined ? NO_POLICY : readPolicyFile(path)));
+}
+
+export function tracingOrExit(environment: Environment): void {
+  orExit(() => wantsTracing(environment));
 }
 
 /** `--check-config` and `--print-config`, with the files that the variables name. */

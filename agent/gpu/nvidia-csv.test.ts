@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { csvRow, H100_A, H100_B, TWO_CARDS } from '../../test/fixtures/nvidia-smi.ts';
 import { parseGpuCsv } from './nvidia-csv.ts';
+import { MAX_VALUE_CHARS } from './nvidia-value.ts';
 
 it('reads every column of every card', () => {
   const { devices, driverVersion, problems } = parseGpuCsv(TWO_CARDS);
@@ -117,4 +118,9 @@ it('bounds what it keeps of endless nonsense', () => {
 
 it('counts a card once', () => {
   expect(parseGpuCsv(`${csvRow()}\n${csvRow()}\n`).devices).toHaveLength(1);
+});
+
+it('cuts a name without end', () => {
+  const { devices } = parseGpuCsv(csvRow({ name: 'H'.repeat(MAX_VALUE_CHARS + 1) }));
+  expect(devices[0]?.name).toBe('H'.repeat(MAX_VALUE_CHARS));
 });

@@ -4,9 +4,12 @@
 const NO_VALUE =
   /^(?:|none|err!|\[.*\]|(?:n\/a|not (?:supported|available)|unknown error|gpu is lost|insufficient permissions|requested functionality has been deprecated)\.?)$/i;
 
-/** The text, or null where the driver gives none. */
+/** No driver's word is as long; it goes into our store, answers and metrics. */
+export const MAX_VALUE_CHARS = 256;
+
+/** The text, cut at MAX_VALUE_CHARS, or null where the driver gives none. */
 export function textOf(printed: string | undefined): string | null {
-  const text = printed?.trim() ?? '';
+  const text = printed?.trim().slice(0, MAX_VALUE_CHARS) ?? '';
   return text === '' || NO_VALUE.test(text) ? null : text;
 }
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { MAX_AGE_MS } from '#shared/agent-api/bounds.ts';
 import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/agent-api/metrics.ts';
+import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
@@ -30,8 +31,13 @@ async function setUp() {
   const cards = await simulated.read();
   const uuids = cards.devices.map(({ uuid }) => uuid);
   const state = { reading: cards, hostAnswers: true, reads: 0 };
+  const lines: { msg: string; detail?: string }[] = [];
+  const log = createLog(
+    { name: 'test-agent', level: 'info' },
+    { write: (line) => void lines.push(JSON.parse(line)) },
+  );
   const agent = createTestAgent({
-    ...{ engine, clock, executorId: EXECUTOR_ID },
+    ...{ engine, clock, log, executorId: EXECUTOR_ID },
     gpus: fakeGpus(uuids),
     gpuDriver: {
       ...simulated,
@@ -61,7 +67,7 @@ async function setUp() {
   await eventually('the pod', () => agent.pods.get(id).phase === 'running');
   const containerId = agent.pods.get(id).container_id ?? '';
   return {
-    ...{ agent, engine, clock, state, inject, id, containerId, uuids },
+    ...{ agent, engine, clock, state, lines, inject, id, containerId, uuids },
     sample: () => agent.samples.runOnce(),
     pod: async () => PodMetrics.parse((await inject('GET', `/v1/pods/${id}/metrics`)).json()),
     host: async () => HostMetrics.parse((await inject('GET', '/v1/metrics/host')).json()),
@@ -154,6 +160,23 @@ it('goes on with the GPUs while the engine is away, and begins anew with a new c
   await sample();
   const gone = await inject('GET', `/v1/pods/${id}/metrics`);
   expect([gone.statusCode, gone.json().error.code]).toEqual([404, 'pod_not_found']);
+});
+
+it('logs once that the GPUs cannot be read, and once that they can again', async () => {
+  const { sample, state, lines } = await setUp();
+  const good = state.reading;
+  for (const reading of [good, { ...good, error: 'x'.repeat(9_000), ageMs: 1 }]) {
+    state.reading = reading;
+    await sample();
+    await sample();
+  }
+  state.reading = good;
+  await sample();
+  await sample();
+  expect(lines.filter(({ msg }) => msg.includes('the GPUs can'))).toMatchObject([
+    { msg: 'the GPUs cannot be read', detail: 'x'.repeat(500) },
+    { msg: 'the GPUs can be read again' },
+  ]);
 });
 
 it('tells of nothing as older than a day', async () => {

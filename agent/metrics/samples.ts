@@ -19,6 +19,8 @@ import type { PodUsage } from '../usage/pod-usage.ts';
 import { nextSample, type PodSample } from './pod-sample.ts';
 
 const MS_PER_SECOND = 1_000;
+/** Of what the driver says of its failure. */
+const MAX_LOGGED_CHARS = 500;
 
 export type Samples = ReturnType<typeof createSamples>;
 
@@ -39,6 +41,7 @@ export function createSamples(deps: {
   let rootDir: string | null = null;
   let gpus: { atMs: number; reading: GpuReading } | null = null;
   let gpuFailures = 0;
+  let gpusFail = false;
   const pods = new Map<string, PodSample>();
   const ageOf = (atMs: number) => Math.min(MAX_AGE_MS, Math.round(clock.monotonicMs() - atMs));
 
@@ -60,6 +63,17 @@ export function createSamples(deps: {
     } catch (error) {
       log.debug({ detail: messageOf(error) }, 'the host could not be sampled');
     }
+  }
+
+  /** Its log has the first failure and the recovery, not each reading between. */
+  function noteGpus({ ageMs, error, cards }: GpuReading): void {
+    const fails = ageMs > 0 || (error !== null && cards.length === 0);
+    if (fails) gpuFailures += 1;
+    if (fails && !gpusFail) {
+      log.warn({ detail: error?.slice(0, MAX_LOGGED_CHARS) }, 'the GPUs cannot be read');
+    }
+    if (!fails && gpusFail) log.info('the GPUs can be read again');
+    gpusFail = fails;
   }
 
   async function samplePods(reading: GpuReading): Promise<void> {
@@ -101,9 +115,7 @@ export function createSamples(deps: {
     async runOnce(): Promise<void> {
       const [reading] = await Promise.all([gpuDriver.read(), sampleHost()]);
       gpus = { atMs: clock.monotonicMs(), reading };
-      if (reading.ageMs > 0 || (reading.error !== null && reading.cards.length === 0)) {
-        gpuFailures += 1;
-      }
+      noteGpus(reading);
       await samplePods(reading);
     },
 

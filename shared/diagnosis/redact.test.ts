@@ -21,6 +21,12 @@ describe('without knowing it', () => {
     'api_key: hush',
     'postgres://me:hush@db.example/x?sslmode=on',
     'GET /lab?token=hush HTTP/1.1',
+    'GET /v1/pods/x/terminal?ticket=hush HTTP/1.1',
+    '{"session_id":"hush","pass":"hush"}',
+    'passphrase=hush pwd=hush pass: hush',
+    'paid with sk_hush_0123456789abc',
+    'lpk_hush0123456, sk_live_hush0123 whsec_hush-1234567',
+    'ghp_hush0123456789 AKIAhush01234567',
     'eyJhbGciOiJIUzI1.hush_hush.hush',
     KEY,
     `key: ${JSON.stringify(KEY)}`,
@@ -35,15 +41,24 @@ describe('without knowing it', () => {
     'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
     '{"level":30,"msg":"listening","port":8080}',
     'https://registry.example/v2/ answered 401',
+    'a compass: north; sessions: 3; task_0123456789 passed: all',
   ])('leaves %s as it is', (text) => {
     expect(redact(text)).toBe(text);
   });
 });
 
-it('hides what it knows in plain text, in JSON, in base64 and line by line', () => {
+it('hides what it knows in plain text, in JSON, in addresses, in base64 and line by line', () => {
   const secret = 'a "quoted" value\nand a second line';
   const redact = createRedact([secret, 'x', '']);
-  for (const text of [secret, JSON.stringify({ secret }), btoa(secret), 'at and a second line ?']) {
+  const form = new URLSearchParams({ secret }).toString();
+  const inAddresses = [encodeURIComponent(secret), form];
+  for (const text of [
+    ...inAddresses,
+    secret,
+    JSON.stringify({ secret }),
+    btoa(secret),
+    'at and a second line ?',
+  ]) {
     expect(redact(`before ${text} x after`)).not.toMatch(/quoted|second|cXVvdGVk|c2Vjb25k/);
     expect(redact(`before ${text} x after`)).toMatch(/^before .*x after$/);
   }

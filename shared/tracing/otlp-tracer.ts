@@ -11,8 +11,12 @@ import {
   BasicTracerProvider,
   BatchSpanProcessor,
   RandomIdGenerator,
+  type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
+import { messageOf } from '../errors.ts';
+import type { Log } from '../log.ts';
 import { currentRequestId } from '../request-context.ts';
+import { withoutPasswords } from '../secret-text.ts';
 import { sha256Hex } from '../signing/canonical-request.ts';
 import { VERSION } from '../version.ts';
 import type { OpenSpan, Tracer } from './spans.ts';
@@ -24,16 +28,20 @@ const KINDS = {
   internal: SpanKind.INTERNAL,
 } as const;
 const TRACE_ID_CHARS = 32;
+const MAX_DETAIL_CHARS = 200;
 
 /** Where to, headers, sampling and names come from the standard OTEL_* variables, which its libraries read themselves. */
-export function createOtlpTracer(serviceName: string): { tracer: Tracer; close(): Promise<void> } {
+export function createOtlpTracer(
+  serviceName: string,
+  log: Log,
+): { tracer: Tracer; close(): Promise<void> } {
   const named = resourceFromAttributes({ 'service.name': serviceName, 'service.version': VERSION });
   const provider = new BasicTracerProvider({
     resource: defaultResource()
       .merge(named)
       .merge(detectResources({ detectors: [envDetector] })),
     idGenerator: { ...idGenerator() },
-    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+    spanProcessors: [new BatchSpanProcessor(telling(new OTLPTraceExporter(), log))],
   });
   const spans = provider.getTracer('podwright', VERSION);
 
@@ -62,6 +70,27 @@ export function createOtlpTracer(serviceName: string): { tracer: Tracer; close()
   }
 
   return { tracer: { open }, close: () => provider.shutdown() };
+}
+
+/** An exporter that logs when it begins to fail, and when it works again. */
+function telling(exporter: SpanExporter, log: Log): SpanExporter {
+  let fails = false;
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        const { error } = result;
+        if (error !== undefined && !fails) {
+          const detail = withoutPasswords(messageOf(error)).slice(0, MAX_DETAIL_CHARS);
+          log.warn({ detail }, 'spans do not reach the collector');
+        }
+        if (error === undefined && fails) log.info('spans reach the collector again');
+        fails = error !== undefined;
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => exporter.forceFlush?.(),
+  };
 }
 
 /** What is done later for a request, in another trace of calls, is found in the same trace: its id is the request's. */

@@ -1,6 +1,7 @@
 /** Begins to trace where the standard variables name a collector; else nothing is loaded. */
 import type { Clock } from '../clock.ts';
-import type { Environment } from '../config.ts';
+import { ConfigError, type Environment } from '../config.ts';
+import type { Log } from '../log.ts';
 import { withDeadline } from '../with-deadline.ts';
 import { traceWith } from './spans.ts';
 
@@ -13,21 +14,29 @@ export type Tracing = {
   close(): Promise<void>;
 };
 
+/** Throws ConfigError when an endpoint is no http(s) URL. */
 export function wantsTracing(environment: Environment): boolean {
   if (environment['OTEL_SDK_DISABLED'] === 'true') return false;
   if (environment['OTEL_TRACES_EXPORTER'] === 'none') return false;
-  return ENDPOINTS.some((name) => Boolean(environment[name]));
+  const given = ENDPOINTS.filter((name) => Boolean(environment[name]));
+  for (const name of given) {
+    const protocol = URL.parse(environment[name] ?? '')?.protocol ?? '';
+    if (/^https?:$/.test(protocol)) continue;
+    const message = `${name}: has to be an http or https URL`;
+    throw new ConfigError(message, { problems: [{ name, message }] });
+  }
+  return given.length > 0;
 }
 
-/** `serviceName` counts unless OTEL_SERVICE_NAME says otherwise. */
+/** `serviceName` counts unless OTEL_SERVICE_NAME says otherwise. Rejects with ConfigError as `wantsTracing` does. */
 export async function startTracing(
   serviceName: string,
   environment: Environment,
-  clock: Clock,
+  { clock, log }: { clock: Clock; log: Log },
 ): Promise<Tracing> {
   if (!wantsTracing(environment)) return { close: async () => undefined };
   const { createOtlpTracer } = await import('./otlp-tracer.ts');
-  const { tracer, close } = createOtlpTracer(serviceName);
+  const { tracer, close } = createOtlpTracer(serviceName, log);
   traceWith(tracer);
   return {
     async close() {

@@ -9,11 +9,17 @@ import { createLog } from '../log.ts';
 import { systemRandom } from '../random.ts';
 import { createSignedFetch } from '../signing/signed-fetch.ts';
 import { createSigner } from '../signing/sr25519.ts';
+import { createOtlpTracer } from './otlp-tracer.ts';
 import { currentTraceparent, inSpan } from './spans.ts';
 import { startTracing, wantsTracing } from './start-tracing.ts';
 import { formatTraceparent, parseTraceparent } from './traceparent.ts';
 
 const clock = createManualClock();
+const lines: { msg: string }[] = [];
+const log = createLog(
+  { name: 'test', level: 'info' },
+  { write: (line: string) => void lines.push(JSON.parse(line)) },
+);
 const servers: HttpServer[] = [];
 const FOREIGN = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const ID = '3f9f41a6-0001-4000-8000-000000000001';
@@ -55,7 +61,7 @@ it('is off unless the standard variables name a collector', async () => {
   expect(wantsTracing(endpoint)).toBe(true);
   expect(wantsTracing({ ...endpoint, OTEL_SDK_DISABLED: 'true' })).toBe(false);
   expect(wantsTracing({ ...endpoint, OTEL_TRACES_EXPORTER: 'none' })).toBe(false);
-  const tracing = await startTracing('test', {}, systemClock);
+  const tracing = await startTracing('test', {}, { clock: systemClock, log });
   await fetch(`${front}/v1/pods/${ID}`);
   const off = await inSpan({ name: 'x', kind: 'internal' }, async () => currentTraceparent());
   expect(off).toBeNull();
@@ -66,7 +72,7 @@ it('is off unless the standard variables name a collector', async () => {
 it('tells a collector of a request, its hop and what was done there, in one trace', async () => {
   // The exporter reads it from there itself.
   process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] = receiver.url;
-  const tracing = await startTracing('podwright-test', process.env, systemClock);
+  const tracing = await startTracing('podwright-test', process.env, { clock: systemClock, log });
   const headers = { traceparent: FOREIGN, 'x-request-id': 'request-of-this' };
   await fetch(`${front}/v1/pods/${ID}`, { headers });
   await tracing.close();
@@ -96,6 +102,25 @@ it('tells a collector of a request, its hop and what was done there, in one trac
   // Anybody may call the front: whose trace this is, is not theirs to say.
   expect(first?.traceId).not.toBe(parseTraceparent(FOREIGN)?.traceId);
   expect(receiver.spans).toHaveLength(4);
+});
+
+it('refuses an endpoint that is no URL of the web, by its name', () => {
+  for (const name of ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']) {
+    for (const place of ['localhost:4318', 'x', 'grpc://127.0.0.1:4317']) {
+      expect(() => wantsTracing({ [name]: place })).toThrow(`${name}: has to be`);
+    }
+  }
+});
+
+it('logs once that spans do not reach the collector', async () => {
+  lines.length = 0;
+  // It answers 400 there, which is not tried again.
+  process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] = `${receiver.url}/elsewhere`;
+  const { tracer, close } = createOtlpTracer('test', log);
+  delete process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
+  tracer.open({ name: 'x', kind: 'internal' }, null).end(null);
+  await expect(close()).rejects.toThrow('Bad Request');
+  expect(lines.map(({ msg }) => msg)).toEqual(['spans do not reach the collector']);
 });
 
 it.each([

@@ -71,7 +71,7 @@ async function run(argument: string | undefined): Promise<void> {
 async function serve(config: CentralConfig): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
   warnOfUnknown(lookAtConfig(CENTRAL_CONFIG, process.env).warnings, log);
-  const tracing = await startTracing('podwright-central', process.env, systemClock);
+  const tracing = await startTracing('podwright-central', process.env, { clock: systemClock, log });
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
   });
@@ -155,7 +155,14 @@ function optionsOf(config: CentralConfig, surroundings: Surroundings): CentralOp
 
 function stopOnSignal(stop: () => Promise<void>): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => void stop().catch(fail));
+    // What an exporter of spans still tries would keep the process.
+    process.once(
+      signal,
+      () =>
+        void stop()
+          .catch(fail)
+          .finally(() => process.exit()),
+    );
   }
 }
 

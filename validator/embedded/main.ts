@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { systemClock } from '#shared/clock.ts';
 import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { createLog } from '#shared/log.ts';
 import { createProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { lockExclusively } from '#shared/sqlite.ts';
@@ -49,7 +50,10 @@ async function run(): Promise<void> {
     await startFresh(home, process.env, progress.step);
   }
 
-  const tracing = await startTracing('podwright', process.env, systemClock);
+  const tracing = await startTracing('podwright', process.env, {
+    clock: systemClock,
+    log: createLog({ name: 'podwright', level: 'warn' }),
+  });
   const starting = startMarketplace({
     options,
     home,
