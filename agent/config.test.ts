@@ -45,7 +45,14 @@ it.each([
   ['AGENT_POD_SUBNETS', '10.0.0.0/29'],
   ['AGENT_POD_SUBNETS', '10.0.0/16'],
   ['AGENT_EGRESS_ALLOW', '10.0.0.0/8,everything'],
+  ['AGENT_EGRESS_ALLOW', '0.0.0.0/0'],
+  ['AGENT_EGRESS_ALLOW', '10.0.0.0/8,169.254.169.254/32'],
+  ['AGENT_EGRESS_ALLOW', '172.0.0.0/8'],
+  ['AGENT_POD_SUBNETS', '8.8.0.0/16'],
   ['AGENT_REQUIRE_FIREWALL', 'perhaps'],
+  ['AGENT_METRICS_LISTEN', '127.0.0.1:8080'],
+  ['AGENT_METRICS_LISTEN', '127.0.0.1:20010'],
+  ['AGENT_PORT', '20999'],
 ])('refuses %s=%s by name', (name, value) => {
   expect(() => read({ [name]: value })).toThrow(ConfigError);
   expect(() => read({ [name]: value })).toThrow(name);
@@ -62,6 +69,14 @@ it('finds the engine’s socket', () => {
   expect(dockerSocketOf(read(), 'unix:///run/other.sock')).toBe('/run/other.sock');
   const own = read({ AGENT_DOCKER_SOCKET: '/run/mine.sock' });
   expect(dockerSocketOf(own, 'unix:///run/other.sock')).toBe('/run/mine.sock');
+});
+
+it('refuses an engine elsewhere, unless a socket is named', () => {
+  const remote = { DOCKER_HOST: 'tcp://10.1.2.3:2375' };
+  expect(() => read(remote)).toThrow('DOCKER_HOST ("tcp://10.1.2.3:2375"): only unix:///');
+  expect(() => read({ DOCKER_HOST: 'unix://' })).toThrow(ConfigError);
+  const own = read({ ...remote, AGENT_DOCKER_SOCKET: '/run/mine.sock' });
+  expect(dockerSocketOf(own, remote.DOCKER_HOST)).toBe('/run/mine.sock');
 });
 
 it('tells of every variable in the help', () => {

@@ -7,8 +7,10 @@ import {
   type Environment,
   type IsGiven,
   parseConfig,
+  refusedFor,
 } from '#shared/config.ts';
-import { ListenAddress } from '#shared/listen-address.ts';
+import { ListenAddress, portClash } from '#shared/listen-address.ts';
+import { withoutUrlSecrets } from '#shared/secret-text.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { servesTls, TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
@@ -19,7 +21,7 @@ import { GPU_SPLITS } from './gpu/gpu-share.ts';
 import { KERNEL_LOG_PATH } from './gpu/kernel-log.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
 import { GPU_METRICS } from './metrics/gpu-metrics.ts';
-import { formatCidr, parseCidr, parsePool } from './network/subnets.ts';
+import { formatCidr, isPrivateRange, parseCidr, parsePool } from './network/subnets.ts';
 
 const MAX_TRUSTED_KEYS = 100;
 const MAX_RANGES = 100;
@@ -61,11 +63,15 @@ const SimulatedGpus = z.string().transform((text, context): string[] => {
   return names ?? [];
 });
 
+const NOT_PRIVATE = 'Must lie inside 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10';
+
 /** `10.201.0.0/16` */
 const SubnetPool = z.string().transform((text, context) => {
   const pool = parsePool(text);
-  if (pool !== null) return pool;
-  context.addIssue('Not an aligned range like 10.201.0.0/16, from /8 to /28');
+  if (pool !== null && isPrivateRange(pool)) return pool;
+  context.addIssue(
+    pool === null ? 'Not an aligned range like 10.201.0.0/16, from /8 to /28' : NOT_PRIVATE,
+  );
   return z.NEVER;
 });
 
@@ -74,6 +80,9 @@ const AddressRanges = z.string().transform((text, context): string[] => {
   const ranges = text.split(',').map((entry) => parseCidr(entry.trim()));
   if (ranges.length > MAX_RANGES) context.addIssue(`At most ${MAX_RANGES} ranges`);
   if (ranges.includes(null)) context.addIssue('Not a list of aligned ranges like 10.20.0.0/24');
+  if (ranges.some((range) => range !== null && !isPrivateRange(range))) {
+    context.addIssue(NOT_PRIVATE);
+  }
   return ranges.flatMap((range) => (range === null ? [] : [formatCidr(range)]));
 });
 
@@ -150,8 +159,26 @@ export const AGENT_CONFIG: ConfigSpec<typeof Schema.shape> = {
       isGiven,
     }),
     ...updateProblems(isGiven),
+    ...portProblems(right),
   ],
 };
+
+/** Ports that two would want: a listener beside the main one, or the pods. */
+function portProblems(right: Partial<AgentConfig>): ConfigProblem[] {
+  const { AGENT_HOST: host, AGENT_PORT: port, AGENT_PORT_RANGE: range } = right;
+  const metrics = right.AGENT_METRICS_LISTEN;
+  const main = { host, port, names: 'AGENT_HOST and AGENT_PORT' };
+  const problems = portClash('AGENT_METRICS_LISTEN', metrics, main);
+  const ofPods = (other: number | undefined) =>
+    range !== undefined && other !== undefined && range.first <= other && other <= range.last;
+  const inRange = [
+    ...(ofPods(port) ? ['AGENT_PORT'] : []),
+    ...(ofPods(metrics?.port) ? ['AGENT_METRICS_LISTEN'] : []),
+  ];
+  const name = 'AGENT_PORT_RANGE';
+  const words = (other: string) => `${name}: holds the port of ${other}, which pods cannot have`;
+  return [...problems, ...inRange.map((other) => ({ name, message: words(other) }))];
+}
 
 /** An agent in a container says which; of one that is a service the service has said where its releases lie, updated or not. */
 function updateProblems(isGiven: IsGiven): ConfigProblem[] {
@@ -165,7 +192,9 @@ function updateProblems(isGiven: IsGiven): ConfigProblem[] {
 
 /** Throws ConfigError naming every problem at once. */
 export function readConfig(environment: Environment): AgentConfig {
-  return parseConfig(AGENT_CONFIG, environment);
+  const config = parseConfig(AGENT_CONFIG, environment);
+  requireLocalEngine(config, environment['DOCKER_HOST']);
+  return config;
 }
 
 /** How this agent updates itself: what replaces it, its container or the release in a folder of them, and by what. */
@@ -191,6 +220,7 @@ export function isSecure({ AGENT_TLS: mode, AGENT_HOST: host }: AgentConfig): bo
 
 const DEFAULT_SOCKET = '/var/run/docker.sock';
 const UNIX_PREFIX = 'unix://';
+const MAX_SHOWN_CHARS = 200;
 
 /** AGENT_DOCKER_SOCKET, or a Unix socket named by Docker's own DOCKER_HOST, or Docker's default. */
 export function dockerSocketOf(config: AgentConfig, dockerHost: string | undefined): string {
@@ -198,6 +228,16 @@ export function dockerSocketOf(config: AgentConfig, dockerHost: string | undefin
   return dockerHost?.startsWith(UNIX_PREFIX) === true
     ? dockerHost.slice(UNIX_PREFIX.length)
     : DEFAULT_SOCKET;
+}
+
+/** Throws ConfigError for a DOCKER_HOST that counts and is no Unix socket: another engine than the meant one would be used. */
+export function requireLocalEngine(config: AgentConfig, dockerHost: string | undefined): void {
+  if (config.AGENT_DOCKER_SOCKET !== undefined || !dockerHost) return;
+  if (dockerHost.startsWith(`${UNIX_PREFIX}/`)) return;
+  const given = JSON.stringify(withoutUrlSecrets(dockerHost).slice(0, MAX_SHOWN_CHARS));
+  const name = 'DOCKER_HOST';
+  const message = `${name} (${given}): only unix:///path/of/a.sock is supported; unset it, or set AGENT_DOCKER_SOCKET`;
+  throw refusedFor([{ name, message }]);
 }
 
 /** For `--help`. */

@@ -68,7 +68,7 @@ export function updatesOf(
 }
 
 /** The login for the registry of new versions; throws what is wrong with its file. */
-function updateLoginOf(config: AgentConfig): RegistryAuth | undefined {
+export function updateLoginOf(config: AgentConfig): RegistryAuth | undefined {
   const { AGENT_UPDATE_LOGIN_FILE: file, AGENT_UPDATE_IMAGE: image } = config;
   if (file === undefined || image === undefined) return undefined;
   return readRegistryLogin(file, image, 'AGENT_UPDATE_LOGIN_FILE');
@@ -81,7 +81,7 @@ export function certificatesOf(
   const { AGENT_TLS_CERT: certFile, AGENT_TLS_KEY: keyFile, AGENT_EXECUTOR_ID: name } = config;
   const file = join(config.AGENT_HOME, 'tls.crt');
   const own = { file, privateKey, name, clock: systemClock, random: systemRandom };
-  return certificatesFor(isSecure(config), { certFile, keyFile }, own);
+  return certificatesFor(isSecure(config), { certFile, keyFile, prefix: 'AGENT' }, own);
 }
 
 export function firewallOf(config: AgentConfig): Firewall {

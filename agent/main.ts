@@ -22,6 +22,7 @@ import {
   configOrExit,
   policyOrExit,
   showConfiguration,
+  tlsFilesOrExit,
   tracingOrExit,
   trustedKeysOrExit,
 } from './commands/configuration.ts';
@@ -75,6 +76,7 @@ ${CONFIG_COMMANDS_HELP}
 async function run(config: AgentConfig): Promise<void> {
   const policy = policyOrExit(config.AGENT_POLICY);
   const keys = trustedKeysOrExit(config);
+  tlsFilesOrExit(config);
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
   warnOfUnknown(lookAtConfig(AGENT_CONFIG, process.env).warnings, log);

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -96,8 +97,26 @@ describe('a secret', () => {
     ]);
   });
 
+  it('is not looked for in a pipe, nor in a file of other things', () => {
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const binary = join(folder, 'binary');
+    writeFileSync(binary, 'hush\0hush');
+    const long = join(folder, 'long');
+    writeFileSync(long, 'x'.repeat(65_537));
+    const why = (path: string) => problemsIn({ ...both, AGENT_TOKEN_FILE: path });
+    expect(why(pipe)).toEqual([`AGENT_TOKEN_FILE (${pipe}): not a file`]);
+    for (const path of [binary, long]) {
+      expect(why(path)).toEqual([`AGENT_TOKEN_FILE (${path}): not one short text`]);
+    }
+  });
+
   it('is never shown', () => {
-    const all = { ...both, AGENT_TOKEN: 'hush hush', AGENT_SOURCE: 'https://me:hush@x.example/' };
+    const all = {
+      ...both,
+      AGENT_TOKEN: 'hush hush',
+      AGENT_SOURCE: 'https://me:hush@x.example/a?token=hush&b=hush',
+    };
     const shown = { out: '', error: '' };
     const printer = {
       out(text: string) {
@@ -114,7 +133,7 @@ describe('a secret', () => {
       `AGENT_EXECUTOR_ID  environment  ${ID}`,
       'AGENT_MAIL         environment  smtp://[hidden]@mail.example:25/x',
       'AGENT_TOKEN        environment  [hidden]',
-      'AGENT_SOURCE       environment  https://[hidden]@x.example/',
+      'AGENT_SOURCE       environment  https://[hidden]@x.example/a?token=[hidden]&b=[hidden]',
       '',
     ]);
     const wrong = { ...all, AGENT_MAIL: 'no hush', AGENT_SOURCE: '//me:hush@' };

@@ -1,10 +1,10 @@
 /** Reads one process's configuration from environment variables through its one zod schema. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
 import { messageOf } from './errors.ts';
 import { nearestName } from './nearest-name.ts';
 import { withOwnCredentials } from './own-credentials.ts';
-import { hidden, withoutPasswords } from './secret-text.ts';
+import { hidden, withoutUrlSecrets } from './secret-text.ts';
 
 /** Its message names every wrong variable, its value and what is allowed: print it and exit with `CONFIG_REFUSED`. */
 export class ConfigError extends Error {
@@ -171,13 +171,20 @@ function givenOf(name: string, schema: z.ZodType, environment: Environment): Giv
     return { text, source: 'environment', problem };
   }
   try {
-    const content = readFileSync(path, 'utf8').trim();
-    if (content === '' || content.length > MAX_FILE_BYTES) throw new Error('not one short text');
-    return { text: content, source: 'file', problem: null };
+    return { text: contentOf(path), source: 'file', problem: null };
   } catch (error) {
     const problem = `${name}${FILE_SUFFIX} (${path}): ${messageOf(error)}`;
     return { text: undefined, source: 'file', problem };
   }
+}
+
+/** Throws unless it is a file with one short text: to read a pipe would wait for whoever writes it. */
+function contentOf(path: string): string {
+  const status = statSync(path);
+  if (!status.isFile()) throw new Error('not a file');
+  const content = status.size > MAX_FILE_BYTES ? '' : readFileSync(path, 'utf8').trim();
+  if (content === '' || content.includes('\0')) throw new Error('not one short text');
+  return content;
 }
 
 function refusal(
@@ -194,11 +201,11 @@ function refusal(
 /** Quoted, bounded, without what nobody is to see. */
 function shownText(schema: z.ZodType, text: string): string {
   if (secrets.has(schema)) return hidden(text);
-  return JSON.stringify(withoutPasswords(text).slice(0, MAX_SHOWN_CHARS));
+  return JSON.stringify(withoutUrlSecrets(text).slice(0, MAX_SHOWN_CHARS));
 }
 
 function shownValue(schema: z.ZodType, text: string | undefined): string | null {
-  if (text !== undefined) return secrets.has(schema) ? hidden(text) : withoutPasswords(text);
+  if (text !== undefined) return secrets.has(schema) ? hidden(text) : withoutUrlSecrets(text);
   const { def } = schema as z.ZodType & { def: { defaultValue?: unknown } };
   const value = def.defaultValue ?? schema.safeParse(undefined).data;
   if (value === undefined) return null;

@@ -1,5 +1,6 @@
 /** Where a listener beside the main one listens, as configuration names it. */
 import { z } from 'zod';
+import type { ConfigProblem } from './config.ts';
 
 const MAX_PORT = 65_535;
 const ADDRESS = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/;
@@ -19,4 +20,23 @@ export type PlainAddress = z.output<typeof ListenAddress>;
 export function localPlaceOf(host: string, port: number): string {
   const named = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return named.includes(':') ? `[${named}]:${port}` : `${named}:${port}`;
+}
+
+const EVERY_ADDRESS = ['0.0.0.0', '::'];
+
+/**
+ * The problem of a listener beside the main one that wants the same port of the same address, or none; for `rules`. Port 0 is
+ * any free one. `names` are the variables of the main listener.
+ */
+export function portClash(
+  name: string,
+  beside: PlainAddress | undefined,
+  main: { host: string | undefined; port: number | undefined; names: string },
+): ConfigProblem[] {
+  if (beside === undefined || main.host === undefined) return [];
+  if (beside.port !== main.port || beside.port === 0) return [];
+  const hosts = [beside.host, main.host];
+  const meet = beside.host === main.host || hosts.some((host) => EVERY_ADDRESS.includes(host));
+  const message = `${name}: has port ${beside.port}, as ${main.names} have: choose another`;
+  return meet ? [{ name, message }] : [];
 }

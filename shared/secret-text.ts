@@ -18,3 +18,12 @@ export function hidden(text: string): string {
 export function withoutPasswords(text: string): string {
   return text.replaceAll(CREDENTIALS, `$1${HIDDEN}@`);
 }
+
+/** Names stay, values go. */
+const QUERY_VALUES = /([?&][^\s"'=&#]*=)[^\s"'&#]+/g;
+
+/** Addresses in `text` lose their passwords, too, and the values in their queries: tokens are given there. */
+export function withoutUrlSecrets(text: string): string {
+  const shown = withoutPasswords(text);
+  return shown.includes('://') ? shown.replaceAll(QUERY_VALUES, `$1${HIDDEN}`) : shown;
+}

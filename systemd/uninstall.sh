@@ -32,8 +32,8 @@ TEXT
 main() {
   while [ $# -gt 0 ]; do
     case $1 in
-      --keep-data) data=keep ;;
-      --purge) data=purge ;;
+      --keep-data) choose_data keep ;;
+      --purge) choose_data purge ;;
       --component) is_component "${2:-}" || { usage >&2 && exit 2; }
         components="$components$2 " && shift ;;
       --pods) case ${2:-} in leave | remove) pods=$2 && shift ;; *) usage >&2 && exit 2 ;; esac ;;
@@ -55,6 +55,14 @@ main() {
   [ "$data" = keep ] || for component in $components; do step "remove the data of the $component" purge "$component"; done
   if [ "$dry_run" = yes ] || [ -z "$(installed)" ]; then step "remove $OPT" rm -rf "$OPT"; fi
   [ "$data" = keep ] || [ -n "$(installed)" ] || step "remove $ETC" rm -rf "$ETC"
+}
+
+# Data that is gone does not come back: of two contrary wishes none is taken for the right one.
+choose_data() {
+  case $data in
+    '' | "$1") data=$1 ;;
+    *) say '--keep-data and --purge contradict each other: say one of them.' >&2 && exit 2 ;;
+  esac
 }
 
 # Before anything is stopped, but that a running agent would start its pods again.

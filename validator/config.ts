@@ -10,7 +10,7 @@ import {
   parseConfig,
   secret,
 } from '#shared/config.ts';
-import { ListenAddress } from '#shared/listen-address.ts';
+import { ListenAddress, portClash } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { isPrivateUrl, TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
 import {
@@ -20,6 +20,7 @@ import {
   Permille,
   ROLLOUT_PARTS,
 } from '#shared/updates/update-manifest.ts';
+import { databaseProblems } from './database/target.ts';
 
 const DEFAULT_HOME = '/var/lib/podwright-validator';
 
@@ -94,6 +95,12 @@ export const VALIDATOR_CONFIG: ConfigSpec<typeof Schema.shape> = {
   prefix: 'VALIDATOR_',
   rules: (right, isGiven) => [
     ...keyProblems(isGiven),
+    ...databaseProblems('VALIDATOR_DATABASE', right.VALIDATOR_DATABASE),
+    ...portClash('VALIDATOR_METRICS_LISTEN', right.VALIDATOR_METRICS_LISTEN, {
+      host: right.VALIDATOR_HOST,
+      port: right.VALIDATOR_PORT,
+      names: 'VALIDATOR_HOST and VALIDATOR_PORT',
+    }),
     ...tlsProblems({
       prefix: 'VALIDATOR',
       mode: right.VALIDATOR_TLS,

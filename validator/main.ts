@@ -30,7 +30,7 @@ import {
   VALIDATOR_CONFIG,
   type ValidatorConfig,
 } from './config.ts';
-import { gatewayCertificates } from './gateway/gateway-certificate.ts';
+import { checkGatewayFiles, gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { keyProblem } from './keys/key-check.ts';
 import {
   encryptSeed,
@@ -167,6 +167,8 @@ async function checkConfig(command: ConfigCommand): Promise<void> {
       : problemsOf(
           () => weighingOf(config),
           () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+          () => checkGatewayFiles(config),
+          () => releaseLoginOf(config),
         );
   const ofKey =
     config === null ? null : await keyProblem(ownKeyPlace(config), config.VALIDATOR_KEY_SET);

@@ -3,9 +3,17 @@ import { CONFIG_REFUSED, ConfigError, type Environment, lookAtConfig } from '#sh
 import { type ConfigCommand, problemsOf, runConfigCommand } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { certificateFiles } from '#shared/tls/listener-certificate.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { trustedKeysFrom } from '../auth/key-set-file.ts';
-import { AGENT_CONFIG, type AgentConfig, readConfig } from '../config.ts';
+import {
+  AGENT_CONFIG,
+  type AgentConfig,
+  isSecure,
+  readConfig,
+  requireLocalEngine,
+} from '../config.ts';
+import { updateLoginOf } from '../host-adapters.ts';
 import {
   NO_POLICY,
   PolicyError,
@@ -21,6 +29,11 @@ export function trustedKeysOrExit(config: AgentConfig): readonly TrustedKey[] {
   return orExit(() => trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET));
 }
 
+/** Before anything is opened: a listener's certificate that cannot be used ends the start. */
+export function tlsFilesOrExit(config: AgentConfig): void {
+  orExit(() => checkTlsFiles(config));
+}
+
 export function policyOrExit(path: string | undefined): ProviderPolicy {
   return orExit(() => (path === undefined ? NO_POLICY : readPolicyFile(path)));
 }
@@ -33,18 +46,28 @@ export function tracingOrExit(environment: Environment): void {
 export function showConfiguration(command: ConfigCommand, environment: Environment): void {
   const look = lookAtConfig(AGENT_CONFIG, environment);
   const { config } = look;
-  const further = config === null ? [] : problemsOf(...filesOf(config));
+  const further = config === null ? [] : problemsOf(...filesOf(config, environment));
   process.exitCode = runConfigCommand(command, look, further, {
     out: (text) => void process.stdout.write(text),
     error: (text) => void process.stderr.write(text),
   });
 }
 
-function filesOf({ AGENT_POLICY, AGENT_TRUSTED_KEYS, AGENT_KEY_SET }: AgentConfig) {
+function filesOf(config: AgentConfig, environment: Environment) {
+  const { AGENT_POLICY, AGENT_TRUSTED_KEYS, AGENT_KEY_SET } = config;
   return [
+    () => requireLocalEngine(config, environment['DOCKER_HOST']),
     () => (AGENT_POLICY === undefined ? NO_POLICY : readPolicyFile(AGENT_POLICY)),
     () => trustedKeysFrom(AGENT_TRUSTED_KEYS, AGENT_KEY_SET),
+    () => checkTlsFiles(config),
+    () => updateLoginOf(config),
   ];
+}
+
+function checkTlsFiles(config: AgentConfig): void {
+  const { AGENT_TLS_CERT: cert, AGENT_TLS_KEY: key } = config;
+  if (cert === undefined || key === undefined || !isSecure(config)) return;
+  certificateFiles(cert, key, 'AGENT')();
 }
 
 function orExit<T>(read: () => T): T {

@@ -25,6 +25,22 @@ export function parsePool(text: string): Cidr | null {
   return fits ? pool : null;
 }
 
+/** RFC 1918 and RFC 6598: no range of the internet's, of this host's own or of its link (169.254.169.254). */
+const PRIVATE = [
+  { base: 0x0a_00_00_00, prefix: 8 },
+  { base: 0xac_10_00_00, prefix: 12 },
+  { base: 0xc0_a8_00_00, prefix: 16 },
+  { base: 0x64_40_00_00, prefix: 10 },
+];
+
+/** Whether all of the range is private. */
+export function isPrivateRange({ base, prefix }: Cidr): boolean {
+  return PRIVATE.some(
+    (wide) =>
+      prefix >= wide.prefix && base >= wide.base && base < wide.base + 2 ** (32 - wide.prefix),
+  );
+}
+
 export function formatCidr({ base, prefix }: Cidr): string {
   const octets = [24, 16, 8, 0].map((shift) => Math.floor(base / 2 ** shift) % 256);
   return `${octets.join('.')}/${prefix}`;

@@ -1,7 +1,9 @@
 /** The certificate that a listener shows: given files, or one of our own that is renewed in time. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
+import { ConfigError } from '../config.ts';
+import { messageOf } from '../errors.ts';
 import { readPrivateFile, replacePrivateFile } from '../private-file.ts';
 import type { Random } from '../random.ts';
 import { makeCertificate } from './certificate.ts';
@@ -27,16 +29,48 @@ export const RENEWED_BEFORE_MS = 90 * DAY_MS;
 /** Peers whose clocks are behind take a new one too. */
 const BACKDATED_MS = DAY_MS;
 const SERIAL_BYTES = 16;
-const MAX_FILE_CHARS = 256 * 1024;
+const MAX_FILE_BYTES = 256 * 1024;
 
-/** Files of somebody else's making, read anew each time: whoever renews them replaces them. */
-export function certificateFiles(certFile: string, keyFile: string): CertificateSource {
+/**
+ * Files of somebody else's making, which `prefix`_TLS_CERT and _TLS_KEY name, read anew each time: whoever renews them
+ * replaces them. What it gives throws ConfigError that names the variable and the file, and nothing of what is in it.
+ */
+export function certificateFiles(
+  certFile: string,
+  keyFile: string,
+  prefix: string,
+): CertificateSource {
+  const ofCert = `${prefix}_TLS_CERT (${certFile})`;
+  const ofKey = `${prefix}_TLS_KEY (${keyFile})`;
   return () => {
-    const cert = readFileSync(certFile, 'utf8');
-    const key = readFileSync(keyFile, 'utf8');
-    if (cert.length > MAX_FILE_CHARS) throw new Error(`${certFile} is no certificate`);
-    return { ...describe(cert, createPrivateKey(key)), key };
+    const cert = textOf(certFile, ofCert);
+    const key = textOf(keyFile, ofKey);
+    const read = parsed(() => new X509Certificate(cert), `${ofCert}: no certificate in PEM`);
+    const privateKey = parsed(() => createPrivateKey(key), `${ofKey}: no private key in PEM`);
+    if (!read.checkPrivateKey(privateKey)) {
+      throw new ConfigError(`${ofCert}: the certificate is of another key than ${ofKey}`);
+    }
+    return { ...describe(cert, privateKey), key };
   };
+}
+
+function textOf(file: string, named: string): string {
+  try {
+    const status = statSync(file);
+    if (!status.isFile()) throw new Error('not a file');
+    if (status.size > MAX_FILE_BYTES) throw new Error(`more than ${MAX_FILE_BYTES} bytes`);
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new ConfigError(`${named}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function parsed<T>(parse: () => T, refusal: string): T {
+  try {
+    return parse();
+  } catch (cause) {
+    throw new ConfigError(refusal, { cause });
+  }
 }
 
 export type OwnCertificateOptions = {
@@ -85,13 +119,16 @@ function describe(cert: string, privateKey: KeyObject): Omit<ListenerCertificate
   return { cert, pin: pinOfCertificate(read), notAfterMs: read.validToDate.getTime() };
 }
 
+/** Both or none; `prefix` is that of the variables which name them. */
+type GivenFiles = { certFile: string | undefined; keyFile: string | undefined; prefix: string };
+
 /** Either of the two: given files go before our own. Null where the listener is plain. */
 export function certificatesFor(
   isSecure: boolean,
-  { certFile, keyFile }: { certFile: string | undefined; keyFile: string | undefined },
+  { certFile, keyFile, prefix }: GivenFiles,
   own: OwnCertificateOptions,
 ): CertificateSource | null {
   if (!isSecure) return null;
   if (certFile === undefined || keyFile === undefined) return ownCertificate(own);
-  return certificateFiles(certFile, keyFile);
+  return certificateFiles(certFile, keyFile, prefix);
 }

@@ -7,6 +7,7 @@ import { afterAll, afterEach, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { type Clock, systemClock } from '../clock.ts';
+import { ConfigError } from '../config.ts';
 import { changeCertificate, createHttpServer } from '../http/server.ts';
 import { dataFrame, readSse, sendSse } from '../http/sse.ts';
 import { identityFrom, ownPinOf } from '../identity/identity-key.ts';
@@ -226,10 +227,17 @@ it('reads given files anew each time, and refuses a key that is of another certi
   const given = certificateOf();
   writeFileSync(certFile, given.cert);
   writeFileSync(keyFile, given.key);
-  const read = certificateFiles(certFile, keyFile);
+  const read = certificateFiles(certFile, keyFile, 'AGENT');
   expect(read()).toEqual(given);
   writeFileSync(certFile, certificateOf(stranger).cert);
   expect(read).toThrow('of another key');
+  writeFileSync(certFile, 'hush');
+  expect(read).toThrow(new ConfigError(`AGENT_TLS_CERT (${certFile}): no certificate in PEM`));
+  writeFileSync(certFile, given.cert);
+  writeFileSync(keyFile, 'hush');
+  expect(read).toThrow(new ConfigError(`AGENT_TLS_KEY (${keyFile}): no private key in PEM`));
+  rmSync(keyFile);
+  expect(read).toThrow(`AGENT_TLS_KEY (${keyFile}): ENOENT`);
 });
 
 it.each([20, 64, 127, 128, 300])(

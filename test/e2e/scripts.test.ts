@@ -13,6 +13,18 @@ it('has shell scripts that shellcheck finds nothing in', async () => {
   expect(stdout).toBe('');
 });
 
+it.each([
+  ['--keep-data', '--purge'],
+  ['--purge', '--keep-data'],
+])('uninstalls nothing with %s and %s', async (...flags) => {
+  const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
+  const run = runCommand('sh', ['systemd/uninstall.sh', '--dry-run', ...flags], bounds);
+  expect(await run).toMatchObject({
+    ...{ exitCode: 2, stdout: '' },
+    stderr: '--keep-data and --purge contradict each other: say one of them.\n',
+  });
+});
+
 it('switches releases so that a power cut leaves the one or the other, and the way back', async () => {
   const disk = mountCutDisk(16);
   try {

@@ -2,10 +2,11 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
-import { ListenAddress } from '#shared/listen-address.ts';
+import { ListenAddress, portClash } from '#shared/listen-address.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { isPrivateUrl } from '#shared/tls/loopback.ts';
 import { Pin } from '#shared/tls/pin.ts';
+import { databaseProblems } from '../database/target.ts';
 import { DatabasePlace } from './database-place.ts';
 import { CorsVariables } from './edge/config.ts';
 import { RateLimitVariables } from './rate-limits/config.ts';
@@ -53,7 +54,15 @@ export type CentralConfig = z.output<typeof Schema>;
 export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'CENTRAL_',
-  rules: surroundingProblems,
+  rules: (right, isGiven) => [
+    ...surroundingProblems(right, isGiven),
+    ...databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
+    ...portClash('CENTRAL_METRICS_LISTEN', right.CENTRAL_METRICS_LISTEN, {
+      host: right.CENTRAL_HOST,
+      port: right.CENTRAL_PORT,
+      names: 'CENTRAL_HOST and CENTRAL_PORT',
+    }),
+  ],
 };
 
 /** Throws ConfigError naming every wrong variable. */

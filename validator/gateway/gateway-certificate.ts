@@ -3,7 +3,11 @@ import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import { openIdentity } from '#shared/identity/identity-key.ts';
 import { systemRandom } from '#shared/random.ts';
-import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
+import {
+  type CertificateSource,
+  certificateFiles,
+  certificatesFor,
+} from '#shared/tls/listener-certificate.ts';
 import { servesTls } from '#shared/tls/loopback.ts';
 import type { ValidatorConfig } from '../config.ts';
 
@@ -12,6 +16,15 @@ export function gatewayCertificates(config: ValidatorConfig): CertificateSource 
   const { VALIDATOR_HOME: home, VALIDATOR_TLS: mode, VALIDATOR_HOST: host } = config;
   if (!servesTls(mode, host)) return null;
   return gatewayCertificatesIn(home, config.VALIDATOR_TLS_CERT, config.VALIDATOR_TLS_KEY);
+}
+
+/** Throws ConfigError where the gateway is to serve files that cannot be used; makes nothing. */
+export function checkGatewayFiles(config: ValidatorConfig): void {
+  const { VALIDATOR_TLS_CERT: cert, VALIDATOR_TLS_KEY: key } = config;
+  if (cert === undefined || key === undefined) return;
+  if (servesTls(config.VALIDATOR_TLS, config.VALIDATOR_HOST)) {
+    certificateFiles(cert, key, 'VALIDATOR')();
+  }
 }
 
 /** TLS in any case. Without files a certificate of our own, which callers know by its pin. */
@@ -27,5 +40,5 @@ export function gatewayCertificatesIn(
     clock: systemClock,
     random: systemRandom,
   };
-  return certificatesFor(true, { certFile, keyFile }, own);
+  return certificatesFor(true, { certFile, keyFile, prefix: 'VALIDATOR' }, own);
 }
