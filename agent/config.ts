@@ -193,7 +193,8 @@ function updateProblems(isGiven: IsGiven): ConfigProblem[] {
 /** Throws ConfigError naming every problem at once. */
 export function readConfig(environment: Environment): AgentConfig {
   const config = parseConfig(AGENT_CONFIG, environment);
-  requireLocalEngine(config, environment['DOCKER_HOST']);
+  const problems = engineProblems(config, environment['DOCKER_HOST']);
+  if (problems.length > 0) throw refusedFor(problems);
   return config;
 }
 
@@ -230,14 +231,18 @@ export function dockerSocketOf(config: AgentConfig, dockerHost: string | undefin
     : DEFAULT_SOCKET;
 }
 
-/** Throws ConfigError for a DOCKER_HOST that counts and is no Unix socket: another engine than the meant one would be used. */
-export function requireLocalEngine(config: AgentConfig, dockerHost: string | undefined): void {
-  if (config.AGENT_DOCKER_SOCKET !== undefined || !dockerHost) return;
-  if (dockerHost.startsWith(`${UNIX_PREFIX}/`)) return;
+/** The problem of a DOCKER_HOST that counts and is no Unix socket: another engine than the meant one would be used. */
+export function engineProblems(
+  config: AgentConfig,
+  dockerHost: string | undefined,
+): ConfigProblem[] {
+  if (config.AGENT_DOCKER_SOCKET !== undefined || !dockerHost) return [];
+  if (dockerHost.startsWith(`${UNIX_PREFIX}/`)) return [];
   const given = JSON.stringify(withoutUrlSecrets(dockerHost).slice(0, MAX_SHOWN_CHARS));
   const name = 'DOCKER_HOST';
-  const message = `${name} (${given}): only unix:///path/of/a.sock is supported; unset it, or set AGENT_DOCKER_SOCKET`;
-  throw refusedFor([{ name, message }]);
+  const allowed = 'only unix:///path/of/a.sock is supported';
+  const message = `${name} (${given}): ${allowed}; unset it, or set AGENT_DOCKER_SOCKET`;
+  return [{ name, message }];
 }
 
 /** For `--help`. */

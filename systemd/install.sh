@@ -54,18 +54,20 @@ TEXT
 main() {
   while [ $# -gt 0 ]; do
     case $1 in
-      --component) is_component "${2:-}" || { usage >&2 && exit 2; }
+      --component) is_component "${2:-}" || misused "--component is one of $ALL_COMPONENTS, not '${2:-}'"
         components="$components$2 " && shift ;;
-      --probation) probation_s=$(number "${2:-}") && shift ;;
+      --probation) probation_s=$(number "${2:-}") || exit 2
+        shift ;;
       --rollback) mode=rollback ;;
       --dry-run) dry_run=yes ;;
       --help | -h) usage && exit 0 ;;
-      *) usage >&2 && exit 2 ;;
+      *) misused "There is no option '$1'" ;;
     esac
     shift
   done
   [ "$(id -u)" = 0 ] || fail 'Run this as root.'
-  [ "$dry_run" = yes ] || hold_lock
+  # Without /run there is no lock to hold; the look at this host tells of it, with all else, before anything is touched.
+  [ "$dry_run" = yes ] || { [ "$mode" = install ] && [ ! -w /run ]; } || hold_lock
   asked=$components
   components=$(for each in $ALL_COMPONENTS; do
     case " $asked$(installed)" in *" $each "*) printf '%s ' "$each" ;; esac
@@ -74,8 +76,14 @@ main() {
   if [ "$mode" = rollback ]; then roll_back; else install; fi
 }
 
+misused() {
+  say "$1." '' >&2
+  usage >&2
+  exit 2
+}
+
 number() {
-  case $1 in '' | *[!0-9]*) usage >&2 && exit 2 ;; *) echo "$1" ;; esac
+  case $1 in '' | *[!0-9]*) misused "--probation is a number of seconds, not '$1'" ;; *) echo "$1" ;; esac
 }
 
 install() {

@@ -25,6 +25,7 @@
 
 # One at a time. The lock goes with the shell, however that ends.
 hold_lock() {
+  if [ ! -w "$(dirname "$LOCK")" ]; then fail "$(dirname "$LOCK") is not there, or cannot be written: it has the lock of installations."; fi
   exec 9>>"$LOCK"
   flock -n 9 || fail 'Another installation is at work on this host; wait for its end.'
 }

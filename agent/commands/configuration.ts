@@ -6,13 +6,7 @@ import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { certificateFiles } from '#shared/tls/listener-certificate.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { trustedKeysFrom } from '../auth/key-set-file.ts';
-import {
-  AGENT_CONFIG,
-  type AgentConfig,
-  isSecure,
-  readConfig,
-  requireLocalEngine,
-} from '../config.ts';
+import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure, readConfig } from '../config.ts';
 import { updateLoginOf } from '../host-adapters.ts';
 import {
   NO_POLICY,
@@ -46,17 +40,21 @@ export function tracingOrExit(environment: Environment): void {
 export function showConfiguration(command: ConfigCommand, environment: Environment): void {
   const look = lookAtConfig(AGENT_CONFIG, environment);
   const { config } = look;
-  const further = config === null ? [] : problemsOf(...filesOf(config, environment));
+  const further = config === null ? [] : furtherOf(config, environment);
   process.exitCode = runConfigCommand(command, look, further, {
     out: (text) => void process.stdout.write(text),
     error: (text) => void process.stderr.write(text),
   });
 }
 
-function filesOf(config: AgentConfig, environment: Environment) {
+function furtherOf(config: AgentConfig, environment: Environment): string[] {
+  const ofEngine = engineProblems(config, environment['DOCKER_HOST']);
+  return [...ofEngine.map(({ message }) => message), ...problemsOf(...filesOf(config))];
+}
+
+function filesOf(config: AgentConfig) {
   const { AGENT_POLICY, AGENT_TRUSTED_KEYS, AGENT_KEY_SET } = config;
   return [
-    () => requireLocalEngine(config, environment['DOCKER_HOST']),
     () => (AGENT_POLICY === undefined ? NO_POLICY : readPolicyFile(AGENT_POLICY)),
     () => trustedKeysFrom(AGENT_TRUSTED_KEYS, AGENT_KEY_SET),
     () => checkTlsFiles(config),

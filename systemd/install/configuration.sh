@@ -2,6 +2,9 @@
 # shellcheck disable=SC2154 # what is set by install.sh and its other parts
 # Files of variables and keys: made once, and looked at by the release that is to run.
 
+# What a program ends with that refuses its variables.
+readonly CONFIG_REFUSED=6
+
 configure_all() { for component in $components; do configure "$component"; done; }
 
 configure() {
@@ -54,11 +57,14 @@ check_configurations() {
   for component in $components; do
     if [ "$dry_run" = yes ]; then
       say "would check $ETC/$component.env"
-    elif answer=$(accepts "$RELEASES/$1" "$component" 2>&1); then
-      ready="$ready$component "
     else
-      refused="$refused$component "
-      say "$ETC/$component.env is not complete: $answer"
+      status=0
+      answer=$(accepts "$RELEASES/$1" "$component" 2>&1) || status=$?
+      case $status in
+        0) ready="$ready$component " ;;
+        "$CONFIG_REFUSED") refused="$refused$component " && say "$ETC/$component.env is not complete: $answer" ;;
+        *) refused="$refused$component " && say "The $component could not be asked about $ETC/$component.env (exit status $status): $answer" ;;
+      esac
     fi
   done
   for component in $refused; do

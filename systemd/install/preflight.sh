@@ -8,6 +8,7 @@ readonly MIN_SYSTEMD=247
 preflight() {
   problems=
   [ -d /run/systemd/system ] || problem 'systemd does not run here: services need it.'
+  [ -w /run ] || problem '/run is not there, or cannot be written: the lock of installations lies there.'
   for tool in systemctl systemd-run systemd-notify flock sha256sum tar; do
     command -v "$tool" >/dev/null 2>&1 || problem "$tool is not installed."
   done
@@ -30,6 +31,7 @@ problem() {
 check_space() {
   folder=$OPT
   while [ ! -d "$folder" ]; do folder=$(dirname "$folder"); done
+  [ -w "$folder" ] || problem "$folder cannot be written: releases lie in $OPT."
   free=$(df -Pk "$folder" | awk 'NR == 2 { print int($4 / 1024) }')
   [ "$free" -ge "$NEEDED_MIB" ] || problem "$folder has $free MiB free, $NEEDED_MIB are needed."
 }

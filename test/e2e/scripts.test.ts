@@ -25,6 +25,29 @@ it.each([
   });
 });
 
+it.each([
+  [['--component', 'agnet'], "--component is one of agent validator central, not 'agnet'."],
+  [['--probation', 'soon'], "--probation is a number of seconds, not 'soon'."],
+  [['--porbation', '5'], "There is no option '--porbation'."],
+])('installs nothing with %j, and says why', async (words, why) => {
+  const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
+  const { exitCode, stderr } = await runCommand('sh', ['systemd/install.sh', ...words], bounds);
+  expect(exitCode).toBe(2);
+  expect(stderr.split('\n')[0]).toBe(why);
+});
+
+it.each([
+  ['exit 6', 'agent.env is not complete: because'],
+  ['exit 9', 'agent.env (exit status 9): because'],
+])('tells a refusal of variables from any other end: %s', async (end, words) => {
+  const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
+  const script = `. systemd/installation.sh; . systemd/install/configuration.sh
+    components=agent; systemctl() { return 1; }; accepts() { echo because; ${end}; }
+    check_configurations 1`;
+  const { stdout } = await runCommand('sh', ['-euc', script], bounds);
+  expect(stdout).toContain(words);
+});
+
 it('switches releases so that a power cut leaves the one or the other, and the way back', async () => {
   const disk = mountCutDisk(16);
   try {
