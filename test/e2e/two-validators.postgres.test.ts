@@ -13,7 +13,7 @@ import { createManualClock } from '../fakes/manual-clock.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
 import { startValidatorProcess, type ValidatorProcess } from '../fakes/validator-process.ts';
 
-const NODES = 24;
+const NODES = 20;
 const AT_ONCE = 4;
 const AHEAD_MS = 20_000;
 /** A killed process’s executors are free after twelve seconds. */
