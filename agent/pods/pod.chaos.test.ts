@@ -10,7 +10,7 @@ import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.
 import type { Agent } from '../app.ts';
 import { openDatabase } from '../store/database.ts';
 
-const RUNS = 50;
+const RUNS = 30;
 const OPERATIONS = 80;
 const PODS = 3;
 const GPUS = Array.from({ length: 3 }, (_, n) => `GPU-00000000-0000-4000-8000-00000000000${n}`);

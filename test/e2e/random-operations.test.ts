@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { runAtRandom } from '../soak/random-run.ts';
 
 const SEED = Number(process.env['RANDOM_SEED'] ?? 20_261_121);
-const OPERATIONS = 80;
+const OPERATIONS = 40;
 const TEST_MS = 300_000;
 
 it(
