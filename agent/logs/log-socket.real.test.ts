@@ -71,8 +71,13 @@ it('waits for a client that stalls at the cost of next to nothing, and loses it 
   const check = createSequenceCheck(/"log":"(\d{6}) /g);
   const before = await residentMiB();
   await systemClock.sleep(2_000);
-  // All that waits for it would be some 35 MiB; what else the process does in two seconds moves it, too.
-  expect((await residentMiB()) - before).toBeLessThan(16);
+  // What waits for it stays; what else the process did meanwhile goes again.
+  const readings: number[] = [];
+  for (let reading = 0; reading < 5; reading += 1) {
+    readings.push(await residentMiB());
+    await systemClock.sleep(200);
+  }
+  expect(Math.min(...readings) - before).toBeLessThan(8);
   socket.on('message', (data) => check.push(Buffer.from(`${data}\n`)));
   socket.resume();
   await eventually('all lines', () => check.count() === LINES, 30_000);
