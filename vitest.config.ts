@@ -14,7 +14,7 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
     'validator/central/{alpha/alpha,accounts/referral-payout,pods/pod-mails,top-ups/stripe}.test.ts',
   ],
 }).filter((path) =>
-  /(?:central-fixture|market-fixture|pod-scene|central-backup-scene|volume-scene|central-database|test-ledger|payout-scene)\.ts'/.test(
+  /(?:central-fixture|market-fixture|metering-scene|pod-scene|central-backup-scene|volume-scene|central-database|test-ledger|payout-scene)\.ts'/.test(
     readFileSync(path, 'utf8'),
   ),
 );

@@ -1,0 +1,66 @@
+/** A renter's pods at a micro-dollar per millisecond and GPU, and what their meters say. */
+import type { TestMarketOverrides } from './market-fixture.ts';
+import { createPodScene } from './pod-scene.ts';
+
+const PRICE_UUSD_PER_HOUR = 3_600_000;
+/** How often a node is heard of. */
+const SYNC_MS = 10_000;
+
+export type MeteringScene = Awaited<ReturnType<typeof createMeteringScene>>;
+
+/** Close it with `close()`. */
+export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
+  const scene = await createPodScene(overrides);
+  const { db } = scene.market.ports;
+  await db.updateTable('executors').set({ price_uusd_per_gpu_hour: PRICE_UUSD_PER_HOUR }).execute();
+  let startMs = 0;
+
+  return {
+    ...scene,
+    db,
+    tick: () => scene.market.central.meterPods(),
+    /** A pod that runs from `startMs()` on. */
+    async running(body: Record<string, unknown> = {}): Promise<string> {
+      const id = await scene.running(body);
+      startMs = scene.market.clock.now();
+      return id;
+    },
+    startMs: () => startMs,
+    /** The same of a pod that begins to run only now. */
+    countFromNow(): void {
+      startMs = scene.market.clock.now();
+    },
+    /** Lets `ms` go by in which the node is heard of as often as it is. */
+    async live(ms: number): Promise<void> {
+      for (let left = ms; left > 0; left -= SYNC_MS) await scene.later(Math.min(left, SYNC_MS));
+    },
+    meter: (id: string) =>
+      db.selectFrom('usage_meters').selectAll().where('pod_id', '=', id).executeTakeFirstOrThrow(),
+    me: async () => (await scene.call('GET', '/users/me')).body,
+    /** What accounts of the ledger have, by their kind; those of the platform and of clearing by name. */
+    async ledger(): Promise<Record<string, number>> {
+      const rows = await db.selectFrom('ledger_accounts').selectAll().execute();
+      return Object.fromEntries(
+        rows.map(({ id, credits_posted, debits_posted }) => {
+          const kind = id.split(':')[0] ?? '';
+          const isNamed = kind === 'platform' || kind === 'clearing';
+          return [isNamed ? id : kind, credits_posted - debits_posted];
+        }),
+      );
+    },
+    /** From and to, counted from `startMs()`, and why. */
+    async segments(id: string) {
+      const rows = await db
+        .selectFrom('usage_segments')
+        .selectAll()
+        .where('pod_id', '=', id)
+        .orderBy('seq')
+        .execute();
+      return rows.map(({ from_ms, to_ms, cause }) => [
+        from_ms - startMs,
+        to_ms === null ? null : to_ms - startMs,
+        cause,
+      ]);
+    },
+  };
+}

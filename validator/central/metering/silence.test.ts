@@ -1,0 +1,110 @@
+/** What is charged while a node is silent, and when its pod is lost. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { CheckResult } from '#shared/central-api/validator-routes.ts';
+import { createMeteringScene, type MeteringScene } from '../../../test/fakes/metering-scene.ts';
+import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+const FAILED_CHECK = {
+  ...{ check_id: 'reachable', passed: false, measured: 'no answer', required: 'an answer' },
+  ...{ message: 'The agent did not answer', remediation: 'Start it' },
+};
+
+let scene: MeteringScene;
+beforeEach(async () => {
+  scene = await createMeteringScene();
+});
+afterEach(() => scene.close());
+
+it('charges nothing from the last contact on, nor twice, when an agent is silent and comes back', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  scene.host.up = false;
+  await scene.live(5 * MINUTE_MS);
+  await scene.tick();
+  expect((await scene.meter(id)).charged_uusd).toBe(MINUTE_MS);
+  scene.host.up = true;
+  await scene.live(MINUTE_MS);
+  const [first, lost, back] = await scene.segments(id);
+  expect(first).toEqual([0, MINUTE_MS, 'running']);
+  expect(lost?.[2]).toBe('contact_lost');
+  expect(back?.slice(1)).toEqual([null, 'running']);
+});
+
+it('charges nothing beyond the last contact for what ended while nobody could tell whether it ran', async () => {
+  const ids = [await scene.running({ termination_hours: 1 }), await scene.running()];
+  await scene.live(MINUTE_MS);
+  const heardMs = scene.market.clock.now();
+  scene.host.up = false;
+  // Nobody asked either: the central API was down, too.
+  await scene.market.clock.advance(2 * HOUR_MS);
+  for (const id of ids) await scene.remove(id);
+  await scene.later(CONTACT_WAIT_MS);
+  for (const id of ids) {
+    const { settled_to_ms: settledMs, ended_at: endedMs } = await scene.meter(id);
+    expect([settledMs, endedMs]).toEqual([heardMs, heardMs]);
+  }
+});
+
+it('waits once with a removal for a node that nobody asked, and charges what was confirmed when it stays silent', async () => {
+  const id = await scene.running({ termination_hours: 1 });
+  await scene.live(MINUTE_MS);
+  scene.host.up = false;
+  await scene.market.clock.advance(2 * HOUR_MS);
+  await scene.market.sync();
+  await scene.later(CONTACT_WAIT_MS);
+  expect((await scene.db.selectFrom('pods').select('state').executeTakeFirstOrThrow()).state).toBe(
+    'deleting',
+  );
+  expect((await scene.meter(id)).charged_uusd).toBe(MINUTE_MS);
+});
+
+it('gives back what was charged since the pod was last well when its provider broke it', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  // The agent answers and the pod is not well; then nothing answers.
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  expect((await scene.meter(id)).charged_uusd).toBe(2 * MINUTE_MS);
+  scene.host.up = false;
+  await scene.later(MINUTE_MS);
+  await scene.later(2 * HOUR_MS - MINUTE_MS - 1);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await scene.later(31_000);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  const { refunded_uusd } = await scene.meter(id);
+  expect(refunded_uusd).toBe(MINUTE_MS);
+  const { provider, 'platform:fee': fee, 'clearing:refund': clearing } = await scene.ledger();
+  expect({ provider, fee, clearing }).toEqual({ provider: 57_000, fee: 3_000, clearing: 0 });
+  expect((await scene.me()).balance).toBe(9.94);
+});
+
+it('breaks a pod at once when a validator confirms that its node is lost, and only by a verdict of the silence', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  const verdict = (reason_code: string) =>
+    scene.market.report(scene.node, {
+      verdict: 'failed',
+      inventory: null,
+      checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
+    });
+  scene.host.up = false;
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(2 * MINUTE_MS);
+  await scene.later(MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'unreachable' });
+  await verdict('TLS_PIN_MISMATCH');
+  await scene.later(0);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await verdict('AGENT_UNREACHABLE');
+  // Not after the pause of an agent that does not answer.
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
+});
