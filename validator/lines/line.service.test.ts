@@ -57,7 +57,9 @@ it('measures two at a time, who waits longest first, and nobody who is rented', 
   await keepLine(ledger, { ...unmeasuredLine(first.id), tried_ms: clock.now() - HOUR_MS });
   const pass = lines().runOnce([first, second, third, executor(4, true)], stopping.signal);
   await eventually('two', () => waiting.length === 2);
-  expect(waiting.map(({ id }) => id)).toEqual([second.id, third.id]);
+  // The two begin at once: which of them is at the agent first, the database says.
+  const both = new Set([second.id, third.id]);
+  expect(new Set(waiting.map(({ id }) => id))).toEqual(both);
   await clock.advance(HOUR_MS);
   waiting[0]?.refuse();
   await eventually('three', () => waiting.length === 3);
@@ -65,7 +67,7 @@ it('measures two at a time, who waits longest first, and nobody who is rented', 
   expect(turns.sinceMs()).toBe(0);
   for (const { refuse } of waiting) refuse();
   await pass;
-  expect(waiting.map(({ id }) => id)).toEqual([second.id, third.id, first.id]);
+  expect(waiting.map(({ id }) => id).slice(2)).toEqual([first.id]);
   isOurs = false;
   await lines().runOnce([executor(5)], stopping.signal);
   isOurs = true;
