@@ -40,6 +40,8 @@ it('is kept beyond its grace while the backup runs, and goes with the look after
   expect(await status()).toBe('STOPPED');
   scene.operations.finish(backupId);
   await scene.later(MINUTE_MS / 2);
+  expect((await scene.log(backupId)).status).toBe('COMPLETED');
+  await scene.later(MINUTE_MS / 2);
   await scene.later();
   expect((await scene.pod(scene.podId)).details).toMatchObject({
     reason_code: 'balance_exhausted',

@@ -23,7 +23,8 @@ it('is declined, and paid with another card in the grace: the pod goes on', asyn
   // At once, for something runs.
   expect((await put({ ...wish, payment_method_id: 'sim_declined' })).body.status).toBe('charging');
   await charge();
-  await scene.later(USD);
+  await scene.later(USD - 30_000);
+  await scene.later(30_000);
   await scene.tick();
   await charge();
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 1 });
