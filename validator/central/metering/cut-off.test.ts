@@ -42,6 +42,15 @@ it('stops a pod at the millisecond, and money that comes a millisecond before th
   expect((await scene.meter(id)).charged_uusd).toBe(CREDIT_UUSD);
 });
 
+it('stops a pod at the millisecond at which it has cost what its renter lets it', async () => {
+  await withCredit(10 * CREDIT_UUSD);
+  const id = await scene.running({ max_spend_usd: 0.123457 });
+  await scene.later(123_456);
+  expect(await statusOf(id)).toBe('RUNNING');
+  await scene.later(1);
+  expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.123457 });
+});
+
 it('starts as many pods as it covers 15 minutes of, the oldest first, to the micro-dollar', async () => {
   await withCredit(2 * CREDIT_UUSD);
   const first = await scene.running();

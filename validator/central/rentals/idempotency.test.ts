@@ -262,17 +262,20 @@ it('finishes what was asked by a client that went away, and answers it later', a
     ...[`X-API-Key: ${account.apiKey}`, 'Content-Type: application/json'],
     ...['Idempotency-Key: key-1', `Content-Length: ${Buffer.byteLength(body)}`],
   ];
-  const gone = once(market.server.server, 'request').then(([request]) =>
-    once(request.socket, 'close'),
-  );
-  // Whoever asks has to wait for this transaction, where there is one connection.
-  const held = Promise.withResolvers<void>();
-  const holding = db.transaction().execute(() => held.promise);
   const socket = createConnection({ host: '127.0.0.1', port });
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+  const held = Promise.withResolvers<void>();
+  const gone = once(market.server.server, 'request').then(async ([request]) => {
+    await once(request, 'end');
+    // Where there is one connection, the rental waits for this transaction until its client is gone.
+    const holding = db.transaction().execute(() => held.promise);
+    const closed = once(request.socket, 'close');
+    socket.destroy();
+    await closed;
+    held.resolve();
+    await holding;
+  });
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
   await gone;
-  held.resolve();
-  await holding;
   const claims = db.selectFrom('idempotency').select('state');
   await eventually('the rental', async () => (await claims.execute())[0]?.state === 'finished');
   const again = await market.rent(account, node.id, ONE, KEY);
