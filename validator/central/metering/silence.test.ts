@@ -167,3 +167,28 @@ it('gives back a day of charges at most', async () => {
     balance: (1_000_000_000 - 30 * HOUR_MS + refund.amount_uusd) / 1_000_000,
   });
 });
+
+it('shows what went back to its renter and to its provider: an event, a line, a day that is reversed', async () => {
+  const id = await scene.running();
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  scene.host.up = false;
+  await scene.later(2 * MINUTE_MS);
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', spent_usd: 0 });
+  const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
+  expect(statement).toMatchObject({ total: 0, refunded: 0.06 });
+  expect(statement.lines.at(-1)).toMatchObject({ cause: 'provider_fault', amount: -0.06 });
+  const amounts = statement.lines.map(({ amount }: { amount: number }) => amount);
+  expect(amounts.reduce((sum: number, amount: number) => sum + amount, 0)).toBe(0);
+  const told = (await scene.events(id)).find(
+    ({ detail }: { detail: string | null }) => detail === 'refund',
+  );
+  expect(told).toMatchObject({ reason: 'provider_fault', event: { amount_usd: 0.06 } });
+  const token = await scene.market.logIn();
+  const billing = (await scene.market.portal('GET', '/billing', { token })).body.data;
+  expect(billing).toMatchObject([{ pod_id: id, gross_usd: 0, net_usd: 0, status: 'reversed' }]);
+  expect((await scene.me()).balance).toBe(10);
+});
