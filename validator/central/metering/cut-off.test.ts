@@ -69,7 +69,6 @@ it('starts as many pods as it covers 15 minutes of, the oldest first, to the mic
 });
 
 it.each([
-  [FLOOR_UUSD - 1, 0],
   [FLOOR_UUSD, 0],
   [FLOOR_UUSD + 1, 1],
 ])('pays a first settlement of %d out of what was held, and %d beside it', async (uusd, beside) => {

@@ -1,5 +1,5 @@
 /** A pod's time ends at its own instant, whatever else happens to it before somebody notes that instant. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { createMeteringScene, type MeteringScene } from '../../../test/fakes/metering-scene.ts';
 import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
 
@@ -13,13 +13,9 @@ const AWAY_MS = 2 * HOUR_MS;
 let scene: MeteringScene;
 afterEach(() => scene.close());
 
-const withCredit = async (signupCreditUusd: number) => {
-  scene = await createMeteringScene({ signupCreditUusd });
-};
-
 /** Nobody was there while its time ended; then its node is heard of, and what was due waits for no longer than that. */
 async function missItsEnd(): Promise<void> {
-  await scene.live(MINUTE_MS);
+  await scene.later(MINUTE_MS);
   await scene.market.clock.advance(AWAY_MS);
   await scene.market.sync();
 }
@@ -29,40 +25,49 @@ const chargedOf = async (id: string) => {
   return [charged_uusd, absorbed_uusd];
 };
 
-type End = { credit: number; body: Record<string, unknown> };
+type End = { credit: number; body: Record<string, unknown>; usedMs: number };
 
-const ENDS: [string, End, usedMs: number][] = [
-  ['its limit', { credit: 10 * CREDIT_UUSD, body: { max_spend_usd: 0.3 } }, 300_000],
-  ['the money', { credit: CREDIT_UUSD, body: {} }, CREDIT_UUSD],
-  ['its removal', { credit: 10 * CREDIT_UUSD, body: { termination_hours: 1 } }, HOUR_MS],
-];
+const LIMIT: End = { credit: 10 * CREDIT_UUSD, body: { max_spend_usd: 0.3 }, usedMs: 300_000 };
+const MONEY: End = { credit: CREDIT_UUSD, body: {}, usedMs: CREDIT_UUSD };
+const REMOVAL: End = {
+  ...{ credit: 10 * CREDIT_UUSD, body: { termination_hours: 1 }, usedMs: HOUR_MS },
+};
 
-describe.each(ENDS)('once %s has ended it', (_, { credit, body }, usedMs) => {
-  let id: string;
-  beforeEach(async () => {
-    await withCredit(credit);
-    id = await scene.running(body);
-    await missItsEnd();
-    expect((await scene.pod(id)).status).toBe('RUNNING');
-  });
+/** A pod whose time has ended, and that counts as running yet. */
+async function ended({ credit, body }: End): Promise<string> {
+  scene = await createMeteringScene({ signupCreditUusd: credit });
+  const id = await scene.running(body);
+  await missItsEnd();
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  return id;
+}
 
-  it('is charged for no more when its renter deletes it then', async () => {
-    await scene.remove(id);
-    expect(await chargedOf(id)).toEqual([usedMs, 0]);
-    expect((await scene.meter(id)).ended_at).toBe(scene.startMs() + usedMs);
-  });
+it.each([
+  ['limit', LIMIT],
+  ['money', MONEY],
+  ['removal', REMOVAL],
+])('charges no more for a pod that is deleted after its %s has ended it', async (_, end) => {
+  const id = await ended(end);
+  await scene.remove(id);
+  expect(await chargedOf(id)).toEqual([end.usedMs, 0]);
+  expect((await scene.meter(id)).ended_at).toBe(scene.startMs() + end.usedMs);
+});
 
-  it('is charged for no more when its renter reboots it then', async () => {
-    await scene.post(id, 'reboot', {});
-    await scene.later(CONTACT_WAIT_MS);
-    await scene.tick();
-    expect(await chargedOf(id)).toEqual([usedMs, 0]);
-  });
+it.each([
+  ['money', MONEY],
+  ['removal', REMOVAL],
+])('charges no more for a pod that is rebooted after its %s has ended it', async (_, end) => {
+  const id = await ended(end);
+  await scene.post(id, 'reboot', {});
+  await scene.later(CONTACT_WAIT_MS);
+  await scene.tick();
+  expect(await chargedOf(id)).toEqual([end.usedMs, 0]);
+});
 
-  it('is charged for no more when its node tells then that it failed', async () => {
-    scene.host.change(id, { phase: 'failed', reason: 'OOMKilled', message: 'out of memory' });
-    await scene.later(10_000);
-    expect((await scene.pod(id)).status).toBe('FAILED');
-    expect(await chargedOf(id)).toEqual([usedMs, 0]);
-  });
+it('charges no more for a pod of which its node tells after that that it failed', async () => {
+  const id = await ended(LIMIT);
+  scene.host.change(id, { phase: 'failed', reason: 'OOMKilled', message: 'out of memory' });
+  await scene.later(10_000);
+  expect((await scene.pod(id)).status).toBe('FAILED');
+  expect(await chargedOf(id)).toEqual([LIMIT.usedMs, 0]);
 });
