@@ -44,8 +44,9 @@ export async function stopPod(
     leavesRunway: true,
   };
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
-  await setGraceEnd(tx, pod.id, nowMs);
-  const kept = { kept_until: naiveUtc(nowMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
+  const keptUntilMs = nowMs + GRACE_MS;
+  await setGraceEnd(tx, pod.id, keptUntilMs);
+  const kept = { kept_until: naiveUtc(keptUntilMs), stopped_at: naiveUtc(atMs) };
   await tell(tx, deps, pod, 'stopped', { reason, detail: 'stopped', ...kept });
   return true;
 }
