@@ -6,8 +6,7 @@ import { findAccountByAddress } from '../accounts/account.service.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
-import { CauseTaken, postGroup } from '../ledger/ledger.service.ts';
-import { legsOfOnce } from '../ledger/ledger.store.ts';
+import { CauseTaken, legsOf, postGroup } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { paidAccount } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
@@ -68,7 +67,7 @@ export async function payIn(
     return 'credited';
   } catch (error) {
     if (!(error instanceof CauseTaken)) throw error;
-    const [leg] = await legsOfOnce(tx, { type: 'top-up', id });
+    const [leg] = await legsOf(tx, { type: 'top-up', id });
     const isSame = leg?.credit === paidAccount(account.id) && leg.amountUusd === amountUusd;
     return isSame ? 'credited before' : 'the reference is that of another payment';
   }
