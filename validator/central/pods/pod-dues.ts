@@ -24,9 +24,9 @@ export async function setRemovalDue(
 /** How long a pod that was stopped for want of money is kept (marketplace reference 2.3.7). */
 export const GRACE_MS = 600_000;
 
-/** When a pod that stands still since `stoppedAtMs` is removed. */
-export async function setGraceEnd(tx: Db, podId: string, stoppedAtMs: number): Promise<void> {
-  await setDue(tx, 'grace-end', podId, stoppedAtMs + GRACE_MS);
+/** When a pod that stands still is removed. */
+export async function setGraceEnd(tx: Db, podId: string, atMs: number): Promise<void> {
+  await setDue(tx, 'grace-end', podId, atMs);
 }
 
 /** The end of a failed creation of which nothing is left on the node. */
