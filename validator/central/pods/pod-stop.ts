@@ -5,6 +5,7 @@ import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
+import { firstStopSince } from '../metering/usage.service.ts';
 import { statusOf } from './pod.row.ts';
 import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
@@ -24,7 +25,7 @@ const MESSAGES: Record<StopReason, string> = {
     'Nobody used the pod for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
 };
 
-/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop. False when it does not run. */
+/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop, if that is earned. False when it does not run. */
 export async function stopPod(
   tx: Db,
   deps: Deps,
@@ -44,8 +45,9 @@ export async function stopPod(
     leavesRunway: true,
   };
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
-  await setGraceEnd(tx, pod.id, nowMs);
-  const kept = { kept_until: naiveUtc(nowMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
+  const stoppedMs = (await firstStopSince(tx, pod.id, GRACE_MS)) ?? nowMs;
+  await setGraceEnd(tx, pod.id, stoppedMs);
+  const kept = { kept_until: naiveUtc(stoppedMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
   await tell(tx, deps, pod, 'stopped', { reason, detail: 'stopped', ...kept });
   return true;
 }
