@@ -1,7 +1,7 @@
 /** What falls due for a pod by time alone, as rows of the schedule. */
 import type { Db } from '../db/tables.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
-import { firstWarningAt } from './removal-warnings.ts';
+import { firstWarningAt } from '../schedule/warnings.ts';
 
 /** How long a failed creation stays in the list (contract 5.1). */
 export const FAILED_LISTED_MS = 180_000;
@@ -23,13 +23,13 @@ export async function setRemovalDue(
 
 /** How long a pod that was stopped for want of money is kept (marketplace reference 2.3.7). */
 export const GRACE_MS = 600_000;
-/** Longer than that after its stop nobody waits for its last backup, whatever its renter does meanwhile. */
+/** Longer than that nobody waits for its last backup, whatever its renter does meanwhile. */
 const LONGEST_BACKUP_MS = 3_600_000;
 
-/** When a pod that stands still is removed: its grace ends at `atMs`. */
-export async function setGraceEnd(tx: Db, podId: string, atMs: number): Promise<void> {
-  await setDue(tx, 'grace-end', podId, atMs);
-  await setDue(tx, 'grace-limit', podId, atMs - GRACE_MS + LONGEST_BACKUP_MS);
+/** When a pod that stands still since `stoppedAtMs` is removed. */
+export async function setGraceEnd(tx: Db, podId: string, stoppedAtMs: number): Promise<void> {
+  await setDue(tx, 'grace-end', podId, stoppedAtMs + GRACE_MS);
+  await setDue(tx, 'grace-limit', podId, stoppedAtMs + LONGEST_BACKUP_MS);
 }
 
 /** It goes on, or is removed. */
