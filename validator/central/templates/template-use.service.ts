@@ -2,6 +2,7 @@
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db, Template } from '../db/tables.ts';
 import { requireCredentialOf } from '../docker-credentials/docker-credential.service.ts';
@@ -49,6 +50,8 @@ export async function templateForEdit(
 ): Promise<Template> {
   const nowMs = deps.clock.now();
   checkTemplatePlaces(changes);
+  // First, as whoever rents with the template does (`lockRow`).
+  await holdAccount(tx, { accountId });
   const stored = await holdOwn(tx, accountId, used.templateId);
   if (stored !== undefined) {
     const content = templateContent(changedTemplate(toTemplateRow(stored), changes));
