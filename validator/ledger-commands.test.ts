@@ -288,6 +288,9 @@ it('exports evidence as lines that hold for themselves', async () => {
   expect([isWell, lines.length > 1]).toEqual([true, true]);
   expect(JSON.parse(JSON.parse(lines[0] ?? '').document).executor_id).toBe(scene.node.id);
   expect((await run('evidence', 'export')).out).toBe(out);
+  const unknown = await run('evidence', 'export', NOBODY);
+  expect([unknown.isWell, unknown.out]).toEqual([false, '']);
+  expect(unknown.err).toMatch(/^evidence of 0{8}.+: there is none, and no cycle names it: is it/);
 });
 
 it('believes nobody whose key does not count', async () => {
@@ -312,7 +315,8 @@ it.each<[string[], RegExp]>([
   [['replay', '1', '2'], /^replay takes one EPOCH/],
   [['evidence'], /^evidence takes the word export/],
   [['evidence', 'export', NOBODY, 'x'], /^evidence takes/],
-  [['nonsense'], /^unknown command nonsense/],
+  [['nonsense'], /^unknown command nonsense; see --help/],
+  [['exlain', NOBODY], /^unknown command exlain .+; did you mean explain\? see --help/],
 ])('says what %j lacks', async (words, usage) => {
   await expect(run(...words)).rejects.toThrow(ConfigError);
   await expect(run(...words)).rejects.toThrow(usage);
@@ -322,4 +326,6 @@ it('says where it looked for a ledger', async () => {
   const output = { print: () => undefined, complain: () => undefined };
   const looking = runLedgerCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
   await expect(looking).rejects.toThrow('no ledger at /nowhere/ledger.db');
+  const otherwise = runAs(ask(['replay', '1'], import.meta.filename));
+  await expect(otherwise).rejects.toThrow(/ledger-commands.test.ts cannot be read as a ledger: /);
 });

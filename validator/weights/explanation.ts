@@ -33,7 +33,7 @@ async function scoreOf(
   keys: readonly TrustedHotkey[],
 ): Promise<Explanation> {
   const epoch = await lastEpoch(ledger);
-  if (epoch === undefined) return { lines: ['no weights were computed yet'], problems: [] };
+  if (epoch === undefined) return { lines: [NO_WEIGHTS], problems: [] };
   const policy = readPolicy(epoch);
   const { head, kept, weigher } = await weighStored(ledger, epoch, policy);
   const known = { standings: weigher.standings(), cycles: kept.length };
@@ -51,6 +51,10 @@ async function scoreOf(
 
 const NOT_OURS =
   'The weights are not signed with a key that counts: see replay, and --hotkey for the ledger of somebody else';
+
+/** Of a ledger without epochs. */
+export const NO_WEIGHTS =
+  'no weights were computed yet: the first come once a cycle of checks has ended, where VALIDATOR_METAGRAPH says who is registered';
 
 const ALTERED = 'What the weights were computed from is not all there, or was altered: see replay';
 
