@@ -5,12 +5,11 @@ import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
-import { clearDue } from '../schedule/due.ts';
 import { statusOf } from './pod.row.ts';
 import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
-import { GRACE_MS, setGraceEnd } from './pod-dues.ts';
+import { clearGraceEnd, GRACE_MS, setGraceEnd } from './pod-dues.ts';
 import { idleFrom } from './pod-idle.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -61,7 +60,7 @@ export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> 
     ...idleFrom(deps.clock.now()),
   };
   if (!(await movePod(tx, pod.id, 'starting', change, { from: ['stopped'] }))) return false;
-  await clearDue(tx, 'grace-end', pod.id);
+  await clearGraceEnd(tx, pod.id);
   await tell(tx, deps, pod, 'starting', { reason: null, detail: 'resumed' });
   return true;
 }
