@@ -30,14 +30,9 @@ it.each([
   }
 });
 
-it.each([
-  '',
-  '8.8.8',
-  '8.8.8.8.8',
-  '::ffff:8.8.8.8',
-  '008.8.8.8',
-  'fe80::1%eth0',
-  'example.com',
-])('counts %j as none', (text) => {
-  expect(isPublicAddress(text)).toBe(false);
-});
+it.each(['', '8.8.8', '8.8.8.8.8', '::ffff:8.8.8.8', '008.8.8.8', 'fe80::1%eth0', 'example.com'])(
+  'counts %j as none',
+  (text) => {
+    expect(isPublicAddress(text)).toBe(false);
+  },
+);
