@@ -40,7 +40,8 @@ export function tracingOrExit(environment: Environment): void {
 export function showConfiguration(command: ConfigCommand, environment: Environment): void {
   const look = lookAtConfig(AGENT_CONFIG, environment);
   const { config } = look;
-  const further = config === null ? [] : furtherOf(config, environment);
+  const ofFiles = config === null ? [] : furtherOf(config, environment);
+  const further = [...ofFiles, ...problemsOf(() => wantsTracing(environment))];
   process.exitCode = runConfigCommand(command, look, further, {
     out: (text) => void process.stdout.write(text),
     error: (text) => void process.stderr.write(text),

@@ -105,7 +105,7 @@ async function diag(name: string, environment: Record<string, string>) {
     },
   );
   expect(run).toMatchObject({ exitCode: 0, stderr: '' });
-  expect(run.stdout).toMatch(/^… doctor.txt, \d+ characters$/m);
+  expect(run.stdout).toMatch(/^ {2}doctor.txt, \d+ characters$/m);
   expect(statSync(out).mode & 0o777).toBe(0o600);
   return { out, files: filesIn(gunzipSync(readFileSync(out))) };
 }
