@@ -130,6 +130,7 @@ it('tells all that helps and no secret, while the agent is down', async () => {
   expect(files['doctor.txt']).toMatch(/^ok +docker /m);
   expect(files['store.txt']).toContain(`"id":"${POD}","phase":"running"`);
   expect(files['engine.json']).toContain('"storageDriver"');
+  expect(files['firewall.txt']).toMatch(/^-P FORWARD /m);
   expect(files['containers.json']).toBe('[]\n');
   expect(files['metrics.txt']).toMatch(/^could not be had: /);
   expect(files['log-1-agent.log.txt']).toContain('"msg":"the last line"');
