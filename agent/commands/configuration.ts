@@ -7,13 +7,13 @@ import { certificateFiles } from '#shared/tls/listener-certificate.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { trustedKeysFrom } from '../auth/key-set-file.ts';
 import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure, readConfig } from '../config.ts';
-import { updateLoginOf } from '../host-adapters.ts';
 import {
   NO_POLICY,
   PolicyError,
   type ProviderPolicy,
   readPolicyFile,
 } from '../policy/policy-file.ts';
+import { updateLoginOf } from '../updates/update-login.ts';
 
 export function configOrExit(environment: Environment): AgentConfig {
   return orExit(() => readConfig(environment));
