@@ -48,7 +48,8 @@ const smallTree = (path: string, version: string, program: string, slow = 0) =>
   host.mustRun(`set -e; umask 077; mkdir -p ${path}/agent/ssh-gateway ${path}/validator/central ${path}/shared && cd ${path} &&
     cp -r /src/systemd /src/README.md /src/LICENSE . && ${packages(slow)}
     sed 's/"version": .*/"version": "${version}",/' /src/package.json >package.json &&
-    for main in agent agent/ssh-gateway shared validator validator/central; do echo "${program}" >$main/main.ts; done`);
+    for main in agent agent/ssh-gateway shared validator validator/central; do echo "${program}" >$main/main.ts; done
+    touch agent/serve.ts agent/ssh-gateway/gateway.ts validator/serve.ts validator/central/serve.ts`);
 
 it(
   'upgrades, and takes a release back that does not serve',
