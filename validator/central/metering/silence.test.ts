@@ -91,6 +91,31 @@ it('gives back what was charged since the pod was last well when its provider br
   expect((await scene.me()).balance).toBe(9.94);
 });
 
+it('breaks a pod, too, whose node was lost while it rebooted, and ends a creation there', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  scene.host.arrives = 'pulling';
+  const created = await scene.rentOne();
+  await scene.later(1_000);
+  await scene.post(id, 'reboot', {});
+  scene.host.up = false;
+  await scene.later(MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'REBOOT_PENDING', phase: 'unreachable' });
+  await scene.later(2 * HOUR_MS - 3 * MINUTE_MS);
+  expect((await scene.pod(id)).status).toBe('REBOOT_PENDING');
+  expect((await scene.pod(created)).status).toBe('PENDING');
+  await scene.later(3 * MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  expect(await scene.pod(created)).toMatchObject({ status: 'CREATION_FAILED' });
+  expect((await scene.me()).held).toBe(0);
+  // It drops both of them when it comes back.
+  await scene.remove(id);
+  scene.host.up = true;
+  await scene.later(MINUTE_MS);
+  expect(await scene.freeGpus()).toBe(2);
+});
+
 it('breaks a pod at once when a validator confirms that its node is lost, and only by a verdict of the silence', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);

@@ -16,6 +16,7 @@ import {
   findMeter,
   insertMeter,
   insertSegment,
+  listLatestClosed,
   type Meter,
   meteredPod,
   placeMeter,
@@ -34,6 +35,8 @@ export type Metered = {
   leavesRunway?: boolean;
 };
 
+/** Looked back at for earlier stops. */
+const MOST_SEGMENTS = 200;
 const ENDS: readonly PodState[] = ['deleting', 'creation_failed', 'deleted'];
 
 /** A pod has come to `to`: its segment ends and the next begins. Nothing before its first `running`, nor after its end. */
@@ -59,6 +62,22 @@ export async function followPod(
   if (meter?.is_billable === placed.is_billable) return;
   await boundSpending(tx, placed);
   if (!leavesRunway) await runwayChanged(tx, placed.account_id, nowMs);
+}
+
+/**
+ * When a pod was first stopped since it has run for `ranMs` that were paid; null: not before now. Whoever starts a pod again for a
+ * moment has its GPUs to himself no longer than after one stop.
+ */
+export async function firstStopSince(tx: Db, podId: string, ranMs: number): Promise<number | null> {
+  let firstMs: number | null = null;
+  let leftMs = ranMs;
+  for (const segment of await listLatestClosed(tx, podId, MOST_SEGMENTS)) {
+    const { from_ms: fromMs, to_ms: toMs = null, state } = segment;
+    if (leftMs <= 0) break;
+    if (segment.is_billable === 1) leftMs -= (toMs ?? fromMs) - fromMs;
+    else if (state === 'stopped') firstMs = fromMs;
+  }
+  return firstMs;
 }
 
 type At = { atMs: number; cause: UsageCause };

@@ -4,8 +4,8 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../test/fakes/central-fixture.ts';
+import { createMeteringScene } from '../../../test/fakes/metering-scene.ts';
 import { setAvailable, testCause } from '../../../test/fakes/wallet.ts';
-import { balanceOf } from '../balance/balance.service.ts';
 import { placeHold } from '../ledger/hold.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import type { ChargeAnswer, PaymentNews, Payments } from '../ports.ts';
@@ -45,7 +45,7 @@ const mails = () => central.ports.db.selectFrom('mails').select('kind').execute(
 async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
-  const auto = createAutoTopUps({ db, clock, random, balanceOf, payments: processor });
+  const auto = createAutoTopUps({ db, clock, random, payments: processor });
   const funds = { available: leftUsd * USD, burnPerHour: USD, runsOutAtMs: null };
   await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
 }
@@ -142,7 +142,7 @@ it('looks once a day by itself, and charges nothing while nothing runs', async (
 
 it('tries a declined method again later and later, and suspends with the third decline', async () => {
   await put({ ...FIRST, payment_method_id: 'sim_declined' });
-  for (const pauseMs of [10 * MINUTE_MS, HOUR_MS]) {
+  for (const pauseMs of [5 * MINUTE_MS, HOUR_MS]) {
     await spend(1);
     await charge();
     expect((await get()).body).toMatchObject({ status: 'failed', month_charged_usd: 0 });
@@ -166,6 +166,29 @@ it('tries a declined method again later and later, and suspends with the third d
   await spend(1);
   await charge();
   expect(await paid()).toBe(25);
+});
+
+it('charges again for pods that stand still before their grace has ended, though nothing is spent', async () => {
+  const scene = await createMeteringScene({ payments: 'simulated' });
+  try {
+    const { chargeTopUps } = scene.market.central;
+    const id = await scene.running();
+    await scene.later(3 * HOUR_MS);
+    await scene.later(MINUTE_MS);
+    expect((await scene.pod(id)).status).toBe('STOPPED');
+    const method = { payment_method_id: 'sim_declined' };
+    await scene.call('PUT', '/users/me/auto-top-up', { ...FIRST, ...method });
+    await chargeTopUps();
+    // Its bank lets the next one through.
+    await scene.db.updateTable('auto_topups').set({ payment_method_id: 'sim_ok' }).execute();
+    await scene.later(5 * MINUTE_MS);
+    await chargeTopUps();
+    expect((await scene.me()).balance).toBe(25);
+    await scene.live(20_000);
+    expect((await scene.pod(id)).status).toBe('RUNNING');
+  } finally {
+    await scene.close();
+  }
 });
 
 it('waits for a charge that takes its time, over a restart of the central API', async () => {
