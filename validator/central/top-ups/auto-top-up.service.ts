@@ -24,7 +24,7 @@ import {
   listEnabled,
   upsertAutoTopUp,
 } from './auto-top-up.store.ts';
-import { insertTopUp } from './top-up.store.ts';
+import { hasDisputed, insertTopUp } from './top-up.store.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -128,7 +128,10 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
       const row = await db.transaction().execute(async (tx) => {
         await lockRow(tx, 'accounts', accountId);
         const after = changed(accountId, await findAutoTopUp(tx, accountId), body);
-        if (after.enabled === 1) requireChargeable(after, payments);
+        if (after.enabled === 1) {
+          requireChargeable(after, payments);
+          await requireUndisputed(tx, after);
+        }
         await upsertAutoTopUp(tx, after);
         if (after.enabled === 0) await clearDue(tx, 'top-up', accountId);
         else {
@@ -178,6 +181,16 @@ function requireChargeable(row: AutoTopUpRow, payments: Payments | null): void {
       hint: 'Raise monthly_limit_usd or lower amount_usd.',
     });
   }
+}
+
+/** Whoever disputes a charge is not charged that way again, however often he switches it on. */
+async function requireUndisputed(tx: Db, row: AutoTopUpRow): Promise<void> {
+  const { account_id: accountId, payment_method_id: methodId } = row;
+  if (methodId === null || row.status === 'suspended') return;
+  if (!(await hasDisputed(tx, accountId, methodId))) return;
+  throw new ApiError('bad_request', 'A charge of this payment method was disputed', {
+    hint: 'Take another payment method, or ask the operator for credit.',
+  });
 }
 
 /** Nothing that can be left out decides anything. Throws 422 naming what is missing. */
