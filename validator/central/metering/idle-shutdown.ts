@@ -11,6 +11,7 @@ import { minutesLeft } from '../pods/removal-warnings.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
 import { type CutOffDeps, lockPod, stopAndSave } from './cut-off.ts';
 import { runwayChanged } from './runway.service.ts';
+import { graceMs } from './usage.service.ts';
 
 /** Between looks at whether it was unused up to its instant: as often as its agent is asked. */
 const CONFIRM_MS = 10_000;
@@ -55,7 +56,8 @@ async function stoppingPod(tx: Db, id: string): Promise<StoppingPod | undefined>
 
 async function warn(tx: Db, deps: CutOffDeps, pod: StoppingPod, nowMs: number): Promise<void> {
   const { idle_stop_at: atMs } = pod;
-  await mailRemoval(tx, deps.mails, pod, { removalAt: atMs + GRACE_MS, nowMs });
+  const keptMs = await graceMs(tx, pod.id, { atMs, fullMs: GRACE_MS });
+  await mailRemoval(tx, deps.mails, pod, { removalAt: atMs + keptMs, nowMs });
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,

@@ -21,7 +21,7 @@ export async function setRemovalDue(
   await setDue(tx, 'pod-removal-warning', podId, firstWarningAt(removalAt));
 }
 
-/** How long a pod that was stopped for want of money is kept (marketplace reference 2.3.7). */
+/** How long a pod that was stopped is kept at most (marketplace reference 2.3.7). */
 export const GRACE_MS = 600_000;
 
 /** When a pod that stands still is removed. */

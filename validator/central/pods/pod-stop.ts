@@ -5,7 +5,7 @@ import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
-import { firstStopSince } from '../metering/usage.service.ts';
+import { graceMs } from '../metering/usage.service.ts';
 import { clearDue } from '../schedule/due.ts';
 import { statusOf } from './pod.row.ts';
 import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
@@ -26,7 +26,7 @@ const MESSAGES: Record<StopReason, string> = {
     'Nobody used the pod for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
 };
 
-/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop, if that is earned. False when it does not run. */
+/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop. False when it does not run. */
 export async function stopPod(
   tx: Db,
   deps: Deps,
@@ -45,10 +45,10 @@ export async function stopPod(
     cause: reason,
     leavesRunway: true,
   };
+  const keptMs = await graceMs(tx, pod.id, { atMs: metered.atMs, fullMs: GRACE_MS });
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
-  const keptUntilMs = ((await firstStopSince(tx, pod.id, GRACE_MS)) ?? nowMs) + GRACE_MS;
-  await setGraceEnd(tx, pod.id, keptUntilMs);
-  const kept = { kept_until: naiveUtc(keptUntilMs), stopped_at: naiveUtc(atMs) };
+  await setGraceEnd(tx, pod.id, nowMs + keptMs);
+  const kept = { kept_until: naiveUtc(nowMs + keptMs), stopped_at: naiveUtc(atMs) };
   await tell(tx, deps, pod, 'stopped', { reason, detail: 'stopped', ...kept });
   return true;
 }

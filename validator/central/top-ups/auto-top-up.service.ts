@@ -7,6 +7,7 @@ import { accountOf, type BalanceOf, setPaymentCustomer } from '../accounts/accou
 import type { UserIdentity } from '../auth/identity.ts';
 import { fundsIn } from '../balance/balance.service.ts';
 import type { AutoTopUpRow } from '../db/around-balance.tables.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';
@@ -125,7 +126,7 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
     async change(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<AutoTopUp> {
       const { accountId } = caller;
       if (body.payment_method_id != null) await keepMethod(caller, body.payment_method_id);
-      const row = await db.transaction().execute(async (tx) => {
+      const row = await moneyTransaction({ db, clock, random }, async (tx) => {
         await lockRow(tx, 'accounts', accountId);
         const after = changed(accountId, await findAutoTopUp(tx, accountId), body);
         if (after.enabled === 1) {
