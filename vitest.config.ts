@@ -27,6 +27,9 @@ export default defineConfig({
     hookTimeout: 120_000,
     // More than cores: the tests on a real engine wait for it most of their time.
     maxWorkers: 3,
+    // One load of the modules for a worker instead of one for a file: two thirds of the time of
+    // small tests. It holds because no module keeps state that one test could leave to another.
+    isolate: false,
     projects: [
       {
         extends: true,
@@ -41,6 +44,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'postgres',
+          // After the others: a worker is kept for the next file of its own project alone.
+          sequence: { groupOrder: 1 },
           include: [...databaseTests],
           globalSetup: ['test/engine.setup.ts', 'test/postgres.setup.ts'],
         },

@@ -17,6 +17,15 @@ const MEANT_FOR_SERVICES = [
 const TAKES_MONEY =
   /^validator\/central\/(?:ledger\/|metering\/settled-first\.ts$|pods\/pod-hold\.ts$)/;
 
+/** One per process and meant so; what is in them is the same for every test, or set by each. */
+const KEEPS_STATE = [
+  'shared/tracing/spans.ts',
+  'test/bench/http-load.ts',
+  'test/contract/cheats.cases.ts',
+  'test/fakes/central-database.ts',
+  'validator/central/db/prepared.ts',
+];
+
 export const RULES: readonly Rule[] = [
   forbidImports('shared imports neither agent nor validator', (path, { target }) =>
     path.startsWith('shared/') ? isUnder(target, 'agent/', 'validator/') : false,
@@ -119,6 +128,11 @@ export const RULES: readonly Rule[] = [
   forbidCode(
     'no test is skipped, focused or left for later',
     /\b(?:it|test|describe|suite)(?:\.\w+)*\.(?:skip|only|todo)\b/g,
+  ),
+  forbidCode(
+    'modules keep no state: many files of tests share one load of them',
+    /^(?:export )?(?:let |const \w+(?:: [^=]+)? = new (?:Weak)?(?:Map|Set)(?:<[^;]*>)?\(\))/gm,
+    (path) => !path.endsWith('.test.ts') && !KEEPS_STATE.includes(path),
   ),
   forbidCode('no module is mocked', /\bvi\.(?:mock|doMock)\s*\(/g),
   forbidCode('no check is silenced by a cast', /\bas\s+any\b/g),

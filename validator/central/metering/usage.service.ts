@@ -7,6 +7,7 @@ import { causedBy } from '../ledger/ledger-account.ts';
 import { BILLABLE_STATES, type PodState } from '../pods/pod.state.ts';
 import { runwayChanged } from './runway.service.ts';
 import { settleMeters, walletsOf } from './settle.service.ts';
+import { usedAtMost } from './settle-accounts.ts';
 import { costUntil } from './settlement.ts';
 import { boundSpending } from './spend-limit.ts';
 import { USAGE_CAUSES, type UsageCause } from './usage.state.ts';
@@ -23,7 +24,10 @@ import {
 
 /** A move of a pod as its meter sees it. */
 export type Metered = {
-  /** From when on it counts; by default now. Never before what was settled already, nor before the last move. */
+  /**
+   * From when on it counts; by default now. Never before what was settled already, nor before the last move, and not after
+   * the time of a pod that costs money has ended.
+   */
   atMs?: number;
   /** Why; by default what the state says. */
   cause?: UsageCause;
@@ -104,8 +108,10 @@ async function turn(
   { nowMs, atMs, cause }: At & { nowMs: number },
 ): Promise<Meter> {
   await lockRow(tx, 'accounts', meter.account_id);
-  const endMs = Math.max(atMs, meter.since_ms, meter.settled_to_ms);
-  if (meter.is_billable === 1) {
+  const isBillable = meter.is_billable === 1;
+  const untilMs = isBillable ? await usedAtMost(tx, meter, atMs) : atMs;
+  const endMs = Math.max(untilMs, meter.since_ms, meter.settled_to_ms);
+  if (isBillable) {
     const wallets = await walletsOf(tx, [meter.account_id]);
     await settleMeters(tx, [{ meter, untilMs: endMs }], wallets, nowMs);
   }

@@ -23,10 +23,23 @@ export async function setRemovalDue(
 
 /** How long a pod that was stopped is kept at most (marketplace reference 2.3.7). */
 export const GRACE_MS = 600_000;
+/** Longer than that nobody waits for its last backup, whatever its renter does meanwhile. */
+const LONGEST_BACKUP_MS = 3_600_000;
 
-/** When a pod that stands still is removed. */
-export async function setGraceEnd(tx: Db, podId: string, atMs: number): Promise<void> {
-  await setDue(tx, 'grace-end', podId, atMs);
+/** When a pod that stands still since `stoppedAtMs`, and is kept for `keptMs`, is removed. */
+export async function setGraceEnd(
+  tx: Db,
+  podId: string,
+  { stoppedAtMs, keptMs }: { stoppedAtMs: number; keptMs: number },
+): Promise<void> {
+  await setDue(tx, 'grace-end', podId, stoppedAtMs + keptMs);
+  await setDue(tx, 'grace-limit', podId, stoppedAtMs + LONGEST_BACKUP_MS);
+}
+
+/** It goes on, or is removed. */
+export async function clearGraceEnd(tx: Db, podId: string): Promise<void> {
+  await clearDue(tx, 'grace-end', podId);
+  await clearDue(tx, 'grace-limit', podId);
 }
 
 /** The end of a failed creation of which nothing is left on the node. */

@@ -9,7 +9,7 @@ import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
-import { setRemovalDue } from './pod-dues.ts';
+import { clearGraceEnd, setRemovalDue } from './pod-dues.ts';
 import { releaseHold } from './pod-hold.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -48,6 +48,7 @@ export async function beginRemoval(
   }
   await releaseHold(tx, pod, { actor, nowMs });
   if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
+  if (pod.state === 'stopped') await clearGraceEnd(tx, pod.id);
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,

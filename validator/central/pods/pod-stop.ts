@@ -6,12 +6,11 @@ import type { Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { graceMs } from '../metering/usage.service.ts';
-import { clearDue } from '../schedule/due.ts';
 import { statusOf } from './pod.row.ts';
 import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
-import { GRACE_MS, setGraceEnd } from './pod-dues.ts';
+import { clearGraceEnd, GRACE_MS, setGraceEnd } from './pod-dues.ts';
 import { idleFrom } from './pod-idle.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -47,7 +46,7 @@ export async function stopPod(
   };
   const keptMs = await graceMs(tx, pod.id, { atMs: metered.atMs, fullMs: GRACE_MS });
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
-  await setGraceEnd(tx, pod.id, nowMs + keptMs);
+  await setGraceEnd(tx, pod.id, { stoppedAtMs: nowMs, keptMs });
   const kept = { kept_until: naiveUtc(nowMs + keptMs), stopped_at: naiveUtc(atMs) };
   await tell(tx, deps, pod, 'stopped', { reason, detail: 'stopped', ...kept });
   return true;
@@ -63,7 +62,7 @@ export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> 
     ...idleFrom(deps.clock.now()),
   };
   if (!(await movePod(tx, pod.id, 'starting', change, { from: ['stopped'] }))) return false;
-  await clearDue(tx, 'grace-end', pod.id);
+  await clearGraceEnd(tx, pod.id);
   await tell(tx, deps, pod, 'starting', { reason: null, detail: 'resumed' });
   return true;
 }

@@ -83,6 +83,12 @@ it('is null until it is set, and the first time everything that decides is neede
   const other = await put({ amount_usd: 30, monthly_limit_usd: 100 });
   expect(other.body).toMatchObject({ ...FIRST, amount_usd: 30, monthly_limit_usd: 100 });
   expect((await put({ monthly_limit_usd: null })).body.monthly_limit_usd).toBeNull();
+  for (const edge of [
+    ...[{ amount_usd: 5 }, { amount_usd: 10_000 }, { threshold_usd: 1 }],
+    { amount_usd: 25, monthly_limit_usd: 25 },
+  ]) {
+    expect((await put(edge)).body).toMatchObject(edge);
+  }
   expect((await put({ enabled: false, payment_method_id: null })).body).toMatchObject({
     ...{ enabled: false, payment_method_id: null, id: set.body.id },
   });
@@ -121,7 +127,7 @@ it('stays below the limit of a calendar month', async () => {
   expect([await paid(), (await get()).body.month_charged_usd]).toEqual([75, 25]);
 });
 
-it('looks once a day by itself, and at once when it is switched on, while something runs', async () => {
+it('looks once a day by itself, and charges nothing while nothing runs', async () => {
   await put(FIRST);
   await setAvailable(central.ports.db, 3 * USD);
   await central.clock.advance(DAY_MS);
