@@ -21,7 +21,8 @@ import { VERSION } from '#shared/version.ts';
 import { createValidator } from './app.ts';
 import { centralDatabaseIn } from './central/database-place.ts';
 import { runMoneyCommand } from './central/ledger/money-command.ts';
-import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
+import type { CheckPolicy } from './checks/check-policy.ts';
+import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
 import {
   keyConfigIn,
   ledgerTarget,
@@ -129,7 +130,7 @@ async function run(argv: readonly string[]): Promise<void> {
   const config = readValidatorConfig(process.env);
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
   if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
-  await serve(config, weighingOf(config), readCheckPolicy(config.VALIDATOR_CHECK_POLICY));
+  await serve(config, weighingOf(config), readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY));
 }
 
 /** Loaded only here, as below: a running validator has no use for it. */
@@ -166,7 +167,7 @@ async function checkConfig(command: ConfigCommand): Promise<void> {
       ? []
       : problemsOf(
           () => weighingOf(config),
-          () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+          () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
           () => checkGatewayFiles(config),
           () => releaseLoginOf(config),
         );

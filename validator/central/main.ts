@@ -20,6 +20,7 @@ import { showHotkey } from '../keys/key-commands.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
+import type { CentralOptions } from './central-deps.ts';
 import {
   CENTRAL_CONFIG,
   type CentralConfig,
@@ -33,7 +34,6 @@ import { openSignals } from './db/signals.ts';
 import { corsOriginsFrom } from './edge/config.ts';
 import { createCentralMetrics } from './metrics/central-metrics.ts';
 import { listenForScrapes } from './metrics/scrape-listener.ts';
-import type { CentralOptions } from './ports.ts';
 import { rateLimitsFrom } from './rate-limits/config.ts';
 import { openSurroundings, type Surroundings } from './surroundings.ts';
 

@@ -7,6 +7,9 @@ import { activeConfigOf } from './backups/backup-config.service.ts';
 import { createBackupWork } from './backups.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
+import type { CentralDeps } from './central-deps.ts';
+import { cutOffHandlers } from './cut-off/cut-off.ts';
+import { idleHandlers } from './cut-off/idle-shutdown.ts';
 import { createDockerLogins } from './docker-credentials/docker-credential.service.ts';
 import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
 import { registerExecutorRoutes } from './executors/executor.routes.ts';
@@ -21,20 +24,20 @@ import { registerMachineRequestRoutes } from './machine-requests/machine-request
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createPortalRequests } from './machine-requests/portal-request.service.ts';
 import { createRequestNews } from './machine-requests/request-news.ts';
-import { cutOffHandlers } from './metering/cut-off.ts';
-import { idleHandlers } from './metering/idle-shutdown.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
 import { createNotices } from './notices/notice.service.ts';
+import { paidOutUntil } from './payouts/payout.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { templateKnowledge } from './pods/launch-eta.ts';
 import { createNotebookTokens } from './pods/notebook-token.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
+import { requireAnyOwnPod } from './pods/pod-access.ts';
 import { createPodClearance } from './pods/pod-clearance.ts';
 import { registerPodEditRoutes } from './pods/pod-edit.routes.ts';
 import { createPodEdits } from './pods/pod-edit.service.ts';
@@ -45,7 +48,6 @@ import { podDueHandlers } from './pods/pod-upkeep.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
 import { registerPortal } from './portal.ts';
-import type { CentralDeps } from './ports.ts';
 import { createProcesses } from './processes/process.service.ts';
 import { registerSharedConfig } from './providers/portal.routes.ts';
 import { subscriptions } from './providers/subscriptions.ts';
@@ -139,6 +141,7 @@ export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAf
       (await templates.list(null)).filter((template) => template.user_id === null),
   });
   const clearance = createPodClearance({ db, clock, random, wake });
+  const statements = createStatements({ db, requirePodOf: requireAnyOwnPod, paidOutUntil });
 
   return {
     /** What answers a repeated request as the first one. */
@@ -162,7 +165,7 @@ export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAf
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
-      registerStatement(api, createStatements({ db }));
+      registerStatement(api, statements);
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
@@ -183,7 +186,7 @@ export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAf
         requests: createPortalRequests({ db, clock, tellFulfilled: news.tellFulfilled }),
         notices: createNotices(noticeDeps),
       });
-      registerBilling(portal, { statements: createStatements({ db }), clock });
+      registerBilling(portal, { statements, clock });
     },
 
     /** Routes at the origin. */

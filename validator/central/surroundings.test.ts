@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { openSurroundings, readSurroundings } from './surroundings.ts';
+import { openSurroundings } from './surroundings.ts';
+import { readSurroundings } from './surroundings-config.ts';
 
 const open = (environment: Record<string, string>) =>
   openSurroundings(readSurroundings(environment), {

@@ -10,6 +10,9 @@ import { accountOfParty } from './payout.party.ts';
 
 const USD = 1_000_000;
 const MINUTE_MS = 60_000;
+/** Until the processor is asked again; one that was decided keeps the time for which it was taken. */
+const FIRST_PAUSE_MS = 10_000;
+const LEASE_MS = 120_000;
 const DAY_MS = 86_400_000;
 
 let scene: PayoutScene;
@@ -61,6 +64,9 @@ describe('a payout', () => {
     await payouts.request(provider);
     await scene.payOut();
     expect(await states()).toEqual(first);
+    const [{ due_at: dueAt = 0 } = {}] = await scene.rows();
+    const waits = first[0] === 'voided' ? LEASE_MS : FIRST_PAUSE_MS;
+    expect(dueAt - scene.market.clock.now()).toBe(waits);
     await scene.market.clock.advance(2 * MINUTE_MS);
     await scene.payOut();
     expect(await states()).toEqual(later);

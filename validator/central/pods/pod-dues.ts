@@ -1,7 +1,7 @@
 /** What falls due for a pod by time alone, as rows of the schedule. */
 import type { Db } from '../db/tables.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
-import { firstWarningAt } from './removal-warnings.ts';
+import { firstWarningAt } from '../schedule/warnings.ts';
 
 /** How long a failed creation stays in the list (contract 5.1). */
 export const FAILED_LISTED_MS = 180_000;

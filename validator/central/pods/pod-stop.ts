@@ -1,16 +1,13 @@
 /** Pods that stand still because nobody pays for them, or uses them: stopped with all their data, started again, or removed after the grace. */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import type { EventReason } from '../events/event.schemas.ts';
-import { recordEvent } from '../events/event.service.ts';
 import { graceMs } from '../metering/usage.service.ts';
-import { statusOf } from './pod.row.ts';
-import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
+import { wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
 import { clearGraceEnd, GRACE_MS, setGraceEnd } from './pod-dues.ts';
+import { BY_ITSELF, recordPodEvent } from './pod-event.ts';
 import { idleFrom } from './pod-idle.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -48,7 +45,12 @@ export async function stopPod(
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
   await setGraceEnd(tx, pod.id, { stoppedAtMs: nowMs, keptMs });
   const kept = { kept_until: naiveUtc(nowMs + keptMs), stopped_at: naiveUtc(atMs) };
-  await tell(tx, deps, pod, 'stopped', { reason, detail: 'stopped', ...kept });
+  await recordPodEvent(tx, deps, pod, {
+    ...BY_ITSELF,
+    toStatus: wireStatus('stopped'),
+    reason,
+    facts: { detail: 'stopped', ...kept },
+  });
   return true;
 }
 
@@ -63,26 +65,10 @@ export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> 
   };
   if (!(await movePod(tx, pod.id, 'starting', change, { from: ['stopped'] }))) return false;
   await clearGraceEnd(tx, pod.id);
-  await tell(tx, deps, pod, 'starting', { reason: null, detail: 'resumed' });
-  return true;
-}
-
-async function tell(
-  tx: Db,
-  deps: Deps,
-  pod: Pod,
-  to: PodState,
-  { reason, ...payload }: { reason: EventReason | null; detail: string },
-): Promise<void> {
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
-    eventType: 'pod-lifecycle',
-    subEventType: 'pod-lifecycle.status',
-    actor: SYSTEM_ACTOR,
-    fromStatus: statusOf(pod),
-    toStatus: wireStatus(to),
-    reason,
-    payload: { pod_name: pod.pod_name, node: pod.executor_id, ...payload },
+  await recordPodEvent(tx, deps, pod, {
+    ...BY_ITSELF,
+    toStatus: wireStatus('starting'),
+    facts: { detail: 'resumed' },
   });
+  return true;
 }

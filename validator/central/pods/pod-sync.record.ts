@@ -13,7 +13,7 @@ import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { createPullMeasures } from '../executors/pull-measures.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { followPod } from '../metering/usage.service.ts';
-import { retireTemplate } from '../templates/template.service.ts';
+import { retireTemplate } from '../templates/template-use.service.ts';
 import { expectationAfter } from './launch-eta.ts';
 import { podStateOf, wirePhase } from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated, movePod } from './pod.store.ts';

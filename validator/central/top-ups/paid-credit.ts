@@ -4,13 +4,13 @@ import { formatUsdFloor } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { findAccountByAddress } from '../accounts/account.service.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { fundsAdded, lockWithPods } from '../cut-off/cut-off.ts';
 import type { Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { CauseTaken, legsOf, postGroup } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { paidAccount } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
-import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
 import { succeededSince } from './top-up.store.ts';
 
 type Deps = { clock: Clock; random: Random };

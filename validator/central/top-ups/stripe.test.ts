@@ -11,7 +11,6 @@ import {
   stripeCallback,
 } from '../../../test/fakes/stripe-server.ts';
 import { createStripePayments } from '../adapters/stripe-payments.ts';
-import { balanceOf } from '../balance/balance.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import type { Payments } from '../ports.ts';
 import { createAutoTopUps } from './auto-top-up.service.ts';
@@ -47,7 +46,7 @@ const charge = () => central.central.chargeTopUps();
 /** A spend that leaves a dollar, and the charge that follows. */
 async function topUp(): Promise<void> {
   const { db, clock, random } = central.ports;
-  const auto = createAutoTopUps({ db, clock, random, balanceOf, payments });
+  const auto = createAutoTopUps({ db, clock, random, payments });
   const funds = { available: USD, burnPerHour: USD, runsOutAtMs: null };
   await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
   await charge();

@@ -6,7 +6,6 @@ import {
 } from '../../../test/fakes/central-fixture.ts';
 import { createMeteringScene } from '../../../test/fakes/metering-scene.ts';
 import { setAvailable, testCause } from '../../../test/fakes/wallet.ts';
-import { balanceOf } from '../balance/balance.service.ts';
 import { placeHold } from '../ledger/hold.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import type { ChargeAnswer, PaymentNews, Payments } from '../ports.ts';
@@ -46,7 +45,7 @@ const mails = () => central.ports.db.selectFrom('mails').select('kind').execute(
 async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
-  const auto = createAutoTopUps({ db, clock, random, balanceOf, payments: processor });
+  const auto = createAutoTopUps({ db, clock, random, payments: processor });
   const funds = { available: leftUsd * USD, burnPerHour: USD, runsOutAtMs: null };
   await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
 }
