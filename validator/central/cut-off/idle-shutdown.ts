@@ -2,6 +2,7 @@
 import { naiveUtc } from '#shared/clock.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { runwayChanged } from '../metering/runway.service.ts';
+import { graceMs } from '../metering/usage.service.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import { GRACE_MS } from '../pods/pod-dues.ts';
 import { BY_ITSELF, recordPodEvent } from '../pods/pod-event.ts';
@@ -53,7 +54,8 @@ async function stoppingPod(tx: Db, id: string): Promise<StoppingPod | undefined>
 
 async function warn(tx: Db, deps: CutOffDeps, pod: StoppingPod, nowMs: number): Promise<void> {
   const { idle_stop_at: atMs } = pod;
-  await mailRemoval(tx, deps.mails, pod, { removalAt: atMs + GRACE_MS, nowMs });
+  const keptMs = await graceMs(tx, pod.id, { atMs, fullMs: GRACE_MS });
+  await mailRemoval(tx, deps.mails, pod, { removalAt: atMs + keptMs, nowMs });
   await recordPodEvent(tx, deps, pod, {
     ...{ ...BY_ITSELF, reason: 'idle_shutdown' },
     facts: {

@@ -16,7 +16,7 @@ import {
   findMeter,
   insertMeter,
   insertSegment,
-  listLatestClosed,
+  listLatestSegments,
   type Meter,
   meteredPod,
   placeMeter,
@@ -65,19 +65,22 @@ export async function followPod(
 }
 
 /**
- * When a pod was first stopped since it has run for `ranMs` that were paid; null: not before now. Whoever starts a pod again for a
- * moment has its GPUs to himself no longer than after one stop.
+ * For how long a pod that stops at `atMs` is kept: `fullMs`, less what it has stood still before, as far as it has not run that long
+ * since. Whoever starts one again for moments would have its GPUs for nothing.
  */
-export async function firstStopSince(tx: Db, podId: string, ranMs: number): Promise<number | null> {
-  let firstMs: number | null = null;
-  let leftMs = ranMs;
-  for (const segment of await listLatestClosed(tx, podId, MOST_SEGMENTS)) {
-    const { from_ms: fromMs, to_ms: toMs = null, state } = segment;
-    if (leftMs <= 0) break;
-    if (segment.is_billable === 1) leftMs -= (toMs ?? fromMs) - fromMs;
-    else if (state === 'stopped') firstMs = fromMs;
+export async function graceMs(
+  tx: Db,
+  podId: string,
+  { atMs, fullMs }: { atMs: number; fullMs: number },
+): Promise<number> {
+  let leftMs = fullMs;
+  const latest = await listLatestSegments(tx, podId, MOST_SEGMENTS);
+  for (const { from_ms: fromMs, to_ms: toMs, state, is_billable } of latest.toReversed()) {
+    const ms = Math.max(0, (toMs ?? atMs) - fromMs);
+    if (is_billable === 1) leftMs = Math.min(fullMs, leftMs + ms);
+    else if (state === 'stopped') leftMs = Math.max(0, leftMs - ms);
   }
-  return firstMs;
+  return leftMs;
 }
 
 type At = { atMs: number; cause: UsageCause };

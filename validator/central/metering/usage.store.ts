@@ -121,13 +121,12 @@ export function listSegments(db: Db, podId: string, limit: number): Promise<Segm
     .execute();
 }
 
-/** Those that have ended, from the last on. */
-export function listLatestClosed(db: Db, podId: string, limit: number): Promise<SegmentRow[]> {
+/** The last of them, that one first. */
+export function listLatestSegments(db: Db, podId: string, limit: number): Promise<SegmentRow[]> {
   return db
     .selectFrom('usage_segments')
     .selectAll()
     .where('pod_id', '=', podId)
-    .where('to_ms', 'is not', null)
     .orderBy('seq', 'desc')
     .limit(limit)
     .execute();

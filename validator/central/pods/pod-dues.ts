@@ -21,14 +21,18 @@ export async function setRemovalDue(
   await setDue(tx, 'pod-removal-warning', podId, firstWarningAt(removalAt));
 }
 
-/** How long a pod that was stopped for want of money is kept (marketplace reference 2.3.7). */
+/** How long a pod that was stopped is kept at most (marketplace reference 2.3.7). */
 export const GRACE_MS = 600_000;
 /** Longer than that nobody waits for its last backup, whatever its renter does meanwhile. */
 const LONGEST_BACKUP_MS = 3_600_000;
 
-/** When a pod that stands still since `stoppedAtMs` is removed. */
-export async function setGraceEnd(tx: Db, podId: string, stoppedAtMs: number): Promise<void> {
-  await setDue(tx, 'grace-end', podId, stoppedAtMs + GRACE_MS);
+/** When a pod that stands still since `stoppedAtMs`, and is kept for `keptMs`, is removed. */
+export async function setGraceEnd(
+  tx: Db,
+  podId: string,
+  { stoppedAtMs, keptMs }: { stoppedAtMs: number; keptMs: number },
+): Promise<void> {
+  await setDue(tx, 'grace-end', podId, stoppedAtMs + keptMs);
   await setDue(tx, 'grace-limit', podId, stoppedAtMs + LONGEST_BACKUP_MS);
 }
 

@@ -2,7 +2,7 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import { firstStopSince } from '../metering/usage.service.ts';
+import { graceMs } from '../metering/usage.service.ts';
 import { wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
@@ -22,7 +22,7 @@ const MESSAGES: Record<StopReason, string> = {
     'Nobody used the pod for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
 };
 
-/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop, if that is earned. False when it does not run. */
+/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop. False when it does not run. */
 export async function stopPod(
   tx: Db,
   deps: Deps,
@@ -41,10 +41,10 @@ export async function stopPod(
     cause: reason,
     leavesRunway: true,
   };
+  const keptMs = await graceMs(tx, pod.id, { atMs: metered.atMs, fullMs: GRACE_MS });
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
-  const stoppedMs = (await firstStopSince(tx, pod.id, GRACE_MS)) ?? nowMs;
-  await setGraceEnd(tx, pod.id, stoppedMs);
-  const kept = { kept_until: naiveUtc(stoppedMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
+  await setGraceEnd(tx, pod.id, { stoppedAtMs: nowMs, keptMs });
+  const kept = { kept_until: naiveUtc(nowMs + keptMs), stopped_at: naiveUtc(atMs) };
   await recordPodEvent(tx, deps, pod, {
     ...BY_ITSELF,
     toStatus: wireStatus('stopped'),

@@ -9,6 +9,7 @@ import type { UserIdentity } from '../auth/identity.ts';
 import { balanceOf, fundsIn } from '../balance/balance.service.ts';
 import { hasPodsWithoutMoney } from '../cut-off/cut-off.ts';
 import type { AutoTopUpRow } from '../db/around-balance.tables.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db } from '../db/tables.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';
 import type { Payments } from '../ports.ts';
@@ -24,7 +25,7 @@ import {
   listEnabled,
   upsertAutoTopUp,
 } from './auto-top-up.store.ts';
-import { insertTopUp } from './top-up.store.ts';
+import { hasDisputed, insertTopUp } from './top-up.store.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -124,10 +125,13 @@ export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps
     async change(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<AutoTopUp> {
       const { accountId } = caller;
       if (body.payment_method_id != null) await keepMethod(caller, body.payment_method_id);
-      const row = await db.transaction().execute(async (tx) => {
+      const row = await moneyTransaction({ db, clock, random }, async (tx) => {
         await holdAccount(tx, caller);
         const after = changed(accountId, await findAutoTopUp(tx, accountId), body);
-        if (after.enabled === 1) requireChargeable(after, payments);
+        if (after.enabled === 1) {
+          requireChargeable(after, payments);
+          await requireUndisputed(tx, after);
+        }
         await upsertAutoTopUp(tx, after);
         if (after.enabled === 0) await clearDue(tx, 'top-up', accountId);
         else {
@@ -177,6 +181,16 @@ function requireChargeable(row: AutoTopUpRow, payments: Payments | null): void {
       hint: 'Raise monthly_limit_usd or lower amount_usd.',
     });
   }
+}
+
+/** Whoever disputes a charge is not charged that way again, however often he switches it on. */
+async function requireUndisputed(tx: Db, row: AutoTopUpRow): Promise<void> {
+  const { account_id: accountId, payment_method_id: methodId } = row;
+  if (methodId === null || row.status === 'suspended') return;
+  if (!(await hasDisputed(tx, accountId, methodId))) return;
+  throw new ApiError('bad_request', 'A charge of this payment method was disputed', {
+    hint: 'Take another payment method, or ask the operator for credit.',
+  });
 }
 
 /** Nothing that can be left out decides anything. Throws 422 naming what is missing. */

@@ -44,6 +44,19 @@ export async function changeTopUp(
   return done.numUpdatedRows > 0n;
 }
 
+/** Whether a charge of that method was disputed. */
+export async function hasDisputed(db: Db, accountId: string, methodId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('topups')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .where('payment_method_id', '=', methodId)
+    .where('disputed_uusd', '>', 0)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Micro-dollars of an account's charges that succeeded, or were changed, after then, less what of them went back. */
 export async function succeededSince(db: Db, accountId: string, sinceMs: number): Promise<number> {
   const row = await db

@@ -231,7 +231,13 @@ it('takes a disputed charge back: what is free from the account, the rest is the
     ...{ status: 'suspended', last_error: 'a charge was disputed' },
   });
   expect(await topUps()).toMatchObject([{ state: 'succeeded', disputed_uusd: 25 * USD }]);
+  const again = await put({ enabled: true });
+  expect([again.status, again.body.error.message]).toEqual([
+    ...[400, 'A charge of this payment method was disputed'],
+  ]);
+  expect((await put({ threshold_usd: 9 })).body.status).toBe('suspended');
   expect(await mails()).toEqual([{ kind: 'top-up-suspended' }]);
+  expect((await put({ enabled: true, payment_method_id: 'sim_ok' })).body.status).toBe('idle');
 });
 
 it('is not to be had where nothing can be paid', async () => {
