@@ -2,11 +2,11 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parseIsoTime } from '#shared/clock.ts';
 import { testSigner } from '../../../test/fakes/market-fixture.ts';
 import { createMeteringScene, type MeteringScene } from '../../../test/fakes/metering-scene.ts';
+import { fundsAdded } from '../cut-off/cut-off.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import type { Leg } from '../ledger/ledger-account.ts';
 import { paidAccount } from '../ledger/wallet.service.ts';
 import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
-import { fundsAdded } from '../cut-off/cut-off.ts';
 
 const CREDIT_UUSD = 10_000_000;
 const MINUTE_MS = 60_000;
