@@ -132,7 +132,7 @@ export async function createCentral(
     stopping: stopping.signal,
   };
   const around = createAroundBalance(deps);
-  const market = createMarket({ ...deps, afterSpend: around.afterSpend });
+  const market = createMarket({ ...deps, after: around });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
   const membership = createMembership({
     ...{ ...deps, apiKeys, validatorAccounts },

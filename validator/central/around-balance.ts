@@ -52,7 +52,8 @@ export function createAroundBalance(deps: CentralDeps) {
     await autoTopUps.watch(tx, left);
   }
 
-  async function afterTransfer(tx: Db, accountId: string): Promise<void> {
+  /** The same of one account, as it stands. */
+  async function afterSpendOf(tx: Db, accountId: string): Promise<void> {
     await afterSpend(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
   }
 
@@ -64,7 +65,7 @@ export function createAroundBalance(deps: CentralDeps) {
       registerAlphaRoutes(api, createAlpha(alphaRates));
       registerAutoTopUpRoutes(api, autoTopUps);
       const { topUpWaitMs = DAY_MS } = deps.options;
-      const settings = { topUpWaitMs, afterSpend: afterTransfer };
+      const settings = { topUpWaitMs, afterSpend: afterSpendOf };
       const transfers = createTransfers({ db, clock, random, ...settings });
       registerTransferRoutes(api, { transfers, idempotency, clock });
     },
@@ -78,6 +79,7 @@ export function createAroundBalance(deps: CentralDeps) {
     dueHandlers,
 
     afterSpend,
+    afterSpendOf,
 
     /** One pass over charges in flight: tests call it instead of `startJobs`. */
     chargeTopUps: async () => job?.runOnce(),

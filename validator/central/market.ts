@@ -54,6 +54,7 @@ import { subscriptions } from './providers/subscriptions.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
+import type { RentDeps } from './rentals/rental.service.ts';
 import type { Sweeps } from './schedule/retention.ts';
 import type { DueHandlers } from './schedule/schedule.ts';
 import { registerStreams } from './streams/streams.ts';
@@ -79,8 +80,11 @@ const SYNC_WORD = 'sync';
 /** Between two settlements of a running pod (marketplace reference 2.3.4). */
 const TICK_MS = 60_000;
 
+/** What follows from spends: of many accounts with what they have left, or of one. */
+export type MarketAfter = { afterSpend: AfterSpend; afterSpendOf: RentDeps['afterSpend'] };
+
 /** Nothing runs and nothing is registered yet. */
-export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
+export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAfter }) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
   const baseUrl = deps.options.channelUrl ?? null;
@@ -110,7 +114,8 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     ...idleHandlers(stopDeps),
   };
   const { meterTickMs: intervalMs = TICK_MS } = deps.options;
-  const meter = createTickJob({ db, clock, random, log, intervalMs, afterSpend: deps.afterSpend });
+  const { afterSpend } = after;
+  const meter = createTickJob({ db, clock, random, log, intervalMs, afterSpend });
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
@@ -151,8 +156,9 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
         knowledge: (executorId, template) => templateKnowledge(db, executorId, template),
       });
       registerExecutorRoutes(api, { executors, overview, utilization, estimates });
-      registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
-      registerRentBySpec(api, { clock, random, idempotency, view, wake, notesOf });
+      const rentDeps = { clock, random, idempotency, wake, afterSpend: after.afterSpendOf };
+      registerRentalRoutes(api, { ...rentDeps, pods });
+      registerRentBySpec(api, { ...rentDeps, view, notesOf });
       const bookmarks = createBookmarks({ db, clock, random, notesOf });
       registerBookmarkRoutes(api, { clock, idempotency, bookmarks });
       const requests = createMachineRequests({ db, clock, random });

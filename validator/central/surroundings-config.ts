@@ -81,8 +81,11 @@ export const SURROUNDINGS = {
   CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
   /** Hours from one scheduled drill of a pod's backups to the next; 0: none. */
   CENTRAL_BACKUP_DRILL_HOURS: z.coerce.number().int().min(0).max(8_760).default(720),
-  /** Seconds between two settlements of a running pod; what is charged does not depend on it. */
-  CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(3_600).default(60),
+  /**
+   * Seconds between two settlements of a running pod; what is charged does not depend on it. What a rental holds, 15
+   * minutes, covers two of them (marketplace reference 2.3.1).
+   */
+  CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(450).default(60),
   /** Hours for which topped-up credit, which its payer may dispute, can be spent and not yet be transferred; 0: none. */
   CENTRAL_TOP_UP_WAIT_HOURS: z.coerce.number().int().min(0).max(8_760).default(24),
   /** What the data of each volume may come to. */

@@ -47,8 +47,15 @@ it('ends every credential, clears the person and keeps the events', async () => 
   const template = { name: 'mine', docker_image: 'ubuntu', environment: { TOKEN: 'hush' } };
   await market.call('POST', '/templates', { headers: account.key, body: template });
   await market.call('POST', '/users/request-reset-password', { body: { email: account.email } });
+  const { db } = market.ports;
+  const money = async () => [
+    await db.selectFrom('transfers').selectAll().execute(),
+    await db.selectFrom('ledger_accounts').selectAll().orderBy('id').execute(),
+  ];
+  const before = await money();
   const { status, body } = await remove();
   expect([status, body]).toEqual([200, { success: true, id: account.id }]);
+  expect(await money()).toEqual(before);
 
   for (const headers of [account.key, account.session]) {
     const answer = await market.call('GET', '/users/me', { headers });
@@ -61,7 +68,6 @@ it('ends every credential, clears the person and keeps the events', async () => 
   const ghost = { email: `deleted:${account.id}`, password: '' };
   expect((await market.call('POST', '/users/login', { body: ghost })).status).toBe(401);
 
-  const { db } = market.ports;
   for (const table of ['ssh_keys', 'mails', 'account_tokens'] as const) {
     expect([table, await db.selectFrom(table).selectAll().execute()]).toEqual([table, []]);
   }

@@ -20,9 +20,8 @@ import type { DueHandlers } from '../schedule/schedule.ts';
 import { dueWarning, nextWarningAt } from '../schedule/warnings.ts';
 import { type TellDeps, tellExhausted, tellRunningOut } from './cut-off.tell.ts';
 
-/** A last backup is looked at this often, and nobody waits longer for it than that. */
+/** A last backup is looked at this often. */
 const BACKUP_LOOK_MS = 30_000;
-const LONGEST_BACKUP_MS = 3_600_000;
 
 export type CutOffDeps = TellDeps & {
   /** Begins a backup by the pod's own schedule; false when none could begin. */
@@ -36,6 +35,13 @@ export function cutOffHandlers(deps: CutOffDeps) {
   const wakeAll = (pods: readonly Pod[]) => () => {
     for (const { executor_id: id } of pods) deps.wake(id);
   };
+
+  async function removeStopped(tx: Db, pod: Pod) {
+    const reason = REMOVAL_REASONS.find((known) => known === pod.reason_code);
+    const request = { actor: SYSTEM_ACTOR, reason: reason ?? 'balance_exhausted' } as const;
+    await beginRemoval(tx, deps, pod, request);
+    return { after: wakeAll([pod]) };
+  }
 
   return {
     'balance-warning': {
@@ -85,17 +91,18 @@ export function cutOffHandlers(deps: CutOffDeps) {
     },
     'grace-end': {
       lock: lockPod,
-      async run(tx, { subject, dueAtMs, nowMs }) {
+      async run(tx, { subject, nowMs }) {
         const pod = await findAnyPod(tx, subject);
         if (pod?.state !== 'stopped') return undefined;
-        const mayWait = nowMs < (pod.updated_at ?? dueAtMs) + LONGEST_BACKUP_MS;
-        if (mayWait && (await deps.isBackingUp(tx, subject))) {
-          return { againAtMs: nowMs + BACKUP_LOOK_MS };
-        }
-        const reason = REMOVAL_REASONS.find((known) => known === pod.reason_code);
-        const request = { actor: SYSTEM_ACTOR, reason: reason ?? 'balance_exhausted' } as const;
-        await beginRemoval(tx, deps, pod, request);
-        return { after: wakeAll([pod]) };
+        if (await deps.isBackingUp(tx, subject)) return { againAtMs: nowMs + BACKUP_LOOK_MS };
+        return removeStopped(tx, pod);
+      },
+    },
+    'grace-limit': {
+      lock: lockPod,
+      async run(tx, { subject }) {
+        const pod = await findAnyPod(tx, subject);
+        return pod?.state === 'stopped' ? removeStopped(tx, pod) : undefined;
       },
     },
   } satisfies DueHandlers;

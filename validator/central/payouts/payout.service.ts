@@ -34,6 +34,7 @@ import {
   earnedSince,
   findOpen,
   findPayout,
+  fromFeesSince,
   insertPayout,
   paidUntil,
 } from './payout.store.ts';
@@ -58,7 +59,9 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
     const account = accountOfParty(party);
     const untilMs = settledUntil(clock.now());
     const { posted: balance, pending } = await lockedStandingOf(tx, account);
-    const withheld = party.kind === 'provider' ? await earnedSince(tx, party.id, untilMs) : 0;
+    const withheld = await (party.kind === 'provider'
+      ? earnedSince(tx, party.id, untilMs)
+      : fromFeesSince(tx, account, untilMs));
     const amountUusd = payable({ balance, pending, withheld });
     const refuse = (refused: NotPaid) => ({ refused, payableUusd: amountUusd });
     if ((await findOpen(tx, account)) !== undefined) return refuse('open');

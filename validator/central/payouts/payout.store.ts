@@ -79,6 +79,28 @@ export async function earnedSince(db: Db, providerId: string, fromMs: number): P
   return (row?.net ?? 0) - (row?.refunded ?? 0);
 }
 
+/** What an account of the ledger got out of the platform's fees from `fromMs` on, whatever of it went back since. */
+export async function fromFeesSince(db: Db, account: string, fromMs: number): Promise<number> {
+  // From the newest on: what is older than that is not read, however much it is.
+  const before = await db
+    .selectFrom('transfers')
+    .innerJoin('ledger_groups', 'ledger_groups.id', 'transfers.group_id')
+    .select('transfers.seq')
+    .where('credit_id', '=', account)
+    .where('at_ms', '<', fromMs)
+    .orderBy('transfers.seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  const got = await db
+    .selectFrom('transfers')
+    .select((eb) => eb.fn.sum<number | null>('amount_uusd').as('uusd'))
+    .where('credit_id', '=', account)
+    .where('debit_id', '=', 'platform:fee')
+    .where('seq', '>', before?.seq ?? 0)
+    .executeTakeFirst();
+  return got?.uusd ?? 0;
+}
+
 /** Up to `limit` accounts of the ledger after `after` that have something and could be paid out, by name. */
 export async function listCreditors(db: Db, after: string, limit: number): Promise<string[]> {
   const rows = await db

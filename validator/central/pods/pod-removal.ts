@@ -8,7 +8,7 @@ import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
-import { setRemovalDue } from './pod-dues.ts';
+import { clearGraceEnd, setRemovalDue } from './pod-dues.ts';
 import { recordPodEvent } from './pod-event.ts';
 import { releaseHold } from './pod-hold.ts';
 
@@ -48,6 +48,7 @@ export async function beginRemoval(
   }
   await releaseHold(tx, pod, { actor, nowMs });
   if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
+  if (pod.state === 'stopped') await clearGraceEnd(tx, pod.id);
   await recordPodEvent(tx, deps, pod, {
     ...{ eventType: 'pod-delete', subEventType: 'pod-delete.requested', actor },
     ...{ toStatus: 'DELETING', reason },

@@ -2,11 +2,11 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import { clearDue } from '../schedule/due.ts';
+import { firstStopSince } from '../metering/usage.service.ts';
 import { wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
-import { GRACE_MS, setGraceEnd } from './pod-dues.ts';
+import { clearGraceEnd, GRACE_MS, setGraceEnd } from './pod-dues.ts';
 import { BY_ITSELF, recordPodEvent } from './pod-event.ts';
 import { idleFrom } from './pod-idle.ts';
 
@@ -22,7 +22,7 @@ const MESSAGES: Record<StopReason, string> = {
     'Nobody used the pod for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
 };
 
-/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop. False when it does not run. */
+/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop, if that is earned. False when it does not run. */
 export async function stopPod(
   tx: Db,
   deps: Deps,
@@ -42,8 +42,9 @@ export async function stopPod(
     leavesRunway: true,
   };
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
-  await setGraceEnd(tx, pod.id, nowMs);
-  const kept = { kept_until: naiveUtc(nowMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
+  const stoppedMs = (await firstStopSince(tx, pod.id, GRACE_MS)) ?? nowMs;
+  await setGraceEnd(tx, pod.id, stoppedMs);
+  const kept = { kept_until: naiveUtc(stoppedMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
   await recordPodEvent(tx, deps, pod, {
     ...BY_ITSELF,
     toStatus: wireStatus('stopped'),
@@ -63,7 +64,7 @@ export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> 
     ...idleFrom(deps.clock.now()),
   };
   if (!(await movePod(tx, pod.id, 'starting', change, { from: ['stopped'] }))) return false;
-  await clearDue(tx, 'grace-end', pod.id);
+  await clearGraceEnd(tx, pod.id);
   await recordPodEvent(tx, deps, pod, {
     ...BY_ITSELF,
     toStatus: wireStatus('starting'),

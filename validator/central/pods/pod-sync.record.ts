@@ -236,6 +236,10 @@ export function createPodRecorder(deps: {
         gpusFree: false,
       }),
 
+    /** Its node is lost with it; should it come back, it is to drop the pod. */
+    endCreation: (pod: Pod, message: string) =>
+      failCreation(pod, { reason: 'provider_fault', message, gpusFree: false }),
+
     /** Nothing of it is left on the node: a deletion is finished, a failed creation only settled. */
     async gone(pod: Pod): Promise<void> {
       const nowMs = clock.now();

@@ -47,7 +47,12 @@ export type RentRequest = {
 /** A pod that has just been rented has no notebook server to enter yet. */
 const NO_TOKEN = '';
 
-export type RentDeps = { clock: Clock; random: Random };
+export type RentDeps = {
+  clock: Clock;
+  random: Random;
+  /** What follows when an account has less than before. */
+  afterSpend(tx: Db, accountId: string): Promise<void>;
+};
 
 /** Rents in `tx`, or throws the first refusal in the order that clients are promised. */
 export async function rentIn(
@@ -130,6 +135,7 @@ export async function rentIn(
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await markTemplateRented(tx, template, nowMs);
   await fundsLowered(tx, settled, nowMs);
+  await deps.afterSpend(tx, account.id);
   await recordEvent(tx, deps, {
     accountId: account.id,
     podId,

@@ -154,6 +154,8 @@ it('believes no callback that Stripe did not sign just now', async () => {
   const forged = await callBack(type, intent, { secret: 'whsec_other' });
   expect([forged.statusCode, forged.json().error.code]).toEqual([401, 'unauthorized']);
   expect((await callBack(type, intent, { atMs: nowMs - 301_000 })).statusCode).toBe(401);
+  const other = { id: 'pi_other', metadata: {} };
+  expect((await callBack(type, other, { atMs: nowMs - 300_000 })).statusCode).toBe(200);
   const { payload, headers } = stripeCallback(type, intent, nowMs);
   const post = (sent: object) =>
     central.server.inject({ method: 'POST', url: '/payments/callback', ...sent });

@@ -17,6 +17,7 @@ import type { Mails } from '../mail/mail.service.ts';
 import { topUpsSuspendedMail } from '../mail/mail.text.ts';
 import { fundsLowered, settledFirst, takePaid } from '../metering/settled-first.ts';
 import type { ChargeAnswer, PaymentNews } from '../ports.ts';
+import { setDue } from '../schedule/due.ts';
 import { afterCharge, type ChargeOutcome } from './auto-top-up.state.ts';
 import { findAutoTopUp, updateAutoTopUp } from './auto-top-up.store.ts';
 import { addPaidCredit } from './paid-credit.ts';
@@ -66,6 +67,9 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     if (auto === undefined || !isInFlight(row.state)) return;
     const next = afterCharge(outcome, auto.declines, clock.now());
     await updateAutoTopUp(tx, row.account_id, { ...next, last_error: reason });
+    // Pods that stand still spend nothing that would have it looked at again.
+    const isOn = auto.enabled === 1 && next.status !== 'suspended';
+    if (isOn) await setDue(tx, 'top-up', row.account_id, next.not_before);
     if (next.status === 'suspended') {
       await tellSuspended(tx, row.account_id, `${next.declines} charges in a row were declined`);
     }
