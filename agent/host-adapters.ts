@@ -3,7 +3,6 @@ import type { KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import { systemClock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
@@ -11,7 +10,6 @@ import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
-import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import { type AgentConfig, isSecure, updateOf } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { createOwnContainers } from './docker/own-containers.ts';
@@ -27,6 +25,7 @@ import { createSignedImage, PLATFORM } from './updates/signed-image.ts';
 import { createTreeInstallation, createUpdateRequest } from './updates/tree-installation.ts';
 import type { UpdatePorts } from './updates/update.service.ts';
 import { createUpdateHold } from './updates/update-hold.ts';
+import { updateLoginOf } from './updates/update-login.ts';
 
 const MS_PER_SECOND = 1_000;
 const UNITS_FOLDER = '/etc/systemd/system';
@@ -65,13 +64,6 @@ export function updatesOf(
     intervalMs: config.AGENT_UPDATE_INTERVAL_S * MS_PER_SECOND,
     heldBy: createUpdateHold(join(home, 'update-hold')),
   };
-}
-
-/** The login for the registry of new versions; throws what is wrong with its file. */
-export function updateLoginOf(config: AgentConfig): RegistryAuth | undefined {
-  const { AGENT_UPDATE_LOGIN_FILE: file, AGENT_UPDATE_IMAGE: image } = config;
-  if (file === undefined || image === undefined) return undefined;
-  return readRegistryLogin(file, image, 'AGENT_UPDATE_LOGIN_FILE');
 }
 
 export function certificatesOf(

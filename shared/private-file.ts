@@ -3,7 +3,6 @@ import {
   closeSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -14,6 +13,7 @@ import {
 import { dirname } from 'node:path';
 import { ConfigError } from './config.ts';
 import { hasCode } from './errors.ts';
+import { makeFolder } from './make-folder.ts';
 import { isCredential } from './own-credentials.ts';
 import type { Random } from './random.ts';
 import { syncFolder } from './sync-folder.ts';
@@ -41,7 +41,7 @@ export function readOrMakePrivateFile(
 
 /** Writes a new file, whole or not at all; mode 0600. Throws EEXIST where there is one. */
 export function makePrivateFile(path: string, content: string | Uint8Array, random: Random): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path));
   const draft = `${path}.${random.uuid()}`;
   try {
     writeDurably(draft, Buffer.from(content));
@@ -79,7 +79,7 @@ export function replacePrivateFile(
   content: string | Uint8Array,
   random: Random,
 ): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path));
   const draft = `${path}.${random.uuid()}`;
   try {
     writeDurably(draft, Buffer.from(content));

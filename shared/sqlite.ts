@@ -1,7 +1,8 @@
 /** The one home of node:sqlite: how every database file of ours is opened. */
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { makeFolder } from './make-folder.ts';
 
 export type { DatabaseSync, StatementSync } from 'node:sqlite';
 
@@ -59,6 +60,6 @@ export function isDiskFull(error: unknown): boolean {
 
 /** SQLite gives its journals the mode of the database, and leaves an empty file as it was made. */
 function createPrivately(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path));
   closeSync(openSync(path, 'a', 0o600));
 }

@@ -7,30 +7,23 @@ import {
   type ConfigCommand,
   problemsOf,
   runConfigCommand,
-  warnOfUnknown,
 } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
-import { listenOn } from '#shared/http/listen.ts';
-import { createLog, type Log } from '#shared/log.ts';
 import { commandProgress, withProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
-import { createServiceManager } from '#shared/service-manager/service-manager.ts';
-import { startTracing } from '#shared/tracing/start-tracing.ts';
+import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
-import { createValidator } from './app.ts';
 import { centralDatabaseIn } from './central/database-place.ts';
-import { runMoneyCommand } from './central/ledger/money-command.ts';
-import { type CheckPolicy, readCheckPolicy } from './checks/check-policy.ts';
+import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
 import {
   keyConfigIn,
-  ledgerTarget,
   ledgerTargetIn,
   readValidatorConfig,
   VALIDATOR_CONFIG,
   type ValidatorConfig,
 } from './config.ts';
-import { checkGatewayFiles, gatewayCertificates } from './gateway/gateway-certificate.ts';
+import { checkGatewayFiles } from './gateway/gateway-certificate.ts';
 import { keyProblem } from './keys/key-check.ts';
 import {
   encryptSeed,
@@ -40,14 +33,6 @@ import {
   showHotkey,
   signKeySetFile,
 } from './keys/key-commands.ts';
-import { createKeyThread } from './keys/key-thread.ts';
-import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
-import { openLedger } from './ledger/ledger.ts';
-import { runLedgerCommand } from './ledger-commands.ts';
-import { FULL_LINE } from './lines/measure-line.ts';
-import { FULL_PROOF } from './pow/proof-facts.ts';
-import type { ReleaseSource } from './updates/release.service.ts';
-import { runReleaseCommand } from './updates/release-command.ts';
 import { releaseLoginOf } from './updates/release-login.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
@@ -102,9 +87,6 @@ CENTRAL_HOME; --database FILE names another, as var/central.db of npm start. The
 should be. payout run needs CENTRAL_PAYOUTS as the central API has it, which then asks the processor.
 `;
 
-/** Executors that do not answer, many of them, are what a pass waits for longest. */
-const TURN_WITHIN_MS = 3_600_000;
-
 const TERMINAL = { clock: systemClock, stdout: process.stdout, stderr: process.stderr };
 
 async function run(argv: readonly string[]): Promise<void> {
@@ -129,7 +111,9 @@ async function run(argv: readonly string[]): Promise<void> {
   const config = readValidatorConfig(process.env);
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
   if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
-  await serve(config, weighingOf(config), readCheckPolicy(config.VALIDATOR_CHECK_POLICY));
+  const checks = readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY);
+  const { serve } = await import('./serve.ts');
+  await serve(config, { weighing: weighingOf(config), checks }, process.env, stopOnSignal);
 }
 
 /** Loaded only here, as below: a running validator has no use for it. */
@@ -148,6 +132,7 @@ async function writeDiagnosis(args: readonly string[]): Promise<never> {
   const ports = lookPorts();
   const status = await runDiag({
     ...{ ...ports, program: 'validator', args, print },
+    progress: commandProgress(systemClock, process.stderr),
     complain: (text) => complain(`podwright validator: ${text}`),
     collect: (logs) => diagnoseValidator(ports, logs),
   });
@@ -166,13 +151,14 @@ async function checkConfig(command: ConfigCommand): Promise<void> {
       ? []
       : problemsOf(
           () => weighingOf(config),
-          () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+          () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
           () => checkGatewayFiles(config),
           () => releaseLoginOf(config),
         );
   const ofKey =
     config === null ? null : await keyProblem(ownKeyPlace(config), config.VALIDATOR_KEY_SET);
   if (ofKey !== null) further.push(ofKey);
+  further.push(...problemsOf(() => wantsTracing(process.env)));
   process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
 }
 
@@ -213,6 +199,8 @@ async function lookUp(
   const ledgerFile = ledger ?? ledgerTargetIn(process.env);
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
   const ask = { words, ledgerFile, policyFile: policy ?? null, keys };
+  const { runReleaseCommand } = await import('./updates/release-command.ts');
+  const { runLedgerCommand } = await import('./ledger-commands.ts');
   const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
   const isWell = await withProgress('reading the ledger', TERMINAL, (output) => run(ask, output));
   if (!isWell) process.exitCode = 1;
@@ -222,6 +210,7 @@ async function lookAtMoney(
   words: readonly string[],
   { database, format }: { database?: string | undefined; format?: string | undefined },
 ): Promise<void> {
+  const { runMoneyCommand } = await import('./central/ledger/money-command.ts');
   const usualDatabase = centralDatabaseIn(process.env);
   const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
   const isWell = await withProgress('adding up the ledger', TERMINAL, (output) =>
@@ -250,86 +239,17 @@ function weighingOf(config: ValidatorConfig): Weighing {
   };
 }
 
-function releaseSourceOf(config: ValidatorConfig, hotkey: string): ReleaseSource | null {
-  if (config.VALIDATOR_AGENT_IMAGE === undefined) return null;
-  return {
-    image: config.VALIDATOR_AGENT_IMAGE,
-    readLogin: () => releaseLoginOf(config),
-    tag: config.VALIDATOR_AGENT_TAG,
-    keyId: config.VALIDATOR_KEY_ID ?? hotkey,
-    firstPermille: config.VALIDATOR_AGENT_ROLLOUT,
-    expiryMs: config.VALIDATOR_AGENT_EXPIRY_S * 1000,
-  };
-}
-
-async function serve(
-  config: ValidatorConfig,
-  weighing: Weighing,
-  checks: CheckPolicy,
-): Promise<void> {
-  const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
-  warnOfUnknown(lookAtConfig(VALIDATOR_CONFIG, process.env).warnings, log);
-  const tracing = await startTracing('podwright-validator', process.env, {
-    clock: systemClock,
-    log,
-  });
-  const serviceManager = createServiceManager({
-    ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
-  });
-  const keys = createKeyThread();
-  const signer = await keys.open(ownKeyPlace(config));
-  const ledger = await openLedger(ledgerTarget(config));
-  const validator = createValidator({
-    clock: systemClock,
-    random: systemRandom,
-    log,
-    signer,
-    trusted: trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET),
-    centralUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
-    centralHotkey: config.VALIDATOR_CENTRAL_HOTKEY,
-    policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },
-    proof: FULL_PROOF,
-    line: FULL_LINE,
-    ledger,
-    weighing,
-    checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
-    checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
-    listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
-    certificates: gatewayCertificates(config),
-    agentTls: config.VALIDATOR_AGENT_TLS,
-    releaseSource: releaseSourceOf(config, signer.hotkey),
-    separateMonitoring: config.VALIDATOR_METRICS_LISTEN !== undefined,
-    signaturesWaiting: keys.waiting,
-  });
-  const close = async () => {
-    await serviceManager.stopping();
-    await validator.close();
-    await ledger.destroy();
-    await keys.close();
-    await tracing.close();
-  };
-  const place = { host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT };
-  await listenOn(validator.server, place, { host: 'VALIDATOR_HOST', port: 'VALIDATOR_PORT' });
-  const apart = config.VALIDATOR_METRICS_LISTEN;
-  if (apart !== undefined && validator.monitoring !== null) {
-    const name = 'VALIDATOR_METRICS_LISTEN';
-    await listenOn(validator.monitoring, apart, { host: name, port: name });
-  }
-  validator.start();
-  log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
-  if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
+function stopOnSignal(stop: () => Promise<void>): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     // What an exporter of spans still tries would keep the process.
     process.once(
       signal,
       () =>
-        void close()
+        void stop()
           .catch(fail)
           .finally(() => process.exit()),
     );
   }
-  const bounds = { turnWithinMs: TURN_WITHIN_MS };
-  await serviceManager.ready({ look: validator.vitals, bounds });
 }
 
 function print(text: string): void {

@@ -7,13 +7,13 @@ import { certificateFiles } from '#shared/tls/listener-certificate.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { trustedKeysFrom } from '../auth/key-set-file.ts';
 import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure, readConfig } from '../config.ts';
-import { updateLoginOf } from '../host-adapters.ts';
 import {
   NO_POLICY,
   PolicyError,
   type ProviderPolicy,
   readPolicyFile,
 } from '../policy/policy-file.ts';
+import { updateLoginOf } from '../updates/update-login.ts';
 
 export function configOrExit(environment: Environment): AgentConfig {
   return orExit(() => readConfig(environment));
@@ -40,7 +40,8 @@ export function tracingOrExit(environment: Environment): void {
 export function showConfiguration(command: ConfigCommand, environment: Environment): void {
   const look = lookAtConfig(AGENT_CONFIG, environment);
   const { config } = look;
-  const further = config === null ? [] : furtherOf(config, environment);
+  const ofFiles = config === null ? [] : furtherOf(config, environment);
+  const further = [...ofFiles, ...problemsOf(() => wantsTracing(environment))];
   process.exitCode = runConfigCommand(command, look, further, {
     out: (text) => void process.stdout.write(text),
     error: (text) => void process.stderr.write(text),

@@ -23,6 +23,7 @@ import { LABELS } from '../docker/engine.ts';
 import { readEngineReport } from '../docker/engine-report.ts';
 import { readConfiguration } from '../doctor/configuration.facts.ts';
 import { type DoctorPorts, examine } from '../doctor/examine.ts';
+import { TABLE } from '../network/firewall-rules.ts';
 import { STORE_FILE } from '../store/database.ts';
 import { storeSecrets } from './store-secrets.ts';
 import { storeSummary } from './store-summary.ts';
@@ -56,6 +57,8 @@ export async function diagnoseAgent(
         collect: async () => textReport(await examine(ports, NO_CONTAINER), false),
       },
       ...engineParts(ports, config),
+      // That of our own rules: what the host forbids or allows beside them is the provider's own.
+      commandPart('firewall.txt', runCommand, 'iptables', '-w', '-t', TABLE, '-S'),
       commandPart('nvidia-smi.txt', runCommand, config.AGENT_NVIDIA_SMI, '-q'),
       metricsPart(clock, metricsUrl(config)),
       unitsPart(runCommand, UNITS),

@@ -105,7 +105,7 @@ async function diag(name: string, environment: Record<string, string>) {
     },
   );
   expect(run).toMatchObject({ exitCode: 0, stderr: '' });
-  expect(run.stdout).toMatch(/^… doctor.txt, \d+ characters$/m);
+  expect(run.stdout).toMatch(/^ {2}doctor.txt, \d+ characters$/m);
   expect(statSync(out).mode & 0o777).toBe(0o600);
   return { out, files: filesIn(gunzipSync(readFileSync(out))) };
 }
@@ -130,6 +130,7 @@ it('tells all that helps and no secret, while the agent is down', async () => {
   expect(files['doctor.txt']).toMatch(/^ok +docker /m);
   expect(files['store.txt']).toContain(`"id":"${POD}","phase":"running"`);
   expect(files['engine.json']).toContain('"storageDriver"');
+  expect(files['firewall.txt']).toMatch(/^-P FORWARD /m);
   expect(files['containers.json']).toBe('[]\n');
   expect(files['metrics.txt']).toMatch(/^could not be had: /);
   expect(files['log-1-agent.log.txt']).toContain('"msg":"the last line"');

@@ -128,7 +128,6 @@ export function createBuildService(ports: {
   ): Promise<void> {
     const parsed = parseDockerfile(wanted.dockerfile);
     if ('problem' in parsed) throw new BuildFailure(parsed.problem);
-    await sweeping.catch(() => undefined);
     const lines = logs.begin(key);
     let output: BuildOutput | null = null;
     try {
@@ -175,6 +174,8 @@ export function createBuildService(ports: {
       const key = buildKey(wanted.dockerfile, ports.logins.scopeOf(wanted.auth));
       const reference = builtReference(executorId, key);
       const work = async () => {
+        // It removes by their ids images that had no name when it looked.
+        await sweeping.catch(() => undefined);
         const present = await findBuilt(reference);
         if (present !== null) return present;
         onProgress('building');

@@ -50,7 +50,7 @@ export function createImageGc(deps: {
     const { reference } = row;
     const found = await engine.inspectImage(reference);
     const nowMs = clock.now();
-    if (found === null) store.remove(reference);
+    if (found === null) store.remove(row);
     else store.finish({ reference, imageId: found.id, sizeBytes: found.sizeBytes, nowMs });
   }
 
@@ -60,7 +60,7 @@ export function createImageGc(deps: {
     const present = await engine.inspectImage(reference);
     const isSame = present !== null && present.id === row.image_id;
     if (isSame && !(await removeUnlessUsed(engine, reference))) return false;
-    store.remove(reference);
+    store.remove(row);
     if (!isSame) return false;
     log.info({ image: reference, bytes: row.size_bytes }, 'an unused image was removed');
     deps.onRemoved(row.size_bytes);

@@ -5,6 +5,7 @@ import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { openDatabase } from '../store/database.ts';
 import type { ImageRow } from '../store/image.store.ts';
+import { builtReference } from './build-text.ts';
 import { createImageCore } from './image-core.ts';
 import { isAbandoned, MIN_UNUSED_MS, removableImages } from './image-gc.plan.ts';
 
@@ -45,6 +46,7 @@ function createHost() {
     clock,
     engine,
     core,
+    executorId: options.executorId,
     restart: () => createImageCore(options),
     used,
     freed,
@@ -108,6 +110,31 @@ it('finds what a killed agent had begun to pull', async () => {
   await restart().gc.runOnce();
   expect(core.store.get(came)?.image_id).toMatch(/^sha256:/);
   expect(core.store.get(neverCame)).toBeNull();
+});
+
+it.each([
+  ['while it is built again', 'before buildImage'],
+  ['between its look and what it makes of it', 'after inspectImage'],
+])('leaves a build alone that a killed agent had begun, %s', async (_, moment) => {
+  const { clock, engine, core, executorId, restart } = createHost();
+  const dockerfile = 'FROM podwright.local/base:1\nRUN true';
+  const reference = builtReference(executorId, core.builds.keyOf(dockerfile, undefined));
+  core.store.begin(reference, clock.now());
+  await clock.advance(1_000);
+  const again = restart();
+  const limits = { cpu_cores: 1, memory_bytes: 2 ** 26, shm_bytes: 0, pids: 64 };
+  const build = () =>
+    again.builds.ensure({ podId: 'p', dockerfile, auth: undefined, limits }, ignore, NEVER);
+  const [first, second] = moment.startsWith('before')
+    ? [build, again.gc.runOnce]
+    : [again.gc.runOnce, build];
+  engine.hook = async (when, method, detail) => {
+    if (`${when} ${method}` !== moment || detail !== reference) return;
+    engine.hook = async () => undefined;
+    await second();
+  };
+  await first();
+  expect(core.store.get(reference)?.image_id).toMatch(/^sha256:/);
 });
 
 it('chooses by the time of the last use, and never what is new or in use', () => {

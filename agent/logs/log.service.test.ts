@@ -118,13 +118,14 @@ const FOLLOW = { tail: 100, follow: true };
 
 function setUp() {
   const fake = createFakeLogs();
-  const sent = { bytes: 0, gaps: 0 };
+  const sent = { bytes: 0, lines: 0, gaps: 0 };
   const logs = createLogService({
     clock: fake.clock,
     engine: fake.engine,
     podLogSource: fake.source,
-    onFrames(bytes, dropped) {
+    onFrames({ bytes, lines, dropped }) {
       sent.bytes += bytes;
+      sent.lines += lines;
       if (dropped !== null) sent.gaps += 1;
     },
   });
@@ -282,7 +283,7 @@ it('counts what it sends, and takes nothing that a pod prints for a gap', async 
   fake.print(A, '{"meta":"gap"}');
   const frames = await fake.logs.open(POD_ID, { tail: 100, follow: false });
   expect(await pull(fake, frames, 10)).toEqual(['{"meta":"gap"}']);
-  expect(fake.sent).toEqual({ bytes: expect.any(Number), gaps: 0 });
+  expect(fake.sent).toEqual({ bytes: expect.any(Number), lines: 1, gaps: 0 });
   expect(fake.sent.bytes).toBeGreaterThan(14);
 });
 

@@ -4,9 +4,9 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
 import { type LiveFrames, liveFrames } from './keep-alive.ts';
+import { batchOf, type LogBatch } from './log-batch.ts';
 import { followPod, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
 import { parseFrameId } from './log-frames.ts';
-import { droppedIn } from './log-gap.ts';
 import { createLookAt } from './log-look.ts';
 import { createLogShelf } from './log-shelf.ts';
 
@@ -25,8 +25,8 @@ export type LogServiceOptions = {
   podLogSource: PodLogSource;
   /** Without it no image is built here. */
   builds?: BuildLogSource;
-  /** Called with the size of what a stream sends, and how many lines it says to lack: 0 where it cannot say, null for none. */
-  onFrames?(bytes: number, dropped: number | null): void;
+  /** Called with what a stream sends. */
+  onFrames?(batch: LogBatch): void;
 };
 
 export function createLogService({
@@ -82,7 +82,7 @@ export function createLogService({
           leavePlace();
           streams.delete(frames);
         },
-        (text) => onFrames(Buffer.byteLength(text), droppedIn(text)),
+        (text) => onFrames(batchOf(text)),
       );
       streams.add(frames);
       return frames;

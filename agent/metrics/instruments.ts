@@ -1,5 +1,6 @@
 /** What the agent counts and times of its own work (agent reference 15, set E). No label takes what somebody wrote. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { LogBatch } from '../logs/log-batch.ts';
 import type { LaunchStage } from '../pods/timed-steps.ts';
 import type { OperationRow } from '../store/operation.store.ts';
 
@@ -62,6 +63,7 @@ export function createInstruments(registry: Registry) {
     'Bytes read or restored, by kind of operation.',
     ['kind'],
   );
+  const logLines = counter('log_lines_total', 'Lines that log streams have sent.');
   const logBytes = counter('log_bytes_total', 'What log streams have sent, with their frames.');
   const logGaps = counter('log_gap_total', 'Times that a log stream told of lines that it lacks.');
   const logDropped = counter(
@@ -134,9 +136,10 @@ export function createInstruments(registry: Registry) {
         operations.observe(Math.max(0, finished_ms - started_ms) / MS_PER_SECOND);
       }
     },
-    /** A log stream sends frames; `dropped`: they tell of a gap of so many lines. */
-    logged(bytes: number, dropped: number | null): void {
+    /** A log stream sends frames. */
+    logged({ bytes, lines, dropped }: LogBatch): void {
       logBytes.inc(bytes);
+      logLines.inc(lines);
       if (dropped === null) return;
       logGaps.inc();
       logDropped.inc(dropped);

@@ -106,7 +106,7 @@ it('tells of sessions and failed logins what the SSH gateway says, and nothing w
     expect.arrayContaining([
       'podwright_agent_ssh_sessions 2',
       'podwright_agent_ssh_sessions_total 5',
-      'podwright_agent_ssh_login_failures_total 7',
+      'podwright_agent_ssh_auth_failures_total 7',
     ]),
   );
 });

@@ -88,11 +88,10 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
       type: 'counter',
     },
     {
-      ...gauge(
-        'ssh_login_failures_total',
-        'Tries to log in by SSH that proved no key of the pod.',
-        [[], ({ ssh }) => (ssh === null ? [] : single(ssh.login_failures_total))],
-      ),
+      ...gauge('ssh_auth_failures_total', 'Tries to log in by SSH that proved no key of the pod.', [
+        [],
+        ({ ssh }) => (ssh === null ? [] : single(ssh.login_failures_total)),
+      ]),
       type: 'counter',
     },
     gauge('disk_quota_enforced', '1 for what holds pods to their share of the disk.', [

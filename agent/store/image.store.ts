@@ -22,7 +22,8 @@ export function createImageStore(database: DatabaseSync) {
   const selectAll = database.prepare('SELECT * FROM images ORDER BY last_used_ms, reference');
   const begin = database.prepare(
     `INSERT INTO images (reference, image_id, size_bytes, last_used_ms)
-     VALUES (:reference, NULL, 0, :now_ms) ON CONFLICT (reference) DO NOTHING`,
+     VALUES (:reference, NULL, 0, :now_ms)
+     ON CONFLICT (reference) DO UPDATE SET last_used_ms = :now_ms`,
   );
   const finish = database.prepare(
     `UPDATE images SET image_id = :image_id, size_bytes = :size_bytes, last_used_ms = :now_ms
@@ -39,7 +40,9 @@ export function createImageStore(database: DatabaseSync) {
   const touch = database.prepare(
     'UPDATE images SET last_used_ms = :now_ms WHERE reference = :reference',
   );
-  const remove = database.prepare('DELETE FROM images WHERE reference = :reference');
+  const remove = database.prepare(
+    'DELETE FROM images WHERE reference = :reference AND last_used_ms = :last_used_ms',
+  );
 
   return {
     get(reference: string): ImageRow | null {
@@ -48,7 +51,7 @@ export function createImageStore(database: DatabaseSync) {
     },
     /** Longest unused first. */
     list: (): ImageRow[] => selectAll.all().map((row) => ImageRow.parse(row)),
-    /** Before it is fetched, and only when the engine has nothing under the name. */
+    /** Before it is fetched, and only when the engine has nothing under the name. What an earlier life of ours had begun is begun anew. */
     begin(reference: string, nowMs: number): void {
       begin.run({ reference, now_ms: nowMs });
     },
@@ -65,8 +68,9 @@ export function createImageStore(database: DatabaseSync) {
     touch(reference: string, nowMs: number): void {
       touch.run({ reference, now_ms: nowMs });
     },
-    remove(reference: string): void {
-      remove.run({ reference });
+    /** As it was read: not what was begun or used since then. */
+    remove({ reference, last_used_ms }: ImageRow): void {
+      remove.run({ reference, last_used_ms });
     },
   };
 }

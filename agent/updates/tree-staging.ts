@@ -20,6 +20,11 @@ export const TREE_IN_IMAGE = '/opt/podwright';
 const NEEDED = ['package.json', 'agent/main.ts', 'agent/updates/main.ts', 'node_modules/.bin/node'];
 /** Node compiles all of the agent for it. */
 const TRY = { timeoutMs: 60_000, maxOutputBytes: 64 * 1024 };
+/** The second loads all that runs. */
+const TRIALS = [
+  ['--check-config', "does not take this host's variables"],
+  ['--version', 'does not load'],
+] as const;
 const SYNC = { timeoutMs: 600_000, maxOutputBytes: 4_096 };
 
 export type TreeStagingOptions = {
@@ -53,11 +58,12 @@ export function createTreeStaging(options: TreeStagingOptions) {
   async function tryRelease(folder: string): Promise<void> {
     for (const path of NEEDED) statSync(join(folder, path));
     const node = join(folder, 'node_modules/.bin/node');
-    const args = [join(folder, 'agent/main.ts'), '--check-config'];
     const bounds = { ...TRY, env: options.environment };
-    const { exitCode, stdout, stderr } = await runCommand(node, args, bounds);
-    if (exitCode === 0) return;
-    throw new Error(`the new version does not take this host's variables: ${stdout}${stderr}`);
+    for (const [option, problem] of TRIALS) {
+      const args = [join(folder, 'agent/main.ts'), option];
+      const { exitCode, stdout, stderr } = await runCommand(node, args, bounds);
+      if (exitCode !== 0) throw new Error(`the new version ${problem}: ${stdout}${stderr}`);
+    }
   }
 
   async function fill(target: Target): Promise<void> {

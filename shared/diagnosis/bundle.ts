@@ -4,6 +4,7 @@ import { createGzip } from 'node:zlib';
 import type { Clock } from '../clock.ts';
 import { messageOf } from '../errors.ts';
 import { replacePrivateFile } from '../private-file.ts';
+import type { Progress } from '../progress.ts';
 import type { Random } from '../random.ts';
 import { withDeadline } from '../with-deadline.ts';
 import type { Redact } from './redact.ts';
@@ -15,31 +16,45 @@ export type BundlePorts = {
   clock: Clock;
   random: Random;
   redact: Redact;
-  /** A line as each part is there. */
-  progress(line: string): void;
+  progress: Pick<Progress, 'step'>;
+};
+
+export type Bundle = {
+  /** Of the archive. */
+  bytes: number;
+  parts: readonly { name: string; chars: number }[];
 };
 
 const PART_WITHIN_MS = 40_000;
+/** So few that are still waited for are named. */
+const NAMED_PARTS = 3;
 /** Of one part; what is older than its end is left out. */
 const MAX_PART_CHARS = 2 * 1024 * 1024;
 
-/** Resolves with the size in bytes. Rejects when there is a file at `path` already. */
+/** Rejects when there is a file at `path` already. */
 export async function writeBundle(
   path: string,
   parts: readonly Part[],
   { clock, random, redact, progress }: BundlePorts,
-): Promise<number> {
+): Promise<Bundle> {
   if (existsSync(path)) throw new Error(`${path} is there already: name another file with --out`);
+  const waiting = new Set(parts.map(({ name }) => name));
+  progress.step(`collecting ${parts.length} parts`);
   const files = await Promise.all(
     parts.map(async ({ name, collect }) => {
       const text = lastOf(redact(await textOf(collect, clock)));
-      progress(`${name}, ${text.length} characters`);
+      waiting.delete(name);
+      const isNamed = waiting.size > 0 && waiting.size <= NAMED_PARTS;
+      if (isNamed) progress.step(`waiting for ${[...waiting].join(', ')}`);
       return { name, text };
     }),
   );
   const bytes = await packed(files);
   replacePrivateFile(path, bytes, random);
-  return bytes.length;
+  return {
+    bytes: bytes.length,
+    parts: files.map(({ name, text }) => ({ name, chars: text.length })),
+  };
 }
 
 /** Never rejects. */

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { type Clock, naiveUtc } from '../clock.ts';
 import { messageOf } from '../errors.ts';
 import { fileProblem } from '../file-problem.ts';
+import type { Progress } from '../progress.ts';
 import type { Random } from '../random.ts';
 import { type Part, writeBundle } from './bundle.ts';
 import type { Redact } from './redact.ts';
@@ -18,6 +19,7 @@ export type DiagRun = {
   random: Random;
   print(text: string): void;
   complain(text: string): void;
+  progress: Progress;
   /** `logs`: files that were named. */
   collect(logs: readonly string[]): Promise<{ parts: readonly Part[]; redact: Redact }>;
 };
@@ -54,9 +56,9 @@ export async function runDiag(run: DiagRun): Promise<number> {
   }
   try {
     const { parts, redact } = await run.collect(options.log);
-    const progress = (line: string) => run.print(`… ${line}\n`);
-    const bytes = await writeBundle(path, parts, { ...run, redact, progress });
-    run.print(`${path}, ${bytes} bytes\n`);
+    const bundle = await writeBundle(path, parts, { ...run, redact }).finally(run.progress.end);
+    for (const { name, chars } of bundle.parts) run.print(`  ${name}, ${chars} characters\n`);
+    run.print(`${path}, ${bundle.bytes} bytes\n`);
     return 0;
   } catch (error) {
     run.complain(`${messageOf(error)}\n`);

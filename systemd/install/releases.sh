@@ -24,9 +24,18 @@ put_together() {
   fi
   [ "$(release_name "$new")" = "$1" ] || fail "The tree changed or could not be read while it was copied."
   "$new/node_modules/.bin/node" --version >/dev/null || fail "There is no packaged Node for $(uname -sm)."
+  loads "$new" || fail 'The release does not load; nothing was switched.'
   sync -f "$new"
   mv -T "$new" "$RELEASES/$1"
   sync "$RELEASES"
+}
+
+# All that services run, without running any of it: what lacks a file or a package is told before anything is switched.
+loads() {
+  "$1/node_modules/.bin/node" --input-type=module -e '
+    const [tree] = process.argv.slice(1);
+    for (const part of ["agent/serve", "agent/ssh-gateway/gateway", "validator/serve", "validator/central/serve"])
+      await import(`file://${tree}/${part}.ts`);' "$1"
 }
 
 same_lock() { cmp -s "$1/package-lock.json" "$source_tree/package-lock.json"; }

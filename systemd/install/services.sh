@@ -32,11 +32,10 @@ all_services() { for component in $components; do services_of "$component"; done
 # The agent's unit wants that for the kernel's log, which is nothing by itself.
 enabled_of() { for unit in $(services_of "$1"); do [ "$unit" = podwright-kernel-log.service ] || echo "$unit"; done; }
 
+# At once: each is away only for as long as it takes itself.
 restart() {
-  for component in $ready; do
-    # shellcheck disable=SC2046
-    systemctl restart $(services_of "$component") || return 1
-  done
+  # shellcheck disable=SC2046
+  systemctl restart $(for component in $ready; do services_of "$component"; done)
 }
 
 are_active() {

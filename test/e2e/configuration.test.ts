@@ -10,7 +10,7 @@ import { CENTRAL_CONFIG } from '../../validator/central/config.ts';
 import { VALIDATOR_CONFIG } from '../../validator/config.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
-const LIMITS = { timeoutMs: 20_000, maxOutputBytes: 100_000 };
+const LIMITS = { timeoutMs: 50_000, maxOutputBytes: 100_000 };
 const ID = '3f9f41a6-0001-4000-8000-000000000001';
 const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
 
@@ -24,12 +24,24 @@ type Program = {
   meant: string;
 };
 
+const WRONG_COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' };
+
 const PROGRAMS: readonly Program[] = [
   {
     main: 'agent/main.ts',
     right: { AGENT_EXECUTOR_ID: ID },
-    wrong: { AGENT_PORT: 'x', AGENT_TLS: 'perhaps', AGENT_UPDATE_IMAGE: 'ghcr.io/x/agent' },
-    says: ['AGENT_EXECUTOR_ID (not set)', 'AGENT_PORT ("x")', 'AGENT_TLS ("perhaps")'],
+    wrong: {
+      ...WRONG_COLLECTOR,
+      AGENT_PORT: 'x',
+      AGENT_TLS: 'perhaps',
+      AGENT_UPDATE_IMAGE: 'ghcr.io/x/agent',
+    },
+    says: [
+      'OTEL_EXPORTER_OTLP_ENDPOINT: has to be',
+      'AGENT_EXECUTOR_ID (not set)',
+      'AGENT_PORT ("x")',
+      'AGENT_TLS ("perhaps")',
+    ],
     mistyped: 'AGENT_HOEM',
     meant: 'AGENT_HOME',
   },
@@ -44,16 +56,25 @@ const PROGRAMS: readonly Program[] = [
   {
     main: 'validator/main.ts',
     right: { VALIDATOR_CENTRAL_URL: 'http://127.0.0.1:1/api', VALIDATOR_CENTRAL_HOTKEY: HOTKEY },
-    wrong: { VALIDATOR_PORT: '70000', VALIDATOR_CENTRAL_URL: 'ftp://x' },
-    says: ['VALIDATOR_PORT ("70000")', 'VALIDATOR_CENTRAL_URL ("ftp://x")'],
+    wrong: { ...WRONG_COLLECTOR, VALIDATOR_PORT: '70000', VALIDATOR_CENTRAL_URL: 'ftp://x' },
+    says: [
+      'OTEL_EXPORTER_OTLP_ENDPOINT: has to be',
+      'VALIDATOR_PORT ("70000")',
+      'VALIDATOR_CENTRAL_URL ("ftp://x")',
+    ],
     mistyped: 'VALIDATOR_HOEM',
     meant: 'VALIDATOR_HOME',
   },
   {
     main: 'validator/central/main.ts',
     right: { CENTRAL_GATEWAY_URL: 'http://127.0.0.1:1', CENTRAL_GATEWAY_HOTKEY: HOTKEY },
-    wrong: { CENTRAL_SMTP_URL: 'http://me:hush@mail.example', CENTRAL_CHAT_CLIENT_ID: 'x' },
+    wrong: {
+      ...WRONG_COLLECTOR,
+      CENTRAL_SMTP_URL: 'http://me:hush@mail.example',
+      CENTRAL_CHAT_CLIENT_ID: 'x',
+    },
     says: [
+      'OTEL_EXPORTER_OTLP_ENDPOINT: has to be',
       'CENTRAL_SMTP_URL (http://[hidden]@mail.example/)',
       'CENTRAL_CHAT_TOKEN_URL',
       'required',

@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemRandom } from '#shared/random.ts';
 import { type CommandResult, runCommand } from '#shared/run-command.ts';
-import { eventually } from './eventually.ts';
 
 export type SystemdHost = {
   /** Runs a shell script as root; this checkout is at /src, read-only. */
   run(script: string): Promise<CommandResult>;
   /** The same; rejects with what it wrote unless it succeeds, else resolves with its standard output. */
   mustRun(script: string): Promise<string>;
+  /** Looks inside, until a shell condition holds: a program from outside for each look would keep a processor busy. */
+  until(condition: string): Promise<void>;
   /** Where this machine reaches its listeners. */
   address: string;
   /** Where it reaches listeners of this machine that are open to containers. */
@@ -24,6 +25,8 @@ export type SystemdHost = {
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 const BOUNDS = { timeoutMs: 110_000, maxOutputBytes: 4 * 1024 * 1024 };
+/** Less than `BOUNDS` give. */
+const UNTIL_S = 90;
 const FOLDERS = ['usr', 'etc', 'var/lib', 'var/log', 'tmp', 'proc', 'sys', 'dev', 'root', 'opt'];
 const USERS = ['root:x:0:0:root:/root:/bin/sh', 'messagebus:x:100:107::/:/bin/false'];
 const GROUPS = ['root:x:0:', 'messagebus:x:107:', 'tty:x:5:', 'docker:x:998:', 'utmp:x:43:'];
@@ -50,6 +53,16 @@ export async function startSystemdHost(): Promise<SystemdHost> {
   const name = `podwright-test-systemd-${systemRandom.uuid()}`;
   const run = (script: string) =>
     runCommand('docker', ['exec', name, '/bin/sh', '-c', script], BOUNDS);
+  const mustRun = async (script: string) => {
+    const { exitCode, stdout, stderr } = await run(script);
+    if (exitCode !== 0) throw new Error(`${script}\nended with ${exitCode}:\n${stdout}${stderr}`);
+    return stdout;
+  };
+  const until = async (condition: string) => {
+    const giveUp = `[ "$(date +%s)" -lt $end ] || { echo 'not within ${UNTIL_S} s'; exit 1; }`;
+    await mustRun(`end=$(($(date +%s) + ${UNTIL_S}))
+      until ${condition}; do ${giveUp}; sleep 0.1; done`);
+  };
   const remove = async () => {
     await runCommand('docker', ['rm', '--force', '--volumes', name], BOUNDS);
     await docker('rmi', name);
@@ -58,10 +71,7 @@ export async function startSystemdHost(): Promise<SystemdHost> {
   const place = { address: '', machine: '' };
   try {
     await docker('run', '--detach', '--name', name, ...OPTIONS, name, '/bin/sh', '-c', INIT);
-    await eventually(
-      'systemd',
-      async () => (await run('systemctl is-active multi-user.target')).exitCode === 0,
-    );
+    await until('systemctl is-active --quiet multi-user.target 2>/dev/null');
     const { stdout } = await docker('inspect', '--format', ADDRESSES, name);
     [place.address = '', place.machine = ''] = stdout.trim().split(' ');
   } catch (error) {
@@ -71,11 +81,8 @@ export async function startSystemdHost(): Promise<SystemdHost> {
   return {
     ...place,
     run,
-    async mustRun(script) {
-      const { exitCode, stdout, stderr } = await run(script);
-      if (exitCode !== 0) throw new Error(`${script}\nended with ${exitCode}:\n${stdout}${stderr}`);
-      return stdout;
-    },
+    mustRun,
+    until,
     remove,
   };
 }

@@ -38,6 +38,18 @@ const MB = 1_000_000;
 
 /** Needs root and some 3 GB of disk and memory. */
 export async function agentUpdate(print: (line: string) => void): Promise<SoakRow[]> {
+  const scene = await openScene();
+  try {
+    return await drill(scene, print);
+  } finally {
+    await scene.close();
+  }
+}
+
+type Scene = Awaited<ReturnType<typeof openScene>>;
+
+/** A registry, a host without an agent, and what will answer agents for a validator, once it listens. */
+async function openScene() {
   const registry = await startImageRegistry();
   const host = await startSystemdHost();
   const ledger = await openLedger(':memory:');
@@ -45,73 +57,97 @@ export async function agentUpdate(print: (line: string) => void): Promise<SoakRo
   const market = createHttpServer({
     ...{ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 },
   });
-  const leave = new AbortController();
   const home = mkdtempSync(join(tmpdir(), 'podwright-drill-'));
-  const image = `${registry.host}/${REPOSITORY}`;
+  const { first: port } = await freePorts(1);
+  return {
+    ...{ registry, host, ledger, log, market, home },
+    place: { host: host.machine, port },
+    image: `${registry.host}/${REPOSITORY}`,
+    async close() {
+      await market.close();
+      await ledger.destroy();
+      await host.run(REMOVE);
+      await host.remove();
+      await registry.close();
+      rmSync(home, { recursive: true });
+    },
+  };
+}
+
+async function drill(scene: Scene, print: (line: string) => void): Promise<SoakRow[]> {
+  const { host, image } = scene;
+  const agent = await installAgent(host, () => variablesFor(scene));
+  print(`installed ${VERSION}: ${await current(host)}`);
+  const session = await openSession(host, agent, scene.home);
+  const before = await podState(agent);
+  const gateway = await gatewayPid(host);
+  const { build, push } = await giveOut(scene, agent);
+  print(`built ${image}:${TAG} (${NEXT_VERSION}), digest ${push.value}`);
+
+  const { update, awayMs, states } = await watchUpdate(agent, push.value);
+  print(`states seen: ${states.join(' ')}`);
+  const status = update.value;
+  print(JSON.stringify(status));
+  const again = await host.mustRun('sh /opt/podwright/current/systemd/install.sh --probation 0');
+  print(`install.sh of the new release says: ${again.trim().replaceAll('\n', '; ')}`);
+  const isKept = (await gatewayPid(host)) === gateway && (await echoes(session));
+  session.kill();
+  const follow = await timed(() => followed(host, push.value));
+  const release = (await current(host)).replace('releases/', '').replace('-', ':');
+  const version = VersionInfo.parse(await ask(agent, '/version'));
+  const arePodsKept = before === (await podState(agent));
+  const removal = await timed(() => host.mustRun(REMOVE));
+  return [
+    ceiling('build of the image', build.seconds, 's', 300),
+    ceiling('its size', await imageMb(`${image}:${TAG}`), 'MB', 1_000),
+    ceiling('its push', push.seconds, 's', 120),
+    ceiling('from the signed digest to COMMITTED', update.seconds, 's', 180),
+    ceiling('the agent did not answer for', awayMs / 1_000, 's', 60),
+    wrongs('pods touched', arePodsKept),
+    wrongs('other version told', version.version === NEXT_VERSION),
+    wrongs('other release runs', release === push.value),
+    wrongs('update-status not true', isTrueOf(status, push.value)),
+    wrongs('SSH session cut', isKept),
+    ceiling('the gateway follows its last session after', follow.seconds, 's', 30),
+    ceiling('removal of the services and their pods', removal.seconds, 's', 60),
+    ceiling('containers left of them', (await containersOf(agent)).length, 'containers', 0),
+  ];
+}
+
+const variablesFor = ({ place, image }: Scene) => [
+  `AGENT_UPDATE_URL=http://${place.host}:${place.port}${UPDATE_DIGEST_PATH}`,
+  `AGENT_UPDATE_IMAGE=${image}`,
+  'AGENT_UPDATE_INTERVAL_S=1',
+  `AGENT_UPDATE_PROBATION_S=${PROBATION_S}`,
+];
+
+/** Builds the next release, pushes it, and has its digest signed for whoever asks. */
+async function giveOut(scene: Scene, { signer }: InstalledAgent) {
+  const { registry, ledger, log, market, image } = scene;
+  const build = await timed(() => buildNextRelease(`${image}:${TAG}`));
+  const push = await timed(() => registry.push(REPOSITORY, TAG));
+  const source = { image, tag: TAG, keyId: signer.hotkey };
+  const releases = createReleases({
+    ...{ ledger, clock: systemClock, log, signer, graceMs: 0 },
+    source: { ...source, firstPermille: 1_000, expiryMs: 3_600_000 },
+    readTag: createReadTag(systemClock),
+  });
+  registerReleaseRoutes(market, releases);
+  await market.listen(scene.place);
+  return { build, push };
+}
+
+/** Until the release is the agent's own: for how long nothing answered meanwhile, and what it said of itself. */
+async function watchUpdate(agent: InstalledAgent, digest: string) {
+  const leave = new AbortController();
+  const away = watchAway(agent, leave.signal);
+  const states: string[] = [];
   try {
-    const { first: port } = await freePorts(1);
-    const agent = await installAgent(host, () => [
-      `AGENT_UPDATE_URL=http://${host.machine}:${port}${UPDATE_DIGEST_PATH}`,
-      `AGENT_UPDATE_IMAGE=${image}`,
-      'AGENT_UPDATE_INTERVAL_S=1',
-      `AGENT_UPDATE_PROBATION_S=${PROBATION_S}`,
-    ]);
-    print(`installed ${VERSION}: ${await current(host)}`);
-    const session = await openSession(host, agent, home);
-    const before = await podState(agent);
-    const gateway = await gatewayPid(host);
-
-    const build = await timed(() => buildNextRelease(`${image}:${TAG}`));
-    const push = await timed(() => registry.push(REPOSITORY, TAG));
-    print(`built ${image}:${TAG} (${NEXT_VERSION}), digest ${push.value}`);
-    const source = { image, tag: TAG, keyId: agent.signer.hotkey };
-    const releases = createReleases({
-      ...{ ledger, clock: systemClock, log, signer: agent.signer, graceMs: 0 },
-      source: { ...source, firstPermille: 1_000, expiryMs: 3_600_000 },
-      readTag: createReadTag(systemClock),
-    });
-    registerReleaseRoutes(market, releases);
-    await market.listen({ host: host.machine, port });
-
-    const away = watchAway(agent, leave.signal);
-    const states: string[] = [];
-    const update = await timed(() => committed(agent, push.value, states));
+    const update = await timed(() => committed(agent, digest, states));
     leave.abort();
-    print(`states seen: ${states.join(' ')}`);
-    const status = update.value;
-    print(JSON.stringify(status));
-    const again = await host.mustRun('sh /opt/podwright/current/systemd/install.sh --probation 0');
-    print(`install.sh of the new release says: ${again.trim().replaceAll('\n', '; ')}`);
-    const isKept = (await gatewayPid(host)) === gateway && (await echoes(session));
-    session.kill();
-    const follow = await timed(() => followed(host, push.value));
-    const release = (await current(host)).replace('releases/', '').replace('-', ':');
-    const version = VersionInfo.parse(await ask(agent, '/version'));
-    const arePodsKept = before === (await podState(agent));
-    const removal = await timed(() => host.mustRun(REMOVE));
-    return [
-      ceiling('build of the image', build.seconds, 's', 300),
-      ceiling('its size', await imageMb(`${image}:${TAG}`), 'MB', 1_000),
-      ceiling('its push', push.seconds, 's', 120),
-      ceiling('from the signed digest to COMMITTED', update.seconds, 's', 180),
-      ceiling('the agent did not answer for', (await away) / 1_000, 's', 60),
-      wrongs('pods touched', arePodsKept),
-      wrongs('other version told', version.version === NEXT_VERSION),
-      wrongs('other release runs', release === push.value),
-      wrongs('update-status not true', isTrueOf(status, push.value)),
-      wrongs('SSH session cut', isKept),
-      ceiling('the gateway follows its last session after', follow.seconds, 's', 30),
-      ceiling('removal of the services and their pods', removal.seconds, 's', 60),
-      ceiling('containers left of them', (await containersOf(agent)).length, 'containers', 0),
-    ];
+    return { update, awayMs: await away, states };
   } finally {
     leave.abort();
-    await market.close();
-    await ledger.destroy();
-    await host.run(REMOVE);
-    await host.remove();
-    await registry.close();
-    rmSync(home, { recursive: true });
   }
 }
 

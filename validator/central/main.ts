@@ -1,41 +1,11 @@
-/** `npm run central`: a central API without a validator; several may share one PostgreSQL database. */
-import { join } from 'node:path';
-import { systemClock } from '#shared/clock.ts';
+/** `npm run central`: a central API without a validator; several may share one PostgreSQL database. What runs is loaded only to run. */
 import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
-import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
+import { CONFIG_COMMANDS_HELP, problemsOf, runConfigCommand } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
-import { listenOn } from '#shared/http/listen.ts';
-import { createLog } from '#shared/log.ts';
-import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { createServiceManager } from '#shared/service-manager/service-manager.ts';
-import type { Signer } from '#shared/signing/sr25519.ts';
-import type { Trust } from '#shared/tls/secure-agent.ts';
-import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
-import { startTracing } from '#shared/tracing/start-tracing.ts';
+import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
-import { readOrCreateFile } from '../embedded/home.ts';
-import { showHotkey } from '../keys/key-commands.ts';
-import { createKeyThread } from '../keys/key-thread.ts';
-import { createGatewayAgents } from './adapters/gateway-agents.ts';
-import { createCentral } from './app.ts';
-import type { CentralOptions } from './central-deps.ts';
-import {
-  CENTRAL_CONFIG,
-  type CentralConfig,
-  centralSeedFile,
-  centralSeedFileIn,
-  readCentralConfig,
-} from './config.ts';
-import { centralDatabaseOf } from './database-place.ts';
-import { openCentralDatabase } from './db/database.ts';
-import { openSignals } from './db/signals.ts';
-import { corsOriginsFrom } from './edge/config.ts';
-import { createCentralMetrics } from './metrics/central-metrics.ts';
-import { listenForScrapes } from './metrics/scrape-listener.ts';
-import { rateLimitsFrom } from './rate-limits/config.ts';
-import { openSurroundings, type Surroundings } from './surroundings.ts';
+import { CENTRAL_CONFIG, centralSeedFileIn, readCentralConfig } from './config.ts';
 
 const HELP = `podwright central API ${VERSION}
 
@@ -48,109 +18,24 @@ Serves renters and providers, and commands agents through the gateway of a valid
 ${CONFIG_COMMANDS_HELP}
 `;
 
-const SECRET_BYTES = 32;
-/** The pod sync looks several times a second, as long as its database answers. */
-const LOOK_WITHIN_MS = 60_000;
-
 async function run(argument: string | undefined): Promise<void> {
   if (argument === '--help') return print(HELP);
   if (argument === '--version') return print(`${VERSION}\n`);
   if (argument === '--check-config' || argument === '--print-config') {
     const look = lookAtConfig(CENTRAL_CONFIG, process.env);
-    process.exitCode = runConfigCommand(argument, look, [], { out: print, error: complain });
+    const further = problemsOf(() => wantsTracing(process.env));
+    process.exitCode = runConfigCommand(argument, look, further, { out: print, error: complain });
     return;
   }
   if (argument === 'hotkey') {
     const place = { kind: 'seed', path: centralSeedFileIn(process.env) } as const;
+    const { showHotkey } = await import('../keys/key-commands.ts');
     return print(await showHotkey([], place, systemRandom));
   }
   if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
-  await serve(readCentralConfig(process.env));
-}
-
-async function serve(config: CentralConfig): Promise<void> {
-  const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
-  warnOfUnknown(lookAtConfig(CENTRAL_CONFIG, process.env).warnings, log);
-  const tracing = await startTracing('podwright-central', process.env, { clock: systemClock, log });
-  const serviceManager = createServiceManager({
-    ...{ environment: process.env, pid: process.pid, runCommand, clock: systemClock, log },
-  });
-  const inHome = (name: string) => join(config.CENTRAL_HOME, name);
-  const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
-  const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
-  const secret = readOrCreateFile(secretFile, () => systemRandom.bytes(SECRET_BYTES));
-  const surroundings = openSurroundings(config, {
-    clock: systemClock,
-    objectFolder: inHome('objects'),
-    backupFolder: inHome('backups'),
-  });
-  const target = centralDatabaseOf(config);
-  const db = await openCentralDatabase(target);
-  const signals = openSignals({ target, clock: systemClock, log });
-  const closeStorage = async () => {
-    await signals?.close();
-    await db.destroy();
-  };
-  try {
-    const metrics = createCentralMetrics(systemClock);
-    const central = await createCentral(
-      {
-        metrics,
-        ...{ db, signals, log, clock: systemClock, random: systemRandom },
-        ...surroundings.ports,
-        secret: new Uint8Array(secret),
-        agents: agentsBehind(config, signer),
-      },
-      optionsOf(config, surroundings),
-    );
-    const place = { host: config.CENTRAL_HOST, port: config.CENTRAL_PORT };
-    await listenOn(central.server, place, { host: 'CENTRAL_HOST', port: 'CENTRAL_PORT' });
-    const monitoring = await listenForScrapes(config.CENTRAL_METRICS_LISTEN, {
-      ...{ metrics, log, clock: systemClock, random: systemRandom },
-    });
-    central.start();
-    stopOnSignal(async () => {
-      await serviceManager.stopping();
-      await Promise.all([central.close(), monitoring?.close()]);
-      await tracing.close();
-      await closeStorage();
-    });
-    log.info({ ...place, hotkey: signer.hotkey }, 'central API ready');
-    await serviceManager.ready({
-      look: async () => central.vitals(),
-      bounds: { turnWithinMs: LOOK_WITHIN_MS },
-    });
-  } catch (error) {
-    await closeStorage();
-    throw error;
-  }
-}
-
-function agentsBehind(config: CentralConfig, signer: Signer) {
-  return createGatewayAgents({
-    gatewayUrl: config.CENTRAL_GATEWAY_URL.replace(/\/+$/, ''),
-    gatewayHotkey: config.CENTRAL_GATEWAY_HOTKEY,
-    signer,
-    clock: systemClock,
-    random: systemRandom,
-    transport: transportTo(config.CENTRAL_GATEWAY_URL, config.CENTRAL_GATEWAY_PIN ?? 'authorities'),
-  });
-}
-
-function transportTo(url: string, trust: Trust): Transport {
-  if (new URL(url).protocol === 'http:') return PLAIN_TRANSPORT;
-  return createSecureTransport({ trust, clock: systemClock });
-}
-
-function optionsOf(config: CentralConfig, surroundings: Surroundings): CentralOptions {
-  return {
-    validators: config.CENTRAL_VALIDATORS ?? [config.CENTRAL_GATEWAY_HOTKEY],
-    signupCreditUusd: usdToMicro(config.CENTRAL_SIGNUP_CREDIT_USD),
-    verifyEmailAtSignup: !config.CENTRAL_VERIFY_EMAIL,
-    ...surroundings.options,
-    rateLimits: rateLimitsFrom(config),
-    corsOrigins: corsOriginsFrom(config),
-  };
+  const config = readCentralConfig(process.env);
+  const { serve } = await import('./serve.ts');
+  await serve(config, process.env, stopOnSignal);
 }
 
 function stopOnSignal(stop: () => Promise<void>): void {

@@ -1,6 +1,7 @@
 /** An append-only file that never grows beyond a bound: the older half lives on in `<path>.1`. */
-import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { appendFileSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder } from '#shared/make-folder.ts';
 
 export type CappedFile = { path: string; write(chunk: Uint8Array | string): void };
 
@@ -8,7 +9,7 @@ const MAX_BYTES = 10 * 1024 * 1024;
 
 /** Together with `<path>.1` at most 20 MiB. A full disk loses log lines, not the process. */
 export function createCappedFile(path: string): CappedFile {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path));
   let size = sizeOf(path);
   return {
     path,

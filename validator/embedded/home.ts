@@ -3,7 +3,6 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,6 +13,8 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ConfigError } from '#shared/config.ts';
+import { messageOf } from '#shared/errors.ts';
+import { makeFolder } from '#shared/make-folder.ts';
 
 export type Home = ReturnType<typeof homeAt>;
 
@@ -53,13 +54,17 @@ export function homeAt(folder: string) {
   };
 }
 
-/** Creates the folder with mode 0700. Throws ConfigError for a folder that holds other things. */
+/** Creates the folder with mode 0700. Throws ConfigError for one that cannot be made or holds other things. */
 export function prepareHome(home: Home): void {
   const present = statSync(home.root, { throwIfNoEntry: false });
   if (present !== undefined && !present.isDirectory()) {
     throw new ConfigError(`${home.root} is not a folder: choose another with --home`);
   }
-  mkdirSync(home.root, { recursive: true, mode: 0o700 });
+  try {
+    makeFolder(home.root);
+  } catch (error) {
+    throw new ConfigError(`--home: ${home.root} cannot be made: ${messageOf(error)}`);
+  }
   if (existsSync(home.marker)) return;
   const strangers = readdirSync(home.root).filter((name) => !KEPT.test(name));
   if (strangers.length > 0) {

@@ -7,7 +7,8 @@ import { createLog } from '#shared/log.ts';
 import { createProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { lockExclusively } from '#shared/sqlite.ts';
-import { startTracing } from '#shared/tracing/start-tracing.ts';
+import { startTracing, wantsTracing } from '#shared/tracing/start-tracing.ts';
+import { DeadlineError, withDeadline } from '#shared/with-deadline.ts';
 import { CENTRAL_CONFIG } from '../central/config.ts';
 import { databaseTarget, refuseFreshOn } from './database-target.ts';
 import { readyText } from './demo-file.ts';
@@ -19,6 +20,9 @@ import { requireFreePort } from './ports-free.ts';
 
 const STOPPED_BY_USER = 130;
 const SAME_SIGNAL_MS = 1_000;
+/** Pods have half a minute to go, agents twelve seconds, spans two; what still hangs then is the next start's. */
+const STOPPED_WITHIN_MS = 60_000;
+const TOO_LONG = `not all has ended within ${STOPPED_WITHIN_MS / 1_000} s; the next start goes on with the rest`;
 
 function print(text: string): void {
   process.stdout.write(text);
@@ -35,6 +39,8 @@ async function run(): Promise<void> {
   if (options.help) return print(START_HELP);
   for (const { message } of lookAtConfig(CENTRAL_CONFIG, process.env).warnings)
     complain(`warning: ${message}\n`);
+  // Before anything is forgotten or begun.
+  wantsTracing(process.env);
   const home = homeAt(options.home);
   prepareHome(home);
   const lock = takeLock(home.lock);
@@ -84,7 +90,12 @@ function stopOnSignal(stop: () => Promise<void>): void {
     if (askedMs === null) {
       askedMs = systemClock.monotonicMs();
       progress.step('stopping (again in a second: at once)');
-      stop().catch(fail);
+      withDeadline(systemClock, STOPPED_WITHIN_MS, stop())
+        .catch((error: unknown) =>
+          fail(error instanceof DeadlineError ? new Error(TOO_LONG) : error),
+        )
+        // What an exporter of spans still tries would keep the process.
+        .finally(() => process.exit());
     } else if (systemClock.monotonicMs() - askedMs > SAME_SIGNAL_MS) {
       process.exit(STOPPED_BY_USER);
     }

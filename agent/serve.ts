@@ -1,0 +1,226 @@
+/** The agent that runs: configuration -> real adapters -> createAgent -> listen. Loaded only to run: its other commands do without. */
+import { readFileSync } from 'node:fs';
+import { cpus, hostname, totalmem, uptime } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import { type Environment, lookAtConfig } from '#shared/config.ts';
+import { warnOfUnknown } from '#shared/config-command.ts';
+import { messageOf } from '#shared/errors.ts';
+import { listenOn } from '#shared/http/listen.ts';
+import { readEnrolment } from '#shared/identity/enrolment-file.ts';
+import { openIdentity } from '#shared/identity/identity-key.ts';
+import { createLog, type Log } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createServiceManager } from '#shared/service-manager/service-manager.ts';
+import { startTracing, type Tracing } from '#shared/tracing/start-tracing.ts';
+import { VERSION } from '#shared/version.ts';
+import { type Agent, createAgent } from './app.ts';
+import { createAuth } from './auth/auth.ts';
+import { createResticVersion } from './backups/restic-version.ts';
+import {
+  policyOrExit,
+  tlsFilesOrExit,
+  tracingOrExit,
+  trustedKeysOrExit,
+} from './commands/configuration.ts';
+import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
+import { createDockerodeEngine } from './docker/dockerode-engine.ts';
+import { endLeftoverTask } from './docker/leftover-task.ts';
+import { createRunInContainer } from './docker/run-in-container.ts';
+import { chooseGpuDriver } from './gpu/choose-gpu-driver.ts';
+import { createGpuSource } from './gpu/gpu-source.ts';
+import { createKernelLog } from './gpu/kernel-log.ts';
+import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
+import { createHostProbe, readBootId } from './hardware/host-probe.ts';
+import { createHostSources } from './hardware/host-sources.ts';
+import { readNumaNodes } from './hardware/numa.ts';
+import { createSideDisk } from './hardware/side-disk.ts';
+import { certificatesOf, firewallOf, sftpFolderIn, updatesOf } from './host-adapters.ts';
+import { createMetrics } from './metrics/metrics.ts';
+import type { Firewall } from './network/firewall.ts';
+import { createFolderBytes, createFolderEntries } from './pods/folder-bytes.ts';
+import { probePort } from './ports/port-probe.ts';
+import { gatewayPaths } from './ssh/gateway-files.ts';
+import { createGatewayLink } from './ssh/gateway-link.ts';
+import { createKeyFolders } from './ssh/key-folders.ts';
+import { openHome } from './store/database.ts';
+import { openSecretKey } from './store/secret-key.ts';
+
+const BYTES_PER_MIB = 1024 * 1024;
+const MS_PER_SECOND = 1_000;
+/** Requests and steps under way may take this long to end; a pod's step cut off later resumes at the next start. */
+const SHUTDOWN_MS = 10_000;
+/** Reconciling never waits for a pod, only for lists of the engine's, which have deadlines. */
+const RECONCILED_WITHIN_MS = 60_000;
+const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
+
+const NOT_ROOT =
+  'not root: the data volumes of pods are neither counted against their disk limits nor backed up';
+
+/** Resolves when it serves; ends the process where it cannot. `environment` loses what systemd has put there. */
+export async function serve(config: AgentConfig, environment: Environment): Promise<void> {
+  const policy = policyOrExit(config.AGENT_POLICY);
+  const keys = trustedKeysOrExit(config);
+  tlsFilesOrExit(config);
+  const clock = systemClock;
+  const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
+  warnOfUnknown(lookAtConfig(AGENT_CONFIG, environment).warnings, log);
+  tracingOrExit(environment);
+  const tracing = await startTracing('podwright-agent', environment, { clock, log });
+  const serviceManager = createServiceManager({
+    ...{ environment, pid: process.pid, runCommand, clock, log },
+  });
+  const firewall = firewallOf(config);
+  if (config.AGENT_REQUIRE_FIREWALL) await firewallOrExit(firewall);
+  warnAboutEphemeralPorts(config, log);
+  if (process.getuid?.() !== 0) log.warn(NOT_ROOT);
+  const home = openHome(config.AGENT_HOME);
+  const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
+  const executorId = config.AGENT_EXECUTOR_ID;
+  const metrics = createMetrics({ clock, executorId });
+  const identity = openIdentity(config.AGENT_HOME, systemRandom);
+  const smi = createNvidiaSmi({
+    ...{ clock, runCommand, program: config.AGENT_NVIDIA_SMI },
+    onHang: () => metrics.timedOut('gpu'),
+  });
+  const gpuDriver = await chooseGpuDriver({
+    mode: config.AGENT_GPU,
+    simulatedGpus: config.AGENT_SIMULATED_GPUS,
+    executorId,
+    smi,
+    clock,
+  });
+  const engine = createDockerodeEngine({ socketPath, clock });
+  const agent = createAgent({
+    executorId,
+    clock,
+    random: systemRandom,
+    log,
+    database: home.database,
+    engine,
+    endLeftoverTask,
+    execEngine: async () =>
+      (await import('./docker/exec.ts')).createExecEngine({ socketPath, clock }),
+    gpuDriver,
+    gpus: createGpuSource(gpuDriver),
+    gpuShare: { split: config.AGENT_GPU_SPLIT, minimum: config.AGENT_MIN_GPU_COUNT },
+    kernelLog: createKernelLog(config.AGENT_KERNEL_LOG),
+    numaNodes: readNumaNodes,
+    folderBytes: createFolderBytes(runCommand),
+    folderEntries: createFolderEntries(runCommand),
+    runInContainer: createRunInContainer({ socketPath, clock }),
+    hostProbe: createHostProbe({ clock }),
+    hostSources: createHostSources({
+      ...{ clock, folder: join(config.AGENT_HOME, 'scratch') },
+      restic: createResticVersion({ clock, runCommand, program: 'restic' }),
+      sideDisk: createSideDisk({ clock, engineBytes: engine.engineDiskBytes }),
+    }),
+    probePort,
+    auth: createAuth({ clock, executorId, keys, log, metrics }),
+    metrics,
+    identity,
+    readEnrolment: () => readEnrolment(config.AGENT_HOME),
+    certificates: certificatesOf(config, identity.privateKey),
+    separateMonitoring: config.AGENT_METRICS_LISTEN !== undefined,
+    gpuMetrics: config.AGENT_GPU_METRICS,
+    hostname: hostname(),
+    portRange: config.AGENT_PORT_RANGE,
+    subnetPool: config.AGENT_POD_SUBNETS,
+    firewall,
+    firewallRequired: config.AGENT_REQUIRE_FIREWALL,
+    busyboxPath: config.AGENT_BUSYBOX,
+    secret: openSecretKey(config.AGENT_HOME, systemRandom),
+    imageMarks: config.AGENT_IMAGE_GC,
+    buildsFolder: join(config.AGENT_HOME, 'builds'),
+    scratchFolder: join(config.AGENT_HOME, 'scratch'),
+    updates: updatesOf(config, keys, socketPath),
+    gpuProofImage: config.AGENT_GPU_PROOF_IMAGE,
+    gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
+    keyFolders: createKeyFolders(gatewayPaths(config.AGENT_HOME).keys),
+    sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),
+    host: {
+      memoryBytes: totalmem(),
+      memoryReserveBytes: config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
+      cpuCores: cpus().length,
+      localRegistries: config.AGENT_ALLOW_LOCAL_REGISTRIES,
+      policy,
+      bootMs: clock.now() - uptime() * MS_PER_SECOND,
+      bootId: readBootId(),
+    },
+  });
+
+  const shutDown = once(async () => {
+    await serviceManager.stopping();
+    await endProcess(agent, { closeHome: home.close, tracing }, log);
+  });
+  process.on('SIGTERM', shutDown);
+  process.on('SIGINT', shutDown);
+  if (config.AGENT_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
+
+  await listenOrExit(agent, config);
+  agent.start();
+  const address = agent.server.server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');
+  process.send?.({ ready: true, port });
+  const bounds = { turnWithinMs: RECONCILED_WITHIN_MS };
+  await serviceManager.ready({ look: agent.vitals, bounds });
+}
+
+async function listenOrExit({ server, monitoring }: Agent, config: AgentConfig): Promise<void> {
+  try {
+    const place = { host: config.AGENT_HOST, port: config.AGENT_PORT };
+    await listenOn(server, place, { host: 'AGENT_HOST', port: 'AGENT_PORT' });
+    const apart = config.AGENT_METRICS_LISTEN;
+    if (apart === undefined || monitoring === null) return;
+    const name = 'AGENT_METRICS_LISTEN';
+    await listenOn(monitoring, apart, { host: name, port: name });
+  } catch (error) {
+    process.stderr.write(`podwright-agent: ${messageOf(error)}\n`);
+    process.exit(1);
+  }
+}
+
+async function firewallOrExit(firewall: Firewall): Promise<void> {
+  await firewall.assert().catch((error: unknown) => {
+    process.stderr.write(`podwright-agent: AGENT_REQUIRE_FIREWALL is set: ${messageOf(error)}\n`);
+    process.exit(1);
+  });
+}
+
+/** Pods keep running; the next start finds them by their labels. */
+async function endProcess(
+  agent: Agent,
+  { closeHome, tracing }: { closeHome(): void; tracing: Tracing },
+  log: Log,
+): Promise<void> {
+  log.info('shutting down; pods keep running');
+  const timeUp = systemClock.sleep(SHUTDOWN_MS);
+  await Promise.race([agent.stop(), timeUp]).catch((error: unknown) =>
+    log.error({ err: error }, 'shutting down failed'),
+  );
+  closeHome();
+  await tracing.close();
+  process.exit(0);
+}
+
+function once(work: () => Promise<void>): () => void {
+  let begun = false;
+  return () => {
+    if (begun) return;
+    begun = true;
+    void work();
+  };
+}
+
+/** The kernel hands these ports to outgoing connections, so one of ours may be taken at any moment. */
+function warnAboutEphemeralPorts({ AGENT_PORT_RANGE: range }: AgentConfig, log: Log): void {
+  try {
+    const [low = 0, high = 0] = readFileSync(EPHEMERAL_PORTS, 'utf8').split(/\s+/).map(Number);
+    if (range.first > high || range.last < low) return;
+    log.warn({ range, ephemeral: { low, high } }, 'AGENT_PORT_RANGE overlaps the ephemeral ports');
+  } catch (error) {
+    log.debug({ detail: messageOf(error) }, 'the range of ephemeral ports is not known');
+  }
+}

@@ -1,0 +1,133 @@
+/** Upgrades, ways back and removal of an installation under a real systemd, with small trees in place of the real one. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemRandom } from '#shared/random.ts';
+import { command, mustRun } from '../fakes/real-host.ts';
+import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
+
+const INSTALL = 'systemd/install.sh --probation 0';
+const UNINSTALL = 'sh /opt/podwright/current/systemd/uninstall.sh';
+const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator podwright-central';
+const EXECUTOR = systemRandom.uuid();
+const SERVES = `import { execFileSync } from 'node:child_process';
+const tell = () => execFileSync('systemd-notify', ['READY=1', 'WATCHDOG=1']);
+if (process.argv.length === 2) {
+  tell();
+  setInterval(tell, 500);
+}`;
+const BREAKS = 'if (process.argv.length === 2) process.exit(1);';
+/** The checkout's own Node, in packages of nothing else. A `slow` one keeps a release for so many seconds where it is put together. */
+const packages = (slow: number) => `mkdir -p node_modules/.bin &&
+  echo '{"name":"slow-${slow}","packages":{"":{}}}' >package-lock.json &&
+  echo '{"packages":{}}' >node_modules/.package-lock.json && cat >node_modules/.bin/node <<'TEXT'
+#!/bin/sh
+case $0 in */.new/*) sleep ${slow} ;; esac
+exec /src/node_modules/.bin/node "$@"
+TEXT
+  chmod 755 node_modules/.bin/node`;
+const LONG_MS = 120_000;
+
+let host: SystemdHost;
+
+beforeAll(async () => {
+  host = await startSystemdHost();
+  await smallTree('/root/first', '0.1.1', SERVES);
+  await host.mustRun(
+    `mkdir -p /etc/podwright && echo AGENT_EXECUTOR_ID=${EXECUTOR} >/etc/podwright/agent.env`,
+  );
+  const all = '--component validator --component agent --component central';
+  expect(await host.mustRun(`sh /root/first/${INSTALL} ${all}`)).toMatch(/serves: agent valid/);
+}, LONG_MS);
+afterAll(() => host?.remove());
+
+const line = async (script: string) => (await host.mustRun(script)).trim();
+const current = () => line('readlink /opt/podwright/current');
+const mainPid = (unit: string) => line(`systemctl show --property=MainPID --value ${unit}`);
+
+/** A tree that is installed like the real one; `program` is what its services run. */
+const smallTree = (path: string, version: string, program: string, slow = 0) =>
+  host.mustRun(`set -e; umask 077; mkdir -p ${path}/agent/ssh-gateway ${path}/validator/central ${path}/shared && cd ${path} &&
+    cp -r /src/systemd /src/README.md /src/LICENSE . && ${packages(slow)}
+    sed 's/"version": .*/"version": "${version}",/' /src/package.json >package.json &&
+    for main in agent agent/ssh-gateway shared validator validator/central; do echo "${program}" >$main/main.ts; done
+    touch agent/serve.ts agent/ssh-gateway/gateway.ts validator/serve.ts validator/central/serve.ts`);
+
+it(
+  'upgrades, and takes a release back that does not serve',
+  async () => {
+    await smallTree('/root/second', '0.2.0', SERVES);
+    await host.mustRun(`sh /root/second/${INSTALL}`);
+    const second = await current();
+    expect(second).toMatch(/^releases\/0\.2\.0-/);
+    await smallTree('/root/broken', '0.3.0', BREAKS);
+    const refused = await host.run(`sh /root/broken/${INSTALL}`);
+    expect(refused).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/0\.3\.0-.* was taken back/),
+    });
+    expect(await current()).toBe(second);
+    expect(await line(`systemctl is-active ${SERVING}`)).toBe('active\n'.repeat(4).trim());
+  },
+  LONG_MS,
+);
+
+it(
+  'is repeated after a kill at any step, with a whole release running all the time, and goes back when told',
+  async () => {
+    const before = await current();
+    const pid = await mainPid('podwright-validator');
+    const killAt = (sign: string) =>
+      host.mustRun(
+        `setsid sh /root/third/systemd/install.sh --probation 60 >/dev/null 2>&1 & shell=$!
+       for try in $(seq 2000); do if ${sign}; then kill -KILL -$shell; exit; fi; sleep 0.02; done; exit 1`,
+      );
+    await smallTree('/root/third', '0.4.0', SERVES, 1);
+    await killAt('[ -d /opt/podwright/releases/.new ]');
+    expect(await current()).toBe(before);
+    expect(await mainPid('podwright-validator')).toBe(pid);
+    await killAt('[ -e /opt/podwright/trial ]');
+    const again = await host.mustRun(`sh /root/third/${INSTALL}`);
+    expect(again).toMatch(/serves/);
+    expect(await current()).toMatch(/0\.4\.0-/);
+    expect(await line('readlink /opt/podwright/previous')).toBe(before);
+    const left = await host.run('ls -d /opt/podwright/trial /opt/podwright/releases/.new');
+    expect(left.stdout).toBe('');
+    const back = 'sh /opt/podwright/current/systemd/install.sh --rollback --probation 0';
+    expect(await host.mustRun(back)).toMatch(/serves/);
+    expect(await current()).toBe(before);
+  },
+  LONG_MS,
+);
+
+it(
+  'keeps data or removes it, and refuses while there are pods',
+  async () => {
+    const labels = [
+      '--label',
+      'io.podwright.pod=x',
+      '--label',
+      `io.podwright.executor=${EXECUTOR}`,
+    ];
+    const pod = `podwright-test-pod-${EXECUTOR}`;
+    await mustRun('docker', 'create', '--name', pod, ...labels, 'podwright.local/base:1', 'true');
+    try {
+      const refused = await host.run(`${UNINSTALL} --keep-data`);
+      expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/1 pods here/) });
+      await host.mustRun(`${UNINSTALL} --keep-data --component agent --pods leave`);
+      expect((await command('docker', 'inspect', pod)).exitCode).toBe(0);
+    } finally {
+      await command('docker', 'rm', '--force', pod);
+    }
+    const units = 'ls /etc/systemd/system | grep podwright';
+    expect(await line(units)).toBe(
+      'podwright-central.service\npodwright-validator.service\npodwright.slice',
+    );
+    await host.mustRun(`${UNINSTALL} --keep-data`);
+    expect(await line('ls /etc/podwright; ls /var/lib | grep podwright; ls /opt')).toBe(
+      'agent.env\ncentral.env\ncredentials\nvalidator.env\npodwright\npodwright-central\npodwright-validator',
+    );
+    await host.mustRun('sh /src/systemd/uninstall.sh --purge');
+    const all = 'ls /etc /opt /var/lib /var/cache /etc/systemd/system | grep podwright || true';
+    expect(await line(all)).toBe('');
+  },
+  LONG_MS,
+);

@@ -1,0 +1,123 @@
+/** The central API that runs alone, from its configuration to its end. Loaded only to run: what looks at the configuration does without. */
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import { type Environment, lookAtConfig } from '#shared/config.ts';
+import { warnOfUnknown } from '#shared/config-command.ts';
+import { listenOn } from '#shared/http/listen.ts';
+import { createLog } from '#shared/log.ts';
+import { usdToMicro } from '#shared/money.ts';
+import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createServiceManager } from '#shared/service-manager/service-manager.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import type { Trust } from '#shared/tls/secure-agent.ts';
+import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
+import { startTracing } from '#shared/tracing/start-tracing.ts';
+import { readOrCreateFile } from '../embedded/home.ts';
+import { createKeyThread } from '../keys/key-thread.ts';
+import { createGatewayAgents } from './adapters/gateway-agents.ts';
+import { createCentral } from './app.ts';
+import type { CentralOptions } from './central-deps.ts';
+import { CENTRAL_CONFIG, type CentralConfig, centralSeedFile } from './config.ts';
+import { centralDatabaseOf } from './database-place.ts';
+import { openCentralDatabase } from './db/database.ts';
+import { openSignals } from './db/signals.ts';
+import { corsOriginsFrom } from './edge/config.ts';
+import { createCentralMetrics } from './metrics/central-metrics.ts';
+import { listenForScrapes } from './metrics/scrape-listener.ts';
+import { rateLimitsFrom } from './rate-limits/config.ts';
+import { openSurroundings, type Surroundings } from './surroundings.ts';
+
+const SECRET_BYTES = 32;
+/** The pod sync looks several times a second, as long as its database answers. */
+const LOOK_WITHIN_MS = 60_000;
+
+/** Resolves when it serves. `stopOnSignal` gets what ends it; `environment` loses what systemd has put there. */
+export async function serve(
+  config: CentralConfig,
+  environment: Environment,
+  stopOnSignal: (stop: () => Promise<void>) => void,
+): Promise<void> {
+  const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
+  warnOfUnknown(lookAtConfig(CENTRAL_CONFIG, environment).warnings, log);
+  const tracing = await startTracing('podwright-central', environment, { clock: systemClock, log });
+  const serviceManager = createServiceManager({
+    ...{ environment, pid: process.pid, runCommand, clock: systemClock, log },
+  });
+  const inHome = (name: string) => join(config.CENTRAL_HOME, name);
+  const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
+  const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
+  const secret = readOrCreateFile(secretFile, () => systemRandom.bytes(SECRET_BYTES));
+  const surroundings = openSurroundings(config, {
+    clock: systemClock,
+    objectFolder: inHome('objects'),
+    backupFolder: inHome('backups'),
+  });
+  const target = centralDatabaseOf(config);
+  const db = await openCentralDatabase(target);
+  const signals = openSignals({ target, clock: systemClock, log });
+  const closeStorage = async () => {
+    await signals?.close();
+    await db.destroy();
+  };
+  try {
+    const metrics = createCentralMetrics(systemClock);
+    const central = await createCentral(
+      {
+        metrics,
+        ...{ db, signals, log, clock: systemClock, random: systemRandom },
+        ...surroundings.ports,
+        secret: new Uint8Array(secret),
+        agents: agentsBehind(config, signer),
+      },
+      optionsOf(config, surroundings),
+    );
+    const place = { host: config.CENTRAL_HOST, port: config.CENTRAL_PORT };
+    await listenOn(central.server, place, { host: 'CENTRAL_HOST', port: 'CENTRAL_PORT' });
+    const monitoring = await listenForScrapes(config.CENTRAL_METRICS_LISTEN, {
+      ...{ metrics, log, clock: systemClock, random: systemRandom },
+    });
+    central.start();
+    stopOnSignal(async () => {
+      await serviceManager.stopping();
+      await Promise.all([central.close(), monitoring?.close()]);
+      await tracing.close();
+      await closeStorage();
+    });
+    log.info({ ...place, hotkey: signer.hotkey }, 'central API ready');
+    await serviceManager.ready({
+      look: async () => central.vitals(),
+      bounds: { turnWithinMs: LOOK_WITHIN_MS },
+    });
+  } catch (error) {
+    await closeStorage();
+    throw error;
+  }
+}
+
+function agentsBehind(config: CentralConfig, signer: Signer) {
+  return createGatewayAgents({
+    gatewayUrl: config.CENTRAL_GATEWAY_URL.replace(/\/+$/, ''),
+    gatewayHotkey: config.CENTRAL_GATEWAY_HOTKEY,
+    signer,
+    clock: systemClock,
+    random: systemRandom,
+    transport: transportTo(config.CENTRAL_GATEWAY_URL, config.CENTRAL_GATEWAY_PIN ?? 'authorities'),
+  });
+}
+
+function transportTo(url: string, trust: Trust): Transport {
+  if (new URL(url).protocol === 'http:') return PLAIN_TRANSPORT;
+  return createSecureTransport({ trust, clock: systemClock });
+}
+
+function optionsOf(config: CentralConfig, surroundings: Surroundings): CentralOptions {
+  return {
+    validators: config.CENTRAL_VALIDATORS ?? [config.CENTRAL_GATEWAY_HOTKEY],
+    signupCreditUusd: usdToMicro(config.CENTRAL_SIGNUP_CREDIT_USD),
+    verifyEmailAtSignup: !config.CENTRAL_VERIFY_EMAIL,
+    ...surroundings.options,
+    rateLimits: rateLimitsFrom(config),
+    corsOrigins: corsOriginsFrom(config),
+  };
+}

@@ -1,0 +1,101 @@
+/** The validator that runs, from its configuration to its end. Loaded only to run: its other commands do without. */
+import { systemClock } from '#shared/clock.ts';
+import { type Environment, lookAtConfig } from '#shared/config.ts';
+import { warnOfUnknown } from '#shared/config-command.ts';
+import { listenOn } from '#shared/http/listen.ts';
+import { createLog, type Log } from '#shared/log.ts';
+import { systemRandom } from '#shared/random.ts';
+import { runCommand } from '#shared/run-command.ts';
+import { createServiceManager } from '#shared/service-manager/service-manager.ts';
+import { startTracing } from '#shared/tracing/start-tracing.ts';
+import { createValidator } from './app.ts';
+import type { CheckPolicy } from './checks/check-policy.ts';
+import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
+import { gatewayCertificates } from './gateway/gateway-certificate.ts';
+import { ownKeyPlace } from './keys/key-commands.ts';
+import { createKeyThread } from './keys/key-thread.ts';
+import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
+import { openLedger } from './ledger/ledger.ts';
+import { FULL_LINE } from './lines/measure-line.ts';
+import { FULL_PROOF } from './pow/proof-facts.ts';
+import type { ReleaseSource } from './updates/release.service.ts';
+import { releaseLoginOf } from './updates/release-login.ts';
+import type { Weighing } from './weights/weights.ts';
+
+/** Executors that do not answer, many of them, are what a pass waits for longest. */
+const TURN_WITHIN_MS = 3_600_000;
+
+/** Resolves when it serves. `stopOnSignal` gets what ends it; `environment` loses what systemd has put there. */
+export async function serve(
+  config: ValidatorConfig,
+  { weighing, checks }: { weighing: Weighing; checks: CheckPolicy },
+  environment: Environment,
+  stopOnSignal: (stop: () => Promise<void>) => void,
+): Promise<void> {
+  const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
+  warnOfUnknown(lookAtConfig(VALIDATOR_CONFIG, environment).warnings, log);
+  const tracing = await startTracing('podwright-validator', environment, {
+    clock: systemClock,
+    log,
+  });
+  const serviceManager = createServiceManager({
+    ...{ environment, pid: process.pid, runCommand, clock: systemClock, log },
+  });
+  const keys = createKeyThread();
+  const signer = await keys.open(ownKeyPlace(config));
+  const ledger = await openLedger(ledgerTarget(config));
+  const validator = createValidator({
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    signer,
+    trusted: trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET),
+    centralUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
+    centralHotkey: config.VALIDATOR_CENTRAL_HOTKEY,
+    policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },
+    proof: FULL_PROOF,
+    line: FULL_LINE,
+    ledger,
+    weighing,
+    checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
+    checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
+    listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
+    certificates: gatewayCertificates(config),
+    agentTls: config.VALIDATOR_AGENT_TLS,
+    releaseSource: releaseSourceOf(config, signer.hotkey),
+    separateMonitoring: config.VALIDATOR_METRICS_LISTEN !== undefined,
+    signaturesWaiting: keys.waiting,
+  });
+  const close = async () => {
+    await serviceManager.stopping();
+    await validator.close();
+    await ledger.destroy();
+    await keys.close();
+    await tracing.close();
+  };
+  const place = { host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT };
+  await listenOn(validator.server, place, { host: 'VALIDATOR_HOST', port: 'VALIDATOR_PORT' });
+  const apart = config.VALIDATOR_METRICS_LISTEN;
+  if (apart !== undefined && validator.monitoring !== null) {
+    const name = 'VALIDATOR_METRICS_LISTEN';
+    await listenOn(validator.monitoring, apart, { host: name, port: name });
+  }
+  validator.start();
+  log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
+  if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
+  stopOnSignal(close);
+  const bounds = { turnWithinMs: TURN_WITHIN_MS };
+  await serviceManager.ready({ look: validator.vitals, bounds });
+}
+
+function releaseSourceOf(config: ValidatorConfig, hotkey: string): ReleaseSource | null {
+  if (config.VALIDATOR_AGENT_IMAGE === undefined) return null;
+  return {
+    image: config.VALIDATOR_AGENT_IMAGE,
+    readLogin: () => releaseLoginOf(config),
+    tag: config.VALIDATOR_AGENT_TAG,
+    keyId: config.VALIDATOR_KEY_ID ?? hotkey,
+    firstPermille: config.VALIDATOR_AGENT_ROLLOUT,
+    expiryMs: config.VALIDATOR_AGENT_EXPIRY_S * 1000,
+  };
+}
