@@ -5,7 +5,7 @@
 
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import { rentalFloor } from '../balance/balance.service.ts';
-import { lockRow } from '../db/row-lock.ts';
+import { lockRow, lockRows } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import { accountRunsOutAt, runwayChanged } from '../metering/runway.service.ts';
@@ -129,10 +129,10 @@ export async function stopAndSave(
 
 /** Locks accounts with all their pods, pods before accounts (`lockRow`): for who brings money to them. */
 export async function lockWithPods(tx: Db, accountIds: readonly string[]): Promise<void> {
-  const pods = [];
-  for (const id of accountIds) pods.push(...(await listLiveOf(tx, id)));
-  for (const id of pods.map((pod) => pod.id).toSorted()) await lockRow(tx, 'pods', id);
-  for (const id of accountIds.toSorted()) await lockRow(tx, 'accounts', id);
+  const podIds = [];
+  for (const id of accountIds) podIds.push(...(await listLiveOf(tx, id)).map((pod) => pod.id));
+  await lockRows(tx, 'pods', podIds);
+  await lockRows(tx, 'accounts', accountIds);
 }
 
 async function billablePods(tx: Db, accountId: string): Promise<Pod[]> {

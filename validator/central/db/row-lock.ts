@@ -33,6 +33,11 @@ export async function lockRow(tx: Db, table: LockedTable, id: string): Promise<v
   await sql`select 1 from ${sql.table(table)} where id = ${id} for no key update`.execute(tx);
 }
 
+/** Several rows of one table: by id, so that nobody waits in a circle there either. */
+export async function lockRows(tx: Db, table: LockedTable, ids: Iterable<string>): Promise<void> {
+  for (const id of [...new Set(ids)].toSorted()) await lockRow(tx, table, id);
+}
+
 /** Runs `work` in `tx`; when it rejects, everything it did is undone, its locks included, and `tx` goes on. */
 export async function inSavepoint<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   await sql`savepoint attempt`.execute(tx);

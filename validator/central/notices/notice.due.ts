@@ -1,6 +1,6 @@
 /** What happens when a notice period begins and ends; late, it counts from its own time all the same. */
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import { lockRow } from '../db/row-lock.ts';
+import { lockRow, lockRows } from '../db/row-lock.ts';
 import type { Db, Notice, Pod } from '../db/tables.ts';
 import { retireExecutor, updateExecutor } from '../executors/executor.service.ts';
 import { listAliveOn, listStayingOn } from '../pods/pod.service.ts';
@@ -32,9 +32,9 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
     if (notice === undefined) return;
     await lockRow(tx, 'executors', notice.executor_id);
     const pods = await listAliveOn(tx, notice.executor_id);
-    for (const { id } of pods) await lockRow(tx, 'pods', id);
-    const accountIds = new Set(pods.map((pod) => pod.account_id));
-    for (const id of [...accountIds].sort()) await lockRow(tx, 'accounts', id);
+    const [ids, accountIds] = [pods.map(({ id }) => id), pods.map((pod) => pod.account_id)];
+    await lockRows(tx, 'pods', ids);
+    await lockRows(tx, 'accounts', accountIds);
   }
 
   /** The pods go the way of any removal; what was used until then is charged until the announced time. */
