@@ -121,7 +121,7 @@ export function createValidator(options: ValidatorOptions) {
   });
   const weights = createWeights({
     ...weighing,
-    ...{ ledger, clock, log, validator, evidence, outbox },
+    ...{ ledger, clock, log, signer, evidence, outbox },
     isOurs() {
       const untilMs = clock.now() + listIntervalMs + WEIGHTS_LEASE_MS;
       return takeLease(ledger, { name: 'weights', holder, untilMs }, clock.now());

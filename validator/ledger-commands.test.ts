@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
+import { createLog } from '#shared/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { openSqlite } from '#shared/sqlite.ts';
 import {
@@ -11,6 +12,7 @@ import {
 import { goldenPolicy } from '../test/fixtures/cycle-set.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { runLedgerCommand } from './ledger-commands.ts';
+import { createEpochs } from './weights/epoch.service.ts';
 
 const NOBODY = '00000000-0000-4000-8000-000000000000';
 
@@ -130,6 +132,27 @@ function inEntries(ledger: ValidatorScene['ledger'], before: string, after: stri
     .execute();
 }
 
+/** By somebody who can write the ledger and has no key: the uids of two hotkeys are exchanged, all else fits. */
+async function computedAnew(ledger: ValidatorScene['ledger']): Promise<void> {
+  const { hotkey } = scene.market.validator;
+  const neurons = [
+    { uid: 1, hotkey },
+    { uid: 0, hotkey: scene.market.provider.hotkey },
+  ];
+  const stranger = createSigner(new Uint8Array(32).fill(9));
+  const epochs = createEpochs({
+    ...{ ledger, clock: scene.market.clock, policy: goldenPolicy(), embedded: true, epochMs: 0 },
+    log: createLog({ name: 'test', level: 'silent' }),
+    signer: { hotkey, sign: stranger.sign },
+    metagraph: { read: async () => ({ block: null, neurons }) },
+  });
+  await ledger
+    .insertInto('cycles')
+    .values({ number: 99, ended_ms: scene.market.clock.now() })
+    .execute();
+  expect(await epochs.computeDue()).toBe(true);
+}
+
 describe('replay', () => {
   it('gives stored weights again byte for byte, the documents judged again', async () => {
     for (const epoch of await epochs()) {
@@ -201,6 +224,28 @@ describe('replay', () => {
       /^input_hash was .+: epochs\.input_json of this epoch, or a cycle that it names, was altered/m,
     ],
     [
+      'an epoch that nobody signed',
+      1,
+      (ledger) => ledger.updateTable('epochs').set({ signature: null }).execute(),
+      /^it is not signed/m,
+    ],
+    [
+      'an epoch of another time than was signed',
+      1,
+      (ledger) =>
+        ledger
+          .updateTable('epochs')
+          .set((eb) => ({ computed_ms: eb('computed_ms', '+', 60_000) }))
+          .execute(),
+      /^its signature is not that of 5/m,
+    ],
+    [
+      'weights that somebody else computed anew, all of them',
+      4,
+      computedAnew,
+      /^its signature is/m,
+    ],
+    [
       'cycles that are gone',
       1,
       (ledger) => ledger.deleteFrom('cycles').execute(),
@@ -243,6 +288,9 @@ it('exports evidence as lines that hold for themselves', async () => {
   expect([isWell, lines.length > 1]).toEqual([true, true]);
   expect(JSON.parse(JSON.parse(lines[0] ?? '').document).executor_id).toBe(scene.node.id);
   expect((await run('evidence', 'export')).out).toBe(out);
+  const unknown = await run('evidence', 'export', NOBODY);
+  expect([unknown.isWell, unknown.out]).toEqual([false, '']);
+  expect(unknown.err).toMatch(/^evidence of 0{8}.+: there is none, and no cycle names it: is it/);
 });
 
 it('believes nobody whose key does not count', async () => {
@@ -267,7 +315,8 @@ it.each<[string[], RegExp]>([
   [['replay', '1', '2'], /^replay takes one EPOCH/],
   [['evidence'], /^evidence takes the word export/],
   [['evidence', 'export', NOBODY, 'x'], /^evidence takes/],
-  [['nonsense'], /^unknown command nonsense/],
+  [['nonsense'], /^unknown command nonsense; see --help/],
+  [['exlain', NOBODY], /^unknown command exlain .+; did you mean explain\? see --help/],
 ])('says what %j lacks', async (words, usage) => {
   await expect(run(...words)).rejects.toThrow(ConfigError);
   await expect(run(...words)).rejects.toThrow(usage);
@@ -277,4 +326,6 @@ it('says where it looked for a ledger', async () => {
   const output = { print: () => undefined, complain: () => undefined };
   const looking = runLedgerCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
   await expect(looking).rejects.toThrow('no ledger at /nowhere/ledger.db');
+  const otherwise = runAs(ask(['replay', '1'], import.meta.filename));
+  await expect(otherwise).rejects.toThrow(/ledger-commands.test.ts cannot be read as a ledger: /);
 });

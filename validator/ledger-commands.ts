@@ -1,13 +1,15 @@
 /** What `npm run validator` says of the ledger: explain, replay, evidence export. */
 import { existsSync } from 'node:fs';
 import { ConfigError } from '#shared/config.ts';
+import { messageOf } from '#shared/errors.ts';
+import { nearestName } from '#shared/nearest-name.ts';
 import { isPostgresAddress } from './database/target.ts';
 import { type ExportWish, exportEvidence } from './evidence/evidence-export.ts';
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { findEpoch, lastEpoch } from './weights/epoch.store.ts';
-import { explanationOf } from './weights/explanation.ts';
+import { explanationOf, NO_WEIGHTS } from './weights/explanation.ts';
 import { weightsUnder } from './weights/policy-trial.ts';
 import { replayEpoch } from './weights/replay.ts';
 import { readWeightPolicy, type WeightPolicy } from './weights/weight-policy.ts';
@@ -35,10 +37,18 @@ export async function withLedger<T>(
   ledgerFile: string,
   work: (ledger: Ledger) => Promise<T>,
 ): Promise<T> {
-  if (!isPostgresAddress(ledgerFile) && !existsSync(ledgerFile)) {
-    throw new ConfigError(`there is no ledger at ${ledgerFile}: name it with --ledger FILE`);
+  const isFile = !isPostgresAddress(ledgerFile);
+  if (isFile && !existsSync(ledgerFile)) {
+    throw new ConfigError(
+      `there is no ledger at ${ledgerFile}: name it with --ledger FILE; that of npm start is validator.db in its home`,
+    );
   }
-  const ledger = await openLedger(ledgerFile);
+  const ledger = await openLedger(ledgerFile).catch((cause: unknown) => {
+    if (!isFile || cause instanceof ConfigError) throw cause;
+    throw new ConfigError(`${ledgerFile} cannot be read as a ledger: ${messageOf(cause)}`, {
+      cause,
+    });
+  });
   try {
     return await work(ledger);
   } finally {
@@ -62,7 +72,11 @@ const USAGE: Readonly<Record<(typeof COMMANDS)[number], string>> = {
 function commandOf(ask: LedgerAsk): Command {
   const { words, policyFile } = ask;
   const name = COMMANDS.find((each) => each === words[0]);
-  if (name === undefined) throw new ConfigError(`unknown command ${words.join(' ')}; see --help`);
+  if (name === undefined) {
+    const nearest = nearestName(words[0] ?? '', COMMANDS);
+    const hint = nearest === null ? '' : `did you mean ${nearest}? `;
+    throw new ConfigError(`unknown command ${words.join(' ')}; ${hint}see --help`);
+  }
   const command = commandIn(name, ask);
   if (command === null) throw new ConfigError(`${USAGE[name]}; see --help`);
   if (policyFile !== null && name !== 'replay') {
@@ -144,8 +158,7 @@ async function epochOf(
   const last = await lastEpoch(ledger);
   const found = number === null ? last : await findEpoch(ledger, number);
   if (found === undefined) {
-    const known =
-      last === undefined ? 'no weights were computed yet' : `the last is ${last.number}`;
+    const known = last === undefined ? NO_WEIGHTS : `the last is ${last.number}`;
     output.complain(number === null ? `${known}\n` : `there is no epoch ${number}: ${known}\n`);
   }
   return found;

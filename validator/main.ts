@@ -15,7 +15,7 @@ import { runCommand } from '#shared/run-command.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { centralDatabaseIn } from './central/database-place.ts';
-import { readCheckPolicy } from './checks/check-policy.ts';
+import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
 import {
   keyConfigIn,
   ledgerTargetIn,
@@ -111,7 +111,7 @@ async function run(argv: readonly string[]): Promise<void> {
   const config = readValidatorConfig(process.env);
   if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
   if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
-  const checks = readCheckPolicy(config.VALIDATOR_CHECK_POLICY);
+  const checks = readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY);
   const { serve } = await import('./serve.ts');
   await serve(config, { weighing: weighingOf(config), checks }, process.env, stopOnSignal);
 }
@@ -151,7 +151,7 @@ async function checkConfig(command: ConfigCommand): Promise<void> {
       ? []
       : problemsOf(
           () => weighingOf(config),
-          () => readCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+          () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
           () => checkGatewayFiles(config),
           () => releaseLoginOf(config),
         );

@@ -33,6 +33,9 @@ it('counts the addresses of one IPv6 network as one, and IPv4 ones each', () => 
   exhaust('2001:db8:1:2::1');
   expect(limit.allows('2001:db8:1:2:ffff::9')).toBe(false);
   expect(limit.allows('2001:db8:1:3::1')).toBe(true);
+  // Written short: its groups of zeros are no part of the host.
+  exhaust('2001:db8::5:6:7:8');
+  expect(limit.allows('2001:db8::9:6:7:8')).toBe(false);
   exhaust('::ffff:192.0.2.1');
   expect(limit.allows('::ffff:192.0.2.2')).toBe(true);
 });

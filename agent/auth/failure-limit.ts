@@ -1,5 +1,6 @@
 /** Slows down whoever makes us check signatures in vain: a token bucket per address (validator reference 2.2). */
 import type { Clock } from '#shared/clock.ts';
+import { addressKeyOf } from '#shared/http/client-address.ts';
 
 export type FailureLimit = {
   /** False while the address has spent its failures. */
@@ -28,9 +29,9 @@ export function createFailureLimit(clock: Clock, maxAddresses = MAX_ADDRESSES): 
   }
 
   return {
-    allows: (address) => tokensOf(networkOf(address)) >= 1,
+    allows: (address) => tokensOf(addressKeyOf(address)) >= 1,
     failed(address) {
-      const network = networkOf(address);
+      const network = addressKeyOf(address);
       const tokens = Math.max(0, tokensOf(network) - 1);
       // Deleted first, so that the map's order is the order of the last failures.
       buckets.delete(network);
@@ -39,10 +40,4 @@ export function createFailureLimit(clock: Clock, maxAddresses = MAX_ADDRESSES): 
       buckets.set(network, { tokens, atMs: clock.monotonicMs() });
     },
   };
-}
-
-/** One IPv6 customer has 2^64 addresses: they count as one. */
-function networkOf(address: string): string {
-  if (!address.includes(':') || address.startsWith('::ffff:')) return address;
-  return address.split(':', 4).join(':');
 }

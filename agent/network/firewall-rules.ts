@@ -1,4 +1,5 @@
 /** The rules of pods as iptables-restore takes them, and what `iptables -S` says of them. Pure. */
+import { BENCHMARKS, SURROUNDINGS } from '#shared/address-ranges.ts';
 
 /**
  * Not `filter`, whose DOCKER-USER chain would be the usual place: the engine unhooks that chain for a
@@ -24,19 +25,8 @@ export const REPLIES: readonly string[] = [
 /** Every name of ours begins so: jumps to chains of ours may stand before each other. */
 const OURS = 'PODWRIGHT-';
 
-/** Link-local (cloud metadata), private, shared, loopback, benchmark, multicast and reserved addresses. */
-const CLOSED = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '224.0.0.0/4',
-  '240.0.0.0/4',
-];
+/** Where no pod is let, whatever it looks for there. */
+const CLOSED = [...SURROUNDINGS, BENCHMARKS];
 const SMTP = 25;
 const DNS = 53;
 

@@ -1,5 +1,5 @@
 /** The text that a signed request signs (validator reference 2.1). Pure. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 export type CanonicalParts = {
   method: string;
@@ -43,6 +43,7 @@ export function canonicalRequest(parts: CanonicalParts): string {
 
 /** Sorted by key, then value, in RFC 3986 encoding, so that proxies may reorder but not change it. */
 export function canonicalQuery(rawQuery: string): string {
+  if (rawQuery === '') return '';
   return [...new URLSearchParams(rawQuery)]
     .map(([key, value]) => `${rfc3986(key)}=${rfc3986(value)}`)
     .sort()
@@ -51,7 +52,7 @@ export function canonicalQuery(rawQuery: string): string {
 
 /** Lower-case hex SHA-256. */
 export function sha256Hex(bytes: Uint8Array | string): string {
-  return createHash('sha256').update(bytes).digest('hex');
+  return hash('sha256', bytes, 'hex');
 }
 
 function rfc3986(text: string): string {

@@ -95,7 +95,8 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   for (let index = 0; index < RENTERS; index += 1) identities.push(await renterIn(central));
   await seedMarket(db, RENTALS);
   const nodes = await db.selectFrom('executors').select('id').where('slots_free', '>', 0).execute();
-  const deps = { clock: systemClock, random: systemRandom };
+  const afterSpend = async () => undefined;
+  const deps = { clock: systemClock, random: systemRandom, afterSpend };
   const actor = { auth: 'session' as const, apiKeyId: null, requestId: 'bench-request' };
   let rented = 0;
   const ours = await perSecond(nodes, async ({ id: executorId }) => {

@@ -39,7 +39,8 @@ export async function epochCosts(): Promise<BenchRow[]> {
     const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey(at + 1));
     const neurons = hotkeys.map((key, uid) => ({ uid, hotkey: key }));
     const epochs = createEpochs({
-      ...{ ledger, clock: systemClock, policy, validator: BURN, embedded: false, epochMs: 0 },
+      ...{ ledger, clock: systemClock, policy, embedded: false, epochMs: 0 },
+      signer: { hotkey: BURN, sign: () => new Uint8Array(64) },
       log: createLog({ name: 'bench', level: 'silent' }),
       metagraph: { read: async () => ({ block: null, neurons }) },
     });

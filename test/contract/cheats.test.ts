@@ -9,6 +9,7 @@ import { systemRandom } from '#shared/random.ts';
 import { createValidator, type Validator } from '../../validator/app.ts';
 import { type CheckPolicy, readCheckPolicy } from '../../validator/checks/check-policy.ts';
 import { CHECKS } from '../../validator/checks/check-table.ts';
+import type { RentalFacts } from '../../validator/checks/measured.ts';
 import { EvidenceDocument } from '../../validator/evidence/evidence.document.ts';
 import { exportEvidence } from '../../validator/evidence/evidence-export.ts';
 import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
@@ -92,6 +93,11 @@ beforeEach(async () => {
     .insertInto('lines')
     .values(fastLineOf(nodes[1]?.id ?? ''))
     .execute();
+  // These agents take no pods: both were rented for a probe just before.
+  await ledger
+    .insertInto('rental_probes')
+    .values(nodes.map(({ id }) => probeOf(id)))
+    .execute();
   const known = { digest: AGENT_DIGEST, platforms: {} };
   const release = { version: 'stable', permille: 1_000, nowMs: market.clock.now() };
   await addRelease(ledger, releaseOf(known, undefined, release));
@@ -114,6 +120,21 @@ afterEach(async () => {
   await validator.close();
   await ledger.destroy();
 });
+
+function probeOf(executor_id: string) {
+  const result: RentalFacts = {
+    ...{ status: 'passed', step: null, detail: '', ms: 1, at_ms: market.clock.now() },
+    ...{ memory: null, pods: [], refused: false, repeated: false },
+  };
+  const [pod_id, ended_ms] = [systemRandom.uuid(), market.clock.now()];
+  return {
+    executor_id,
+    pod_id,
+    started_ms: ended_ms,
+    ended_ms,
+    result_json: JSON.stringify(result),
+  };
+}
 
 const fastLineOf = (executorId: string) => ({
   executor_id: executorId,
@@ -192,14 +213,7 @@ describe('an honest executor', () => {
       document.checks
         .filter(({ message }) => message === 'unknown')
         .map(({ check_id }) => check_id),
-    ).toEqual([
-      'dind_runtime',
-      'ssh_reach',
-      'rental_probe',
-      'gpu_drop',
-      'gpu_side_use',
-      'pod_alive',
-    ]);
+    ).toEqual(['dind_runtime', 'ssh_reach', 'gpu_drop', 'gpu_side_use', 'pod_alive']);
     expect(document.pow).toMatchObject({
       roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
       ms: USUAL_MS,

@@ -44,6 +44,7 @@ export async function startAgentFleet(market: TestMarket, count: number): Promis
     agent.get('/v1/inventory', async () =>
       testInventory(id, { gpus: 1, seed: id, collectedMs: clock.now() }),
     );
+    agent.get('/v1/pods', async () => ({ pods: [] }));
     agent.post('/v1/verify', async ({ body }) => {
       probed.push(id);
       lastProbe = body;

@@ -52,6 +52,11 @@ export type Conduct = {
   answer(port: number, honest: string): string | null;
   /** Whether it opens no ports, and takes part in no test of its line. */
   refuses: boolean;
+  /** Whether it says that it opened none. */
+  opensNone: boolean;
+  /** Questions that it refuses, and in the middle of which it cuts whoever asks off. */
+  hides: readonly string[];
+  cuts: readonly string[];
   /** What it sends in a test of its line, after so many milliseconds. */
   said(data: Said): Said;
   lineMs: number;
@@ -71,6 +76,9 @@ export const HONEST: Conduct = {
   nonce: (nonce) => nonce,
   answer: (_, honest) => honest,
   refuses: false,
+  opensNone: false,
+  hides: [],
+  cuts: [],
   said: (data) => data,
   lineMs: 0,
   egress: 'answers',
@@ -89,6 +97,13 @@ export async function addConductedAgent(
   const { id } = await market.addNode({ gpus: 2 });
   const server = createHttpServer({ log, clock, random: systemRandom, bodyLimitBytes: 100_000 });
   enrolAgent(server, id, market.provider);
+  server.addHook('onRequest', async (request, reply) => {
+    const { hides, cuts } = conductOf();
+    if (hides.includes(request.url)) throw new ApiError('forbidden', 'not for you');
+    if (!cuts.includes(request.url)) return;
+    void reply.hijack();
+    request.raw.destroy();
+  });
   const { first, last } = await freePorts(4);
   const stopping = new AbortController();
   const signal = stopping.signal;
@@ -134,6 +149,7 @@ export async function addConductedAgent(
     portChecks: {
       async open(request) {
         if (conductOf().refuses) throw new ApiError('conflict', 'busy');
+        if (conductOf().opensNone) return { opened: [] };
         return conductOf().answer === HONEST.answer
           ? portChecks.open(request, signal)
           : openOtherwise(PortCheckRequest.parse(request), conductOf());

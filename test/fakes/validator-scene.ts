@@ -33,6 +33,7 @@ export async function createValidatorScene({ embedded = true } = {}) {
   const agent = createHttpServer({ log, clock, random: systemRandom, bodyLimitBytes: 100_000 });
   enrolAgent(agent, node.id, market.provider);
   agent.get('/v1/inventory', async () => testInventory(node.id, { collectedMs: clock.now() }));
+  agent.get('/v1/pods', async () => ({ pods: [] }));
   agent.post('/v1/verify', async () => ({
     ok: isSound,
     reason_code: isSound ? null : 'CONTAINER_START_FAILED',

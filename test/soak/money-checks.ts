@@ -23,6 +23,8 @@ export async function checkMoney(db: Database, repeated: readonly Repeated[]): P
   assert.deepEqual(findings, [], 'I1, I2, I3, I4, I8, I12, I15, I16, I17');
   const meters = await db.selectFrom('usage_meters').selectAll().execute();
   const segments = await db.selectFrom('usage_segments').selectAll().orderBy('seq').execute();
+  const pods = await db.selectFrom('pods').select(['id', 'first_running_at']).execute();
+  const beganAt = new Map(pods.map(({ id, first_running_at: atMs }) => [id, atMs]));
   const segmentsOf = Map.groupBy(segments, ({ pod_id: podId }) => podId);
   for (const meter of meters) {
     const own = segmentsOf.get(meter.pod_id) ?? [];
@@ -35,6 +37,7 @@ export async function checkMoney(db: Database, repeated: readonly Repeated[]): P
     const { uusd } = costOfSegments(pieces, meter.settled_to_ms);
     assert.equal(meter.charged_uusd, uusd, 'I5, I9');
     assert.equal(meter.provider_uusd, providerShare(meter.charged_uusd), 'I6');
+    assert.equal(own[0]?.from_ms, beganAt.get(meter.pod_id), 'I7');
     for (const [index, { from_ms: from }] of own.entries()) {
       if (index > 0) assert.equal(from, own[index - 1]?.to_ms, 'I7');
     }
@@ -128,7 +131,7 @@ async function checkPayouts(db: Database): Promise<void> {
     assert.equal(pending, open, 'I16: what is open is set aside');
   }
   for (const row of await db.selectFrom('referrals').selectAll().execute()) {
-    assert.ok(row.accrued_uusd >= referralShare(row.paid_uusd), 'a part of the fee is missing');
+    assert.equal(row.accrued_uusd, referralShare(row.paid_uusd), 'the part of the fee');
   }
 }
 

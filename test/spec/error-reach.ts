@@ -77,7 +77,8 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
     const rival = await market.renter();
     let bySpec: Promise<Answer> | undefined;
     await db.transaction().execute(async (tx) => {
-      await rentIn(tx, { clock, random }, rentalOf(rival, node.id));
+      const deps = { clock, random, afterSpend: async () => undefined };
+      await rentIn(tx, deps, rentalOf(rival, node.id));
       // It chooses the node, which is free for all that it can see, and waits behind the other rental for it.
       bySpec = market.call('POST', '/executors/rent-by-spec', {
         headers: account.key,

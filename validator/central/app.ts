@@ -14,7 +14,7 @@ import { createUserCredentials } from './auth/user-credentials.ts';
 import { createValidatorSignatures } from './auth/validator-signature.ts';
 import { openEmbeddedBackups } from './backup-storage/backup-storage.ts';
 import { listeningOrigin } from './backup-storage/listening-origin.ts';
-import { balanceOf } from './balance/balance.service.ts';
+import type { CentralOptions, CentralPorts } from './central-deps.ts';
 import { registerDockerCredentialRoutes } from './docker-credentials/docker-credential.routes.ts';
 import { createDockerCredentials } from './docker-credentials/docker-credential.service.ts';
 import { installBodyLimits } from './edge/body-limits.ts';
@@ -31,7 +31,6 @@ import { startBacklog } from './metrics/backlog.job.ts';
 import { describeInterface } from './openapi.ts';
 import { refuseUnstorable } from './plain-text.ts';
 import type { PodClearance } from './pods/pod-clearance.ts';
-import type { CentralOptions, CentralPorts } from './ports.ts';
 import { createProviderTokens } from './providers/provider-token.service.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
@@ -128,12 +127,12 @@ export async function createCentral(
   const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
     ...{ passwords, providerTokens },
-    ...{ ports, options, sessions, credentials, balanceOf, tickets, news, mails },
+    ...{ ports, options, sessions, credentials, tickets, news, mails },
     wakeMail: () => membership.wakeMail(),
     stopping: stopping.signal,
   };
   const around = createAroundBalance(deps);
-  const market = createMarket({ ...deps, afterSpend: around.afterSpend });
+  const market = createMarket({ ...deps, after: around });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
   const membership = createMembership({
     ...{ ...deps, apiKeys, validatorAccounts },

@@ -2,7 +2,8 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { registerAlphaRoutes } from './alpha/alpha.routes.ts';
 import { createAlpha } from './alpha/alpha.service.ts';
-import { fundsIn } from './balance/balance.service.ts';
+import { balanceOf, fundsIn } from './balance/balance.service.ts';
+import type { CentralDeps, CentralPorts } from './central-deps.ts';
 import type { Db } from './db/tables.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
 import type { Funds } from './low-balance/low-balance.rule.ts';
@@ -15,7 +16,7 @@ import {
 import { createPayoutJob } from './payouts/payout.job.ts';
 import { createPayouts } from './payouts/payout.service.ts';
 import { createSimulatedPayouts } from './payouts/simulated-payouts.ts';
-import type { CentralDeps, CentralPorts, Payments, PayoutProcessor } from './ports.ts';
+import type { Payments, PayoutProcessor } from './ports.ts';
 import { forgetReferrals } from './referrals/referral.service.ts';
 import type { Idempotency } from './rentals/idempotency.ts';
 import type { DueHandlers } from './schedule/schedule.ts';
@@ -37,10 +38,10 @@ export function createAroundBalance(deps: CentralDeps) {
   const processor = payoutProcessorOf(deps.ports);
   const payouts = createPayouts({ db, clock, random });
   const payoutJob = processor && createPayoutJob({ db, clock, log, processor, payouts });
-  const { balanceOf, mails } = deps;
+  const { mails } = deps;
   const payments = paymentsOf(deps.ports);
   const lowBalance = createLowBalance({ db, clock, random, mails });
-  const autoTopUps = createAutoTopUps({ db, clock, random, balanceOf, payments });
+  const autoTopUps = createAutoTopUps({ db, clock, random, payments });
   const topUps = createTopUps({ db, clock, random, mails });
   const job = payments && createTopUpJob({ db, clock, log, payments, topUps });
   const dueHandlers: DueHandlers = { 'top-up': autoTopUps.daily };
@@ -51,7 +52,8 @@ export function createAroundBalance(deps: CentralDeps) {
     await autoTopUps.watch(tx, left);
   }
 
-  async function afterTransfer(tx: Db, accountId: string): Promise<void> {
+  /** The same of one account, as it stands. */
+  async function afterSpendOf(tx: Db, accountId: string): Promise<void> {
     await afterSpend(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
   }
 
@@ -63,7 +65,7 @@ export function createAroundBalance(deps: CentralDeps) {
       registerAlphaRoutes(api, createAlpha(alphaRates));
       registerAutoTopUpRoutes(api, autoTopUps);
       const { topUpWaitMs = DAY_MS } = deps.options;
-      const settings = { topUpWaitMs, afterSpend: afterTransfer };
+      const settings = { topUpWaitMs, afterSpend: afterSpendOf };
       const transfers = createTransfers({ db, clock, random, ...settings });
       registerTransferRoutes(api, { transfers, idempotency, clock });
     },
@@ -77,6 +79,7 @@ export function createAroundBalance(deps: CentralDeps) {
     dueHandlers,
 
     afterSpend,
+    afterSpendOf,
 
     /** One pass over charges in flight: tests call it instead of `startJobs`. */
     chargeTopUps: async () => job?.runOnce(),

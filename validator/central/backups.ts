@@ -11,7 +11,7 @@ import { createDrills } from './backups/drill.service.ts';
 import { createDrillUpkeep } from './backups/drill-upkeep.ts';
 import { createOperationSync } from './backups/operation-sync.ts';
 import { createRestores } from './backups/restore.service.ts';
-import type { CentralDeps } from './ports.ts';
+import type { CentralDeps } from './central-deps.ts';
 import type { Processes } from './processes/process.service.ts';
 import type { OnceDeps } from './rentals/once.ts';
 

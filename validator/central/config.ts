@@ -10,7 +10,7 @@ import { databaseProblems } from '../database/target.ts';
 import { DatabasePlace } from './database-place.ts';
 import { CorsVariables } from './edge/config.ts';
 import { RateLimitVariables } from './rate-limits/config.ts';
-import { SURROUNDINGS, surroundingProblems } from './surroundings.ts';
+import { SURROUNDINGS, surroundingProblems } from './surroundings-config.ts';
 
 const HotkeyList = z
   .string()

@@ -7,6 +7,9 @@ import { activeConfigOf } from './backups/backup-config.service.ts';
 import { createBackupWork } from './backups.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
+import type { CentralDeps } from './central-deps.ts';
+import { cutOffHandlers } from './cut-off/cut-off.ts';
+import { idleHandlers } from './cut-off/idle-shutdown.ts';
 import { createDockerLogins } from './docker-credentials/docker-credential.service.ts';
 import { createDeploymentEstimates } from './executors/deployment-estimate.ts';
 import { registerExecutorRoutes } from './executors/executor.routes.ts';
@@ -21,20 +24,20 @@ import { registerMachineRequestRoutes } from './machine-requests/machine-request
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createPortalRequests } from './machine-requests/portal-request.service.ts';
 import { createRequestNews } from './machine-requests/request-news.ts';
-import { cutOffHandlers } from './metering/cut-off.ts';
-import { idleHandlers } from './metering/idle-shutdown.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
 import { createNotices } from './notices/notice.service.ts';
+import { paidOutUntil } from './payouts/payout.service.ts';
 import { registerGpuUtilization } from './pods/gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './pods/gpu-utilization.ts';
 import { templateKnowledge } from './pods/launch-eta.ts';
 import { createNotebookTokens } from './pods/notebook-token.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createPods } from './pods/pod.service.ts';
+import { requireAnyOwnPod } from './pods/pod-access.ts';
 import { createPodClearance } from './pods/pod-clearance.ts';
 import { registerPodEditRoutes } from './pods/pod-edit.routes.ts';
 import { createPodEdits } from './pods/pod-edit.service.ts';
@@ -45,13 +48,13 @@ import { podDueHandlers } from './pods/pod-upkeep.ts';
 import { createSharedTurns } from './pods/shared-turns.ts';
 import { createLocalTurns } from './pods/sync-turns.ts';
 import { registerPortal } from './portal.ts';
-import type { CentralDeps } from './ports.ts';
 import { createProcesses } from './processes/process.service.ts';
 import { registerSharedConfig } from './providers/portal.routes.ts';
 import { subscriptions } from './providers/subscriptions.ts';
 import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
+import type { RentDeps } from './rentals/rental.service.ts';
 import type { Sweeps } from './schedule/retention.ts';
 import type { DueHandlers } from './schedule/schedule.ts';
 import { registerStreams } from './streams/streams.ts';
@@ -77,8 +80,11 @@ const SYNC_WORD = 'sync';
 /** Between two settlements of a running pod (marketplace reference 2.3.4). */
 const TICK_MS = 60_000;
 
+/** What follows from spends: of many accounts with what they have left, or of one. */
+export type MarketAfter = { afterSpend: AfterSpend; afterSpendOf: RentDeps['afterSpend'] };
+
 /** Nothing runs and nothing is registered yet. */
-export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
+export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAfter }) {
   const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
   const baseUrl = deps.options.channelUrl ?? null;
@@ -108,7 +114,8 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
     ...idleHandlers(stopDeps),
   };
   const { meterTickMs: intervalMs = TICK_MS } = deps.options;
-  const meter = createTickJob({ db, clock, random, log, intervalMs, afterSpend: deps.afterSpend });
+  const { afterSpend } = after;
+  const meter = createTickJob({ db, clock, random, log, intervalMs, afterSpend });
   const sync = createPodSyncJob({
     ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
@@ -134,6 +141,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
       (await templates.list(null)).filter((template) => template.user_id === null),
   });
   const clearance = createPodClearance({ db, clock, random, wake });
+  const statements = createStatements({ db, requirePodOf: requireAnyOwnPod, paidOutUntil });
 
   return {
     /** What answers a repeated request as the first one. */
@@ -148,15 +156,16 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
         knowledge: (executorId, template) => templateKnowledge(db, executorId, template),
       });
       registerExecutorRoutes(api, { executors, overview, utilization, estimates });
-      registerRentalRoutes(api, { clock, random, idempotency, pods, wake });
-      registerRentBySpec(api, { clock, random, idempotency, view, wake, notesOf });
+      const rentDeps = { clock, random, idempotency, wake, afterSpend: after.afterSpendOf };
+      registerRentalRoutes(api, { ...rentDeps, pods });
+      registerRentBySpec(api, { ...rentDeps, view, notesOf });
       const bookmarks = createBookmarks({ db, clock, random, notesOf });
       registerBookmarkRoutes(api, { clock, idempotency, bookmarks });
       const requests = createMachineRequests({ db, clock, random });
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
       registerPodRoutes(api, pods);
       registerPodEditRoutes(api, podEdits);
-      registerStatement(api, createStatements({ db }));
+      registerStatement(api, statements);
       registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
       registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
@@ -177,7 +186,7 @@ export function createMarket(deps: CentralDeps & { afterSpend: AfterSpend }) {
         requests: createPortalRequests({ db, clock, tellFulfilled: news.tellFulfilled }),
         notices: createNotices(noticeDeps),
       });
-      registerBilling(portal, { statements: createStatements({ db }), clock });
+      registerBilling(portal, { statements, clock });
     },
 
     /** Routes at the origin. */

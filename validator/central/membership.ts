@@ -14,6 +14,7 @@ import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { forgetBackups } from './backups/backup.service.ts';
 import { forgetBookmarks } from './bookmarks/bookmark.service.ts';
+import type { CentralDeps } from './central-deps.ts';
 import { registerChatRoutes } from './chat/chat.routes.ts';
 import { createChatLinks } from './chat/chat.service.ts';
 import type { Db } from './db/tables.ts';
@@ -24,7 +25,6 @@ import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
 import { registerObjectRoutes, registerUploadRoute } from './objects/object.routes.ts';
 import { createObjects } from './objects/object.service.ts';
-import type { CentralDeps } from './ports.ts';
 import type { Sweeps } from './schedule/retention.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
@@ -46,7 +46,7 @@ export type MembershipDeps = CentralDeps & {
 
 /** Nothing runs and nothing is registered yet. */
 export function createMembership({ apiKeys, validatorAccounts, ...deps }: MembershipDeps) {
-  const { ports, options, sessions, balanceOf, passwords } = deps;
+  const { ports, options, sessions, passwords } = deps;
   const { db, clock, random, log, secret, mailer = null, objects: store = null } = ports;
   const { mails, forgetAround } = deps;
   const mailJob = mailer === null ? null : createMailJob({ db, clock, log, mails, mailer });
@@ -67,7 +67,7 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
       const account = {
-        ...{ ...shared, apiKeys, balanceOf, verification, wakeMail },
+        ...{ ...shared, apiKeys, verification, wakeMail },
         validatorAccounts,
       };
       const forget = [

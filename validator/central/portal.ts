@@ -1,12 +1,12 @@
 /** The provider portal put together: who providers are, their nodes, what those bring in. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { CentralDeps } from './central-deps.ts';
 import { createChatHandshake } from './chat/chat-handshake.ts';
 import type { MarketOverview } from './executors/market-overview.ts';
 import { registerPortalRequestRoutes } from './machine-requests/portal-request.routes.ts';
 import type { PortalRequests } from './machine-requests/portal-request.service.ts';
 import { registerNoticeRoutes } from './notices/notice.routes.ts';
 import type { Notices } from './notices/notice.service.ts';
-import type { CentralDeps } from './ports.ts';
 import { createCentralMinerSync } from './providers/central-miner.service.ts';
 import { createNodes } from './providers/node.service.ts';
 import { createRenterReference } from './providers/node-pods.ts';

@@ -17,6 +17,7 @@ import { readOrCreateFile } from '../embedded/home.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
+import type { CentralOptions } from './central-deps.ts';
 import { CENTRAL_CONFIG, type CentralConfig, centralSeedFile } from './config.ts';
 import { centralDatabaseOf } from './database-place.ts';
 import { openCentralDatabase } from './db/database.ts';
@@ -24,7 +25,6 @@ import { openSignals } from './db/signals.ts';
 import { corsOriginsFrom } from './edge/config.ts';
 import { createCentralMetrics } from './metrics/central-metrics.ts';
 import { listenForScrapes } from './metrics/scrape-listener.ts';
-import type { CentralOptions } from './ports.ts';
 import { rateLimitsFrom } from './rate-limits/config.ts';
 import { openSurroundings, type Surroundings } from './surroundings.ts';
 

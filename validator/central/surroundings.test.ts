@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { openSurroundings, readSurroundings } from './surroundings.ts';
+import { openSurroundings } from './surroundings.ts';
+import { readSurroundings } from './surroundings-config.ts';
 
 const open = (environment: Record<string, string>) =>
   openSurroundings(readSurroundings(environment), {
@@ -60,6 +61,7 @@ it('reads what is set', () => {
   expect(ports.payments).toMatchObject({ name: 'stripe' });
   expect(open({ CENTRAL_PAYMENTS: 'simulated' }).ports.payments).toBe('simulated');
   expect(open({ CENTRAL_PAYOUTS: 'simulated' }).ports.payoutProcessor).toBe('simulated');
+  expect(open({ CENTRAL_METER_TICK_SECONDS: '450' }).options.meterTickMs).toBe(450_000);
   expect(ports.mailer).not.toBeNull();
   expect(ports.centralMiner).toMatchObject({ host: 'miner.example', port: 443 });
   expect(ports.objects).toMatchObject({ sign: expect.any(Function) });
@@ -107,6 +109,8 @@ it.each([
   [{ CENTRAL_BACKUP_GIB: '0' }, /CENTRAL_BACKUP_GIB/],
   [{ CENTRAL_BACKUP_DRILL_HOURS: '-1' }, /CENTRAL_BACKUP_DRILL_HOURS/],
   [{ CENTRAL_VOLUME_GIB: '-1' }, /CENTRAL_VOLUME_GIB/],
+  [{ CENTRAL_METER_TICK_SECONDS: '0' }, /CENTRAL_METER_TICK_SECONDS/],
+  [{ CENTRAL_METER_TICK_SECONDS: '451' }, /CENTRAL_METER_TICK_SECONDS/],
   [{ CENTRAL_API_KEYS_RETRIEVABLE: 'perhaps' }, /CENTRAL_API_KEYS_RETRIEVABLE/],
 ])('refuses %j, naming it and showing no password', (environment, message) => {
   expect(() => open(environment as Record<string, string>)).toThrow(message);

@@ -3,7 +3,7 @@
 import { messageOf } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/loop.ts';
-import type { CentralDeps } from './ports.ts';
+import type { CentralDeps } from './central-deps.ts';
 import type { Processes } from './processes/process.service.ts';
 import type { OnceDeps } from './rentals/once.ts';
 import { registerVolumeRoutes } from './volumes/volume.routes.ts';

@@ -25,7 +25,7 @@ const lines = <T>(value: z.ZodType<T>) =>
 
 export const CheckPolicy = z.strictObject({
   version: z.int().min(1).max(1_000_000),
-  /** By check id: another mode than the table's, from a time on; the table's before that. */
+  /** By check id, or by id and reason (`pow_cpu POW_MISMATCH`): another mode than the table's, from a time on. */
   modes: lines(z.strictObject({ mode: z.enum(CHECK_MODES), from: Day.nullable() })),
   /** Oldest agent. */
   min_agent_version: VersionText,
@@ -88,14 +88,16 @@ export function checkPolicyHashOf(policy: CheckPolicy): string {
   return sha256Hex(canonicalJson(policy));
 }
 
-/** The mode of a check at a time. */
+/** The mode of a check at a time; of one of its reasons, where the policy has a line for that alone. */
 export function modeOf(
   { id, mode }: { id: string; mode: CheckMode },
   { modes }: CheckPolicy,
-  atMs: number,
+  { atMs, reason = null }: { atMs: number; reason?: string | null },
 ): CheckMode {
-  const line = modes[id];
-  if (line === undefined) return mode;
-  const fromMs = line.from === null ? null : parseIsoTime(line.from);
-  return fromMs !== null && atMs < fromMs ? mode : line.mode;
+  const inForce = (line: CheckPolicy['modes'][string] | undefined) => {
+    const fromMs = line === undefined || line.from === null ? null : parseIsoTime(line.from);
+    return fromMs !== null && atMs < fromMs ? undefined : line?.mode;
+  };
+  const ofReason = reason === null ? undefined : inForce(modes[`${id} ${reason}`]);
+  return ofReason ?? inForce(modes[id]) ?? mode;
 }

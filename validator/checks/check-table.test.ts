@@ -1,8 +1,12 @@
-import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { ConfigError } from '#shared/config.ts';
 import { factsOf, POLICY } from '../../test/fixtures/check-facts.ts';
 import { CheckPolicy, readCheckPolicy } from './check-policy.ts';
 import { CHECKS } from './check-table.ts';
+import { readKnownCheckPolicy } from './known-check-policy.ts';
 import { judgeAll } from './pipeline.ts';
 
 it('names each check once, with a remedy for each of its reasons', () => {
@@ -39,4 +43,20 @@ it('knows no policy with wrong lines', () => {
   const wrong = { ...POLICY, modes: { clock: { mode: 'sometimes', from: null } } };
   expect(CheckPolicy.safeParse(wrong).success).toBe(false);
   expect(() => readCheckPolicy('/nowhere.json')).toThrow('/nowhere.json');
+});
+
+it('knows no modes of checks and reasons that there are not', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'policy.json');
+  const line = { mode: 'enforce', from: null };
+  const read = (modes: object) => {
+    writeFileSync(path, JSON.stringify({ ...POLICY, modes }));
+    return readKnownCheckPolicy(path).modes;
+  };
+  expect(readKnownCheckPolicy()).toEqual(readCheckPolicy());
+  expect(read({ pow_cpu: line, 'pow_cpu POW_TOO_SLOW': line })).toHaveProperty('pow_cpu');
+  expect(() => read({ pow_cup: line })).toThrow(`${path}: modes: "pow_cup" is neither`);
+  expect(() => read({ pow_cup: line })).toThrow('did you mean "pow_cpu"?');
+  expect(() => read({ 'clock POW_MISMATCH': line })).toThrow(ConfigError);
 });

@@ -1,5 +1,6 @@
 /** Every check in its order, as one table: what it detects, what it takes, what to do about it (validator reference 5). */
 import { judgeAgentVersion } from './agent.check.ts';
+import { judgeAnswers } from './answers.check.ts';
 import { type Check, passed } from './check.ts';
 import { row, SAY_AGAIN } from './check-row.ts';
 import { judgeClock } from './clock.check.ts';
@@ -60,6 +61,19 @@ export const CHECKS: readonly Check[] = [
     remedies: {
       IDENTITY_CHANGED: ENROL,
       NOT_ENROLLED: ENROL,
+    },
+  }),
+  row({
+    id: 'answers',
+    detects: 'an agent that shows itself, and will not be looked into',
+    required: 'an answer to each question of a check: pods, a container, ports, a registry, proofs',
+    category: 'policy',
+    mode: 'shadow',
+    whileRented: true,
+    judge: judgeAnswers,
+    remedies: {
+      QUESTIONS_UNANSWERED:
+        'Look at the log of the agent for what it refused or did not do in time; update it.',
     },
   }),
   row({

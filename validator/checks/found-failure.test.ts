@@ -37,7 +37,7 @@ const rentalOf = (change: Partial<NonNullable<Measured['rental']>>): Change => (
   measured: {
     rental: {
       ...{ status: 'passed', step: null, detail: '', ms: 1, at_ms: 1, memory: null },
-      ...{ pods: [], repeated: false, ...change },
+      ...{ pods: [], refused: false, repeated: false, ...change },
     },
   },
 });

@@ -20,6 +20,7 @@ const RENTAL: Measured['rental'] = {
     at_ms: 1,
     memory: null,
     pods: [],
+    refused: false,
     repeated: false,
   },
 };

@@ -8,6 +8,9 @@ const MOST_REFUSALS = 3;
 /** Whatever stands in between may have changed a stream, and a moment's load a mean. */
 const IN_A_ROW = 2;
 
+/** Each five minutes it is tried anew: by then it was tried often. */
+const NEVER_IN_A_ROW = 6;
+
 export const judgeBandwidth: Judge = ({ measured: { line }, policy }) => {
   if (line === null) return unknown('not measured');
   const measured = wordsOf(line);
@@ -20,7 +23,13 @@ export const judgeBandwidth: Judge = ({ measured: { line }, policy }) => {
     const message = 'Something else arrived than was sent';
     return { ...failed('BANDWIDTH_FALSE', `${line.false_stream}: ${measured}`, message), ...again };
   }
-  if (line.samples === 0) return unknown('not measured');
+  if (line.samples === 0) {
+    // Where nobody was measured of late it may be the validator's own line that breaks.
+    if (line.others_down_kbit === 0) return unknown('not measured');
+    const message = 'No measurement of its line ever came to an end';
+    const failure = failed('BANDWIDTH_REFUSED', 'tried, and broken off', message);
+    return { ...failure, inARow: NEVER_IN_A_ROW };
+  }
   const { min_bandwidth_mbit: least, bandwidth_floor_mbit: floor } = policy.checks;
   const slow = waysOf(line).filter(({ kbit }) => kbit < least * KBIT_PER_MBIT);
   if (slow.length === 0) return passed(measured);

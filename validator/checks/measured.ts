@@ -114,6 +114,8 @@ export const RentalFacts = z.object({
   memory: z.object({ given_kib: Amount, seen_kib: Amount }).nullable().default(null),
   /** Those on the host that kept it from being run. */
   pods: z.array(Name).default([]),
+  /** Whether it was not run because the agent would not have it, or did not answer. */
+  refused: z.boolean().default(false),
   /** Whether it is the one of an inspection before, or beside the regular ones. */
   repeated: z.boolean(),
 });
@@ -132,6 +134,15 @@ export const Load = z.object({
   ),
 });
 export type Load = z.output<typeof Load>;
+
+/** What an agent that had shown itself was asked, and gave no answer to. */
+export const Unanswered = z.object({
+  question: z.enum(['pods', 'container', 'ports', 'registry', 'proof']),
+  problem: Text,
+  /** Whether it was not asked anew, or only because somebody asked us. */
+  repeated: z.boolean(),
+});
+export type Unanswered = z.output<typeof Unanswered>;
 
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was asked for, milliseconds. */
@@ -189,6 +200,8 @@ export const Measured = z.object({
   streaks: z.record(z.string(), z.int().min(0)),
   /** By check: what was found before and not shown to be over; documents of older programs have none. */
   found: z.record(z.string(), FoundFailure).default({}),
+  /** Documents of older programs have none. */
+  unanswered: z.array(Unanswered).default([]),
   /** Null where no image of the agent is signed for; documents of older programs have none. */
   releases: ReleaseFacts.nullable().default(null),
 });
@@ -200,5 +213,6 @@ export function nothingMeasured(askedMs: number): Measured {
     ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
     ...{ ports: null, egress: null, templates: null, line: null, releases: null },
     ...{ accepted: null, taken: [], streaks: {}, found: {}, own_pods: [], load: null },
+    unanswered: [],
   };
 }

@@ -10,13 +10,26 @@ const LINE: LineFacts = {
   ...{ last_down_kbit: 200_000, last_up_kbit: 200_000, false_stream: null, refusals: 0 },
   ...{ others_down_kbit: 900_000, others_up_kbit: 900_000, measured_ms: 1, repeated: false },
 };
+/** Tried, and broken off each time, while others could be measured. */
+const NEVER: LineFacts = { ...LINE, samples: 0, measured_ms: null };
 const templates = (state: 'present' | 'missing' | 'unknown') => ({
   images: [{ image: 'ubuntu:24.04', state, problem: '' }],
   repeated: false,
 });
 
+const rangeOf = (first: number, last: number) => ({ ports: { first, last, free: 0 } });
+const opened = (count: number, reached = count) => ({
+  ports: { ...SHUT, opened: count, reached, refused: false, problem: null },
+  streaks: { ports: 2 },
+});
+
 it.each<Failing>([
   ['ports', 'PORTS_REFUSED', { measured: { ports: SHUT, streaks: { ports: 2 } } }],
+  ['ports', 'PORTS_REFUSED', { measured: opened(0) }],
+  ['ports', 'PORTS_REFUSED', { measured: opened(2) }],
+  ['ports', 'PORTS_REFUSED', { measured: opened(1), inventory: rangeOf(20_000, 20_001) }],
+  ['ports', 'PORTS_REFUSED', { measured: opened(0), inventory: rangeOf(20_001, 20_000) }],
+  ['ports', 'PORTS_PARTIAL', { measured: opened(2, 1), inventory: rangeOf(20_000, 20_001) }],
   [
     'ports',
     'PORTS_PARTIAL',
@@ -40,6 +53,7 @@ it.each<Failing>([
     { measured: { line: { ...LINE, up_kbit: 99_000 }, streaks: { bandwidth: 1 } } },
   ],
   ['bandwidth', 'BANDWIDTH_REFUSED', { measured: { line: { ...LINE, refusals: 3 } } }],
+  ['bandwidth', 'BANDWIDTH_REFUSED', { measured: { line: NEVER, streaks: { bandwidth: 5 } } }],
 ])('%s fails with %s', (id, reason, change) => {
   const result = resultOf(id, factsOf(change));
   expect([result.passed, result.reason_code]).toEqual([false, reason]);
@@ -50,7 +64,15 @@ it('excuses a line that is slow for a moment, or no slower than the validator’
   const slow = (line: LineFacts) => resultOf('bandwidth', factsOf({ measured: { line } }));
   expect(slow({ ...LINE, down_kbit: 60_000 })).toMatchObject({ passed: true, streak: 1 });
   expect(slow({ ...LINE, down_kbit: 60_000, others_down_kbit: 60_000 }).message).toBe('unknown');
-  expect(slow({ ...LINE, samples: 0 }).message).toBe('unknown');
+  expect(slow(NEVER)).toMatchObject({ passed: true, streak: 1 });
+  expect(slow({ ...NEVER, others_down_kbit: 0 }).message).toBe('unknown');
+});
+
+it('asks no more ports of a small range than it has', () => {
+  const small = { measured: opened(2), inventory: rangeOf(20_000, 20_001) };
+  expect(resultOf('ports', factsOf(small))).toMatchObject({ passed: true, message: 'passed' });
+  const seldom = { ...opened(0), streaks: { ports: 1 } };
+  expect(resultOf('ports', factsOf({ measured: seldom })).passed).toBe(true);
 });
 
 it('asks no host to have what its registry does not tell', () => {

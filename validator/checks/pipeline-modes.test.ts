@@ -2,9 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { isBlocking } from '#shared/central-api/validator-routes.ts';
 import { factsOf, NOW_MS, POLICY, resultOf, verdictWhen } from '../../test/fixtures/check-facts.ts';
 import { modeOf } from './check-policy.ts';
+import type { ProofFacts } from './measured.ts';
 import { judgeAll } from './pipeline.ts';
 
 const ENFORCED = { modes: { power_limit: { mode: 'enforce' as const, from: null } } };
+const PROOF: ProofFacts = {
+  ...{ device: 'cpu', status: 'proven', reason: null, part: null, detail: '' },
+  ...{ parts: ['product', 'memory', 'disk'], ms: 10, wall_ms: 10, others: 5, expected_ms: null },
+  ...{ roots: [], openings_hash: null, repeated: false },
+};
 const CAPPED = { power_limit_w: 300 };
 
 describe('a shadow check', () => {
@@ -20,12 +26,27 @@ describe('a shadow check', () => {
       'failed',
     );
     const later = { power_limit: { mode: 'enforce' as const, from: '2030-01-01T00:00:00Z' } };
-    expect(modeOf({ id: 'power_limit', mode: 'shadow' }, { ...POLICY, modes: later }, NOW_MS)).toBe(
-      'shadow',
-    );
-    expect(
-      modeOf({ id: 'power_limit', mode: 'shadow' }, { ...POLICY, modes: later }, NOW_MS * 2),
-    ).toBe('enforce');
+    const at = (atMs: number) =>
+      modeOf({ id: 'power_limit', mode: 'shadow' }, { ...POLICY, modes: later }, { atMs });
+    expect([at(NOW_MS), at(NOW_MS * 2)]).toEqual(['shadow', 'enforce']);
+  });
+
+  it('counts for one of its reasons alone where the policy says so', () => {
+    const count = { mode: 'enforce' as const, from: '2026-12-01T00:00:00Z' };
+    const modes = {
+      pow_cpu: { mode: 'observe' as const, from: null },
+      'pow_cpu POW_MISMATCH': count,
+    };
+    const of = (reason: string, atMs = NOW_MS) =>
+      modeOf({ id: 'pow_cpu', mode: 'shadow' }, { ...POLICY, modes }, { atMs, reason });
+    expect([of('POW_MISMATCH'), of('POW_TOO_SLOW'), of('POW_MISMATCH', 0)]).toEqual([
+      ...['enforce', 'observe', 'observe'],
+    ]);
+    // A wrong answer is no matter of speed: as it ships, the policy takes it for what it is.
+    const wrong = { ...PROOF, status: 'failed', reason: 'POW_MISMATCH', part: 'memory' } as const;
+    expect(verdictWhen({ measured: { proof: wrong } })).toBe('failed');
+    const slow = { ...PROOF, ms: 900, expected_ms: 100 };
+    expect(verdictWhen({ measured: { proof: slow, streaks: { pow_cpu: 9 } } })).toBe('verified');
   });
 });
 

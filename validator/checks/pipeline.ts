@@ -92,7 +92,8 @@ function toCheckResult(
   outcome: Outcome,
   { seen, facts }: { seen: number; facts: Facts },
 ): CheckResult {
-  const mode = modeOf(check, facts.policy.checks, facts.receivedMs);
+  const reason = outcome.status === 'failed' ? outcome.reasonCode : null;
+  const mode = modeOf(check, facts.policy.checks, { atMs: facts.receivedMs, reason });
   const shared = {
     check_id: check.id,
     measured: outcome.measured.slice(0, MAX_MEASURED_CHARS),

@@ -6,7 +6,10 @@ const IN_A_ROW = 2;
 /** An agent may be busy when it is asked; one that always is has something to hide. */
 const REFUSED_IN_A_ROW = 3;
 
-export const judgePorts: Judge = ({ measured: { ports }, policy }) => {
+const USED_OTHERWISE =
+  'Give the agent a range of ports (AGENT_PORT_RANGE) that nothing else on the host uses.';
+
+export const judgePorts: Judge = ({ measured: { ports }, inventory, policy }) => {
   if (ports === null) return unknown('not asked');
   const { opened, reached, problem, refused, repeated } = ports;
   const again = { inARow: IN_A_ROW, isRepeated: repeated };
@@ -14,8 +17,14 @@ export const judgePorts: Judge = ({ measured: { ports }, policy }) => {
     const failure = failed('PORTS_REFUSED', problem ?? '', 'The agent would not open its ports');
     return { ...failure, inARow: REFUSED_IN_A_ROW, isRepeated: repeated };
   }
-  const needed = policy.checks.min_ports_reached;
-  if (opened < needed) return unknown(`only ${opened} ports could be opened`);
+  const { first, last } = inventory.ports;
+  // A small range has no more, and one of none is no range.
+  const needed = Math.max(1, Math.min(policy.checks.min_ports_reached, last - first + 1));
+  if (opened < needed) {
+    const words = `${opened} could be opened, of ${first} to ${last}`;
+    const failure = failed('PORTS_REFUSED', words, 'The agent opens too few of its ports');
+    return { ...failure, inARow: REFUSED_IN_A_ROW, isRepeated: repeated, remedy: USED_OTHERWISE };
+  }
   const words = problem === null ? '' : `; ${problem}`;
   const measured = `${reached} of ${opened} reached${words}`;
   if (reached === opened) return passed(measured);

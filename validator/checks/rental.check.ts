@@ -1,5 +1,7 @@
 /** A renter gets what is offered, from launch to removal, and reaches a pod for as long as it runs (validator reference 5). */
+
 import { type Facts, failed, type Judge, type Outcome, passed, unknown } from './check.ts';
+import { SAY_AGAIN } from './check-row.ts';
 import type { RentalFacts, RentalStep } from './measured.ts';
 
 /** A way that is down for a moment is no host that cannot be reached. */
@@ -45,10 +47,15 @@ export const judgeRentalProbe: Judge = (facts) => {
   return { ...failed('RENTAL_PROBE_FAILED', measured, message), remedy };
 };
 
-/** By a pod that is neither rented nor ours a host keeps itself from being tried. */
-function judgeSkipped({ detail, pods, repeated }: RentalFacts, facts: Facts): Outcome {
+/** By a pod that is neither rented nor ours a host keeps itself from being tried, and by taking none of ours. */
+function judgeSkipped({ detail, pods, refused, repeated }: RentalFacts, facts: Facts): Outcome {
   const { executor, measured } = facts;
   const { pod_ids: rented } = executor;
+  if (refused) {
+    const message = 'The agent keeps the host from being tried';
+    const failure = failed('RENTAL_PROBE_SKIPPED', detail, message);
+    return { ...failure, inARow: SKIPPED_IN_A_ROW, isRepeated: repeated, remedy: SAY_AGAIN };
+  }
   if (rented === null) return unknown(`not run: ${detail}`);
   const known = new Set([...rented, ...measured.own_pods]);
   const strange = pods.filter((id) => !known.has(id));

@@ -14,7 +14,7 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import { servesTls } from '#shared/tls/loopback.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { createCentralClient } from '../central-client.ts';
-import { readCheckPolicy } from '../checks/check-policy.ts';
+import { readKnownCheckPolicy } from '../checks/known-check-policy.ts';
 import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
 import { ownKeyPlace } from '../keys/key-commands.ts';
 import { openKey } from '../keys/key-place.ts';
@@ -130,7 +130,7 @@ function readPolicies({
   VALIDATOR_CHECK_POLICY,
 }: ValidatorConfig): string {
   const weights = readWeightPolicy(VALIDATOR_WEIGHT_POLICY ?? DEFAULT_POLICY_FILE);
-  readCheckPolicy(VALIDATOR_CHECK_POLICY);
+  readKnownCheckPolicy(VALIDATOR_CHECK_POLICY);
   return `weights by ${VALIDATOR_WEIGHT_POLICY ?? 'the built-in policy'} (version ${weights.version}), checks by ${
     VALIDATOR_CHECK_POLICY ?? 'the built-in policy'
   }`;

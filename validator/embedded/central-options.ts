@@ -1,7 +1,7 @@
 /** What `npm start` reads of the central API's own variables. */
 import { parseConfig } from '#shared/config.ts';
+import type { CentralOptions } from '../central/central-deps.ts';
 import { CorsVariables, corsOriginsFrom } from '../central/edge/config.ts';
-import type { CentralOptions } from '../central/ports.ts';
 import { LOCAL_LIMITS, RateLimitVariables, rateLimitsFrom } from '../central/rate-limits/config.ts';
 
 /** Throws ConfigError naming the wrong variable. */

@@ -10,12 +10,12 @@ import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/
 import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { type Central, createCentral } from '../central/app.ts';
+import type { CentralPorts } from '../central/central-deps.ts';
 import { MetricsVariable } from '../central/config.ts';
 import { openCentralDatabase } from '../central/db/database.ts';
 import { openSignals } from '../central/db/signals.ts';
 import { createCentralMetrics } from '../central/metrics/central-metrics.ts';
 import { listenForScrapes } from '../central/metrics/scrape-listener.ts';
-import type { CentralPorts } from '../central/ports.ts';
 import type { Surroundings } from '../central/surroundings.ts';
 import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';

@@ -26,7 +26,11 @@ export async function exportEvidence(
   { executorId, keys }: ExportWish,
   write: (line: string) => void,
 ): Promise<EvidenceProblem[]> {
-  const executors = executorId === null ? await executorsOf(ledger) : [executorId];
+  const known = await executorsOf(ledger);
+  if (executorId !== null && !known.includes(executorId)) {
+    return [{ executorId, seq: null, problem: UNKNOWN }];
+  }
+  const executors = executorId === null ? known : [executorId];
   const problems: EvidenceProblem[] = [];
   for (const executor of executors) {
     const found = await exportChain({ ledger, executorId: executor, keys }, write);
@@ -34,6 +38,9 @@ export async function exportEvidence(
   }
   return problems;
 }
+
+const UNKNOWN =
+  'there is none, and no cycle names it: is it the id of an executor, as the portal shows it?';
 
 /** Of those whose evidence is gone, too: by the cycles that name it. */
 async function executorsOf(ledger: Ledger): Promise<string[]> {

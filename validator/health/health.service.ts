@@ -27,9 +27,9 @@ import type { ReadBanner } from '../rental-probe/ssh-session.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { healthLetter } from './health-delivery.ts';
 import { type HostTurns, LONGEST_WAIT_MS } from './host-turns.ts';
-import { lookAgain, readAgent, runProbe } from './inspect.ts';
+import { lookAgain, NOT_ASKED, readAgent, runProbe } from './inspect.ts';
 import { HOLD_MS, type Inspections, type Memory, VerdictTooLate } from './inspections.ts';
-import type { ProofPlace, ProofRounds } from './proof-round.ts';
+import { type ProofPlace, type ProofRounds, unprovenIn } from './proof-round.ts';
 import type { WayChecks } from './way-checks.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
@@ -92,7 +92,12 @@ export function createHealthService(options: HealthOptions) {
     const tried = await tryOut(first, inspection.client, how);
     const facts = await places.run(() => lookAgain(tried, inspection));
     const own_pods = await options.rentals.podsAt(executor.id, facts.receivedMs);
-    return { ...facts, measured: { ...facts.measured, own_pods } };
+    // Who asks often sees the same thing often: only the regular checks are in a row.
+    const isAsked = how.wish !== null;
+    const unanswered = facts.measured.unanswered.map((each) => {
+      return { ...each, repeated: each.repeated || isAsked };
+    });
+    return { ...facts, measured: { ...facts.measured, own_pods, unanswered } };
   }
 
   /** What an idle host is tried by, one trial at a time; where others do not let go of it, by nothing. */
@@ -114,8 +119,10 @@ export function createHealthService(options: HealthOptions) {
     const known = await ways.look(facts, client, isFree);
     const rental = await rentals.look(facts, client, how.wish !== null);
     // Whoever rents it now is not disturbed.
-    const probe = gaveWay(rental) ? null : await runProbe(facts, client, how.wish);
-    return { ...facts, probe, measured: { ...facts.measured, ...known, ...proven, rental } };
+    const container = gaveWay(rental) ? NOT_ASKED : await runProbe(facts, client, how.wish);
+    const unanswered = [...unprovenIn(proven), ...known.unanswered, ...container.unanswered];
+    const measured = { ...facts.measured, ...known, ...proven, rental, unanswered };
+    return { ...facts, probe: container.answer, measured };
   }
 
   async function settle(

@@ -11,6 +11,7 @@ import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
 import { loadOf } from '../checks/load.ts';
 import { nothingMeasured } from '../checks/measured.ts';
 import type { ReadBanner } from '../rental-probe/ssh-session.ts';
+import { type Asked, ask } from './question.ts';
 import { sshReach } from './ssh-reach.ts';
 
 const TRIES = 2;
@@ -51,8 +52,9 @@ export async function lookAgain(tried: Facts, inspection: Inspection): Promise<F
   const { executor, measured } = facts;
   if (facts.inventory === null) return facts;
   const { client, clock, readBanner } = inspection;
-  const pods = await orNull(client.listPods());
-  const told = { ...measured, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
+  const { answer: pods, ...open } = await ask('pods', client.listPods());
+  const unanswered = [...measured.unanswered, ...open.unanswered];
+  const told = { ...measured, unanswered, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
   if (!executor.rented || pods === null) return { ...facts, measured: told };
   const ssh = await sshReach({ readBanner, clock }, executor, pods);
   return { ...facts, measured: { ...told, ssh } };
@@ -108,29 +110,22 @@ function refusalIn(failure: unknown): Refusal | null {
 }
 
 /**
- * Has a container started with what the host offers, or what `wish` asks for. Null when that itself could not be asked
- * for, which is no fault of the container runtime, and on a rented host.
+ * Has a container started with what the host offers, or what `wish` asks for. No answer when that itself could not be
+ * asked for, which is no fault of the container runtime, and on a rented host.
  */
 export async function runProbe(
   { executor, inventory }: Facts,
   client: AgentClient,
   wish: CheckWish | null,
-): Promise<VerifyResult | null> {
-  if (inventory === null || executor.rented) return null;
+): Promise<Asked<VerifyResult>> {
+  if (inventory === null || executor.rented) return NOT_ASKED;
   const real = inventory.gpu.driver === 'nvidia';
   // A card that its agent keeps from pods would fail the host, whose other cards may be sound.
   const offered = real ? inventory.gpu.devices.filter(isRentable) : [];
   const wished = wish?.gpu_uuids ?? [];
   const gpuUuids = wished.length > 0 ? wished : offered.map((device) => device.uuid);
   const cpuCores = wish?.cpu_count ?? inventory.cpu.cores;
-  return orNull(client.verify({ gpu_uuids: gpuUuids, cpu_cores: cpuCores }));
+  return ask('container', client.verify({ gpu_uuids: gpuUuids, cpu_cores: cpuCores }));
 }
 
-async function orNull<T>(asking: Promise<T>): Promise<T | null> {
-  try {
-    return await asking;
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
-  }
-}
+export const NOT_ASKED: Asked<never> = { answer: null, unanswered: [] };

@@ -61,6 +61,11 @@ it('tells a refusal from shut ports, and from an agent that does not answer', as
   expect(busy).toEqual({
     ...{ opened: 0, reached: 0, problem: 'Another check', refused: true, repeated: false },
   });
-  expect(await scene(100, new ApiError('upstream_unavailable', 'gone')).check()).toBeNull();
-  expect(await scene(100, new ApiError('not_found', 'no such route')).check()).toBeNull();
+  expect(await scene(0, 300).check()).toMatchObject({ opened: 0, refused: false });
+  for (const error of [
+    new ApiError('upstream_unavailable', 'gone'),
+    new ApiError('not_found', 'no such route'),
+  ]) {
+    await expect(scene(100, error).check()).rejects.toBe(error);
+  }
 });

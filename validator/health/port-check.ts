@@ -37,7 +37,7 @@ export type PortCheckDeps = {
   askPort: AskPort;
 };
 
-/** Null where the agent does not let its ports be tried. Rejects only for what is our own fault. */
+/** Rejects with ApiError where the agent neither opens ports nor is busy, and for what is our own fault. */
 export async function checkPorts(
   deps: PortCheckDeps,
   { executor, inventory }: Facts & { inventory: object },
@@ -45,13 +45,15 @@ export async function checkPorts(
   const { first, last } = inventory.ports;
   try {
     const check = await openPorts(deps, executor.id, { first, last });
-    return check === null ? null : await tryPorts(deps, executor.executor_ip_address, check);
+    if (check === null) return { ...NONE, problem: 'the range of ports is none' };
+    return await tryPorts(deps, executor.executor_ip_address, check);
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    if (error.status !== CONFLICT) return null;
-    return { opened: 0, reached: 0, problem: error.message, refused: true, repeated: false };
+    if (!(error instanceof ApiError) || error.status !== CONFLICT) throw error;
+    return { ...NONE, problem: error.message, refused: true };
   }
 }
+
+const NONE = { opened: 0, reached: 0, refused: false, repeated: false };
 
 type OpenCheck = { asked: PortCheckRequest; opened: PortCheckOpened['opened'] };
 

@@ -4,7 +4,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
-import type { GpuProofFacts, ProofFacts } from '../checks/measured.ts';
+import type { GpuProofFacts, ProofFacts, Unanswered } from '../checks/measured.ts';
 import type { ProofPaces } from '../checks/proof-pace.ts';
 import { createBarrier } from '../pow/barrier.ts';
 import { gpuProofFacts } from '../pow/gpu-proof-facts.ts';
@@ -37,6 +37,14 @@ export type ProofRoundOptions = {
 };
 
 const NOTHING: Proofs = { proof: null, gpu_proof: null };
+
+/** Proofs that were asked for, and that the agent gave no answer to. */
+export function unprovenIn({ proof, gpu_proof }: Proofs): Unanswered[] {
+  return [gpu_proof, proof].flatMap((each) => {
+    if (each?.status !== 'not_measured') return [];
+    return [{ question: 'proof', problem: each.detail, repeated: each.repeated }];
+  });
+}
 
 export function createProofRounds(options: ProofRoundOptions) {
   const { clock, random, size, intervalMs, paces, verifier } = options;

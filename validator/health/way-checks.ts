@@ -1,20 +1,23 @@
 /** The ways between an executor and the world, looked at now and then: ports from outside, registries and images from inside. */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
+import type { EgressCheckResult } from '#shared/agent-api/egress-checks.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
 import type { Measured } from '../checks/measured.ts';
+import { NOT_ASKED } from './inspect.ts';
 import { askPort, checkPorts } from './port-check.ts';
+import { type Asked, ask } from './question.ts';
 
 export type WayChecks = ReturnType<typeof createWayChecks>;
 
 /** Hosts looked at at once: each takes hundreds of connections. */
 const TOGETHER = 8;
 
-type Ways = Pick<Measured, 'ports' | 'egress' | 'templates'>;
-const NOT_LOOKED_AT: Ways = { ports: null, egress: null, templates: null };
+type Ways = Pick<Measured, 'ports' | 'egress' | 'templates' | 'unanswered'>;
+const NOT_LOOKED_AT: Ways = { ports: null, egress: null, templates: null, unanswered: [] };
 
 export type WayCheckOptions = {
   clock: Clock;
@@ -50,13 +53,15 @@ export function createWayChecks(options: WayCheckOptions) {
       const deps = { client, clock, random, askPort };
       const [ports, egress, templates] = await places.run(() =>
         Promise.all([
-          checkPorts(deps, { ...facts, inventory }),
-          egressImage === null ? null : askEgress(client, executor.id, egressImage),
+          ask('ports', checkPorts(deps, { ...facts, inventory })),
+          egressImage === null ? NOT_ASKED : askEgress(client, executor.id, egressImage),
           templateImages.length === 0 ? null : askImages(client, executor.id, templateImages),
         ]),
       );
-      known.set(executor.id, { atMs: clock.monotonicMs(), ways: { ports, egress, templates } });
-      return { ports, egress, templates };
+      const unanswered = [...ports.unanswered, ...egress.unanswered];
+      const ways = { ports: ports.answer, egress: egress.answer, templates, unanswered };
+      known.set(executor.id, { atMs: clock.monotonicMs(), ways });
+      return ways;
     },
     /** Forgets all others. */
     keep(executorIds: ReadonlySet<string>): void {
@@ -65,30 +70,28 @@ export function createWayChecks(options: WayCheckOptions) {
   };
 }
 
-function repeated({ ports, egress, templates }: Ways): Ways {
+function repeated({ ports, egress, templates, unanswered }: Ways): Ways {
   return {
     ports: ports === null ? null : { ...ports, repeated: true },
     egress: egress === null ? null : { ...egress, repeated: true },
     templates: templates === null ? null : { ...templates, repeated: true },
+    unanswered: unanswered.map((each) => ({ ...each, repeated: true })),
   };
 }
 
-/** Null where the agent does not tell. */
-async function askEgress(
+function askEgress(
   client: Pick<AgentClient, 'checkEgress'>,
   executorId: string,
   image: string,
-): Promise<Measured['egress']> {
-  try {
-    const result = await client.checkEgress({ executor_id: executorId, image });
-    return { ...result, repeated: false };
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
-  }
+): Promise<Asked<EgressCheckResult & { repeated: boolean }>> {
+  const asking = client.checkEgress({ executor_id: executorId, image });
+  return ask(
+    'registry',
+    asking.then((result) => ({ ...result, repeated: false })),
+  );
 }
 
-/** The same; an agent of an older program knows no such question. */
+/** Null where the agent does not tell: one of an older program knows no such question. */
 async function askImages(
   client: Pick<AgentClient, 'checkImages'>,
   executorId: string,

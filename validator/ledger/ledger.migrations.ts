@@ -243,8 +243,11 @@ const foundFailures: Migration = () => [
   `alter table inspections add column found_json text not null default '{}'`,
 ];
 
+/** Of those that are there already nobody can say any more whose they are. */
+const signedEpochs: Migration = () => ['alter table epochs add column signature text'];
+
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
   ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
-  ...[evidenceHeads, orderedVerdicts, foundFailures],
+  ...[evidenceHeads, orderedVerdicts, foundFailures, signedEpochs],
 ];

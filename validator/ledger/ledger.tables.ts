@@ -66,6 +66,8 @@ export type EpochsTable = {
   result_hash: string;
   /** What is posted, byte for byte. */
   payload_json: string;
+  /** Of the validator over all of it but the state, hex; null in rows of older programs. */
+  signature: string | null;
 };
 
 export type LetterKind = 'set-weights' | 'health-report';

@@ -38,11 +38,22 @@ async function migrate(ledger: Ledger): Promise<void> {
         `the ledger has schema ${present}, this program knows ${MIGRATIONS.length}: run a newer version`,
       );
     }
+    if (present === 0) await refuseOtherFiles(tx);
     for (const migration of MIGRATIONS.slice(present)) {
       for (const statement of migration(words)) await sql.raw(statement).execute(tx);
     }
     await keepSchema(tx, MIGRATIONS.length);
   });
+}
+
+/** A file of another program would get our tables beside its own, for as little as a wrong path. */
+async function refuseOtherFiles(tx: LedgerDb): Promise<void> {
+  if (isShared(tx)) return;
+  const { rows } = await sql<{ name: string }>`select name from sqlite_master
+    where type = 'table' and name not like 'sqlite_%' limit 3`.execute(tx);
+  if (rows.length === 0) return;
+  const names = rows.map(({ name }) => name).join(', ');
+  throw new Error(`it holds tables of something else (${names}, …)`);
 }
 
 /** SQLite keeps the number in `user_version`, PostgreSQL in a table; 0 for a ledger that is empty. */

@@ -49,6 +49,28 @@ export function probeSpec(
   };
 }
 
+/** Of a pod that any provider has room for who lets pods in at all. */
+const LEAST = { cpuCores: 1, memoryBytes: 1024 ** 3, diskBytes: 1024 ** 3, pids: 64 } as const;
+
+/** The least that anybody would rent of this host: one card, one core. */
+export function leastSpec(
+  inventory: Inventory,
+  wish: { image: string; publicKey: string },
+): { spec: PodSpecInput; expected: Expected } {
+  const { spec, expected } = probeSpec(inventory, wish);
+  const cpuCores = Math.min(LEAST.cpuCores, expected.cpuCores);
+  const memoryBytes = Math.min(LEAST.memoryBytes, expected.memoryBytes);
+  const limits = {
+    ...{ cpu_cores: cpuCores, memory_bytes: memoryBytes, disk_bytes: LEAST.diskBytes },
+    ...{ shm_bytes: Math.min(SHM_BYTES, memoryBytes), pids: LEAST.pids },
+  };
+  const gpu_uuids = (spec.gpu_uuids ?? []).slice(0, 1);
+  return {
+    spec: { ...spec, gpu_uuids, limits },
+    expected: { cpuCores, memoryBytes, cards: expected.cards === null ? null : 1 },
+  };
+}
+
 /** Run inside: what the container has, one `name=value` a line, empty where it cannot be told; cgroups v2, then v1. */
 export const LOOK_AROUND: string = [
   'g=/sys/fs/cgroup',

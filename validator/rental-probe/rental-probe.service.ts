@@ -158,7 +158,9 @@ function resultOf(end: ProbeEnd, { ms, atMs }: { ms: number; atMs: number }): Re
     step: end.status === 'failed' ? end.step : null,
     detail: end.status === 'passed' ? '' : end.detail,
     memory: end.status === 'passed' ? end.memory : null,
-    pods: end.status === 'not_run' ? end.pods : [],
+    ...(end.status === 'not_run'
+      ? { pods: end.pods, refused: end.refused }
+      : { pods: [], refused: false }),
     ...{ ms: Math.round(ms), at_ms: atMs, repeated: false },
   };
 }

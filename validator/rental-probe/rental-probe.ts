@@ -8,7 +8,14 @@ import { ApiError, messageOf } from '#shared/errors.ts';
 import { createSshKeyPair } from '#shared/openssh-key.ts';
 import { type Random, randomToken } from '#shared/random.ts';
 import type { RentalFacts, RentalStep } from '../checks/measured.ts';
-import { type Expected, LOOK_AROUND, lessThan, memorySeen, probeSpec } from './probe-spec.ts';
+import {
+  type Expected,
+  LOOK_AROUND,
+  leastSpec,
+  lessThan,
+  memorySeen,
+  probeSpec,
+} from './probe-spec.ts';
 import { isOwnFault, type SshLogin, type SshSession } from './ssh-session.ts';
 
 const READY_MS = 120_000;
@@ -18,7 +25,7 @@ const NONCE_BYTES = 16;
 const BYTES_PER_KIB = 1_024;
 const MAX_DETAIL_CHARS = 500;
 const MAX_PODS_NAMED = 16;
-/** Refusals that are no fault of the host: an agent that is older than this, rules of its provider. */
+/** What says nothing of the host, once: the way to it, an agent that is older than this. */
 const NOT_MEANT: readonly string[] = ['upstream_unavailable', 'validation_error', 'not_found'];
 
 export type ProbeDeps = {
@@ -43,8 +50,11 @@ export type ProbeEnd =
   | { status: 'failed'; step: RentalStep; detail: string }
   | NotRun;
 
-/** Nothing was learnt of the host. `pods`: those that were in the way, as its agent has it. */
-export type NotRun = { status: 'not_run'; detail: string; pods: string[] };
+/**
+ * Nothing was learnt of the host. `pods`: those that were in the way, as its agent has it; `refused`: the agent would
+ * not have it, or did not answer.
+ */
+export type NotRun = { status: 'not_run'; detail: string; pods: string[]; refused: boolean };
 
 const GAVE_WAY = 'it gave way to a renter';
 
@@ -71,13 +81,11 @@ class StepFailed extends Error {
 }
 
 async function goThrough(deps: ProbeDeps, ask: ProbeAsk): Promise<RentalFacts['memory']> {
-  const { clock, random, client } = deps;
+  const { clock, random } = deps;
   const { podId, signal } = ask;
   // In memory alone, and good for this one pod.
   const key = createSshKeyPair(random, 'podwright-rental-probe');
-  const { image, inventory } = ask;
-  const { spec, expected } = probeSpec(inventory, { image, publicKey: key.publicKey });
-  await inStep('launch', () => client.putPod(podId, spec));
+  const expected = await inStep('launch', () => launch(deps, ask, key.publicKey));
   const ssh = await inStep('ready', () => readySsh(deps, podId, clock.deadline(READY_MS, signal)));
   const place = { host: ask.host, port: ssh.port };
   const login = { ...key, hostKeyFingerprint: ssh.host_key_fingerprint, signal };
@@ -88,6 +96,24 @@ async function goThrough(deps: ProbeDeps, ask: ProbeAsk): Promise<RentalFacts['m
   } finally {
     session.end();
   }
+}
+
+/** The whole host; where its provider lets no pod have as much, the least that anybody would rent. */
+async function launch(
+  { client }: ProbeDeps,
+  { podId, image, inventory }: ProbeAsk,
+  publicKey: string,
+): Promise<Expected> {
+  const whole = probeSpec(inventory, { image, publicKey });
+  try {
+    await client.putPod(podId, whole.spec);
+    return whole.expected;
+  } catch (error) {
+    if (!(error instanceof ApiError && isProvidersRule(error))) throw error;
+  }
+  const least = leastSpec(inventory, { image, publicKey });
+  await client.putPod(podId, least.spec);
+  return least.expected;
 }
 
 async function inStep<T>(step: RentalStep, work: () => Promise<T>): Promise<T> {
@@ -167,14 +193,18 @@ async function endOf(
   }
 }
 
-const notRun = (detail: string, pods: readonly PodView[] = []): NotRun => ({
+const notRun = (
+  detail: string,
+  { pods = [], refused = false }: { pods?: readonly PodView[]; refused?: boolean } = {},
+): NotRun => ({
   status: 'not_run',
   detail,
   pods: pods.slice(0, MAX_PODS_NAMED).map(({ id }) => id),
+  refused,
 });
 
 /** What is there already, which may be a renter's: a probe has to wait. */
-export const inTheWay = (pods: readonly PodView[]): NotRun => notRun('a pod is there', pods);
+export const inTheWay = (pods: readonly PodView[]): NotRun => notRun('a pod is there', { pods });
 
 /** Why a failure says nothing of the host; null when it does. */
 async function excuseOf(
@@ -185,17 +215,15 @@ async function excuseOf(
   if (signal.aborted) return notRun(GAVE_WAY);
   if (isOwnFault(cause)) return notRun('the validator could not');
   if (cause instanceof ApiError && NOT_MEANT.includes(cause.code))
-    return notRun('the agent was not asked');
-  if (cause instanceof ApiError && isProvidersRule(cause))
-    return notRun('the provider does not allow it');
+    return notRun('the agent did not take it up', { refused: true });
   // The way to the host may be down as a whole, and a renter may have come first.
   const pods = await client.listPods().catch(() => null);
-  if (pods === null) return notRun('the agent does not answer any more');
+  if (pods === null) return notRun('the agent does not answer any more', { refused: true });
   const others = pods.filter((pod) => pod.id !== podId && isPresent(pod));
-  return others.length > 0 ? notRun('a renter came', others) : null;
+  return others.length > 0 ? notRun('a renter came', { pods: others }) : null;
 }
 
-/** Its own choice of images and limits, which renters see beforehand. */
+/** Its own choice of what one pod may have, which renters see beforehand. */
 function isProvidersRule({ code, options }: ApiError): boolean {
   return code === 'spec_refused' && (options.details?.['rule'] ?? 'host') !== 'host';
 }

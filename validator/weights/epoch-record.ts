@@ -6,6 +6,7 @@ import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-jso
 import type { EpochRow } from '../ledger/ledger.tables.ts';
 import type { WeightResult } from './compute-weights.ts';
 import { CycleSet } from './cycle-set.ts';
+import type { UnsignedEpoch } from './epoch-signature.ts';
 import { WeightPolicy } from './weight-policy.ts';
 
 /** The input with the numbers of its cycles, oldest first: they are stored once, and not again for each epoch. */
@@ -57,7 +58,7 @@ export type ComputedEpoch = {
 export type Posting = { block: number | null; computedMs: number; versionKey: number };
 
 /** Canonical, so that whoever computes it again can compare byte for byte. */
-export function epochRow({ input, policy, result, posted }: ComputedEpoch): EpochRow {
+export function epochRow({ input, policy, result, posted }: ComputedEpoch): UnsignedEpoch {
   return {
     number: input.epoch,
     computed_ms: posted.computedMs,

@@ -2,7 +2,7 @@
 import { type Clock, createBreath } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
-import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
 import { VERSION } from '#shared/version.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
@@ -10,6 +10,7 @@ import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, newestCycles } from './cycle.store.ts';
 import { forgetEpochs, insertEpoch, lastEpoch } from './epoch.store.ts';
 import { epochRow, readInput, versionKeyOf } from './epoch-record.ts';
+import { signEpoch } from './epoch-signature.ts';
 import type { Metagraph } from './metagraph.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
@@ -20,7 +21,7 @@ export type EpochsOptions = {
   clock: Clock;
   log: Log;
   policy: WeightPolicy;
-  validator: Hotkey;
+  signer: Signer;
   /** Whether simulated GPUs score: in a marketplace on one's own machine only. */
   embedded: boolean;
   metagraph: Metagraph;
@@ -29,7 +30,8 @@ export type EpochsOptions = {
 };
 
 export function createEpochs(options: EpochsOptions) {
-  const { ledger, clock, log, policy, validator, embedded } = options;
+  const { ledger, clock, log, policy, signer, embedded } = options;
+  const validator = signer.hotkey;
   /** So that what cannot be posted is said once for each cycle, not in every pass. */
   let refusedCycle: number | null = null;
 
@@ -58,7 +60,7 @@ export function createEpochs(options: EpochsOptions) {
     }
     const input = { ...head, cycles: numbers };
     const posted = { block, computedMs: clock.now(), versionKey: versionKeyOf(VERSION) };
-    const row = epochRow({ input, policy, result, posted });
+    const row = await signEpoch(epochRow({ input, policy, result, posted }), signer);
     await ledger.transaction().execute(async (tx) => {
       await insertEpoch(tx, row);
       const { payload_json: body, computed_ms: next_ms } = row;

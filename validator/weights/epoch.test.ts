@@ -64,7 +64,7 @@ function start(change: Partial<Weighing> = {}) {
     epochMs: EPOCH_MS,
     keptDays: 14,
     ...change,
-    ...{ ledger, clock, log, validator, evidence, outbox, isOurs: async () => true },
+    ...{ ledger, clock, log, signer, evidence, outbox, isOurs: async () => true },
   });
   return {
     runOnce: job.runOnce,

@@ -2,10 +2,11 @@
 import { naiveUtc } from '#shared/clock.ts';
 import { type EvidenceDocument, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence, lastEvidence } from '../evidence/evidence.store.ts';
-import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { lastEpoch } from './epoch.store.ts';
 import { readPolicy, readPosted } from './epoch-record.ts';
+import { signatureProblem } from './epoch-signature.ts';
 import { explainExecutor } from './explain.ts';
 import { weighStored } from './replay.ts';
 
@@ -18,7 +19,7 @@ export async function explanationOf(
   executorId: string,
   keys: readonly TrustedHotkey[],
 ): Promise<Explanation> {
-  const ofScore = await scoreOf(ledger, executorId);
+  const ofScore = await scoreOf(ledger, executorId, keys);
   const ofCheck = await lastCheckOf(ledger, executorId, keys);
   return {
     lines: [...ofScore.lines, ...ofCheck.lines],
@@ -26,20 +27,34 @@ export async function explanationOf(
   };
 }
 
-async function scoreOf(ledger: Ledger, executorId: string): Promise<Explanation> {
+async function scoreOf(
+  ledger: Ledger,
+  executorId: string,
+  keys: readonly TrustedHotkey[],
+): Promise<Explanation> {
   const epoch = await lastEpoch(ledger);
-  if (epoch === undefined) return { lines: ['no weights were computed yet'], problems: [] };
+  if (epoch === undefined) return { lines: [NO_WEIGHTS], problems: [] };
   const policy = readPolicy(epoch);
   const { head, kept, weigher } = await weighStored(ledger, epoch, policy);
   const known = { standings: weigher.standings(), cycles: kept.length };
   const lines = explainExecutor(executorId, { head, ...known, policy, posted: readPosted(epoch) });
   const isWhole = weigher.result(head)?.inputHash === epoch.input_hash;
   const none = `executor ${executorId} was measured in no cycle of epoch ${epoch.number}, the last one`;
+  const isOurs =
+    countsAt(keys, head.validator, epoch.computed_ms) &&
+    signatureProblem(epoch, head.validator) === null;
   return {
     lines: lines === null ? [none] : [titleOf(epoch), ...lines],
-    problems: isWhole ? [] : [ALTERED],
+    problems: [...(isWhole ? [] : [ALTERED]), ...(isOurs ? [] : [NOT_OURS])],
   };
 }
+
+const NOT_OURS =
+  'The weights are not signed with a key that counts: see replay, and --hotkey for the ledger of somebody else';
+
+/** Of a ledger without epochs. */
+export const NO_WEIGHTS =
+  'no weights were computed yet: the first come once a cycle of checks has ended, where VALIDATOR_METAGRAPH says who is registered';
 
 const ALTERED = 'What the weights were computed from is not all there, or was altered: see replay';
 

@@ -11,6 +11,7 @@ import { cyclesOf, entryOf, keptCycles } from './cycle.store.ts';
 import { cycleEntryOf, type Past } from './cycle-entry.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 import { epochRow, readInput, readPolicy, readPosted, uidsOf, weightOf } from './epoch-record.ts';
+import { signatureProblem } from './epoch-signature.ts';
 import type { CycleSetHead } from './input-hash.ts';
 import { pastOf } from './past.ts';
 import type { WeightPolicy } from './weight-policy.ts';
@@ -81,6 +82,8 @@ export async function replayEpoch(
   if (!countsAt(keys, validator, stored.computed_ms)) {
     problems.push(`it is of ${validator}, whose signature does not count at its time`);
   }
+  const unsigned = signatureProblem(stored, validator);
+  if (unsigned !== null) problems.push(unsigned);
   const row = missing.length > 0 ? null : recomputed(weighing, stored, policy);
   if (row !== null) problems.push(...differencesOf(row, stored));
   else if (missing.length === 0) problems.push('the burn recipient is not registered');
@@ -115,7 +118,7 @@ function recomputed(
     versionKey: version_key,
   };
   const row = epochRow({ input: { ...head, cycles: kept }, policy, result, posted });
-  return { ...row, state: stored.state };
+  return { ...row, state: stored.state, signature: stored.signature };
 }
 
 const OTHER_INPUT =

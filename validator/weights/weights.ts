@@ -1,7 +1,7 @@
 /** The validator's way from evidence to posted weights, put together. */
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
-import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import type { Outbox } from '../outbox/outbox.service.ts';
@@ -28,7 +28,7 @@ export type WeightsDeps = Weighing & {
   ledger: Ledger;
   clock: Clock;
   log: Log;
-  validator: Hotkey;
+  signer: Signer;
   outbox: Outbox;
   evidence: EvidenceService;
   /** Whether it falls to this process now, of those that share the ledger. */
@@ -36,13 +36,13 @@ export type WeightsDeps = Weighing & {
 };
 
 export function createWeights(deps: WeightsDeps) {
-  const { ledger, clock, log, validator, metagraph, policy, cycleMs, epochMs, embedded } = deps;
+  const { ledger, clock, log, signer, metagraph, policy, cycleMs, epochMs, embedded } = deps;
   return createWeightsJob({
     ...deps,
     cycles: createCycles({ ledger, clock, log, policy, cycleMs }),
     epochs:
       metagraph === null
         ? null
-        : createEpochs({ ledger, clock, log, policy, validator, embedded, metagraph, epochMs }),
+        : createEpochs({ ledger, clock, log, policy, signer, embedded, metagraph, epochMs }),
   });
 }

@@ -1,7 +1,19 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import {
+  createTestMarket,
+  PUBLIC_KEY,
+  type TestMarket,
+} from '../../../test/fakes/market-fixture.ts';
+import { createApiKeys } from '../api-keys/api-key.service.ts';
+import { createApiKeySecrets } from '../auth/api-key-secret.ts';
+import type { UserIdentity } from '../auth/identity.ts';
+import { createDockerCredentials } from '../docker-credentials/docker-credential.service.ts';
 import { moveMachineRequest } from '../machine-requests/machine-request.store.ts';
+import { CreateSshKey } from '../ssh-keys/ssh-key.schemas.ts';
+import { createSshKeys } from '../ssh-keys/ssh-key.service.ts';
+import { CreateTemplate } from '../templates/template.schemas.ts';
+import { createTemplates } from '../templates/template.service.ts';
 
 let market: TestMarket;
 let account: TestAccount;
@@ -35,8 +47,15 @@ it('ends every credential, clears the person and keeps the events', async () => 
   const template = { name: 'mine', docker_image: 'ubuntu', environment: { TOKEN: 'hush' } };
   await market.call('POST', '/templates', { headers: account.key, body: template });
   await market.call('POST', '/users/request-reset-password', { body: { email: account.email } });
+  const { db } = market.ports;
+  const money = async () => [
+    await db.selectFrom('transfers').selectAll().execute(),
+    await db.selectFrom('ledger_accounts').selectAll().orderBy('id').execute(),
+  ];
+  const before = await money();
   const { status, body } = await remove();
   expect([status, body]).toEqual([200, { success: true, id: account.id }]);
+  expect(await money()).toEqual(before);
 
   for (const headers of [account.key, account.session]) {
     const answer = await market.call('GET', '/users/me', { headers });
@@ -49,7 +68,6 @@ it('ends every credential, clears the person and keeps the events', async () => 
   const ghost = { email: `deleted:${account.id}`, password: '' };
   expect((await market.call('POST', '/users/login', { body: ghost })).status).toBe(401);
 
-  const { db } = market.ports;
   for (const table of ['ssh_keys', 'mails', 'account_tokens'] as const) {
     expect([table, await db.selectFrom(table).selectAll().execute()]).toEqual([table, []]);
   }
@@ -101,6 +119,36 @@ it('still takes the pods of a deleted account off their nodes', async () => {
   const { db } = market.ports;
   const row = await db.selectFrom('pods').select('ended_at').executeTakeFirstOrThrow();
   expect(row.ended_at).not.toBeNull();
+});
+
+it('keeps nothing of requests that were let in before it and come after it', async () => {
+  const { db, clock, random, secret } = market.ports;
+  const caller: UserIdentity = {
+    ...{ kind: 'user', accountId: account.id, source: 'programmatic', clientVersion: null },
+    credential: { type: 'session', sessionId: random.uuid() },
+  };
+  const deps = { db, clock, random };
+  const keys = { ...deps, secrets: createApiKeySecrets({ random, secret }), retrievable: true };
+  await remove();
+  const late = await Promise.allSettled([
+    createApiKeys(keys).create(caller, { name: 'late', expires_at: undefined }),
+    createSshKeys(deps).create(
+      caller,
+      CreateSshKey.parse({ name: 'late', public_key: PUBLIC_KEY }),
+    ),
+    createDockerCredentials({ ...deps, secret }).create(caller, {
+      ...{ name: 'late', docker_username: 'ada', docker_password: 'hush' },
+    }),
+    createTemplates(deps).create(
+      caller,
+      CreateTemplate.parse({ name: 'late', docker_image: 'ubuntu' }),
+    ),
+  ]);
+  expect(late).toMatchObject(
+    Array.from(late, () => ({ status: 'rejected', reason: { code: 'unauthorized' } })),
+  );
+  const active = db.selectFrom('api_keys').select('id').where('is_active', '=', 1);
+  expect(await active.execute()).toEqual([]);
 });
 
 it('frees the address for a new account that knows nothing of the old one', async () => {

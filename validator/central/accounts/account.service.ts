@@ -7,10 +7,12 @@ import type { ApiKeys } from '../api-keys/api-key.service.ts';
 import { SOURCES, type Source, type UserIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
+import { balanceOf } from '../balance/balance.service.ts';
+import type { CentralOptions } from '../central-deps.ts';
 import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
-import type { CentralOptions, ChatUser } from '../ports.ts';
+import type { ChatUser } from '../ports.ts';
 import { earnedByReferrals, noteReferral, referrerOf } from '../referrals/referral.service.ts';
 import { rowFor, visibleTemplate } from '../templates/template.service.ts';
 import type { ValidatorAccounts } from '../validators/validator-account.service.ts';
@@ -22,12 +24,11 @@ import {
   insertAccount,
   updateAccount,
 } from './account.store.ts';
-import { type Balance, toUser } from './account.view.ts';
+import { toUser } from './account.view.ts';
+import { accountOf } from './account-access.ts';
 import type { AccountTokens } from './account-token.service.ts';
 import type { EmailVerification } from './email-verification.ts';
-
-/** What an account has at this moment; runs in the transaction that `db` is, if it is one. */
-export type BalanceOf = (db: Db, accountId: string) => Promise<Balance>;
+import { createLogIn } from './log-in.ts';
 
 export type AccountsDeps = {
   db: Database;
@@ -37,7 +38,6 @@ export type AccountsDeps = {
   sessions: Sessions;
   passwords: Passwords;
   apiKeys: ApiKeys;
-  balanceOf: BalanceOf;
   verification: EmailVerification;
   mails: Mails;
   tokens: AccountTokens;
@@ -54,8 +54,9 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 /** Rules of accounts; changes of the profile are in account.update.ts. */
 export function createAccounts(deps: AccountsDeps) {
-  const { db, clock, random, options, sessions, passwords, apiKeys, balanceOf } = deps;
+  const { db, clock, random, options, passwords, apiKeys } = deps;
   const { verification, validatorAccounts, wakeMail } = deps;
+  const logIn = createLogIn(deps);
 
   async function present(account: Account): Promise<User> {
     const balance = await balanceOf(db, account.id);
@@ -124,16 +125,9 @@ export function createAccounts(deps: AccountsDeps) {
       };
     },
 
-    /** Unknown address and wrong password are told apart neither by answer nor by time. */
     async logIn({ email, password }: LoginUserDto) {
-      const account = await findAccountByEmail(db, normalEmail(email));
-      const matches = await passwords.matches(password, account?.password_hash ?? null);
-      if (account === undefined || !matches) {
-        throw new ApiError('unauthorized', 'Invalid email or password', {
-          hint: 'Check both, or reset the password.',
-        });
-      }
-      const { token, expiresAtMs } = await sessions.issue(db, 'user', account.id);
+      const { account, session } = await logIn(normalEmail(email), password);
+      const { token, expiresAtMs } = session;
       return { user: await present(account), token, expires_at: naiveUtc(expiresAtMs) };
     },
 
@@ -156,13 +150,6 @@ export function createAccounts(deps: AccountsDeps) {
       return preferenceOf(db, await accountOf(db, caller));
     },
   };
-}
-
-/** The caller's row. Throws `unauthorized` for an account that was deleted while the request was under way. */
-export async function accountOf(db: Db, caller: Pick<UserIdentity, 'accountId'>): Promise<Account> {
-  const account = await findAccount(db, caller.accountId);
-  if (account === undefined) throw new ApiError('unauthorized', 'This account is deleted');
-  return account;
 }
 
 /** The account with this address, however it is written. */

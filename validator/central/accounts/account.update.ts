@@ -1,7 +1,7 @@
 /** PUT /users/me: profile and preferences, and with the password e-mail and password (contract 9.2). */
 import { ApiError, refusedField } from '#shared/errors.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
-import { lockRow } from '../db/row-lock.ts';
+import { balanceOf } from '../balance/balance.service.ts';
 import type { Account, Db } from '../db/tables.ts';
 import { emailChangedMail } from '../mail/mail.text.ts';
 import { requireHours } from '../pods/removal-time.ts';
@@ -10,13 +10,13 @@ import { visibleTemplate } from '../templates/template.service.ts';
 import type { UpdateUserDto, User } from './account.schemas.ts';
 import {
   type AccountsDeps,
-  accountOf,
   emailTaken,
   normalEmail,
   terminationHoursOf,
 } from './account.service.ts';
 import { findAccountByEmail, updateAccount } from './account.store.ts';
 import { toUser } from './account.view.ts';
+import { accountOf, holdAccount } from './account-access.ts';
 import { recordAccountEvent } from './account-event.ts';
 import { addPasswordNotice } from './password-reset.ts';
 
@@ -26,7 +26,7 @@ export type AccountUpdate = ReturnType<typeof createAccountUpdate>;
 
 /** Returns the one function that changes an account. */
 export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
-  const { db, clock, random, options, sessions, passwords, balanceOf } = deps;
+  const { db, clock, random, options, sessions, passwords } = deps;
   const { verification, mails, tokens, validatorAccounts, wakeMail } = deps;
 
   /** E-mail and password are what a thief of a key would change first. */
@@ -94,8 +94,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     const seen = await accountOf(db, caller);
     const proven = await credentialChanges(caller, seen, body);
     const changed = await db.transaction().execute(async (tx) => {
-      await lockRow(tx, 'accounts', seen.id);
-      const before = await accountOf(tx, caller);
+      const before = await holdAccount(tx, caller);
       if (before.password_hash !== seen.password_hash) {
         throw new ApiError('conflict', 'The account was changed at the same time');
       }

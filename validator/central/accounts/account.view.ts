@@ -1,16 +1,9 @@
 /** The account record as the wire shows it (contract 9.2). Pure. */
 import { naiveUtc } from '#shared/clock.ts';
 import { microToUsd } from '#shared/money.ts';
+import type { Balance } from '../balance/balance.service.ts';
 import type { Account } from '../db/tables.ts';
 import type { User } from './account.schemas.ts';
-
-/** Micro-dollars: what the account has, what of it is held for pods, what its pods cost per hour; and when they stop for want of it. */
-export type Balance = {
-  posted: number;
-  held: number;
-  burnPerHour: number;
-  runsOutAtMs: number | null;
-};
 
 export type AccountShown = {
   account: Account;

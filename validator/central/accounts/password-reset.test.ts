@@ -49,9 +49,13 @@ it('takes each token once, for an hour, and none that was sent before a change o
   expect(all.filter(([status]) => status === 200)).toHaveLength(1);
   expect(await reset(first)).toEqual([400, 'bad_request']);
 
-  await request(account.email);
+  const other = await central.signUp();
+  for (const { email } of [account, other]) await request(email);
   const late = await mailed();
-  await central.clock.advance(3_600_000);
+  const inTime = await mailedToken(central, other.email, 'password-reset');
+  await central.clock.advance(3_600_000 - 1);
+  expect(await reset(inTime)).toEqual([200, true]);
+  await central.clock.advance(1);
   expect(await reset(late)).toEqual([400, 'bad_request']);
 
   await request(account.email);

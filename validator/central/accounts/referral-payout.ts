@@ -5,8 +5,9 @@ import type { Random } from '#shared/random.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { ReferralPayoutMethodUpdateDto, User } from './account.schemas.ts';
-import { type Accounts, accountOf } from './account.service.ts';
+import type { Accounts } from './account.service.ts';
 import { findAccount, updateAccount } from './account.store.ts';
+import { accountOf } from './account-access.ts';
 import { recordAccountEvent } from './account-event.ts';
 
 export type ReferralPayoutDeps = {

@@ -2,6 +2,7 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import { API_KEY_PREFIX, type ApiKeySecrets, apiKeyHash } from '../auth/api-key-secret.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
@@ -143,7 +144,7 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
         throw new ApiError('bad_request', 'expires_at lies in the past');
       }
       return db.transaction().execute(async (tx) => {
-        await lockRow(tx, 'accounts', caller.accountId);
+        await holdAccount(tx, caller);
         const present = await listApiKeys(tx, caller.accountId);
         if (present.length >= MAX_KEYS_PER_ACCOUNT) {
           throw new ApiError(

@@ -17,7 +17,13 @@ import {
 /** The JWT's audience: `user` for accounts, `portal` for providers. */
 export type SessionKind = 'user' | 'portal';
 
-export type IssuedSession = { token: string; sessionId: string; expiresAtMs: number };
+/** Signed; its token is good once `store` is committed. */
+export type SignedSession = {
+  token: string;
+  sessionId: string;
+  expiresAtMs: number;
+  store(db: Db): Promise<void>;
+};
 
 /** Whom a token stands for, or why it stands for nobody. */
 export type SessionCheck =
@@ -45,30 +51,36 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
   const { clock, random } = deps;
   const key = deriveKey(deps.secret, 'session-token');
 
+  /** Not to be called in a transaction: signing is no query. */
+  async function sign(kind: SessionKind, subjectId: string): Promise<SignedSession> {
+    const nowMs = clock.now();
+    const sessionId = random.uuid();
+    const expiresAtMs = nowMs + LIFETIME_MS;
+    const claims = {
+      sub: subjectId,
+      jti: sessionId,
+      aud: kind,
+      iat: Math.floor(nowMs / 1000),
+      exp: Math.floor(expiresAtMs / 1000),
+    } satisfies z.input<typeof Claims>;
+    const token = await new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
+      .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+      .sign(key);
+    const row = {
+      ...{ id: sessionId, kind, subject_id: subjectId, created_at: nowMs },
+      ...{ expires_at: expiresAtMs, revoked_at: null },
+    };
+    return { token, sessionId, expiresAtMs, store: (db) => insertSession(db, row) };
+  }
+
   return {
-    /** Signs, then stores: not to be called in a transaction (signing is no query). */
-    async issue(db: Db, kind: SessionKind, subjectId: string): Promise<IssuedSession> {
-      const nowMs = clock.now();
-      const sessionId = random.uuid();
-      const expiresAtMs = nowMs + LIFETIME_MS;
-      const claims = {
-        sub: subjectId,
-        jti: sessionId,
-        aud: kind,
-        iat: Math.floor(nowMs / 1000),
-        exp: Math.floor(expiresAtMs / 1000),
-      } satisfies z.input<typeof Claims>;
-      const token = await new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
-        .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
-        .sign(key);
-      await insertSession(db, {
-        ...{ kind, subject_id: subjectId },
-        id: sessionId,
-        created_at: nowMs,
-        expires_at: expiresAtMs,
-        revoked_at: null,
-      });
-      return { token, sessionId, expiresAtMs };
+    sign,
+
+    /** Signs, then stores: not in a transaction either. */
+    async issue(db: Db, kind: SessionKind, subjectId: string): Promise<SignedSession> {
+      const session = await sign(kind, subjectId);
+      await session.store(db);
+      return session;
     },
 
     async check(db: Db, kind: SessionKind, token: string): Promise<SessionCheck> {

@@ -2,9 +2,8 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
-import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import { executorRow } from '../executors/executor.row.ts';
 import type { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
@@ -34,8 +33,7 @@ export type Bookmarks = ReturnType<typeof createBookmarks>;
 export function createBookmarks({ db, clock, random, notesOf }: BookmarksDeps) {
   async function addIn(tx: Db, caller: UserIdentity, nodeId: string): Promise<void> {
     const { accountId } = caller;
-    await lockRow(tx, 'accounts', accountId);
-    await accountOf(tx, caller);
+    await holdAccount(tx, caller);
     await requireExecutor(tx, nodeId);
     const present = await listBookmarkedNodes(tx, accountId);
     if (present.includes(nodeId)) return;

@@ -153,11 +153,6 @@ export function readCentralDatabase<T>(target: string, work: (db: Db) => Promise
   );
 }
 
-/** One transaction beside a central API that may be running. Rejects as `readCentralDatabase` does. */
-export function changeCentralDatabase<T>(target: string, work: (tx: Db) => Promise<T>): Promise<T> {
-  return besideCentral(target, (db) => db.transaction().execute(work));
-}
-
 /** Work on the database of a central API that may be running on it. Rejects as `readCentralDatabase` does. */
 export async function besideCentral<T>(
   target: string,

@@ -3,6 +3,7 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { createSealing, type Sealing } from '#shared/sealing.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import { deriveKey } from '../auth/derived-key.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
@@ -66,7 +67,7 @@ export function createDockerCredentials(deps: {
         updated_at: nowMs,
       };
       return db.transaction().execute(async (tx) => {
-        await lockRow(tx, 'accounts', caller.accountId);
+        await holdAccount(tx, caller);
         if ((await listDockerCredentials(tx, caller.accountId)).length >= MAX_PER_ACCOUNT) {
           throw new ApiError(
             'bad_request',

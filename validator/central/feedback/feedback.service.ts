@@ -2,7 +2,7 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db } from '../db/tables.ts';
@@ -29,8 +29,7 @@ export async function giveFeedback(
 ): Promise<FeedbackResponse> {
   const { accountId } = identity;
   await lockRow(tx, 'pods', podId);
-  await lockRow(tx, 'accounts', accountId);
-  await accountOf(tx, identity);
+  await holdAccount(tx, identity);
   await requireAnyOwnPod(tx, accountId, podId);
   if ((await countFeedback(tx, podId)) >= MAX_PER_POD) {
     throw new ApiError('bad_request', `The pod has ${MAX_PER_POD} feedbacks already`);

@@ -1,15 +1,14 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, onPostgres } from '../../../test/fakes/central-database.ts';
+import { replayJournal } from '../../../test/fakes/journal-replay.ts';
 import { createSeededRandom } from '../../../test/fakes/seeded-random.ts';
 import { testCause } from '../../../test/fakes/wallet.ts';
 import { createLedgerWorld } from '../../../test/soak/ledger-world.ts';
 import type { Database } from '../db/tables.ts';
 import { auditLedger } from './audit.service.ts';
-import { allAccounts, allTransfers } from './audit.store.ts';
+import { allAccounts } from './audit.store.ts';
 import { balanceHash, createAudit, type Finding, type StoredTransfer } from './audit.ts';
-import type { Entry } from './ledger.entries.ts';
-import { postGroup, postOne } from './ledger.service.ts';
-import { pendingOf } from './ledger.store.ts';
+import { postGroup } from './ledger.service.ts';
 import type { LedgerAccount } from './ledger-account.ts';
 import { paidAccount } from './wallet.service.ts';
 
@@ -22,29 +21,6 @@ afterEach(() => db.destroy());
 const STEPS = onPostgres() ? 40 : 150;
 const AUDITED_EVERY = 15;
 
-/** Posts the same groups to an empty database, in order. */
-async function replay(from: Database, to: Database): Promise<void> {
-  const groups = Map.groupBy(await Array.fromAsync(allTransfers(from)), (row) => row.group_id);
-  const now = new Map<number, { seq: number; amountUusd: number }>();
-  for (const rows of groups.values()) {
-    const entries = rows.map(
-      (row): Entry => ({
-        debit: row.debit_id as LedgerAccount,
-        credit: row.credit_id as LedgerAccount,
-        amountUusd: row.amount_uusd,
-        kind: row.kind,
-        pending: now.get(row.pending_seq ?? 0) ?? null,
-      }),
-    );
-    const id = await to.transaction().execute((tx) => postOne(tx, { entries, cause: testCause() }));
-    const pending = await pendingOf(to, Number(id));
-    for (const [index, row] of rows.filter(({ kind }) => kind === 'pending').entries()) {
-      const made = pending[index];
-      if (made !== undefined) now.set(row.seq, made);
-    }
-  }
-}
-
 it('keeps every rule over random postings, refusals and deaths, and gives the same balances again', async () => {
   const world = createLedgerWorld(db, createSeededRandom(11));
   for (let step = 1; step <= STEPS; step += 1) {
@@ -52,7 +28,7 @@ it('keeps every rule over random postings, refusals and deaths, and gives the sa
     if (step % AUDITED_EVERY === 0) await world.audit();
   }
   const again = await createTestDatabase();
-  await replay(db, again);
+  await replayJournal(db, again);
   const { hash, findings, transfers } = await again.transaction().execute(auditLedger);
   expect(findings).toEqual([]);
   expect(transfers).toBeGreaterThan(STEPS / 2);

@@ -7,13 +7,16 @@ import { ApiError } from '#shared/errors.ts';
 import { violatedCheck } from '../../database/engine.ts';
 import type { Db } from '../db/tables.ts';
 import { changesOf, direct, type Entry } from './ledger.entries.ts';
-import { changeAccounts, insertGroups, insertTransfers } from './ledger.store.ts';
+import { changeAccounts, insertGroups, insertTransfers, legsOfOnce } from './ledger.store.ts';
 import type { Cause, Leg } from './ledger-account.ts';
 
 /** A cause that may come once has come before; nothing was posted. */
 export class CauseTaken extends Error {
   override name = 'CauseTaken';
 }
+
+/** What was posted for a cause that may come once; none where it has not come. */
+export const legsOf = legsOfOnce;
 
 /** Posts one group and returns its id. Rejects with `insufficient_balance` where a user's account would go below 0, and with CauseTaken. */
 export async function postGroup(tx: Db, legs: readonly Leg[], cause: Cause): Promise<string> {

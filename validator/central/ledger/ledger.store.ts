@@ -5,7 +5,7 @@ import { jsonRows } from '../db/json-rows.ts';
 import { prepared, type Slots } from '../db/prepared.ts';
 import type { Db } from '../db/tables.ts';
 import type { AccountChange, Entry } from './ledger.entries.ts';
-import type { Cause, LedgerAccount } from './ledger-account.ts';
+import type { Cause, LedgerAccount, Leg } from './ledger-account.ts';
 
 type Rows = Slots<{ rows: string }>;
 
@@ -61,6 +61,25 @@ export async function insertGroups(
     rows.map(({ id, cause_type, cause_id }) => [`${cause_type} ${cause_id}`, id]),
   );
   return ({ type, id }) => ids.get(`${type} ${id}`);
+}
+
+/** What was posted for a cause that may come once; none where it has not come. */
+export async function legsOfOnce(db: Db, { type, id }: Pick<Cause, 'type' | 'id'>): Promise<Leg[]> {
+  const rows = await db
+    .selectFrom('transfers')
+    .innerJoin('ledger_groups', 'ledger_groups.id', 'transfers.group_id')
+    .select(['debit_id', 'credit_id', 'amount_uusd'])
+    .where('cause_type', '=', type)
+    .where('cause_id', '=', id)
+    .where('is_once', '=', 1)
+    .orderBy('seq')
+    .execute();
+  // Written by us from one.
+  return rows.map(({ debit_id, credit_id, amount_uusd }) => ({
+    debit: debit_id as LedgerAccount,
+    credit: credit_id as LedgerAccount,
+    amountUusd: amount_uusd,
+  }));
 }
 
 const TRANSFER = {

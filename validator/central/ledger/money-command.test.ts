@@ -109,6 +109,12 @@ describe('ledger pay-in', () => {
       ...{ isWell: true, out: 'bank-1: credited\n' },
     });
     expect((await run(`pay-in ${email.toUpperCase()} 12.5 bank-1`)).out).toContain('before');
+    const other = await run(`pay-in ${email} 12.6 bank-1`);
+    expect([other.isWell, other.err]).toEqual([
+      ...[false, 'bank-1: the reference is that of another payment\n'],
+    ]);
+    const { email: another } = await scene.market.signUp();
+    expect((await run(`pay-in ${another} 12.5 bank-1`)).isWell).toBe(false);
     expect(await balance()).toBe(before + 12.5);
     expect((await run('pay-in nobody@example.com 1 bank-2')).isWell).toBe(false);
     expect((await run('verify')).isWell).toBe(true);

@@ -4,7 +4,8 @@ import { ConfigError } from '#shared/config.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
 import { type NamedDatabase, namedDatabase } from '../database-place.ts';
-import { changeCentralDatabase, readCentralDatabase } from '../db/database.ts';
+import { besideCentral, readCentralDatabase } from '../db/database.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import { type PayIn, payIn } from '../top-ups/paid-credit.ts';
 import { auditLedger } from './audit.service.ts';
 import { EXPORT_FORMATS, exportLedger } from './ledger-export.ts';
@@ -50,8 +51,10 @@ function payInOf(words: readonly string[]): PayIn {
 
 async function takePayIn(target: string, paid: PayIn, output: Output): Promise<boolean> {
   const deps = { clock: systemClock, random: systemRandom };
-  const became = await changeCentralDatabase(target, (tx) => payIn(tx, deps, paid));
-  const isWell = became !== 'no such account';
+  const became = await besideCentral(target, (db) =>
+    moneyTransaction({ db, ...deps }, (tx) => payIn(tx, deps, paid)),
+  );
+  const isWell = became === 'credited' || became === 'credited before';
   const say = isWell ? output.print : output.complain;
   say(`${paid.reference}: ${became}\n`);
   return isWell;

@@ -140,3 +140,17 @@ it('counts what is held for running pods into how long the money lasts, as the a
     await scene.close();
   }
 });
+
+it('tells at once what a rental holds, though nothing runs yet', async () => {
+  const scene = await createPodScene();
+  try {
+    await scene.call('PUT', PATH, { threshold_usd: 9.9999 });
+    await scene.rentOne();
+    const [event] = (await scene.call('GET', '/users/me/events')).body.filter(
+      ({ event_type: type }: { event_type: string }) => type === 'billing',
+    );
+    expect(event.detail).toMatch(/^balance low: \$9\.\d\d$/);
+  } finally {
+    await scene.close();
+  }
+});

@@ -2,9 +2,8 @@
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
-import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, MachineRequest } from '../db/tables.ts';
 import { setDue } from '../schedule/due.ts';
 import { newRequest, toResponse } from './machine-request.row.ts';
@@ -55,8 +54,7 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
       body: MachineRequestCreate,
     ): Promise<MachineRequestResponse> {
       const { accountId } = caller;
-      await lockRow(tx, 'accounts', accountId);
-      const account = await accountOf(tx, caller);
+      const account = await holdAccount(tx, caller);
       if (account.email_verified_at === null) {
         throw new ApiError('email_not_verified', 'Confirm your e-mail address first');
       }

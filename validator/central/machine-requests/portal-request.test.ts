@@ -61,10 +61,24 @@ describe('a provider without a verified node', () => {
 
   it('drops back to them with its last verified node', async () => {
     await ask();
-    const node = await market.verifiedNode();
+    const [node, other, last] = [
+      await market.verifiedNode(),
+      await market.verifiedNode(),
+      await market.verifiedNode(),
+    ];
     const token = await market.logIn();
-    expect((await listed(token)).data).toHaveLength(1);
+    const isDetailed = async () => Array.isArray((await listed(token)).data);
+    expect(await isDetailed()).toBe(true);
     await market.report(node, { verdict: 'failed' });
+    expect(await isDetailed()).toBe(true);
+    await market.portal('DELETE', `/executors/${other.id}`, { token });
+    expect(await isDetailed()).toBe(true);
+    await market.report(last, { verdict: 'failed' });
+    expect((await listed(token)).data.tier).toBe('aggregate');
+    await market.clock.advance(1);
+    await market.report(last);
+    expect((await listed(token)).data).toHaveLength(1);
+    await market.portal('DELETE', `/executors/${last.id}`, { token });
     expect((await listed(token)).data.tier).toBe('aggregate');
   });
 });

@@ -1,7 +1,11 @@
 /** Queries of the mails table. */
 import type { Insertable, Updateable } from 'kysely';
+import { dueRows } from '../db/due-rows.ts';
 import type { MailsTable } from '../db/processes.tables.ts';
 import type { Db, MailRow } from '../db/tables.ts';
+
+/** Mails to be sent. */
+export const waitingMails = dueRows('mails', ['waiting']);
 
 /** Stores a mail, unless one with its key is there already. */
 export async function insertMail(db: Db, row: Insertable<MailsTable>): Promise<void> {
@@ -31,30 +35,6 @@ export async function countMailsSince(
     .where('created_at', '>', sinceMs)
     .executeTakeFirstOrThrow();
   return Number(row.count);
-}
-
-/** Mails to be sent by now, the longest due first. */
-export function listDueMails(db: Db, nowMs: number, limit: number): Promise<MailRow[]> {
-  return db
-    .selectFrom('mails')
-    .selectAll()
-    .where('state', '=', 'waiting')
-    .where('due_at', '<=', nowMs)
-    .orderBy('due_at')
-    .limit(limit)
-    .execute();
-}
-
-/** Takes a due mail for one attempt; false when another process did. Nobody else may before `leaseUntilMs`. */
-export async function claimMail(db: Db, mail: MailRow, leaseUntilMs: number): Promise<boolean> {
-  const done = await db
-    .updateTable('mails')
-    .set({ due_at: leaseUntilMs, attempts: mail.attempts + 1 })
-    .where('id', '=', mail.id)
-    .where('state', '=', 'waiting')
-    .where('due_at', '=', mail.due_at)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
 }
 
 /** Notes what came of an attempt. */

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parseIsoTime } from '#shared/clock.ts';
 import { testSigner } from '../../../test/fakes/market-fixture.ts';
 import { createMeteringScene, type MeteringScene } from '../../../test/fakes/metering-scene.ts';
+import { fundsAdded } from '../cut-off/cut-off.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import type { Leg } from '../ledger/ledger-account.ts';
 import { paidAccount } from '../ledger/wallet.service.ts';
 import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
-import { fundsAdded } from './cut-off.ts';
 
 const CREDIT_UUSD = 10_000_000;
 const MINUTE_MS = 60_000;
@@ -252,6 +252,22 @@ it('starts a pod again whose renter raises its limit in the grace, and only then
   expect((await scene.pod(id)).status).toBe('RUNNING');
   await scene.live(110_000);
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.2 });
+});
+
+it('keeps a pod that is started again for moments no longer than after its first stop', async () => {
+  const id = await scene.running({ max_spend_usd: 0.1 });
+  await scene.live(110_000);
+  await scene.later(7 * MINUTE_MS);
+  for (const usd of [0.100001, 0.100002]) {
+    await scene.call('PATCH', `/pods/${id}`, { max_spend_usd: usd });
+    await scene.live(30_000);
+    expect((await scene.pod(id)).status).toBe('STOPPED');
+  }
+  await scene.later(MINUTE_MS);
+  expect((await scene.pod(id)).status).toBe('STOPPED');
+  await scene.later(MINUTE_MS);
+  await scene.later();
+  expect(scene.host.pods.has(id)).toBe(false);
 });
 
 it('runs out earlier when another rental holds money, and later when a pod ends', async () => {

@@ -5,10 +5,10 @@ import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
-import { postGroup } from '../ledger/ledger.service.ts';
+import { postGroups } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { grantedAccount, paidAccount } from '../ledger/wallet.service.ts';
-import { paidBack } from '../referrals/referral.service.ts';
+import { noteAccrued, returnReferral } from '../referrals/referral.service.ts';
 import { insertRefund } from './billing.store.ts';
 import { providerShare } from './meter.ts';
 import { runwayChanged } from './runway.service.ts';
@@ -37,8 +37,10 @@ export async function refundFault(
   const legs = refundLegs(meter, { amount, provider });
   const own = paidAccount(meter.account_id);
   const paid = legs.find(({ credit }) => credit === own)?.amountUusd ?? 0;
-  const groupId = await postGroup(tx, legs, causedBy(SYSTEM_ACTOR, cause));
-  if (paid > 0) await paidBack(tx, meter.account_id, paid);
+  const referral = await returnReferral(tx, meter.account_id, paid, nowMs);
+  const refund = { legs, cause: causedBy(SYSTEM_ACTOR, cause) };
+  const [groupId = ''] = await postGroups(tx, [refund, ...referral.groups]);
+  await noteAccrued(tx, referral);
   await insertRefund(tx, {
     pod_id: pod.id,
     from_ms: fromMs,

@@ -2,8 +2,8 @@
 import { lockRow } from '../db/row-lock.ts';
 import type { Db } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
-import { nextWarningAt } from '../pods/removal-warnings.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
+import { nextWarningAt } from '../schedule/warnings.ts';
 import { runsOutAt } from './runway.ts';
 import { fundsOf } from './settle.service.ts';
 import { burningOf, burnPerHour } from './settlement.ts';

@@ -1,6 +1,6 @@
 /** Settles whole accounts: everything that their pods have used up to where it is beyond doubt. */
 import type { Db } from '../db/tables.ts';
-import type { Wallet } from '../ledger/wallet.service.ts';
+import { type Wallet, walletOf } from '../ledger/wallet.service.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';
 import { ensureDue } from '../schedule/due.ts';
 import { runsOutAt, spendsOutAt } from './runway.ts';
@@ -62,6 +62,19 @@ function fundsLeft(
 function meteredUntil(meter: Bounded, cutOffMs: number | null, nowMs: number): number {
   const endMs = endOf(meter, cutOffMs, nowMs);
   return Math.max(meter.settled_to_ms, Math.min(endMs, meter.seen_at ?? endMs));
+}
+
+/**
+ * Up to when a pod that costs money was used, `atMs` at the latest: where its removal, its limit, the notice of its node or
+ * the money has ended its time before that, it is that instant, whatever happens to the pod before somebody acts on it.
+ */
+export async function usedAtMost(tx: Db, meter: Meter, atMs: number): Promise<number> {
+  const burning = await listBurningOf(tx, [meter.account_id]);
+  const own = burning.find(({ pod_id: id }) => id === meter.pod_id);
+  if (own === undefined) return atMs;
+  const funds = await fundsOf(await walletOf(tx, meter.account_id), tx, burning);
+  // Whether it was unused until it was to stop for that is not known here: what was not seen may have been use.
+  return endOf({ ...own, idle_stop_at: null }, runsOutAt(funds, burning.map(burningOf)), atMs);
 }
 
 /** Now, or where its time has ended before that though nobody has acted on it yet. */

@@ -1,6 +1,7 @@
 /** What is charged while a node is silent, and when its pod is lost. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { CheckResult } from '#shared/central-api/validator-routes.ts';
+import { naiveUtc } from '#shared/clock.ts';
 import { createMeteringScene, type MeteringScene } from '../../../test/fakes/metering-scene.ts';
 import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
 
@@ -17,6 +18,14 @@ beforeEach(async () => {
   scene = await createMeteringScene();
 });
 afterEach(() => scene.close());
+
+/** A validator's failed check of the node. */
+const verdict = (reason_code: string) =>
+  scene.market.report(scene.node, {
+    verdict: 'failed',
+    inventory: null,
+    checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
+  });
 
 it('charges nothing from the last contact on, nor twice, when an agent is silent and comes back', async () => {
   const id = await scene.running();
@@ -82,18 +91,37 @@ it('gives back what was charged since the pod was last well when its provider br
   expect((await scene.me()).balance).toBe(9.94);
 });
 
+it('breaks a pod, too, whose node was lost while it rebooted, and ends a creation there', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  scene.host.arrives = 'pulling';
+  const created = await scene.rentOne();
+  await scene.later(1_000);
+  await scene.post(id, 'reboot', {});
+  scene.host.up = false;
+  await scene.later(MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'REBOOT_PENDING', phase: 'unreachable' });
+  await scene.later(2 * HOUR_MS - 3 * MINUTE_MS);
+  expect((await scene.pod(id)).status).toBe('REBOOT_PENDING');
+  expect((await scene.pod(created)).status).toBe('PENDING');
+  await scene.later(3 * MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  expect(await scene.pod(created)).toMatchObject({ status: 'CREATION_FAILED' });
+  expect((await scene.me()).held).toBe(0);
+  // It drops both of them when it comes back.
+  await scene.remove(id);
+  scene.host.up = true;
+  await scene.later(MINUTE_MS);
+  expect(await scene.freeGpus()).toBe(2);
+});
+
 it('breaks a pod at once when a validator confirms that its node is lost, and only by a verdict of the silence', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   scene.host.change(id, { phase: 'backoff' });
   await scene.live(MINUTE_MS);
   await scene.tick();
-  const verdict = (reason_code: string) =>
-    scene.market.report(scene.node, {
-      verdict: 'failed',
-      inventory: null,
-      checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
-    });
   scene.host.up = false;
   await verdict('AGENT_UNREACHABLE');
   await scene.later(2 * MINUTE_MS);
@@ -107,4 +135,85 @@ it('breaks a pod at once when a validator confirms that its node is lost, and on
   await scene.later(0);
   expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
   expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
+});
+
+it('charges nothing for the silence of an announced maintenance, and gives no pod up before its end', async () => {
+  const { market } = scene;
+  const token = await market.logIn();
+  const startMs = market.clock.now() + 24 * HOUR_MS;
+  const body = { starting_at: `${naiveUtc(startMs)}Z`, period_in_minute: 30 };
+  const path = `/executors/${scene.node.id}/notice-period`;
+  expect((await market.portal('POST', path, { token, body })).status).toBe(200);
+  await market.clock.advance(24 * HOUR_MS - 2 * MINUTE_MS);
+  const id = await scene.running();
+  await scene.live(2 * MINUTE_MS);
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  // It answers in the maintenance: it is charged.
+  const lostMs = startMs + MINUTE_MS - scene.startMs();
+  scene.host.up = false;
+  await scene.live(3 * MINUTE_MS);
+  await verdict('AGENT_UNREACHABLE');
+  const endMs = startMs + 30 * MINUTE_MS;
+  await scene.later(endMs - 1 - market.clock.now());
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'unreachable' });
+  expect(await scene.segments(id)).toEqual([
+    [0, lostMs, 'running'],
+    [lostMs, null, 'maintenance'],
+  ]);
+  expect((await scene.meter(id)).charged_uusd).toBe(lostMs);
+  await market.clock.advance(1);
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
+});
+
+it('gives back a day of charges at most', async () => {
+  await scene.close();
+  scene = await createMeteringScene({ signupCreditUusd: 1_000_000_000 });
+  const id = await scene.running();
+  scene.host.change(id, { phase: 'backoff' });
+  for (let hours = 0; hours < 30; hours += 1) await scene.later(HOUR_MS);
+  await scene.tick();
+  const heardMs = scene.market.clock.now();
+  expect((await scene.meter(id)).charged_uusd).toBe(30 * HOUR_MS);
+  scene.host.up = false;
+  await scene.later(MINUTE_MS);
+  await scene.later(2 * HOUR_MS);
+  expect((await scene.pod(id)).status).toBe('BROKEN');
+  const refund = await scene.db.selectFrom('usage_refunds').selectAll().executeTakeFirstOrThrow();
+  expect(refund.to_ms - refund.from_ms).toBe(24 * HOUR_MS);
+  expect(refund.amount_uusd).toBe(heardMs - refund.from_ms);
+  expect((await scene.meter(id)).refunded_uusd).toBe(refund.amount_uusd);
+  expect(await scene.me()).toMatchObject({
+    balance: (1_000_000_000 - 30 * HOUR_MS + refund.amount_uusd) / 1_000_000,
+  });
+});
+
+it('shows what went back to its renter and to its provider: an event, a line, a day that is reversed', async () => {
+  const id = await scene.running();
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  scene.host.up = false;
+  await scene.later(2 * MINUTE_MS);
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', spent_usd: 0 });
+  const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
+  expect(statement).toMatchObject({ total: 0, refunded: 0.06 });
+  expect(statement.lines.at(-1)).toMatchObject({ cause: 'provider_fault', amount: -0.06 });
+  const amounts = statement.lines.map(({ amount }: { amount: number }) => amount);
+  expect(amounts.reduce((sum: number, amount: number) => sum + amount, 0)).toBe(0);
+  const told = (await scene.events(id)).find(
+    ({ detail }: { detail: string | null }) => detail === 'refund',
+  );
+  expect(told).toMatchObject({ reason: 'provider_fault', event: { amount_usd: 0.06 } });
+  const token = await scene.market.logIn();
+  const billing = (await scene.market.portal('GET', '/billing', { token })).body.data;
+  expect(billing).toMatchObject([{ pod_id: id, gross_usd: 0, net_usd: 0, status: 'reversed' }]);
+  expect((await scene.me()).balance).toBe(10);
 });

@@ -10,10 +10,15 @@ import { capOf, findMeter, type Meter } from './usage.store.ts';
 
 /** Sets when the pod has cost as much as its renter lets it; for a changed limit as well. */
 export async function boundSpending(tx: Db, meter: Meter): Promise<void> {
-  const cap = meter.is_billable === 1 ? await capOf(tx, meter.pod_id) : null;
-  const atMs = cap === null ? null : spendsOutAt(burningOf(meter), cap);
+  const atMs = await reachedAt(tx, meter);
   if (atMs === null) await clearDue(tx, 'spend-cap', meter.pod_id);
   else await setDue(tx, 'spend-cap', meter.pod_id, atMs);
+}
+
+/** When a pod will have cost as much as its renter lets it; null: never, as things are. */
+export async function capReachedAt(db: Db, podId: string): Promise<number | null> {
+  const meter = await findMeter(db, podId);
+  return meter === undefined ? null : reachedAt(db, meter);
 }
 
 /** The renter has changed what the pod may cost; its account was settled before. */
@@ -31,4 +36,9 @@ export async function hasRoomFor(tx: Db, pod: Pod): Promise<boolean> {
   if (meter === undefined || (cap !== null && cap <= meter.charged_uusd)) return false;
   const { available } = await walletOf(tx, pod.account_id);
   return available >= rentalFloor(pod.price_uusd_per_gpu_hour, pod.gpu_count);
+}
+
+async function reachedAt(db: Db, meter: Meter): Promise<number | null> {
+  const cap = meter.is_billable === 1 ? await capOf(db, meter.pod_id) : null;
+  return cap === null ? null : spendsOutAt(burningOf(meter), cap);
 }

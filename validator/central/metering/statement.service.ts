@@ -3,9 +3,7 @@ import { naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { PortalIdentity, UserIdentity } from '../auth/identity.ts';
-import type { Database } from '../db/tables.ts';
-import { paidOutUntil } from '../payouts/payout.service.ts';
-import { requireAnyOwnPod } from '../pods/pod-access.ts';
+import type { Database, Db } from '../db/tables.ts';
 import { findRefund, listPeriods, type Period, type Refund } from './billing.store.ts';
 import { addTime, NO_COST } from './meter.ts';
 import { providerAccount, rateOf } from './settlement.ts';
@@ -17,13 +15,21 @@ import { findMeter, listSegments, type Meter, type SegmentRow } from './usage.st
 const MAX_LINES = 10_000;
 const SECOND_MS = 1_000;
 
+export type StatementsDeps = {
+  db: Database;
+  /** Throws `pod_not_found` for a pod that is not, and never was, the account's. */
+  requirePodOf(db: Db, accountId: string, podId: string): Promise<unknown>;
+  /** Up to when everything that this account of the ledger earned is paid out; 0 where nothing is. */
+  paidOutUntil(db: Db, ledgerAccount: string): Promise<number>;
+};
+
 export type Statements = ReturnType<typeof createStatements>;
 
-export function createStatements({ db }: { db: Database }) {
+export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsDeps) {
   return {
     /** Of the caller's own pod, ended ones included. */
     async statement({ accountId }: UserIdentity, podId: string): Promise<PodStatement> {
-      await requireAnyOwnPod(db, accountId, podId);
+      await requirePodOf(db, accountId, podId);
       const meter = await findMeter(db, podId);
       if (meter === undefined) {
         const nothing = { total: 0, refunded: 0, billed_seconds: 0, lines: [] };

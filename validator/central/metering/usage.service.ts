@@ -7,6 +7,7 @@ import { causedBy } from '../ledger/ledger-account.ts';
 import { BILLABLE_STATES, type PodState } from '../pods/pod.state.ts';
 import { runwayChanged } from './runway.service.ts';
 import { settleMeters, walletsOf } from './settle.service.ts';
+import { usedAtMost } from './settle-accounts.ts';
 import { costUntil } from './settlement.ts';
 import { boundSpending } from './spend-limit.ts';
 import { USAGE_CAUSES, type UsageCause } from './usage.state.ts';
@@ -15,6 +16,7 @@ import {
   findMeter,
   insertMeter,
   insertSegment,
+  listLatestClosed,
   type Meter,
   meteredPod,
   placeMeter,
@@ -22,7 +24,10 @@ import {
 
 /** A move of a pod as its meter sees it. */
 export type Metered = {
-  /** From when on it counts; by default now. Never before what was settled already, nor before the last move. */
+  /**
+   * From when on it counts; by default now. Never before what was settled already, nor before the last move, and not after
+   * the time of a pod that costs money has ended.
+   */
   atMs?: number;
   /** Why; by default what the state says. */
   cause?: UsageCause;
@@ -30,6 +35,8 @@ export type Metered = {
   leavesRunway?: boolean;
 };
 
+/** Looked back at for earlier stops. */
+const MOST_SEGMENTS = 200;
 const ENDS: readonly PodState[] = ['deleting', 'creation_failed', 'deleted'];
 
 /** A pod has come to `to`: its segment ends and the next begins. Nothing before its first `running`, nor after its end. */
@@ -57,6 +64,22 @@ export async function followPod(
   if (!leavesRunway) await runwayChanged(tx, placed.account_id, nowMs);
 }
 
+/**
+ * When a pod was first stopped since it has run for `ranMs` that were paid; null: not before now. Whoever starts a pod again for a
+ * moment has its GPUs to himself no longer than after one stop.
+ */
+export async function firstStopSince(tx: Db, podId: string, ranMs: number): Promise<number | null> {
+  let firstMs: number | null = null;
+  let leftMs = ranMs;
+  for (const segment of await listLatestClosed(tx, podId, MOST_SEGMENTS)) {
+    const { from_ms: fromMs, to_ms: toMs = null, state } = segment;
+    if (leftMs <= 0) break;
+    if (segment.is_billable === 1) leftMs -= (toMs ?? fromMs) - fromMs;
+    else if (state === 'stopped') firstMs = fromMs;
+  }
+  return firstMs;
+}
+
 type At = { atMs: number; cause: UsageCause };
 
 async function begin(tx: Db, podId: string, { atMs, cause }: At): Promise<Meter> {
@@ -82,8 +105,10 @@ async function turn(
   { nowMs, atMs, cause }: At & { nowMs: number },
 ): Promise<Meter> {
   await lockRow(tx, 'accounts', meter.account_id);
-  const endMs = Math.max(atMs, meter.since_ms, meter.settled_to_ms);
-  if (meter.is_billable === 1) {
+  const isBillable = meter.is_billable === 1;
+  const untilMs = isBillable ? await usedAtMost(tx, meter, atMs) : atMs;
+  const endMs = Math.max(untilMs, meter.since_ms, meter.settled_to_ms);
+  if (isBillable) {
     const wallets = await walletsOf(tx, [meter.account_id]);
     await settleMeters(tx, [{ meter, untilMs: endMs }], wallets, nowMs);
   }

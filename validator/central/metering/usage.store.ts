@@ -121,6 +121,18 @@ export function listSegments(db: Db, podId: string, limit: number): Promise<Segm
     .execute();
 }
 
+/** Those that have ended, from the last on. */
+export function listLatestClosed(db: Db, podId: string, limit: number): Promise<SegmentRow[]> {
+  return db
+    .selectFrom('usage_segments')
+    .selectAll()
+    .where('pod_id', '=', podId)
+    .where('to_ms', 'is not', null)
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
+}
+
 /** Those of them that reach beyond `fromMs`. */
 export function listSegmentsSince(db: Db, podId: string, fromMs: number): Promise<SegmentRow[]> {
   return db

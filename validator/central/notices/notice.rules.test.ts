@@ -27,6 +27,11 @@ it.each([
   expect(wish(body)).toMatchObject({ startAtMs: NOW + 48 * HOUR_MS, minutes: null });
 });
 
+it('takes one a year ahead, and not a millisecond more', () => {
+  const startAtMs = NOW + 365 * 24 * HOUR_MS;
+  expect(wish({ starting_at: at(startAtMs - NOW), minutes: 5 })).toMatchObject({ startAtMs });
+});
+
 it('keeps what was written', () => {
   const body = { starting_at: '2027-01-17T10:00:00+02:00', period_in_minute: 5, reason: 'disks' };
   expect(wish(body)).toMatchObject({ startText: body.starting_at, reason: 'disks' });

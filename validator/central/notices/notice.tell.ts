@@ -1,16 +1,15 @@
 /** Tells renters of a notice period: an event for each of their pods on the node, and one mail for each renter. */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
+import { accountOf } from '../accounts/account-access.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, Notice, Pod } from '../db/tables.ts';
-import { recordEvent } from '../events/event.service.ts';
 import { huidOf } from '../executors/huid.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { noticeCancelledMail, noticeSetMail } from '../mail/mail.text.ts';
 import { wants } from '../notification-settings/notification-setting.service.ts';
-import { statusOf } from '../pods/pod.row.ts';
 import { listStayingOn } from '../pods/pod.service.ts';
+import { recordPodEvent } from '../pods/pod-event.ts';
 
 /** What happened to it. */
 type NoticeStep = 'set' | 'cancelled' | 'started' | 'ended';
@@ -64,18 +63,9 @@ async function tellPod(
   notice: Notice,
   { step, actor, pod }: { step: NoticeStep; actor: Actor; pod: Pod },
 ): Promise<void> {
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
-    eventType: 'notice',
-    subEventType: 'notice.status',
-    actor,
-    fromStatus: statusOf(pod),
-    toStatus: statusOf(pod),
-    reason: 'provider_notice',
-    payload: {
-      pod_name: pod.pod_name,
-      node: pod.executor_id,
+  await recordPodEvent(tx, deps, pod, {
+    ...{ eventType: 'notice', subEventType: 'notice.status', actor, reason: 'provider_notice' },
+    facts: {
       detail: `notice_${step}`,
       starting_at: notice.start_text,
       period_in_minute: notice.minutes,

@@ -187,6 +187,16 @@ it('ends pods and node at the announced time, though that is noticed late', asyn
   expect(await noticesOf(doomed)).toEqual(['notice_started']);
 });
 
+it('ends what is charged at its start, also for a pod that its renter deletes before anybody noted that', async () => {
+  await post(removal());
+  const startMs = market.clock.now() + 48 * HOUR_MS;
+  await market.clock.advance(50 * HOUR_MS);
+  await market.sync();
+  expect((await scene.pod(scene.podId)).status).toBe('RUNNING');
+  await scene.remove(scene.podId);
+  expect(await usedUntil(scene.podId)).toBe(startMs);
+});
+
 it('does not wait for ever for an agent that is away', async () => {
   await post(removal());
   scene.host.up = false;
@@ -249,4 +259,62 @@ it('can be announced and cancelled ten times a day', async () => {
   expect(await mails()).toHaveLength(20);
   await market.clock.advance(24 * HOUR_MS);
   expect((await post(maintenance())).status).toBe(200);
+});
+
+it('ends the pods of three renters at its start, each told once and charged to it', async () => {
+  const node = await market.verifiedNode({ gpus: 3, minimum: 1 });
+  const renters = [await market.renter(), await market.renter(), await market.renter()];
+  const ids: string[] = [];
+  for (const renter of renters) {
+    ids.push((await market.rent(renter, node.id, { gpu_count: 1 })).body.id);
+  }
+  await market.sync();
+  const body = removal();
+  expect((await market.portal('POST', path(node.id), { token, body })).status).toBe(200);
+  for (const renter of renters) expect(await mails(renter)).toHaveLength(1);
+  expect(await mails()).toEqual([]);
+  const startMs = market.clock.now() + 48 * HOUR_MS;
+  const statuses = () =>
+    Promise.all(
+      renters.map(async ({ key: headers }, index) => {
+        const { body: pod } = await market.call('GET', `/pods/${ids[index]}`, { headers });
+        return pod.status ?? pod.error.code;
+      }),
+    );
+  await scene.later(48 * HOUR_MS - 1);
+  expect(await statuses()).toEqual(['RUNNING', 'RUNNING', 'RUNNING']);
+  await scene.later(1);
+  await scene.later(10_000);
+  expect(await statuses()).toEqual(['pod_not_found', 'pod_not_found', 'pod_not_found']);
+  for (const [index, { key: headers }] of renters.entries()) {
+    expect(await usedUntil(ids[index] ?? '')).toBe(startMs);
+    const { body: statement } = await market.call('GET', `/pods/${ids[index]}/statement`, {
+      headers,
+    });
+    expect(statement.total).toBe(105.6);
+    expect(await mails(renters[index])).toHaveLength(1);
+  }
+  const gone = await market.portal('GET', `/executors/${node.id}`, { token });
+  expect(gone.status).toBe(404);
+  // The other node and its pod have nothing to do with it.
+  expect((await scene.pod(scene.podId)).status).toBe('RUNNING');
+});
+
+it('changes no price, and a new price changes nothing of it', async () => {
+  await post(maintenance());
+  const body = { price_per_gpu: 3.3 };
+  const priced = await market.portal('POST', `/executors/${scene.node.id}/update-price`, {
+    token,
+    body,
+  });
+  expect([priced.status, priced.body.data.notice_period !== null]).toEqual([200, true]);
+  expect((await scene.pod(scene.podId)).price).toBe(2.2);
+  const rented = await market.rent(scene.account, scene.node.id, { gpu_count: 1 });
+  expect(rented.body).toMatchObject({ price: 3.3, notice_period: { period_in_minute: 30 } });
+  await scene.later(24 * HOUR_MS);
+  expect(await noticesOf(scene.podId)).toEqual(['notice_set', 'notice_started']);
+  const { body: statement } = await market.call('GET', `/pods/${scene.podId}/statement`, {
+    headers: scene.account.key,
+  });
+  expect(statement.lines).toMatchObject([{ price_per_gpu: 2.2 }]);
 });

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError, refusedField } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { lockRow } from '../db/row-lock.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { Database, Db, Upload } from '../db/tables.ts';
 import type { ObjectStore, RemoteObjects } from '../ports.ts';
 import { type FileInput, type PresignedUpload, UPLOAD_TYPES } from './object.schemas.ts';
@@ -59,7 +59,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       stored_at: null,
     };
     await db.transaction().execute(async (tx) => {
-      await lockRow(tx, 'accounts', accountId);
+      await holdAccount(tx, { accountId });
       const { bytes, count } = await uploadedBy(tx, accountId);
       if (bytes + file.size_bytes > MAX_BYTES_PER_ACCOUNT || count >= MAX_UPLOADS_PER_ACCOUNT) {
         throw new ApiError('bad_request', 'The uploads of this account have no room left');

@@ -1,9 +1,9 @@
 /** Who is paid out, and where to: providers at their own keys, accounts as they chose. */
 import { referralDestination } from '../accounts/referral-payout.ts';
+import { lockWithPods } from '../cut-off/cut-off.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db } from '../db/tables.ts';
 import type { LedgerAccount } from '../ledger/ledger-account.ts';
-import { lockWithPods } from '../metering/cut-off.ts';
 import { providerAccount } from '../metering/settlement.ts';
 import { payoutKeyOf } from '../providers/provider.service.ts';
 import { referralAccount } from '../referrals/referral.service.ts';

@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import { formatUsdFloor } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { fundsAdded } from '../cut-off/cut-off.ts';
 import { moneyTransaction } from '../db/money-transaction.ts';
 import type { PayoutRow } from '../db/payouts.tables.ts';
 import type { Database, Db } from '../db/tables.ts';
@@ -12,7 +13,6 @@ import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { lockedStandingOf, paidAccount } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
-import { fundsAdded } from '../metering/cut-off.ts';
 import type { PayoutAnswer } from '../ports.ts';
 import {
   accountOfParty,
@@ -34,6 +34,7 @@ import {
   earnedSince,
   findOpen,
   findPayout,
+  fromFeesSince,
   insertPayout,
   paidUntil,
 } from './payout.store.ts';
@@ -58,7 +59,9 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
     const account = accountOfParty(party);
     const untilMs = settledUntil(clock.now());
     const { posted: balance, pending } = await lockedStandingOf(tx, account);
-    const withheld = party.kind === 'provider' ? await earnedSince(tx, party.id, untilMs) : 0;
+    const withheld = await (party.kind === 'provider'
+      ? earnedSince(tx, party.id, untilMs)
+      : fromFeesSince(tx, account, untilMs));
     const amountUusd = payable({ balance, pending, withheld });
     const refuse = (refused: NotPaid) => ({ refused, payableUusd: amountUusd });
     if ((await findOpen(tx, account)) !== undefined) return refuse('open');

@@ -28,7 +28,7 @@ export const MINIMUM_UUSD: Readonly<Record<PayoutMethod, number>> = {
 };
 
 const HOUR_MS = 3_600_000;
-/** What a provider earned later may have to be given back, for a pod that it breaks (provider-fault.ts). */
+/** What was earned later may have to be given back, for a pod that its provider breaks (provider-fault.ts): by the provider, and by who brought the renter. */
 const MAY_GO_BACK_MS = 24 * HOUR_MS;
 
 /** The beginning of the first day (UTC) that is not paid out yet: all that was earned before stays earned. */

@@ -1,8 +1,12 @@
 /** Queries of the payouts table, and of who could be paid. */
 import type { Updateable } from 'kysely';
+import { dueRows } from '../db/due-rows.ts';
 import type { PayoutRow, PayoutsTable } from '../db/payouts.tables.ts';
 import type { Db } from '../db/tables.ts';
 import { OPEN_STATES } from './payout.state.ts';
+
+/** Those about which the processor is to be asked. */
+export const openPayouts = dueRows('payouts', OPEN_STATES);
 
 /** Stores a new payout. */
 export async function insertPayout(db: Db, row: PayoutRow): Promise<void> {
@@ -24,18 +28,6 @@ export function findOpen(db: Db, party: string): Promise<PayoutRow | undefined> 
     .executeTakeFirst();
 }
 
-/** Those about which the processor is to be asked by now, the longest due first. */
-export function listDuePayouts(db: Db, nowMs: number, limit: number): Promise<PayoutRow[]> {
-  return db
-    .selectFrom('payouts')
-    .selectAll()
-    .where('state', 'in', OPEN_STATES)
-    .where('due_at', '<=', nowMs)
-    .orderBy('due_at')
-    .limit(limit)
-    .execute();
-}
-
 /** The newest first. */
 export function listPayouts(db: Db, limit: number): Promise<PayoutRow[]> {
   return db
@@ -45,18 +37,6 @@ export function listPayouts(db: Db, limit: number): Promise<PayoutRow[]> {
     .orderBy('id')
     .limit(limit)
     .execute();
-}
-
-/** Takes one for a question; false when another process did. Nobody else asks before `leaseUntilMs`. */
-export async function claimPayout(db: Db, row: PayoutRow, leaseUntilMs: number): Promise<boolean> {
-  const done = await db
-    .updateTable('payouts')
-    .set({ due_at: leaseUntilMs, attempts: row.attempts + 1 })
-    .where('id', '=', row.id)
-    .where('state', '=', row.state)
-    .where('due_at', '=', row.due_at)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
 }
 
 /** Changes one that is still in the state that it was read in; false when it is not. */
@@ -97,6 +77,28 @@ export async function earnedSince(db: Db, providerId: string, fromMs: number): P
     .where('day_ms', '>=', fromMs)
     .executeTakeFirst();
   return (row?.net ?? 0) - (row?.refunded ?? 0);
+}
+
+/** What an account of the ledger got out of the platform's fees from `fromMs` on, whatever of it went back since. */
+export async function fromFeesSince(db: Db, account: string, fromMs: number): Promise<number> {
+  // From the newest on: what is older than that is not read, however much it is.
+  const before = await db
+    .selectFrom('transfers')
+    .innerJoin('ledger_groups', 'ledger_groups.id', 'transfers.group_id')
+    .select('transfers.seq')
+    .where('credit_id', '=', account)
+    .where('at_ms', '<', fromMs)
+    .orderBy('transfers.seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  const got = await db
+    .selectFrom('transfers')
+    .select((eb) => eb.fn.sum<number | null>('amount_uusd').as('uusd'))
+    .where('credit_id', '=', account)
+    .where('debit_id', '=', 'platform:fee')
+    .where('seq', '>', before?.seq ?? 0)
+    .executeTakeFirst();
+  return got?.uusd ?? 0;
 }
 
 /** Up to `limit` accounts of the ledger after `after` that have something and could be paid out, by name. */

@@ -2,12 +2,17 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createPayoutScene, type PayoutScene } from '../../../test/fakes/payout-scene.ts';
 import { setAvailable, testCause } from '../../../test/fakes/wallet.ts';
 import { placePayout } from '../ledger/hold.service.ts';
+import { postGroup } from '../ledger/ledger.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import { providerAccount } from '../metering/settlement.ts';
 import { createPayoutJob } from './payout.job.ts';
+import { accountOfParty } from './payout.party.ts';
 
 const USD = 1_000_000;
 const MINUTE_MS = 60_000;
+/** Until the processor is asked again; one that was decided keeps the time for which it was taken. */
+const FIRST_PAUSE_MS = 10_000;
+const LEASE_MS = 120_000;
 const DAY_MS = 86_400_000;
 
 let scene: PayoutScene;
@@ -59,6 +64,9 @@ describe('a payout', () => {
     await payouts.request(provider);
     await scene.payOut();
     expect(await states()).toEqual(first);
+    const [{ due_at: dueAt = 0 } = {}] = await scene.rows();
+    const waits = first[0] === 'voided' ? LEASE_MS : FIRST_PAUSE_MS;
+    expect(dueAt - scene.market.clock.now()).toBe(waits);
     await scene.market.clock.advance(2 * MINUTE_MS);
     await scene.payOut();
     expect(await states()).toEqual(later);
@@ -196,6 +204,23 @@ describe('what an account has earned with referrals', () => {
     expect(event.detail).toBe('$2.00 for referrals paid');
     const lines = (await scene.call('GET', '/users/me/ledger')).body.lines;
     expect(lines.at(-1)).toMatchObject({ counterpart: 'referral', amount_usd: 2.009999 });
+  });
+
+  it('waits until what its payer paid can go back no more', async () => {
+    const { db, referrer, payouts } = scene;
+    const leg = { debit: 'platform:fee', credit: accountOfParty(referrer) } as const;
+    const accrue = (amountUusd: number) => {
+      const cause = testCause({ atMs: scene.market.clock.now() });
+      return db.transaction().execute((tx) => postGroup(tx, [{ ...leg, amountUusd }], cause));
+    };
+    await accrue(USD);
+    await scene.market.clock.advance(DAY_MS);
+    await accrue(2 * USD);
+    expect(await payouts.request(referrer)).toEqual({ refused: 'too_little', payableUusd: 0 });
+    await scene.market.clock.advance(DAY_MS);
+    expect(await payouts.request(referrer)).toMatchObject({ payout: { amount_uusd: USD } });
+    await scene.market.clock.advance(DAY_MS);
+    expect(await payouts.request(referrer)).toMatchObject({ payout: { amount_uusd: 2 * USD } });
   });
 
   it('goes to the address that it named, as it was when it was requested', async () => {

@@ -11,19 +11,19 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, Pod, Template } from '../db/tables.ts';
-import { recordEvent } from '../events/event.service.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
+import { toTemplateRow } from '../templates/template.service.ts';
 import {
   ownTemplateChangedSince,
   retireTemplate,
   revertTemplateEdit,
-  toTemplateRow,
   unmarkTemplateRented,
-} from '../templates/template.service.ts';
+} from '../templates/template-use.service.ts';
 import { statusOf } from './pod.row.ts';
 import type { PodTemplate } from './pod.schemas.ts';
 import { POD_STATES, wirePhase } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
+import { recordPodEvent } from './pod-event.ts';
 import { podKeysOf } from './pod-keys.ts';
 import { changedSpecFor } from './pod-spec.ts';
 
@@ -107,20 +107,10 @@ export async function beginRestart(
     const what = kind === 'reboot' ? 'rebooted' : 'changed';
     throw new ApiError('pod_state_conflict', `A pod that is ${statusOf(pod)} cannot be ${what}`);
   }
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
-    eventType: 'pod-reboot',
-    subEventType: 'pod-reboot.requested',
-    actor,
-    fromStatus: statusOf(pod),
-    toStatus: 'REBOOT_PENDING',
-    reason: 'user_initiated',
-    payload: {
-      pod_name: pod.pod_name,
-      node: pod.executor_id,
-      ...(template === null ? {} : { detail: kind, template_id: template.id }),
-    },
+  await recordPodEvent(tx, deps, pod, {
+    ...{ eventType: 'pod-reboot', subEventType: 'pod-reboot.requested', actor },
+    ...{ toStatus: 'REBOOT_PENDING', reason: 'user_initiated' },
+    facts: template === null ? {} : { detail: kind, template_id: template.id },
   });
   return { ...pod, ...change, state: 'rebooting' };
 }

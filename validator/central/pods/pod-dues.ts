@@ -1,7 +1,7 @@
 /** What falls due for a pod by time alone, as rows of the schedule. */
 import type { Db } from '../db/tables.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
-import { firstWarningAt } from './removal-warnings.ts';
+import { firstWarningAt } from '../schedule/warnings.ts';
 
 /** How long a failed creation stays in the list (contract 5.1). */
 export const FAILED_LISTED_MS = 180_000;
@@ -23,10 +23,19 @@ export async function setRemovalDue(
 
 /** How long a pod that was stopped for want of money is kept (marketplace reference 2.3.7). */
 export const GRACE_MS = 600_000;
+/** Longer than that nobody waits for its last backup, whatever its renter does meanwhile. */
+const LONGEST_BACKUP_MS = 3_600_000;
 
 /** When a pod that stands still since `stoppedAtMs` is removed. */
 export async function setGraceEnd(tx: Db, podId: string, stoppedAtMs: number): Promise<void> {
   await setDue(tx, 'grace-end', podId, stoppedAtMs + GRACE_MS);
+  await setDue(tx, 'grace-limit', podId, stoppedAtMs + LONGEST_BACKUP_MS);
+}
+
+/** It goes on, or is removed. */
+export async function clearGraceEnd(tx: Db, podId: string): Promise<void> {
+  await clearDue(tx, 'grace-end', podId);
+  await clearDue(tx, 'grace-limit', podId);
 }
 
 /** The end of a failed creation of which nothing is left on the node. */

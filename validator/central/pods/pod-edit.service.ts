@@ -10,12 +10,12 @@ import { findExecutor } from '../executors/executor.service.ts';
 import { settledFirst } from '../metering/settled-first.ts';
 import { spentOn } from '../metering/spent.ts';
 import { TemplateResponse, type UpdateTemplate } from '../templates/template.schemas.ts';
+import { toTemplateRow } from '../templates/template.service.ts';
 import {
   markTemplateRented,
   templateForEdit,
   templateForRent,
-  toTemplateRow,
-} from '../templates/template.service.ts';
+} from '../templates/template-use.service.ts';
 import type { Caller } from './caller.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { podRow } from './pod.row.ts';

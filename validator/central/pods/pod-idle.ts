@@ -7,6 +7,8 @@ import type { PodMetrics } from '#shared/agent-api/metrics.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
+import type { Random } from '#shared/random.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import { clearDue, ensureDue, setDue } from '../schedule/due.ts';
 import { changePod, findPod } from './pod.store.ts';
@@ -50,9 +52,11 @@ function isWatched(pod: Pod): boolean {
   return pod.state === 'running' && pod.idle_shutdown_minutes !== null;
 }
 
-export function createIdleWatch({ db, clock, log }: { db: Database; clock: Clock; log: Log }) {
+export type IdleWatchDeps = { db: Database; clock: Clock; random: Random; log: Log };
+
+export function createIdleWatch({ db, clock, random, log }: IdleWatchDeps) {
   async function note(pod: Pod, metrics: Measured): Promise<void> {
-    await db.transaction().execute(async (tx) => {
+    await moneyTransaction({ db, clock, random }, async (tx) => {
       const now = await findPod(tx, pod.id);
       const minutes = now?.idle_shutdown_minutes ?? null;
       if (now === undefined || minutes === null) return;

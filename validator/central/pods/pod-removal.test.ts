@@ -110,14 +110,16 @@ describe('a scheduled removal', () => {
 
   it('can be set within 1-720 hours, replaced and cancelled', async () => {
     const id = await scene.rentOne({ termination_hours: 2 });
-    const at = (hours: number) => {
-      const time = `${naiveUtc(market.clock.now() + hours * 3_600_000)}Z`;
+    const at = (hours: number, ms = 0) => {
+      const time = `${naiveUtc(market.clock.now() + hours * 3_600_000 + ms)}Z`;
       return scene.post(id, 'schedule-removal', { removal_scheduled_at: time });
     };
-    expect((await at(0.99)).body.error.code).toBe('ttl_invalid');
-    expect((await at(720.01)).body.error.code).toBe('ttl_invalid');
+    expect((await at(1, -1)).body.error.code).toBe('ttl_invalid');
+    expect((await at(720, 1)).body.error.code).toBe('ttl_invalid');
     expect((await at(1)).body.removal_scheduled_at).toMatch(/^\d{4}-.*\.\d{6}$/);
     expect((await at(720)).status).toBe(200);
+    await scene.later(2 * 3_600_000);
+    expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING' });
     const naive = naiveUtc(market.clock.now() + 7_200_000);
     for (const time of ['soon', naive, `${naive} Z`, '2027-02-29T00:00:00Z']) {
       const refused = await scene.post(id, 'schedule-removal', { removal_scheduled_at: time });
@@ -129,7 +131,10 @@ describe('a scheduled removal', () => {
       ...{ removal_scheduled_at: null, termination_hours: null },
     });
     expect((await cancel()).body.error.code).toBe('pod_state_conflict');
+    await at(2);
+    host.removesAtOnce = false;
     await scene.remove(id);
     expect((await at(2)).body.error.code).toBe('pod_state_conflict');
+    expect((await cancel()).body.error.code).toBe('pod_state_conflict');
   });
 });

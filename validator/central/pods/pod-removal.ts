@@ -4,12 +4,12 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import { recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
-import { setRemovalDue } from './pod-dues.ts';
+import { clearGraceEnd, setRemovalDue } from './pod-dues.ts';
+import { recordPodEvent } from './pod-event.ts';
 import { releaseHold } from './pod-hold.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -48,16 +48,10 @@ export async function beginRemoval(
   }
   await releaseHold(tx, pod, { actor, nowMs });
   if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
-    eventType: 'pod-delete',
-    subEventType: 'pod-delete.requested',
-    actor,
-    fromStatus: statusOf(pod),
-    toStatus: 'DELETING',
-    reason,
-    payload: { pod_name: pod.pod_name, node: pod.executor_id },
+  if (pod.state === 'stopped') await clearGraceEnd(tx, pod.id);
+  await recordPodEvent(tx, deps, pod, {
+    ...{ eventType: 'pod-delete', subEventType: 'pod-delete.requested', actor },
+    ...{ toStatus: 'DELETING', reason },
   });
   return { ...pod, ...change, state: 'deleting' };
 }
@@ -95,18 +89,10 @@ export async function recordSchedule(
 ): Promise<void> {
   if (removalAt === pod.removal_at) return;
   await setRemovalDue(tx, pod.id, removalAt);
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
-    eventType: 'pod-lifecycle',
-    subEventType: 'pod-lifecycle.requested',
-    actor,
-    fromStatus: statusOf(pod),
-    toStatus: statusOf(pod),
+  await recordPodEvent(tx, deps, pod, {
+    ...{ eventType: 'pod-lifecycle', subEventType: 'pod-lifecycle.requested', actor },
     reason: 'user_initiated',
-    payload: {
-      pod_name: pod.pod_name,
-      node: pod.executor_id,
+    facts: {
       detail: removalAt === null ? 'removal_cancelled' : 'removal_scheduled',
       removal_scheduled_at: removalAt === null ? null : naiveUtc(removalAt),
     },

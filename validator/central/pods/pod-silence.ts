@@ -1,25 +1,37 @@
 /** Writes into the rows of pods that their node does not answer: they go on, unpaid, until the loss is certain (marketplace reference 1.15, 2.3.9). */
 import { moneyTransaction } from '../db/money-transaction.ts';
+import { lockRow } from '../db/row-lock.ts';
 import type { Database, Pod } from '../db/tables.ts';
 import { findExecutor } from '../executors/executor.service.ts';
 import { refundFault } from '../metering/provider-fault.ts';
 import { followPod } from '../metering/usage.service.ts';
 import { maintenanceAt } from '../notices/maintenance.ts';
 import { mayMove, podStateOf, wirePhase } from './pod.state.ts';
-import { changePod, movePod } from './pod.store.ts';
+import { changePod, findPod, isBeingCreated, movePod } from './pod.store.ts';
 import { CONTACT_LOST_MS, lossOf } from './pod-contact.ts';
 import { type TellDeps, tellMove } from './pod-sync.tell.ts';
 
-export function createPodSilence(deps: TellDeps & { db: Database }) {
-  const { db, clock } = deps;
+export type PodSilenceDeps = TellDeps & {
+  db: Database;
+  /** Ends the creation of a pod whose node is lost. */
+  endCreation(pod: Pod, message: string): Promise<void>;
+};
+
+export function createPodSilence(deps: PodSilenceDeps) {
+  const { db, clock, endCreation } = deps;
   const phase = wirePhase('unknown') ?? '';
 
   /** What was charged since the pod was last well goes back. */
   async function giveUp(pod: Pod, message: string, nowMs: number): Promise<void> {
+    if (isBeingCreated(pod)) return endCreation(pod, message);
+    const from = podStateOf(pod.state);
     await moneyTransaction(deps, async (tx) => {
       const reason = 'provider_fault';
       const change = { phase: '', reason_code: reason, message, updated_at: nowMs };
-      if (!(await movePod(tx, pod.id, 'broken', change, { from: ['unknown'] }))) return;
+      // A reboot that somebody follows again has the same state.
+      await lockRow(tx, 'pods', pod.id);
+      if ((await findPod(tx, pod.id))?.phase !== phase) return;
+      if (!(await movePod(tx, pod.id, 'broken', change, { from: [from] }))) return;
       await tellMove(tx, deps, pod, 'broken', { reason, message });
       await refundFault(tx, deps, pod, nowMs);
     });
@@ -50,13 +62,16 @@ export function createPodSilence(deps: TellDeps & { db: Database }) {
   /** Every pod of one node as read before it was asked; without effect on those that have moved on since. */
   return async function unanswered(executorId: string, pods: readonly Pod[]): Promise<void> {
     const nowMs = clock.now();
-    const silent = pods.filter(({ seen_at: seenAt }) => nowMs - (seenAt ?? 0) >= CONTACT_LOST_MS);
+    const silent = pods.filter((pod) => nowMs - heardMs(pod) >= CONTACT_LOST_MS);
     if (silent.length === 0) return;
     const announced = (await maintenanceAt(db, executorId, nowMs)) !== null;
     const node = await findExecutor(db, executorId);
     for (const pod of silent) {
-      const lostAtMs = pod.seen_at ?? 0;
-      if (pod.state !== 'unknown') {
+      const lostAtMs = heardMs(pod);
+      // A reboot that nobody can follow is still one: its phase alone tells.
+      const isMissed =
+        pod.state === 'unknown' || (pod.state === 'rebooting' && pod.phase === phase);
+      if (!isMissed && !isBeingCreated(pod)) {
         await lose(pod, { lostAtMs, nowMs, announced });
         continue;
       }
@@ -64,4 +79,8 @@ export function createPodSilence(deps: TellDeps & { db: Database }) {
       if (loss !== null) await giveUp(pod, loss, nowMs);
     }
   };
+}
+
+function heardMs({ seen_at: seenAtMs, created_at: createdMs }: Pod): number {
+  return seenAtMs ?? createdMs;
 }

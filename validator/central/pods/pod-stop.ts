@@ -1,16 +1,13 @@
 /** Pods that stand still because nobody pays for them, or uses them: stopped with all their data, started again, or removed after the grace. */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import type { EventReason } from '../events/event.schemas.ts';
-import { recordEvent } from '../events/event.service.ts';
-import { clearDue } from '../schedule/due.ts';
-import { statusOf } from './pod.row.ts';
-import { type PodState, wirePhase, wireStatus } from './pod.state.ts';
+import { firstStopSince } from '../metering/usage.service.ts';
+import { wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
 import { usedUntil } from './pod-contact.ts';
-import { GRACE_MS, setGraceEnd } from './pod-dues.ts';
+import { clearGraceEnd, GRACE_MS, setGraceEnd } from './pod-dues.ts';
+import { BY_ITSELF, recordPodEvent } from './pod-event.ts';
 import { idleFrom } from './pod-idle.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -25,7 +22,7 @@ const MESSAGES: Record<StopReason, string> = {
     'Nobody used the pod for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
 };
 
-/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop. False when it does not run. */
+/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop, if that is earned. False when it does not run. */
 export async function stopPod(
   tx: Db,
   deps: Deps,
@@ -45,9 +42,15 @@ export async function stopPod(
     leavesRunway: true,
   };
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
-  await setGraceEnd(tx, pod.id, nowMs);
-  const kept = { kept_until: naiveUtc(nowMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
-  await tell(tx, deps, pod, 'stopped', { reason, detail: 'stopped', ...kept });
+  const stoppedMs = (await firstStopSince(tx, pod.id, GRACE_MS)) ?? nowMs;
+  await setGraceEnd(tx, pod.id, stoppedMs);
+  const kept = { kept_until: naiveUtc(stoppedMs + GRACE_MS), stopped_at: naiveUtc(atMs) };
+  await recordPodEvent(tx, deps, pod, {
+    ...BY_ITSELF,
+    toStatus: wireStatus('stopped'),
+    reason,
+    facts: { detail: 'stopped', ...kept },
+  });
   return true;
 }
 
@@ -61,27 +64,11 @@ export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> 
     ...idleFrom(deps.clock.now()),
   };
   if (!(await movePod(tx, pod.id, 'starting', change, { from: ['stopped'] }))) return false;
-  await clearDue(tx, 'grace-end', pod.id);
-  await tell(tx, deps, pod, 'starting', { reason: null, detail: 'resumed' });
-  return true;
-}
-
-async function tell(
-  tx: Db,
-  deps: Deps,
-  pod: Pod,
-  to: PodState,
-  { reason, ...payload }: { reason: EventReason | null; detail: string },
-): Promise<void> {
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
-    eventType: 'pod-lifecycle',
-    subEventType: 'pod-lifecycle.status',
-    actor: SYSTEM_ACTOR,
-    fromStatus: statusOf(pod),
-    toStatus: wireStatus(to),
-    reason,
-    payload: { pod_name: pod.pod_name, node: pod.executor_id, ...payload },
+  await clearGraceEnd(tx, pod.id);
+  await recordPodEvent(tx, deps, pod, {
+    ...BY_ITSELF,
+    toStatus: wireStatus('starting'),
+    facts: { detail: 'resumed' },
   });
+  return true;
 }

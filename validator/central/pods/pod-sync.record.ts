@@ -13,7 +13,7 @@ import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { createPullMeasures } from '../executors/pull-measures.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { followPod } from '../metering/usage.service.ts';
-import { retireTemplate } from '../templates/template.service.ts';
+import { retireTemplate } from '../templates/template-use.service.ts';
 import { expectationAfter } from './launch-eta.ts';
 import { podStateOf, wirePhase } from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated, movePod } from './pod.store.ts';
@@ -235,6 +235,10 @@ export function createPodRecorder(deps: {
         message: 'The node did not take the pod in time',
         gpusFree: false,
       }),
+
+    /** Its node is lost with it; should it come back, it is to drop the pod. */
+    endCreation: (pod: Pod, message: string) =>
+      failCreation(pod, { reason: 'provider_fault', message, gpusFree: false }),
 
     /** Nothing of it is left on the node: a deletion is finished, a failed creation only settled. */
     async gone(pod: Pod): Promise<void> {

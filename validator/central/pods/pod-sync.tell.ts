@@ -4,9 +4,10 @@ import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import type { EventReason } from '../events/event.schemas.ts';
-import { lastRequestId, recordEvent } from '../events/event.service.ts';
+import { lastRequestId } from '../events/event.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
+import { recordPodEvent } from './pod-event.ts';
 import { mailPodFailed } from './pod-mails.ts';
 import { causeOf, eventOf, UNDONE } from './pod-sync.events.ts';
 
@@ -38,18 +39,13 @@ export async function tellMove(
   if (FAILURES.some((state) => state === to)) {
     await mailPodFailed(tx, deps.mails, pod, message, deps.clock.now());
   }
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
+  await recordPodEvent(tx, deps, pod, {
     eventType: type,
     subEventType: `${type}.${outcome}`,
     actor: { ...SYSTEM_ACTOR, requestId },
-    fromStatus: wireStatus(from),
     toStatus: wireStatus(to),
     reason,
-    payload: {
-      pod_name: pod.pod_name,
-      node: pod.executor_id,
+    facts: {
       ...(outcome === 'failed' ? { error: message } : {}),
       // Several states look alike on the wire: the phase tells them apart.
       ...(outcome === 'status' ? { detail: wirePhase(to) } : {}),

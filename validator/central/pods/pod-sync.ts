@@ -81,7 +81,7 @@ export function createPodSync(deps: SyncDeps) {
   const { db, clock, log } = deps;
   const { restoresAtStart } = deps.operations;
   const record = createPodRecorder({ ...deps, restoresAtStart });
-  const unanswered = createPodSilence(deps);
+  const unanswered = createPodSilence({ ...deps, endCreation: record.endCreation });
   const watchIdle = createIdleWatch(deps);
   const logged = new Set<string>();
 

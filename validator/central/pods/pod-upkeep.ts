@@ -4,16 +4,15 @@ import type { Random } from '#shared/random.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import { recordEvent } from '../events/event.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
-import type { Due, DueHandlers } from '../schedule/schedule.ts';
-import { statusOf } from './pod.row.ts';
+import type { DueHandlers } from '../schedule/schedule.ts';
+import { dueWarning, minutesLeft, nextWarningAt } from '../schedule/warnings.ts';
 import { endPod, findPod } from './pod.store.ts';
 import { waitForContact } from './pod-contact.ts';
+import { BY_ITSELF, recordPodEvent } from './pod-event.ts';
 import { mailRemoval } from './pod-mails.ts';
 import { beginRemoval } from './pod-removal.ts';
 import { GONE_PHASE } from './pod-sync.plan.ts';
-import { dueWarning, minutesLeft, nextWarningAt } from './removal-warnings.ts';
 
 export type UpkeepDeps = {
   clock: Clock;
@@ -42,12 +41,23 @@ export function podDueHandlers(deps: UpkeepDeps) {
     },
     'pod-removal-warning': {
       lock,
-      async run(tx, due) {
-        const pod = await stayingPod(tx, due.subject);
+      async run(tx, { subject, nowMs }) {
+        const pod = await stayingPod(tx, subject);
         const { removal_at: removalAt = null } = pod ?? {};
         if (pod === undefined || removalAt === null) return undefined;
-        await warn(tx, deps, { pod, removalAt }, due);
-        const next = nextWarningAt(removalAt, due.nowMs);
+        if (dueWarning(removalAt, nowMs) !== null) {
+          await mailRemoval(tx, deps.mails, pod, { removalAt, nowMs });
+          const when = { removal_scheduled_at: naiveUtc(removalAt) };
+          await recordPodEvent(tx, deps, pod, {
+            ...{ ...BY_ITSELF, reason: 'scheduled_termination' },
+            facts: {
+              detail: 'removal_warning',
+              minutes_left: minutesLeft(removalAt, nowMs),
+              ...when,
+            },
+          });
+        }
+        const next = nextWarningAt(removalAt, nowMs);
         return next === null ? undefined : { againAtMs: next };
       },
     },
@@ -67,31 +77,4 @@ export function podDueHandlers(deps: UpkeepDeps) {
 async function stayingPod(tx: Db, id: string): Promise<Pod | undefined> {
   const pod = await findPod(tx, id);
   return pod?.ended_at === null && pod.delete_requested_at === null ? pod : undefined;
-}
-
-async function warn(
-  tx: Db,
-  deps: UpkeepDeps,
-  { pod, removalAt }: { pod: Pod; removalAt: number },
-  { nowMs }: Due,
-): Promise<void> {
-  if (dueWarning(removalAt, nowMs) === null) return;
-  await mailRemoval(tx, deps.mails, pod, { removalAt, nowMs });
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
-    eventType: 'pod-lifecycle',
-    subEventType: 'pod-lifecycle.status',
-    actor: SYSTEM_ACTOR,
-    fromStatus: statusOf(pod),
-    toStatus: statusOf(pod),
-    reason: 'scheduled_termination',
-    payload: {
-      pod_name: pod.pod_name,
-      node: pod.executor_id,
-      detail: 'removal_warning',
-      minutes_left: minutesLeft(removalAt, nowMs),
-      removal_scheduled_at: naiveUtc(removalAt),
-    },
-  });
 }

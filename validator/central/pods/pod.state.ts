@@ -46,7 +46,7 @@ const MOVES: Record<PodState, readonly PodState[]> = {
   restoring: ['pending', 'building', 'pulling', 'starting', ...CREATION_EXITS],
   running: ['rebooting', 'stopped', 'unknown', 'broken', 'failed', 'deleting'],
   // Not to unknown, which looks like running: a reboot that nobody can follow is still one.
-  rebooting: ['running', 'reboot_failed', 'stopped', 'failed', 'deleting'],
+  rebooting: ['running', 'reboot_failed', 'stopped', 'failed', 'broken', 'deleting'],
   reboot_failed: ['rebooting', 'running', 'deleting'],
   unknown: ['running', 'rebooting', 'failed', 'broken', 'deleting'],
   failed: ['deleting'],

@@ -134,6 +134,15 @@ it('gives its own list over, and says where the server is', async () => {
   });
 });
 
+it('adds no more nodes that never passed the checks than the portal does', async () => {
+  list = { executors: Array.from({ length: 21 }, (_, index) => wireNode(9_000 + index)) };
+  const { status: code, body } = await pull();
+  expect([code, body.message]).toEqual([400, expect.stringContaining('at most 20 nodes')]);
+  expect(await nodes()).toEqual([]);
+  list = { executors: Array.from({ length: 20 }, (_, index) => wireNode(9_000 + index)) };
+  expect((await pull()).body.data).toMatchObject({ added: 20 });
+});
+
 it('says so where there is no such server', async () => {
   const alone = await createTestMarket();
   const by = await alone.logIn();

@@ -5,6 +5,7 @@ import type { Random } from '#shared/random.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db, NewExecutor } from '../db/tables.ts';
 import {
+  countUnproven,
   dropFreeGpus,
   type ExecutorEntry,
   findExecutorAt,
@@ -21,10 +22,12 @@ import { nodePriceUusd, priceWithin, requireKnownType, requireTypeName } from '.
 
 export type OfferDeps = { clock: Clock; random: Random; nodePlaces: NodePlaces };
 
+/** Of one provider: more are added as these pass. Nobody has the validator call at addresses without end. */
+const MAX_UNPROVEN = 20;
 /** A node that the validator has never passed proves no claim to its address: another provider's takes it after so long. */
 const UNPROVEN_CLAIM_MS = 60 * 60 * 1000;
 
-/** Queued for its first check. Throws 400 for a type, price or address that cannot be, 409 for an address that is taken. */
+/** Queued for its first check; the caller holds the provider's row. Throws 400 for a type, price or address that cannot be and with too many nodes that never passed, 409 for an address that is taken. */
 export async function addNode(
   tx: Db,
   deps: OfferDeps,
@@ -32,6 +35,7 @@ export async function addNode(
   body: AddNode,
 ): Promise<ExecutorEntry> {
   const { clock, random } = deps;
+  await requireFewUnproven(tx, providerId);
   const address = nodeAddress(body.ipAddress, deps.nodePlaces);
   const entry = requireKnownType(body.gpuType);
   const row: NewExecutor = {
@@ -50,6 +54,15 @@ export async function addNode(
   throw new ApiError('conflict', `There is a node at ${row.ip_address}:${row.port} already`, {
     hint: 'Remove that node first, or give another port. Another provider’s that never passed the checks gives way after an hour.',
   });
+}
+
+async function requireFewUnproven(tx: Db, providerId: string): Promise<void> {
+  if ((await countUnproven(tx, providerId)) < MAX_UNPROVEN) return;
+  throw new ApiError(
+    'bad_request',
+    `A provider has at most ${MAX_UNPROVEN} nodes that never passed the checks`,
+    { hint: 'Wait until some of them have passed, or remove those that will not.' },
+  );
 }
 
 /** Removes what another provider has claimed long ago at that address and never shown; false when what is there stays. */

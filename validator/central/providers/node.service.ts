@@ -6,7 +6,6 @@ import type { PortalIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import {
-  countUnproven,
   type ExecutorEntry,
   pageOfProvider,
   requireExecutor,
@@ -29,9 +28,6 @@ import { addNode, changeGpus, changePrice, removalObstacle, removeNode } from '.
 import { podsForProvider, type RenterReference } from './node-pods.ts';
 import { pageOf } from './portal-answer.ts';
 import type { PageQuery } from './provider.schemas.ts';
-
-/** Of one provider: more are added as these pass. Nobody has the validator call at addresses without end. */
-const MAX_UNPROVEN = 20;
 
 export type NodesDeps = {
   db: Database;
@@ -78,16 +74,9 @@ export function createNodes(deps: NodesDeps) {
     updateExecutor(tx, id, { min_gpu_count: minimum, updated_at: clock.now() });
 
   return {
-    /** In the caller's transaction. Throws 400 with too many nodes that never passed the checks. */
+    /** In the caller's transaction. Throws as `addNode` does. */
     async addIn(tx: Db, { providerId }: PortalIdentity, body: AddNode): Promise<PortalNode> {
       await lockRow(tx, 'providers', providerId);
-      if ((await countUnproven(tx, providerId)) >= MAX_UNPROVEN) {
-        throw new ApiError(
-          'bad_request',
-          `A provider has at most ${MAX_UNPROVEN} nodes that never passed the checks`,
-          { hint: 'Wait until some of them have passed, or remove those that will not.' },
-        );
-      }
       return ownRow(await addNode(tx, deps, providerId, body));
     },
 

@@ -2,9 +2,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
+import { addressKeyOf } from '#shared/http/client-address.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Identity } from '../auth/identity.ts';
-import { addressKeyOf } from './client-address.ts';
 import { NAMED_LIMITS, type RateLimits } from './policies.ts';
 import { createTokenBuckets, type Rate, type Reading, type TokenBuckets } from './token-bucket.ts';
 

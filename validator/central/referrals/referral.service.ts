@@ -14,7 +14,6 @@ import {
   findReferrer,
   insertReferral,
   listReferrals,
-  lowerPaid,
   writeReferrals,
 } from './referral.store.ts';
 
@@ -76,11 +75,37 @@ export async function accrueReferrals(
   return accrual;
 }
 
-/** Writes what `accrueReferrals` came to, once its groups are posted. */
+/** Writes what `accrueReferrals` or `returnReferral` came to, once its groups are posted. */
 export const noteAccrued = (tx: Db, { rows }: Accrual): Promise<void> => writeReferrals(tx, rows);
 
-/** What an account had paid was given back: its referrer earns nothing more until it has paid that again. */
-export const paidBack = lowerPaid;
+/**
+ * The same where `uusd` of what an account had paid goes back to it, of which the caller holds the row: what was credited for that
+ * goes back too, or breaking pods would be a way to draw on the fees. A referrer that was paid out already owes it.
+ */
+export async function returnReferral(
+  tx: Db,
+  accountId: string,
+  uusd: number,
+  nowMs: number,
+): Promise<Accrual> {
+  const [row] = uusd > 0 ? await listReferrals(tx, [accountId]) : [];
+  if (row === undefined) return { groups: [], rows: [] };
+  const paid = row.paid_uusd - uusd;
+  const amountUusd = row.accrued_uusd - referralShare(paid);
+  if (amountUusd <= 0) return { groups: [], rows: [{ ...row, paid_uusd: paid }] };
+  const seq = row.seq + 1;
+  const debit = referralAccount(row.referrer_id);
+  const cause = { type: 'referral-back', id: `${accountId}:${seq}`, atMs: nowMs, once: true };
+  return {
+    groups: [
+      {
+        legs: [{ debit, credit: 'platform:fee', amountUusd }],
+        cause: causedBy(SYSTEM_ACTOR, cause),
+      },
+    ],
+    rows: [{ ...row, paid_uusd: paid, accrued_uusd: row.accrued_uusd - amountUusd, seq }],
+  };
+}
 
 /** What an account has earned and was not paid, a payout under way included. */
 export async function earnedByReferrals(db: Db, accountId: string): Promise<number> {

@@ -63,15 +63,6 @@ export async function writeReferrals(db: Db, rows: readonly ReferralRow[]): Prom
   await write(db, { rows: JSON.stringify(rows) });
 }
 
-/** Takes what an account paid back out of its sum; what was credited for it stays and counts towards what comes. */
-export async function lowerPaid(db: Db, accountId: string, uusd: number): Promise<void> {
-  await db
-    .updateTable('referrals')
-    .set((eb) => ({ paid_uusd: eb('paid_uusd', '-', uusd) }))
-    .where('account_id', '=', accountId)
-    .execute();
-}
-
 /** Nothing more is credited to an account that is gone. */
 export async function deleteReferralsBy(db: Db, referrerId: string): Promise<void> {
   await db.deleteFrom('referrals').where('referrer_id', '=', referrerId).execute();

@@ -94,18 +94,30 @@ it('earns nothing with granted credit, nor once the referrer is gone', async () 
   expect(await earnedBy(referrer.id)).toBe(0);
 });
 
-it('earns nothing more for what went back to the renter until it is paid again', async () => {
+it('earns nothing for what went back to the renter, and owes what it was paid of that already', async () => {
   const referrer = await brought();
   const id = await scene.running();
-  await scene.later(50_000);
+  await scene.later(30_000);
+  // From now on it is not well.
+  scene.host.change(id, { phase: 'backoff' });
+  for (const ms of [30_000, 30_000]) await scene.later(ms);
   await scene.market.central.meterPods();
   const before = await earnedBy(referrer.id);
+  expect(before).toBeGreaterThan(0);
+  // As if it had been paid before.
+  const leg = { debit: referralAccount(referrer.id), credit: 'external:payout' } as const;
+  await scene.market.ports.db
+    .transaction()
+    .execute((tx) => postGroup(tx, [{ ...leg, amountUusd: before }], testCause()));
   scene.host.up = false;
   await scene.later(70_000);
   await scene.later(3 * 3_600_000);
   expect((await scene.pod(id)).status).toBe('BROKEN');
   const row = await scene.market.ports.db.selectFrom('referrals').selectAll().executeTakeFirst();
   const kept = Math.round((await spentOf(id)) * USD);
-  expect(row?.paid_uusd).toBe(kept);
-  expect(await earnedBy(referrer.id)).toBe(Math.max(before, referralShare(kept)));
+  expect(row).toMatchObject({ paid_uusd: kept, accrued_uusd: referralShare(kept) });
+  expect(referralShare(kept)).toBeLessThan(before);
+  expect(await earnedBy(referrer.id)).toBe(referralShare(kept) - before);
+  const { body } = await scene.market.call('GET', '/users/me', { headers: referrer.key });
+  expect(body.pending_referral_balance).toBeLessThan(0);
 });

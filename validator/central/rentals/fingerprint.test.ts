@@ -30,8 +30,11 @@ it.each([undefined, 'a', 'A-z_0.9:', 'x'.repeat(255)])('takes the key %s', (key)
   expect(idempotencyKeyOf(key)).toBe(key ?? null);
 });
 
-it.each(['', '"quoted"', 'x'.repeat(256), 'a, b', 'ü', 'a b', ['a', 'b']])('refuses %j', (key) => {
-  expect(() => idempotencyKeyOf(key)).toThrow(
-    expect.objectContaining({ code: 'idempotency_key_invalid' }),
-  );
-});
+it.each(['', '"quoted"', 'x'.repeat(256), 'a, b', 'ü', 'a b', 'a\n', 'a\r\nb', '\0', ['a', 'b']])(
+  'refuses %j',
+  (key) => {
+    expect(() => idempotencyKeyOf(key)).toThrow(
+      expect.objectContaining({ code: 'idempotency_key_invalid' }),
+    );
+  },
+);

@@ -1,10 +1,14 @@
+import { once } from 'node:events';
+import { type AddressInfo, createConnection } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiError } from '#shared/errors.ts';
 import { systemRandom } from '#shared/random.ts';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
+import { eventually } from '../../../test/fakes/eventually.ts';
 import {
   type AddedNode,
   createTestMarket,
+  DEFAULT_TEMPLATE,
   type TestMarket,
 } from '../../../test/fakes/market-fixture.ts';
 import { setAvailable } from '../../../test/fakes/wallet.ts';
@@ -89,7 +93,9 @@ it('stores refusals with their request id, and not what was refused before the c
   expect((await market.rent(account, node.id, { gpu_count: 'x' }, KEY)).status).toBe(422);
   await setAvailable(market.ports.db, 0);
   const poor = await market.rent(account, node.id, ONE, KEY);
-  expect(poor.status).toBe(403);
+  expect([poor.status, poor.body.error.hint]).toEqual([
+    ...[403, 'Top up, then retry with a new Idempotency-Key.'],
+  ]);
   await setAvailable(market.ports.db, 9_000_000);
   const again = await market.rent(account, node.id, ONE, KEY);
   expect(again.status).toBe(403);
@@ -219,4 +225,60 @@ describe('one run under a key', () => {
     const again = await once.once({ ...request, refusal, effects: async () => answer });
     expect(again.replayed).toBe(false);
   });
+});
+
+it('asks for the credential first: a key that was revoked or an account that is gone is told nothing', async () => {
+  await market.rent(account, node.id, ONE, KEY);
+  const [{ id }] = (await market.call('GET', '/keys', { headers: account.session })).body;
+  await market.call('DELETE', `/keys/${id}`, { headers: account.session });
+  const again = await market.rent(account, node.id, ONE, KEY);
+  expect([again.status, again.headers['idempotent-replayed']]).toEqual([401, undefined]);
+  const bySession = { ...account, key: account.session } as unknown as TestAccount;
+  const { body: pod } = await market.rent(bySession, node.id, ONE, KEY);
+  await market.call('DELETE', `/pods/${pod.id}`, { headers: account.session });
+  const removed = await market.call('DELETE', '/users/me', { headers: account.session });
+  expect(removed.status).toBe(200);
+  expect((await market.rent(bySession, node.id, ONE, KEY)).status).toBe(401);
+  expect(await podCount()).toBe(1);
+});
+
+it('is another request on another route', async () => {
+  const first = await market.rent(account, node.id, ONE, KEY);
+  const wish = { headers: { ...account.key, ...KEY }, body: { pod_name: 'mine', ...ONE } };
+  const preference = { default_template_id: DEFAULT_TEMPLATE };
+  await market.call('PUT', '/users/me', { headers: account.key, body: { preference } });
+  const other = await market.call('POST', '/executors/rent-by-spec', wish);
+  expect([other.status, other.headers['idempotent-replayed']]).toEqual([200, undefined]);
+  expect(other.body.id).not.toBe(first.body.id);
+});
+
+it('finishes what was asked by a client that went away, and answers it later', async () => {
+  const { db } = market.ports;
+  await market.server.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = market.server.server.address() as AddressInfo;
+  const body = JSON.stringify({ pod_name: 'mine', template_id: DEFAULT_TEMPLATE, ...ONE });
+  const head = [
+    ...[`POST /api/executors/${node.id}/rent HTTP/1.1`, 'Host: test'],
+    ...[`X-API-Key: ${account.apiKey}`, 'Content-Type: application/json'],
+    ...['Idempotency-Key: key-1', `Content-Length: ${Buffer.byteLength(body)}`],
+  ];
+  const socket = createConnection({ host: '127.0.0.1', port });
+  const held = Promise.withResolvers<void>();
+  const gone = once(market.server.server, 'request').then(async ([request]) => {
+    await once(request, 'end');
+    // Where there is one connection, the rental waits for this transaction until its client is gone.
+    const holding = db.transaction().execute(() => held.promise);
+    const closed = once(request.socket, 'close');
+    socket.destroy();
+    await closed;
+    held.resolve();
+    await holding;
+  });
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  await gone;
+  const claims = db.selectFrom('idempotency').select('state');
+  await eventually('the rental', async () => (await claims.execute())[0]?.state === 'finished');
+  const again = await market.rent(account, node.id, ONE, KEY);
+  expect([again.status, again.headers['idempotent-replayed']]).toEqual([200, 'true']);
+  expect(await podCount()).toBe(1);
 });

@@ -181,7 +181,8 @@ describe('nodes that were taken after they were chosen', () => {
     const asked = { ...wish, identity: { ...wish.identity, accountId } } as Parameters<
       typeof rentFirstOf
     >[2];
-    const rent = (tx: Db) => rentFirstOf(tx, { clock, random }, asked, survivors);
+    const deps = { clock, random, afterSpend: async () => undefined };
+    const rent = (tx: Db) => rentFirstOf(tx, deps, asked, survivors);
     return db.transaction().execute(rent);
   }
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TestAccount } from '../../../test/fakes/central-fixture.ts';
 import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../../../test/fakes/market-fixture.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
-import { setAvailable } from '../../../test/fakes/wallet.ts';
+import { payIn, setAvailable } from '../../../test/fakes/wallet.ts';
 
 const PRIVATE_KEY =
   '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----';
@@ -91,6 +91,15 @@ describe('refusals, each before those after it', () => {
     expect(me).toMatchObject({ balance: 0.55, held: 0.55, available: 0 });
   });
 
+  it('lets two rentals at once have money for one of them', async () => {
+    await have(550_000);
+    const both = await Promise.all(
+      [1, 2].map(() => market.rent(account, node.id, { gpu_count: 1 })),
+    );
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 403]);
+    expect(await scene.holds()).toEqual([550_000]);
+  });
+
   it('says that secret_names are not available yet', async () => {
     const { status, body } = await market.rent(account, node.id, { secret_names: ['a'] });
     expect(status).toBe(400);
@@ -132,6 +141,7 @@ describe('one wrong at a time', () => {
     ['a private key', 400, 'bad_request', async () => {}, { user_public_key: PRIVATE_KEY }],
     ['a time too long', 400, 'ttl_invalid', async () => {}, { termination_hours: 721 }],
     ['nothing on the account', 403, 'insufficient_balance', () => have(0), {}],
+    ['more than can be counted', 403, 'account_balance_invalid', haveTooMuch, {}],
   ])('%s', async (_, status, code, spoil, body) => {
     await spoil();
     const template_id = 'theirs' in body ? await privateTemplateOfAnother() : DEFAULT_TEMPLATE;
@@ -154,6 +164,11 @@ describe('one wrong at a time', () => {
     const again = await market.rent(account, node.id, wish);
     expect([again.status, again.body.error.code]).toEqual([400, 'template_invalid']);
   });
+
+  /** What was granted comes on top. */
+  function haveTooMuch(): Promise<void> {
+    return payIn(market.ports.db, account.id, Number.MAX_SAFE_INTEGER);
+  }
 
   function setNode(change: { state: 'removed' | 'queued' }): Promise<unknown> {
     return market.ports.db.updateTable('executors').set(change).execute();

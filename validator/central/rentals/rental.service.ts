@@ -3,7 +3,8 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { microOrNull } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf, defaultTerminationHours } from '../accounts/account.service.ts';
+import { defaultTerminationHours } from '../accounts/account.service.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { beginRestore } from '../backups/restore.service.ts';
 import { requireFloor } from '../balance/balance.service.ts';
@@ -26,11 +27,8 @@ import { NOTEBOOK_PORT, newNotebook } from '../pods/pod-notebook.ts';
 import { podSpecFor } from '../pods/pod-spec.ts';
 import { removalAfter } from '../pods/removal-time.ts';
 import { listForAccount } from '../ssh-keys/ssh-key.service.ts';
-import {
-  markTemplateRented,
-  templateForRent,
-  toTemplateRow,
-} from '../templates/template.service.ts';
+import { toTemplateRow } from '../templates/template.service.ts';
+import { markTemplateRented, templateForRent } from '../templates/template-use.service.ts';
 import { attachVolume, volumeForRent } from '../volumes/volume.attach.ts';
 import { dockerfileTemplate, NO_TEMPLATE_ID } from './dockerfile-template.ts';
 import { chooseGpuCount } from './gpu-choice.ts';
@@ -49,7 +47,12 @@ export type RentRequest = {
 /** A pod that has just been rented has no notebook server to enter yet. */
 const NO_TOKEN = '';
 
-export type RentDeps = { clock: Clock; random: Random };
+export type RentDeps = {
+  clock: Clock;
+  random: Random;
+  /** What follows when an account has less than before. */
+  afterSpend(tx: Db, accountId: string): Promise<void>;
+};
 
 /** Rents in `tx`, or throws the first refusal in the order that clients are promised. */
 export async function rentIn(
@@ -71,8 +74,7 @@ export async function rentIn(
     canSplit: executor.can_split === 1,
   });
   // No other rental leans on the same money meanwhile.
-  await lockRow(tx, 'accounts', identity.accountId);
-  const account = await accountOf(tx, identity);
+  const account = await holdAccount(tx, identity);
   const dockerfile = body.dockerfile_content ?? undefined;
   const template =
     dockerfile === undefined
@@ -133,6 +135,7 @@ export async function rentIn(
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await markTemplateRented(tx, template, nowMs);
   await fundsLowered(tx, settled, nowMs);
+  await deps.afterSpend(tx, account.id);
   await recordEvent(tx, deps, {
     accountId: account.id,
     podId,

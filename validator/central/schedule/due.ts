@@ -20,6 +20,7 @@ export type DueKind =
   /** A pod. */
   | 'spend-cap'
   | 'grace-end'
+  | 'grace-limit'
   | 'idle-warning'
   | 'idle-shutdown'
   /** A machine request, and how far providers were told of it. */

@@ -2,6 +2,7 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, SshKey } from '../db/tables.ts';
@@ -47,7 +48,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
         updated_at: nowMs,
       };
       return db.transaction().execute(async (tx) => {
-        await lockRow(tx, 'accounts', accountId);
+        await holdAccount(tx, caller);
         const present = await findSshKeyByFingerprint(tx, accountId, row.fingerprint);
         if (present !== undefined) return toResponse(present);
         if ((await listSshKeys(tx, accountId)).length >= MAX_KEYS_PER_ACCOUNT) {

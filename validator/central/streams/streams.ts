@@ -1,7 +1,7 @@
 /** What outlasts its request: logs and terminals of pods, events of accounts, put together. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { CentralDeps } from '../central-deps.ts';
 import { requireOwnPod } from '../pods/pod-access.ts';
-import type { CentralDeps } from '../ports.ts';
 import { registerEventStreamRoutes } from './event-stream.routes.ts';
 import { createEventStreams } from './event-stream.ts';
 import { registerPodLogRoutes } from './pod-logs.routes.ts';

@@ -1,8 +1,7 @@
 /** Support channels kept in our own database, where whoever gives support reads them: nothing is opened elsewhere. */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
-import { lockRow } from '../db/row-lock.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { Database, SupportChannelRow } from '../db/tables.ts';
 import type { SupportChannels } from '../ports.ts';
 import { findChannel, insertChannel } from './support-channel.store.ts';
@@ -35,9 +34,7 @@ export function createLocalChannels(deps: {
         created_at: clock.now(),
       };
       return db.transaction().execute(async (tx) => {
-        // An account that is being deleted would leave behind what is written after it was cleared.
-        await lockRow(tx, 'accounts', accountId);
-        await accountOf(tx, { accountId });
+        await holdAccount(tx, { accountId });
         // The pod is the key: of several at once one opens the channel, the others find it.
         if (await insertChannel(tx, fresh)) return shown(fresh, true);
         const present = await findChannel(tx, podId);

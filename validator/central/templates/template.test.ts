@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTestCentral, type TestCentral } from '../../../test/fakes/central-fixture.ts';
 import { ensureOfficialTemplates } from './official-templates.ts';
-import { markTemplateRented, retireTemplate, templateForRent } from './template.service.ts';
+import { markTemplateRented, retireTemplate, templateForRent } from './template-use.service.ts';
 
 const OFFICIAL_ID = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';

@@ -3,14 +3,14 @@ import { type Clock, naiveUtc, startOfMonth } from '#shared/clock.ts';
 import { ApiError, refusedField } from '#shared/errors.ts';
 import { microOrNull, microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf, type BalanceOf, setPaymentCustomer } from '../accounts/account.service.ts';
+import { setPaymentCustomer } from '../accounts/account.service.ts';
+import { accountOf, holdAccount } from '../accounts/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
-import { fundsIn } from '../balance/balance.service.ts';
+import { balanceOf, fundsIn } from '../balance/balance.service.ts';
+import { hasPodsWithoutMoney } from '../cut-off/cut-off.ts';
 import type { AutoTopUpRow } from '../db/around-balance.tables.ts';
-import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';
-import { hasPodsWithoutMoney } from '../metering/cut-off.ts';
 import type { Payments } from '../ports.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
 import type { DueHandler } from '../schedule/schedule.ts';
@@ -32,14 +32,13 @@ export type AutoTopUpsDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  balanceOf: BalanceOf;
   /** Null: nothing can be paid here. */
   payments: Payments | null;
 };
 export type AutoTopUps = ReturnType<typeof createAutoTopUps>;
 
 /** Rules of auto top-ups; what becomes of charges is in top-up.service.ts. */
-export function createAutoTopUps({ db, clock, random, balanceOf, payments }: AutoTopUpsDeps) {
+export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps) {
   /** Keeps a payment method that the account did not have, and notes who the payer is there. */
   async function keepMethod(caller: UserIdentity, paymentMethodId: string): Promise<void> {
     const [before, account] = [
@@ -126,7 +125,7 @@ export function createAutoTopUps({ db, clock, random, balanceOf, payments }: Aut
       const { accountId } = caller;
       if (body.payment_method_id != null) await keepMethod(caller, body.payment_method_id);
       const row = await db.transaction().execute(async (tx) => {
-        await lockRow(tx, 'accounts', accountId);
+        await holdAccount(tx, caller);
         const after = changed(accountId, await findAutoTopUp(tx, accountId), body);
         if (after.enabled === 1) requireChargeable(after, payments);
         await upsertAutoTopUp(tx, after);

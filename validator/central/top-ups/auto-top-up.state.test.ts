@@ -44,7 +44,7 @@ it.each<[string, Partial<ChargeFacts>, boolean]>([
 
 it('waits longer after each decline, and the third in a row suspends', () => {
   const first = afterCharge('declined', 0, NOW);
-  expect(first).toEqual({ status: 'failed', declines: 1, not_before: NOW + 600_000 });
+  expect(first).toEqual({ status: 'failed', declines: 1, not_before: NOW + 300_000 });
   expect(afterCharge('declined', 1, NOW)).toEqual({
     ...{ status: 'failed', declines: 2, not_before: NOW + 3_600_000 },
   });

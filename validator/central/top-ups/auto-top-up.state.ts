@@ -5,8 +5,8 @@ export type AutoTopUpStatus = (typeof AUTO_TOP_UP_STATUSES)[number];
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** After the first, second, … decline in a row; with the one after the last it is suspended. */
-const BACK_OFF_MS: readonly number[] = [10 * MINUTE_MS, HOUR_MS];
+/** After the first, second, … decline in a row, the first within the grace of pods (GRACE_MS); with the one after the last it is suspended. */
+const BACK_OFF_MS: readonly number[] = [5 * MINUTE_MS, HOUR_MS];
 /** After a charge that succeeded, unless pods are about to stop: what tops up is no drain for a stolen card. */
 const SUCCESS_PAUSE_MS = 10 * MINUTE_MS;
 /** Pods that stop sooner than that do not wait for the pause. */

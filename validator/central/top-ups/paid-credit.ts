@@ -4,13 +4,13 @@ import { formatUsdFloor } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { findAccountByAddress } from '../accounts/account.service.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { fundsAdded, lockWithPods } from '../cut-off/cut-off.ts';
 import type { Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
-import { CauseTaken, postGroup } from '../ledger/ledger.service.ts';
+import { CauseTaken, legsOf, postGroup } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { paidAccount } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
-import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
 import { succeededSince } from './top-up.store.ts';
 
 type Deps = { clock: Clock; random: Random };
@@ -46,7 +46,11 @@ export const disputableCredit = succeededSince;
 export type PayIn = { email: string; amountUusd: number; reference: string };
 
 /** What became of a payment. */
-export type PaidIn = 'credited' | 'credited before' | 'no such account';
+export type PaidIn =
+  | 'credited'
+  | 'credited before'
+  | 'no such account'
+  | 'the reference is that of another payment';
 
 /** Notes it, however often it is told. */
 export async function payIn(
@@ -57,12 +61,14 @@ export async function payIn(
   const account = await findAccountByAddress(tx, email);
   if (account === undefined) return 'no such account';
   await lockWithPods(tx, [account.id]);
+  const id = `pay-in:${reference}`;
   try {
-    const id = `pay-in:${reference}`;
     await addPaidCredit(tx, deps, { accountId: account.id, amountUusd, id });
     return 'credited';
   } catch (error) {
-    if (error instanceof CauseTaken) return 'credited before';
-    throw error;
+    if (!(error instanceof CauseTaken)) throw error;
+    const [leg] = await legsOf(tx, { type: 'top-up', id });
+    const isSame = leg?.credit === paidAccount(account.id) && leg.amountUusd === amountUusd;
+    return isSame ? 'credited before' : 'the reference is that of another payment';
   }
 }

@@ -11,7 +11,6 @@ import {
   stripeCallback,
 } from '../../../test/fakes/stripe-server.ts';
 import { createStripePayments } from '../adapters/stripe-payments.ts';
-import { balanceOf } from '../balance/balance.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import type { Payments } from '../ports.ts';
 import { createAutoTopUps } from './auto-top-up.service.ts';
@@ -47,7 +46,7 @@ const charge = () => central.central.chargeTopUps();
 /** A spend that leaves a dollar, and the charge that follows. */
 async function topUp(): Promise<void> {
   const { db, clock, random } = central.ports;
-  const auto = createAutoTopUps({ db, clock, random, balanceOf, payments });
+  const auto = createAutoTopUps({ db, clock, random, payments });
   const funds = { available: USD, burnPerHour: USD, runsOutAtMs: null };
   await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
   await charge();
@@ -155,6 +154,8 @@ it('believes no callback that Stripe did not sign just now', async () => {
   const forged = await callBack(type, intent, { secret: 'whsec_other' });
   expect([forged.statusCode, forged.json().error.code]).toEqual([401, 'unauthorized']);
   expect((await callBack(type, intent, { atMs: nowMs - 301_000 })).statusCode).toBe(401);
+  const other = { id: 'pi_other', metadata: {} };
+  expect((await callBack(type, other, { atMs: nowMs - 300_000 })).statusCode).toBe(200);
   const { payload, headers } = stripeCallback(type, intent, nowMs);
   const post = (sent: object) =>
     central.server.inject({ method: 'POST', url: '/payments/callback', ...sent });

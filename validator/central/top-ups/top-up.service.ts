@@ -5,6 +5,7 @@ import { formatUsdFloor } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { addressOf } from '../accounts/account.service.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
+import { lockWithPods } from '../cut-off/cut-off.ts';
 import type { TopUpRow } from '../db/around-balance.tables.ts';
 import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
@@ -14,9 +15,9 @@ import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { topUpsSuspendedMail } from '../mail/mail.text.ts';
-import { lockWithPods } from '../metering/cut-off.ts';
 import { fundsLowered, settledFirst, takePaid } from '../metering/settled-first.ts';
 import type { ChargeAnswer, PaymentNews } from '../ports.ts';
+import { setDue } from '../schedule/due.ts';
 import { afterCharge, type ChargeOutcome } from './auto-top-up.state.ts';
 import { findAutoTopUp, updateAutoTopUp } from './auto-top-up.store.ts';
 import { addPaidCredit } from './paid-credit.ts';
@@ -66,6 +67,9 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
     if (auto === undefined || !isInFlight(row.state)) return;
     const next = afterCharge(outcome, auto.declines, clock.now());
     await updateAutoTopUp(tx, row.account_id, { ...next, last_error: reason });
+    // Pods that stand still spend nothing that would have it looked at again.
+    const isOn = auto.enabled === 1 && next.status !== 'suspended';
+    if (isOn) await setDue(tx, 'top-up', row.account_id, next.not_before);
     if (next.status === 'suspended') {
       await tellSuspended(tx, row.account_id, `${next.declines} charges in a row were declined`);
     }

@@ -1,8 +1,12 @@
 /** Queries of the topups table. */
 import { type Insertable, sql, type Updateable } from 'kysely';
 import type { TopUpRow, TopUpsTable } from '../db/around-balance.tables.ts';
+import { dueRows } from '../db/due-rows.ts';
 import type { Db } from '../db/tables.ts';
 import { IN_FLIGHT } from './top-up.state.ts';
+
+/** Charges in flight, about which the processor is to be asked. */
+export const topUpsInFlight = dueRows('topups', IN_FLIGHT);
 
 /** Stores a new charge. */
 export async function insertTopUp(db: Db, row: Insertable<TopUpsTable>): Promise<void> {
@@ -21,30 +25,6 @@ export function findTopUpByExternal(db: Db, externalId: string): Promise<TopUpRo
     .selectAll()
     .where('external_id', '=', externalId)
     .executeTakeFirst();
-}
-
-/** Charges in flight that the processor is to be asked about by now, the longest due first. */
-export function listDueTopUps(db: Db, nowMs: number, limit: number): Promise<TopUpRow[]> {
-  return db
-    .selectFrom('topups')
-    .selectAll()
-    .where('state', 'in', IN_FLIGHT)
-    .where('due_at', '<=', nowMs)
-    .orderBy('due_at')
-    .limit(limit)
-    .execute();
-}
-
-/** Takes one for a question; false when another process did. Nobody else asks before `leaseUntilMs`. */
-export async function claimTopUp(db: Db, row: TopUpRow, leaseUntilMs: number): Promise<boolean> {
-  const done = await db
-    .updateTable('topups')
-    .set({ due_at: leaseUntilMs, attempts: row.attempts + 1 })
-    .where('id', '=', row.id)
-    .where('state', '=', row.state)
-    .where('due_at', '=', row.due_at)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
 }
 
 /** Changes one that still is as it was read; false when it is not. */

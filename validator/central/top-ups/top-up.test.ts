@@ -4,8 +4,8 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../test/fakes/central-fixture.ts';
+import { createMeteringScene } from '../../../test/fakes/metering-scene.ts';
 import { setAvailable, testCause } from '../../../test/fakes/wallet.ts';
-import { balanceOf } from '../balance/balance.service.ts';
 import { placeHold } from '../ledger/hold.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import type { ChargeAnswer, PaymentNews, Payments } from '../ports.ts';
@@ -45,7 +45,7 @@ const mails = () => central.ports.db.selectFrom('mails').select('kind').execute(
 async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
-  const auto = createAutoTopUps({ db, clock, random, balanceOf, payments: processor });
+  const auto = createAutoTopUps({ db, clock, random, payments: processor });
   const funds = { available: leftUsd * USD, burnPerHour: USD, runsOutAtMs: null };
   await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
 }
@@ -82,6 +82,12 @@ it('is null until it is set, and the first time everything that decides is neede
   const other = await put({ amount_usd: 30, monthly_limit_usd: 100 });
   expect(other.body).toMatchObject({ ...FIRST, amount_usd: 30, monthly_limit_usd: 100 });
   expect((await put({ monthly_limit_usd: null })).body.monthly_limit_usd).toBeNull();
+  for (const edge of [
+    ...[{ amount_usd: 5 }, { amount_usd: 10_000 }, { threshold_usd: 1 }],
+    { amount_usd: 25, monthly_limit_usd: 25 },
+  ]) {
+    expect((await put(edge)).body).toMatchObject(edge);
+  }
   expect((await put({ enabled: false, payment_method_id: null })).body).toMatchObject({
     ...{ enabled: false, payment_method_id: null, id: set.body.id },
   });
@@ -120,7 +126,7 @@ it('stays below the limit of a calendar month', async () => {
   expect([await paid(), (await get()).body.month_charged_usd]).toEqual([75, 25]);
 });
 
-it('looks once a day by itself, and at once when it is switched on, while something runs', async () => {
+it('looks once a day by itself, and charges nothing while nothing runs', async () => {
   await put(FIRST);
   await setAvailable(central.ports.db, 3 * USD);
   await central.clock.advance(DAY_MS);
@@ -136,7 +142,7 @@ it('looks once a day by itself, and at once when it is switched on, while someth
 
 it('tries a declined method again later and later, and suspends with the third decline', async () => {
   await put({ ...FIRST, payment_method_id: 'sim_declined' });
-  for (const pauseMs of [10 * MINUTE_MS, HOUR_MS]) {
+  for (const pauseMs of [5 * MINUTE_MS, HOUR_MS]) {
     await spend(1);
     await charge();
     expect((await get()).body).toMatchObject({ status: 'failed', month_charged_usd: 0 });
@@ -160,6 +166,29 @@ it('tries a declined method again later and later, and suspends with the third d
   await spend(1);
   await charge();
   expect(await paid()).toBe(25);
+});
+
+it('charges again for pods that stand still before their grace has ended, though nothing is spent', async () => {
+  const scene = await createMeteringScene({ payments: 'simulated' });
+  try {
+    const { chargeTopUps } = scene.market.central;
+    const id = await scene.running();
+    await scene.later(3 * HOUR_MS);
+    await scene.later(MINUTE_MS);
+    expect((await scene.pod(id)).status).toBe('STOPPED');
+    const method = { payment_method_id: 'sim_declined' };
+    await scene.call('PUT', '/users/me/auto-top-up', { ...FIRST, ...method });
+    await chargeTopUps();
+    // Its bank lets the next one through.
+    await scene.db.updateTable('auto_topups').set({ payment_method_id: 'sim_ok' }).execute();
+    await scene.later(5 * MINUTE_MS);
+    await chargeTopUps();
+    expect((await scene.me()).balance).toBe(25);
+    await scene.live(20_000);
+    expect((await scene.pod(id)).status).toBe('RUNNING');
+  } finally {
+    await scene.close();
+  }
 });
 
 it('waits for a charge that takes its time, over a restart of the central API', async () => {

@@ -3,15 +3,16 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf, findAccountByAddress } from '../accounts/account.service.ts';
+import { findAccountByAddress } from '../accounts/account.service.ts';
+import { accountOf } from '../accounts/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { beside } from '../balance/balance.service.ts';
+import { fundsAdded, lockWithPods } from '../cut-off/cut-off.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
-import { fundsAdded, lockWithPods } from '../metering/cut-off.ts';
 import { fundsLowered, type Settled, settledFirst, takePaid } from '../metering/settled-first.ts';
 import { disputableCredit } from '../top-ups/paid-credit.ts';
 import type {

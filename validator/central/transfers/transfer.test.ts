@@ -158,6 +158,8 @@ it('refuses what is no amount', async () => {
     const { status } = await send(ada, { recipient_email: bob.email, amount });
     expect([amount, status]).toEqual([amount, 422]);
   }
+  expect((await send(ada, to(bob, 1, 'x'.repeat(201)))).status).toBe(422);
+  expect((await send(ada, to(bob, 1, 'x'.repeat(200)))).status).toBe(200);
 });
 
 it('never pays out more than there is, with a hundred at once in both directions', async () => {

@@ -2,9 +2,8 @@
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
-import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Volume, VolumeCopy } from '../db/tables.ts';
 import type { Caller } from '../pods/caller.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
@@ -70,8 +69,7 @@ export function createVolumes(deps: {
     async createIn(tx: Db, caller: UserIdentity, body: VolumeRequest): Promise<VolumeResponse> {
       repositories.requireStorage();
       const { accountId } = caller;
-      await lockRow(tx, 'accounts', accountId);
-      await accountOf(tx, caller);
+      await holdAccount(tx, caller);
       if ((await listVolumes(tx, accountId)).length >= MAX_PER_ACCOUNT) {
         throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} volumes`, {
           hint: 'Delete one that is no longer used.',

@@ -1,7 +1,7 @@
 /** Where a webhook may lead: to public addresses over TLS, or on a laptop to this machine alone. Pure. */
 import { isIP } from 'node:net';
+import { isPublicAddress } from '#shared/address-ranges.ts';
 import { isLoopback } from '#shared/tls/loopback.ts';
-import { isPublicAddress } from '../edge/public-address.ts';
 
 /** `public`: https to the internet. `loopback`: to this machine, for a marketplace on a laptop. */
 export const TARGETS = ['public', 'loopback'] as const;

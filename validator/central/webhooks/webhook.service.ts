@@ -2,7 +2,7 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError, refusedField } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
+import { holdAccount } from '../accounts/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Webhook as WebhookRow } from '../db/tables.ts';
@@ -93,8 +93,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
         ...{ lease_until: 0, lease_token: null, created_at: nowMs, updated_at: nowMs },
       };
       await db.transaction().execute(async (tx) => {
-        await lockRow(tx, 'accounts', accountId);
-        await accountOf(tx, caller);
+        await holdAccount(tx, caller);
         if ((await listWebhooks(tx, accountId)).length >= MAX_PER_ACCOUNT) {
           throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} webhooks`, {
             hint: 'Delete one that is no longer used.',

@@ -1,6 +1,6 @@
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { naiveUtc, systemClock } from '#shared/clock.ts';
+import { naiveUtc, parseIsoTime, systemClock } from '#shared/clock.ts';
 import {
   createTestCentral,
   type TestAccount,
@@ -15,6 +15,7 @@ import {
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { EventType } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
+import { RETRY_PAUSES_MS } from '../retry-pauses.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -154,13 +155,16 @@ it('signs with both secrets for a day after a rotation', async () => {
   await send();
   const [{ headers, body } = { headers: {}, body: '' }] = receiver.received;
   for (const key of [secret, fresh]) new Verifier(key).verify(body, headers);
-  await central.clock.advance(24 * HOUR_MS);
+  await central.clock.advance(24 * HOUR_MS - 1);
   await happen('two');
+  await send();
+  await central.clock.advance(1);
+  await happen('three');
   await send();
   const counts = receiver.received.map(
     (message) => message.headers['webhook-signature']?.split(' ').length,
   );
-  expect([secret === fresh, counts]).toEqual([false, [2, 1]]);
+  expect([secret === fresh, counts]).toEqual([false, [2, 2, 1]]);
 });
 
 it('sends one again by hand, or all from a time on', async () => {
@@ -244,4 +248,72 @@ it('takes ten of an account, and removes them with it', async () => {
     200,
   );
   expect(await central.ports.db.selectFrom('webhooks').selectAll().execute()).toEqual([]);
+});
+
+it('tries again at the millisecond of each pause, signed anew under one id, and then goes on', async () => {
+  const { id } = await make();
+  receiver.answer(500);
+  for (const detail of ['one', 'two']) await happen(detail);
+  const times = [central.clock.now()];
+  await send();
+  for (const pauseMs of RETRY_PAUSES_MS) {
+    await central.clock.advance(pauseMs - 1);
+    await send();
+    expect(receiver.received).toHaveLength(times.length);
+    await central.clock.advance(1);
+    times.push(central.clock.now());
+    await send();
+  }
+  // With the last one given up the next event has its turn.
+  times.push(central.clock.now());
+  expect(details()).toEqual([...Array(8).fill('one'), 'two']);
+  expect(new Set(receiver.ids()).size).toBe(2);
+  const signedAt = receiver.received.map(({ headers }) => headers['webhook-timestamp']);
+  expect(signedAt).toEqual(times.map((ms) => String(Math.floor(ms / 1_000))));
+  expect(await deliveries(id)).toMatchObject([
+    { state: 'waiting', attempts: 1, status: 500 },
+    { state: 'failed', attempts: 8, status: 500 },
+  ]);
+});
+
+it('disables what took nothing for five days with the event that it gives up then, and replays by hand all the same', async () => {
+  const { id } = await make();
+  receiver.answer('none');
+  for (const detail of ['one', 'two', 'three', 'four', 'five']) await happen(detail);
+  const sinceMs = central.clock.now();
+  let shown = (await call('GET', `/${id}`)).body;
+  while (shown.enabled) {
+    await send();
+    shown = (await call('GET', `/${id}`)).body;
+    const nextMs = parseIsoTime(shown.next_attempt_at ?? '') ?? central.clock.now();
+    await central.clock.advance(nextMs - central.clock.now());
+  }
+  expect(shown).toMatchObject({ enabled: false, disabled_reason: 'failing' });
+  expect(central.clock.now() - sinceMs).toBeGreaterThanOrEqual(5 * 24 * HOUR_MS);
+  const log = await deliveries(id);
+  const states = log.map(({ state }: { state: string }) => state);
+  expect(states).toEqual(['waiting', 'failed', 'failed', 'failed']);
+  const mails = await central.ports.db.selectFrom('mails').select('kind').execute();
+  expect(mails.filter(({ kind }) => kind === 'webhook-disabled')).toHaveLength(1);
+  receiver.answer(200);
+  receiver.received.length = 0;
+  await send();
+  expect(receiver.received).toEqual([]);
+  const again = await call('POST', `/${id}/deliveries/${log.at(-1).id}/replay`);
+  expect([again.body.state, details()]).toEqual(['delivered', ['one']]);
+  await call('PATCH', `/${id}`, { enabled: true });
+  await send();
+  expect(details().slice(1, 3)).toEqual(['four', 'five']);
+});
+
+it('keeps its log for 30 days, to the millisecond', async () => {
+  const { id } = await make();
+  await happen('one');
+  await send();
+  await central.clock.advance(30 * 24 * HOUR_MS);
+  await central.central.sweepAccounts();
+  expect(await deliveries(id)).toHaveLength(1);
+  await central.clock.advance(1);
+  await central.central.sweepAccounts();
+  expect(await deliveries(id)).toEqual([]);
 });

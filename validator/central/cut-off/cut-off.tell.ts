@@ -1,7 +1,7 @@
 /** How renters hear that their money runs out, and has run out: an event each, and a mail where they want one. */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account.service.ts';
+import { accountOf } from '../accounts/account-access.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
@@ -13,7 +13,7 @@ import {
   type MailKind,
 } from '../mail/mail.text.ts';
 import { wants } from '../notification-settings/notification-setting.service.ts';
-import { minutesLeft } from '../pods/removal-warnings.ts';
+import { minutesLeft } from '../schedule/warnings.ts';
 
 /** What such a mail says is old after this. */
 const MAIL_USEFUL_MS = 3_600_000;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dueWarning, firstWarningAt, minutesLeft, nextWarningAt } from './removal-warnings.ts';
+import { dueWarning, firstWarningAt, minutesLeft, nextWarningAt } from './warnings.ts';
 
 const MINUTE_MS = 60_000;
 const REMOVAL = 1_000 * MINUTE_MS;

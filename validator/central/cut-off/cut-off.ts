@@ -8,23 +8,20 @@ import { rentalFloor } from '../balance/balance.service.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
+import { accountRunsOutAt, runwayChanged } from '../metering/runway.service.ts';
+import { capReachedAt } from '../metering/spend-limit.ts';
 import { listLiveOf } from '../pods/pod.service.ts';
 import { BILLABLE_STATES } from '../pods/pod.state.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import { waitForContact } from '../pods/pod-contact.ts';
 import { beginRemoval, REMOVAL_REASONS } from '../pods/pod-removal.ts';
 import { resumePod, type StopReason, stopPod } from '../pods/pod-stop.ts';
-import { dueWarning, nextWarningAt } from '../pods/removal-warnings.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
+import { dueWarning, nextWarningAt } from '../schedule/warnings.ts';
 import { type TellDeps, tellExhausted, tellRunningOut } from './cut-off.tell.ts';
-import { accountRunsOutAt, runwayChanged } from './runway.service.ts';
-import { spendsOutAt } from './runway.ts';
-import { burningOf } from './settlement.ts';
-import { capOf, findMeter } from './usage.store.ts';
 
-/** A last backup is looked at this often, and nobody waits longer for it than that. */
+/** A last backup is looked at this often. */
 const BACKUP_LOOK_MS = 30_000;
-const LONGEST_BACKUP_MS = 3_600_000;
 
 export type CutOffDeps = TellDeps & {
   /** Begins a backup by the pod's own schedule; false when none could begin. */
@@ -38,6 +35,13 @@ export function cutOffHandlers(deps: CutOffDeps) {
   const wakeAll = (pods: readonly Pod[]) => () => {
     for (const { executor_id: id } of pods) deps.wake(id);
   };
+
+  async function removeStopped(tx: Db, pod: Pod) {
+    const reason = REMOVAL_REASONS.find((known) => known === pod.reason_code);
+    const request = { actor: SYSTEM_ACTOR, reason: reason ?? 'balance_exhausted' } as const;
+    await beginRemoval(tx, deps, pod, request);
+    return { after: wakeAll([pod]) };
+  }
 
   return {
     'balance-warning': {
@@ -74,11 +78,8 @@ export function cutOffHandlers(deps: CutOffDeps) {
       lock: lockPod,
       async run(tx, { subject, dueAtMs, nowMs }) {
         const pod = await findAnyPod(tx, subject);
-        const meter = await findMeter(tx, subject);
-        const cap = await capOf(tx, subject);
-        if (pod === undefined || meter?.is_billable !== 1 || cap === null) return undefined;
-        const atMs = spendsOutAt(burningOf(meter), cap);
-        if (atMs === null) return undefined;
+        const atMs = await capReachedAt(tx, subject);
+        if (pod === undefined || atMs === null) return undefined;
         if (atMs > nowMs) return { againAtMs: atMs };
         const againAtMs = waitForContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
         if (againAtMs !== null) return { againAtMs, after: wakeAll([pod]) };
@@ -90,17 +91,18 @@ export function cutOffHandlers(deps: CutOffDeps) {
     },
     'grace-end': {
       lock: lockPod,
-      async run(tx, { subject, dueAtMs, nowMs }) {
+      async run(tx, { subject, nowMs }) {
         const pod = await findAnyPod(tx, subject);
         if (pod?.state !== 'stopped') return undefined;
-        const mayWait = nowMs < (pod.updated_at ?? dueAtMs) + LONGEST_BACKUP_MS;
-        if (mayWait && (await deps.isBackingUp(tx, subject))) {
-          return { againAtMs: nowMs + BACKUP_LOOK_MS };
-        }
-        const reason = REMOVAL_REASONS.find((known) => known === pod.reason_code);
-        const request = { actor: SYSTEM_ACTOR, reason: reason ?? 'balance_exhausted' } as const;
-        await beginRemoval(tx, deps, pod, request);
-        return { after: wakeAll([pod]) };
+        if (await deps.isBackingUp(tx, subject)) return { againAtMs: nowMs + BACKUP_LOOK_MS };
+        return removeStopped(tx, pod);
+      },
+    },
+    'grace-limit': {
+      lock: lockPod,
+      async run(tx, { subject }) {
+        const pod = await findAnyPod(tx, subject);
+        return pod?.state === 'stopped' ? removeStopped(tx, pod) : undefined;
       },
     },
   } satisfies DueHandlers;

@@ -1,16 +1,14 @@
 /** What happens to a pod that nobody uses, where its renter asked for it: a warning, then the stop at the computed instant. */
 import { naiveUtc } from '#shared/clock.ts';
-import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import { recordEvent } from '../events/event.service.ts';
-import { statusOf } from '../pods/pod.row.ts';
+import { runwayChanged } from '../metering/runway.service.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import { GRACE_MS } from '../pods/pod-dues.ts';
+import { BY_ITSELF, recordPodEvent } from '../pods/pod-event.ts';
 import { mailRemoval } from '../pods/pod-mails.ts';
-import { minutesLeft } from '../pods/removal-warnings.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
+import { minutesLeft } from '../schedule/warnings.ts';
 import { type CutOffDeps, lockPod, stopAndSave } from './cut-off.ts';
-import { runwayChanged } from './runway.service.ts';
 
 /** Between looks at whether it was unused up to its instant: as often as its agent is asked. */
 const CONFIRM_MS = 10_000;
@@ -56,17 +54,10 @@ async function stoppingPod(tx: Db, id: string): Promise<StoppingPod | undefined>
 async function warn(tx: Db, deps: CutOffDeps, pod: StoppingPod, nowMs: number): Promise<void> {
   const { idle_stop_at: atMs } = pod;
   await mailRemoval(tx, deps.mails, pod, { removalAt: atMs + GRACE_MS, nowMs });
-  await recordEvent(tx, deps, {
-    accountId: pod.account_id,
-    podId: pod.id,
-    eventType: 'pod-lifecycle',
-    subEventType: 'pod-lifecycle.status',
-    actor: SYSTEM_ACTOR,
-    fromStatus: statusOf(pod),
-    toStatus: statusOf(pod),
-    reason: 'idle_shutdown',
-    payload: {
-      ...{ pod_name: pod.pod_name, node: pod.executor_id, detail: 'idle_warning' },
+  await recordPodEvent(tx, deps, pod, {
+    ...{ ...BY_ITSELF, reason: 'idle_shutdown' },
+    facts: {
+      detail: 'idle_warning',
       ...{ minutes_left: minutesLeft(atMs, nowMs), stops_at: naiveUtc(atMs) },
     },
   });

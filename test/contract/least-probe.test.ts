@@ -1,0 +1,28 @@
+/** What a validator asks of a host whose provider lets no pod have the whole, held against the agent's own rules. */
+import { expect, it } from 'vitest';
+import { PodPut } from '#shared/agent-api/pod.ts';
+import { NO_POLICY } from '../../agent/policy/policy-file.ts';
+import { providerRefusals } from '../../agent/policy/provider-rules.ts';
+import { leastSpec, probeSpec } from '../../validator/rental-probe/probe-spec.ts';
+import { testInventory } from '../fixtures/host-inventory.ts';
+
+const GIB = 2 ** 30;
+/** Little, and enough for a pod. */
+const RULES = {
+  ...NO_POLICY,
+  ...{ max_cpu_cores: 1, max_memory_bytes: GIB, max_disk_bytes: GIB, max_shm_bytes: 2 ** 26 },
+  ...{ max_pids: 64, max_ports: 1, allow_builds: false, allow_entrypoint: false },
+  images: { allow: [], deny: ['*'] },
+};
+
+it('is the least that a provider may have against nothing of, where the whole breaks its rules', () => {
+  const inventory = testInventory('00000000-0000-4000-8000-000000000001', { gpus: 2 });
+  const wish = { image: 'podwright.local/base:1', publicKey: 'ssh-ed25519 AAAA probe' };
+  const brokenBy = (spec: PodPut) => providerRefusals(spec, RULES).map(({ rule }) => rule);
+  expect(brokenBy(PodPut.parse(probeSpec(inventory, wish).spec))).toEqual([
+    ...['max_cpu_cores', 'max_memory_bytes', 'max_pids', 'max_disk_bytes'],
+  ]);
+  const { spec, expected } = leastSpec(inventory, wish);
+  expect(brokenBy(PodPut.parse(spec))).toEqual([]);
+  expect([spec.gpu_uuids?.length, expected.cpuCores, expected.memoryBytes]).toEqual([1, 1, GIB]);
+});

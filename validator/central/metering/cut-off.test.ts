@@ -1,0 +1,88 @@
+/** The end of the money, to the millisecond and the micro-dollar. */
+import { afterEach, expect, it } from 'vitest';
+import { createMeteringScene, type MeteringScene } from '../../../test/fakes/metering-scene.ts';
+import { payIn } from '../top-ups/paid-credit.ts';
+
+/** 1,000 seconds of one pod, of which a rental asks for 900. */
+const CREDIT_UUSD = 1_000_000;
+const FLOOR_UUSD = 900_000;
+const GRACE_MS = 600_000;
+
+let scene: MeteringScene;
+afterEach(() => scene.close());
+
+const withCredit = async (signupCreditUusd: number) => {
+  scene = await createMeteringScene({ signupCreditUusd });
+};
+const statusOf = async (id: string) => (await scene.pod(id)).status;
+
+/** As the operator notes a payment. */
+async function pay(amountUusd: number, reference: string): Promise<void> {
+  const { clock, ports } = scene.market;
+  const paid = { email: scene.account.email, amountUusd, reference };
+  await scene.db.transaction().execute((tx) => payIn(tx, { clock, random: ports.random }, paid));
+}
+
+it('stops a pod at the millisecond, and money that comes a millisecond before the end of the grace starts it', async () => {
+  await withCredit(CREDIT_UUSD);
+  const id = await scene.running();
+  await scene.later(CREDIT_UUSD - 1);
+  expect(await statusOf(id)).toBe('RUNNING');
+  await scene.later(1);
+  expect(await statusOf(id)).toBe('STOPPED');
+  await scene.later(GRACE_MS - 1);
+  await pay(CREDIT_UUSD, 'late');
+  expect(await statusOf(id)).toBe('PENDING');
+  await scene.later(1);
+  await scene.later(10_000);
+  expect(await statusOf(id)).toBe('RUNNING');
+  const pieces = await scene.segments(id);
+  expect(pieces[0]).toEqual([0, CREDIT_UUSD, 'running']);
+  expect(pieces.at(-1)?.slice(1)).toEqual([null, 'running']);
+  expect((await scene.meter(id)).charged_uusd).toBe(CREDIT_UUSD);
+});
+
+it('stops a pod at the millisecond at which it has cost what its renter lets it', async () => {
+  await withCredit(10 * CREDIT_UUSD);
+  const id = await scene.running({ max_spend_usd: 0.123457 });
+  await scene.later(123_456);
+  expect(await statusOf(id)).toBe('RUNNING');
+  await scene.later(1);
+  expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.123457 });
+});
+
+it('starts as many pods as it covers 15 minutes of, the oldest first, to the micro-dollar', async () => {
+  await withCredit(2 * CREDIT_UUSD);
+  const first = await scene.running();
+  await scene.later(10);
+  const second = await scene.running();
+  await scene.later(CREDIT_UUSD - 30_000);
+  await scene.later(55_000);
+  const both = async () => [await statusOf(first), await statusOf(second)];
+  expect(await both()).toEqual(['STOPPED', 'STOPPED']);
+  await pay(FLOOR_UUSD - 1, 'one');
+  expect(await both()).toEqual(['STOPPED', 'STOPPED']);
+  await pay(1, 'two');
+  expect(await both()).toEqual(['PENDING', 'STOPPED']);
+  await pay(FLOOR_UUSD, 'three');
+  expect(await both()).toEqual(['PENDING', 'PENDING']);
+});
+
+it.each([
+  [FLOOR_UUSD, 0],
+  [FLOOR_UUSD + 1, 1],
+])('pays a first settlement of %d out of what was held, and %d beside it', async (uusd, beside) => {
+  await withCredit(10 * CREDIT_UUSD);
+  const id = await scene.running();
+  await scene.later(uusd);
+  await scene.tick();
+  expect((await scene.meter(id)).charged_uusd).toBe(uusd);
+  const { lines } = (await scene.call('GET', '/users/me/ledger')).body;
+  const paidBy = (cause: string) =>
+    lines
+      .filter((line: { cause_type: string }) => line.cause_type === cause)
+      .reduce((sum: number, line: { amount_usd: number }) => sum - line.amount_usd, 0);
+  expect(paidBy('usage') * 1_000_000).toBeCloseTo(beside, 3);
+  const balance = (10 * CREDIT_UUSD - uusd) / 1_000_000;
+  expect(await scene.me()).toMatchObject({ held: 0, balance, available: balance });
+});

@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { MINIMUM_UUSD, payable, settledUntil } from './payout.state.ts';
+
+const DAY_MS = 86_400_000;
+/** 2027-01-15T00:00:00Z */
+const TODAY = 1_799_971_200_000;
+
+it.each([
+  [TODAY - 1, TODAY - 2 * DAY_MS],
+  [TODAY, TODAY - DAY_MS],
+  [TODAY + DAY_MS - 1, TODAY - DAY_MS],
+])('pays out at %d what was earned before %d', (nowMs, untilMs) => {
+  expect(settledUntil(nowMs)).toBe(untilMs);
+});
+
+it.each([
+  [{ balance: 100, pending: 0, withheld: 0 }, 100],
+  [{ balance: 100, pending: 60, withheld: 0 }, 40],
+  [{ balance: 100, pending: 60, withheld: 40 }, 0],
+  [{ balance: 100, pending: 60, withheld: 41 }, 0],
+  // More went back of the last days than was earned in them.
+  [{ balance: 100, pending: 0, withheld: -5 }, 100],
+  [{ balance: -1, pending: 0, withheld: 0 }, 0],
+])('of %j it is %d', (has, uusd) => {
+  expect(payable(has)).toBe(uusd);
+});
+
+it('asks for ten dollars, and for a cent of own credit', () => {
+  expect(MINIMUM_UUSD).toEqual({ hotkey: 10_000_000, crypto: 10_000_000, balance: 10_000 });
+});
