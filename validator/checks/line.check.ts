@@ -8,7 +8,7 @@ const MOST_REFUSALS = 3;
 /** Whatever stands in between may have changed a stream, and a moment's load a mean. */
 const IN_A_ROW = 2;
 
-/** Each five minutes it is tried anew: by then it was tried often. */
+/** Tries, of which there is one in five minutes at most. */
 const NEVER_IN_A_ROW = 6;
 
 export const judgeBandwidth: Judge = ({ measured: { line }, policy }) => {
@@ -28,7 +28,7 @@ export const judgeBandwidth: Judge = ({ measured: { line }, policy }) => {
     if (line.others_down_kbit === 0) return unknown('not measured');
     const message = 'No measurement of its line ever came to an end';
     const failure = failed('BANDWIDTH_REFUSED', 'tried, and broken off', message);
-    return { ...failure, inARow: NEVER_IN_A_ROW };
+    return { ...failure, inARow: NEVER_IN_A_ROW, isRepeated: line.repeated };
   }
   const { min_bandwidth_mbit: least, bandwidth_floor_mbit: floor } = policy.checks;
   const slow = waysOf(line).filter(({ kbit }) => kbit < least * KBIT_PER_MBIT);

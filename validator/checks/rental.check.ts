@@ -1,5 +1,4 @@
 /** A renter gets what is offered, from launch to removal, and reaches a pod for as long as it runs (validator reference 5). */
-
 import { type Facts, failed, type Judge, type Outcome, passed, unknown } from './check.ts';
 import { SAY_AGAIN } from './check-row.ts';
 import type { RentalFacts, RentalStep } from './measured.ts';

@@ -27,9 +27,10 @@ import type { ReadBanner } from '../rental-probe/ssh-session.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { healthLetter } from './health-delivery.ts';
 import { type HostTurns, LONGEST_WAIT_MS } from './host-turns.ts';
-import { lookAgain, NOT_ASKED, readAgent, runProbe } from './inspect.ts';
+import { lookAgain, readAgent, runProbe } from './inspect.ts';
 import { HOLD_MS, type Inspections, type Memory, VerdictTooLate } from './inspections.ts';
 import { type ProofPlace, type ProofRounds, unprovenIn } from './proof-round.ts';
+import { NOT_ASKED } from './question.ts';
 import type { WayChecks } from './way-checks.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;

@@ -11,7 +11,7 @@ import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
 import { loadOf } from '../checks/load.ts';
 import { nothingMeasured } from '../checks/measured.ts';
 import type { ReadBanner } from '../rental-probe/ssh-session.ts';
-import { type Asked, ask } from './question.ts';
+import { type Asked, ask, NOT_ASKED } from './question.ts';
 import { sshReach } from './ssh-reach.ts';
 
 const TRIES = 2;
@@ -127,5 +127,3 @@ export async function runProbe(
   const cpuCores = wish?.cpu_count ?? inventory.cpu.cores;
   return ask('container', client.verify({ gpu_uuids: gpuUuids, cpu_cores: cpuCores }));
 }
-
-export const NOT_ASKED: Asked<never> = { answer: null, unanswered: [] };

@@ -6,6 +6,8 @@ const MAX_PROBLEM_CHARS = 300;
 
 export type Asked<T> = { answer: T | null; unanswered: Unanswered[] };
 
+export const NOT_ASKED: Asked<never> = { answer: null, unanswered: [] };
+
 /** Rejects only for what is our own fault. A refusal and silence are the same here: by either nothing is learnt. */
 export async function ask<T>(
   question: Unanswered['question'],

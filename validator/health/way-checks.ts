@@ -7,9 +7,8 @@ import type { Random } from '#shared/random.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
 import type { Measured } from '../checks/measured.ts';
-import { NOT_ASKED } from './inspect.ts';
 import { askPort, checkPorts } from './port-check.ts';
-import { type Asked, ask } from './question.ts';
+import { type Asked, ask, NOT_ASKED } from './question.ts';
 
 export type WayChecks = ReturnType<typeof createWayChecks>;
 

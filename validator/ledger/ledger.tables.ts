@@ -175,7 +175,7 @@ export type LinesTable = {
   executor_id: string;
   /** When it was last asked; 0 before. */
   tried_ms: number;
-  /** When something was last streamed to the end, and what of that checks were last told; null before. */
+  /** When something was last streamed to the end, and the measurement or try that checks were last told; null before. */
   measured_ms: number | null;
   told_ms: number | null;
   samples: number;

@@ -55,7 +55,9 @@ it('makes no ledger of a file that holds something else', async () => {
   const file = join(folder, 'central.db');
   const other = openSqlite(file);
   other.exec('create table accounts (id text)');
-  await expect(openLedger(file)).rejects.toThrow('tables of something else (accounts, …)');
+  await expect(openLedger(file)).rejects.toThrow(
+    `${file} is no ledger of a validator: it holds tables of something else (accounts, …)`,
+  );
   const tables = other.prepare(`select name from sqlite_master where type = 'table'`).all();
   expect(tables.map(({ name }) => name)).toEqual(['accounts']);
   other.close();

@@ -1,5 +1,6 @@
 /** Opens the validator's ledger, one SQLite file or a PostgreSQL database that several validators share, and brings its schema up to date. */
 import { Kysely, sql } from 'kysely';
+import { ConfigError } from '#shared/config.ts';
 import { isPostgres } from '../database/engine.ts';
 import { dialectOf } from '../database/target.ts';
 import { MIGRATIONS, POSTGRES_WORDS, SQLITE_WORDS } from './ledger.migrations.ts';
@@ -12,12 +13,12 @@ export const KNOWN_AS = { variable: 'VALIDATOR_DATABASE', applicationName: 'podw
 
 /**
  * `address` is a file, `:memory:` or `postgres://…`. The caller ends it with `destroy()`. Rejects for a ledger of a
- * newer version, and with ConfigError when a PostgreSQL server cannot be used.
+ * newer version, and with ConfigError for a file of something else and when a PostgreSQL server cannot be used.
  */
 export async function openLedger(address: string): Promise<Ledger> {
   const ledger: Ledger = new Kysely({ dialect: await dialectOf({ address, ...KNOWN_AS }) });
   try {
-    await migrate(ledger);
+    await migrate(ledger, address);
     return ledger;
   } catch (error) {
     await ledger.destroy();
@@ -28,7 +29,7 @@ export async function openLedger(address: string): Promise<Ledger> {
 /** Whether other processes may be at work on it. */
 export const isShared = (ledger: LedgerDb): boolean => isPostgres(ledger);
 
-async function migrate(ledger: Ledger): Promise<void> {
+async function migrate(ledger: Ledger, address: string): Promise<void> {
   const words = isShared(ledger) ? POSTGRES_WORDS : SQLITE_WORDS;
   await ledger.transaction().execute(async (tx) => {
     if (isShared(tx)) await lockSchema(tx);
@@ -38,7 +39,7 @@ async function migrate(ledger: Ledger): Promise<void> {
         `the ledger has schema ${present}, this program knows ${MIGRATIONS.length}: run a newer version`,
       );
     }
-    if (present === 0) await refuseOtherFiles(tx);
+    if (present === 0) await refuseOtherFiles(tx, address);
     for (const migration of MIGRATIONS.slice(present)) {
       for (const statement of migration(words)) await sql.raw(statement).execute(tx);
     }
@@ -47,13 +48,15 @@ async function migrate(ledger: Ledger): Promise<void> {
 }
 
 /** A file of another program would get our tables beside its own, for as little as a wrong path. */
-async function refuseOtherFiles(tx: LedgerDb): Promise<void> {
+async function refuseOtherFiles(tx: LedgerDb, file: string): Promise<void> {
   if (isShared(tx)) return;
   const { rows } = await sql<{ name: string }>`select name from sqlite_master
     where type = 'table' and name not like 'sqlite_%' limit 3`.execute(tx);
   if (rows.length === 0) return;
   const names = rows.map(({ name }) => name).join(', ');
-  throw new Error(`it holds tables of something else (${names}, …)`);
+  throw new ConfigError(
+    `${file} is no ledger of a validator: it holds tables of something else (${names}, …)`,
+  );
 }
 
 /** SQLite keeps the number in `user_version`, PostgreSQL in a table; 0 for a ledger that is empty. */

@@ -86,7 +86,7 @@ it('stops at once: who waits is not measured, and nothing is kept', async () => 
   expect([waiting.length, (await listLines(ledger)).size]).toEqual([2, 0]);
 });
 
-it('tells what was measured, beside the best of others of late, and whether it was told before', async () => {
+it('tells what was measured, beside the best of others of late, and whether it, or that nothing came of it, was told before', async () => {
   const [own, other] = [executor(1), executor(2)];
   const service = lines();
   expect(await service.facts(own.id)).toBeNull();
@@ -97,6 +97,12 @@ it('tells what was measured, beside the best of others of late, and whether it w
     ...{ down_kbit: 5, others_down_kbit: 700, others_up_kbit: 0, repeated: false },
   });
   expect(await service.facts(own.id)).toMatchObject({ repeated: true });
+  for (const tried_ms of [clock.now(), clock.now() + 1]) {
+    const before = (await listLines(ledger)).get('broken') ?? unmeasuredLine('broken');
+    await keepLine(ledger, { ...before, tried_ms });
+    expect(await service.facts('broken')).toMatchObject({ samples: 0, repeated: false });
+    expect(await service.facts('broken')).toMatchObject({ repeated: true });
+  }
   await clock.advance(25 * HOUR_MS);
   expect(await service.facts(own.id)).toMatchObject({ others_down_kbit: 0 });
 });

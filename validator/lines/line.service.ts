@@ -93,10 +93,11 @@ export function createLines(options: LineOptions) {
       const line = await findLine(ledger, executorId);
       if (line === undefined) return null;
       const others = await fastestOfOthers(ledger, executorId, clock.now() - PROVEN_MS);
-      const { executor_id: _, tried_ms: __, told_ms: toldMs, ...figures } = line;
-      const isRepeated = toldMs !== null && toldMs === line.measured_ms;
-      if (line.measured_ms !== null && !isRepeated)
-        await noteTold(ledger, executorId, line.measured_ms);
+      const { executor_id: _, tried_ms: triedMs, told_ms: toldMs, ...figures } = line;
+      // Of a line that was never measured, when that was tried.
+      const knownMs = line.measured_ms ?? triedMs;
+      const isRepeated = toldMs === knownMs;
+      if (!isRepeated) await noteTold(ledger, executorId, knownMs);
       return {
         ...figures,
         ...{ others_down_kbit: others.down_kbit, others_up_kbit: others.up_kbit },

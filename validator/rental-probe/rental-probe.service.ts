@@ -138,9 +138,12 @@ export function createRentalProbes(options: RentalProbesOptions) {
       const pods = await client.listPods().catch(() => null);
       if (pods === null) return null;
       const present = pods.filter(isPresent);
-      if (present.length === 0) return probe({ ...facts, inventory }, client);
+      const result =
+        present.length === 0
+          ? await probe({ ...facts, inventory }, client)
+          : resultOf(inTheWay(present), { ms: 0, atMs: clock.now() });
       // Who asks often sees the same thing often: only the regular checks are in a row.
-      return { ...resultOf(inTheWay(present), { ms: 0, atMs: clock.now() }), repeated: isAsked };
+      return result?.status === 'not_run' ? { ...result, repeated: isAsked } : result;
     },
 
     /** Somebody rents it now: what is under way ends, and resolves when nothing of it is left. */

@@ -76,6 +76,8 @@ it.each([
   const judged = (streak: number) =>
     resultOf('rental_probe', factsOf({ measured: { rental, streaks: { rental_probe: streak } } }));
   expect([judged(1).passed, judged(2).reason_code]).toEqual([true, 'RENTAL_PROBE_SKIPPED']);
+  const asked = await probes().look(factsOf(), refusing([error]).agent, true);
+  expect(asked).toMatchObject({ refused: true, repeated: true });
 });
 
 it('names the pod, and is of a regular check alone something new', async () => {

@@ -1,7 +1,8 @@
 /** The end of the money, to the millisecond and the micro-dollar. */
 import { afterEach, expect, it } from 'vitest';
 import { createMeteringScene, type MeteringScene } from '../../../test/fakes/metering-scene.ts';
-import { payIn } from '../top-ups/paid-credit.ts';
+import { payIn } from '../../../test/fakes/wallet.ts';
+import { payIn as notePayment } from '../top-ups/paid-credit.ts';
 
 /** 1,000 seconds of one pod, of which a rental asks for 900. */
 const CREDIT_UUSD = 1_000_000;
@@ -20,7 +21,9 @@ const statusOf = async (id: string) => (await scene.pod(id)).status;
 async function pay(amountUusd: number, reference: string): Promise<void> {
   const { clock, ports } = scene.market;
   const paid = { email: scene.account.email, amountUusd, reference };
-  await scene.db.transaction().execute((tx) => payIn(tx, { clock, random: ports.random }, paid));
+  await scene.db
+    .transaction()
+    .execute((tx) => notePayment(tx, { clock, random: ports.random }, paid));
 }
 
 it('stops a pod at the millisecond, and money that comes a millisecond before the end of the grace starts it', async () => {
@@ -30,6 +33,9 @@ it('stops a pod at the millisecond, and money that comes a millisecond before th
   expect(await statusOf(id)).toBe('RUNNING');
   await scene.later(1);
   expect(await statusOf(id)).toBe('STOPPED');
+  const { session: headers } = scene.account;
+  const deleted = await scene.market.call('DELETE', '/users/me', { headers });
+  expect([deleted.status, deleted.body.details.pods]).toMatchObject([400, [{ id }]]);
   await scene.later(GRACE_MS - 1);
   await pay(CREDIT_UUSD, 'late');
   expect(await statusOf(id)).toBe('PENDING');
@@ -64,7 +70,10 @@ it('starts as many pods as it covers 15 minutes of, the oldest first, to the mic
   expect(await both()).toEqual(['STOPPED', 'STOPPED']);
   await pay(1, 'two');
   expect(await both()).toEqual(['PENDING', 'STOPPED']);
-  await pay(FLOOR_UUSD, 'three');
+  const friend = await scene.market.signUp();
+  await payIn(scene.db, friend.id, FLOOR_UUSD);
+  const body = { recipient_email: scene.account.email, amount: FLOOR_UUSD / 1_000_000 };
+  await scene.market.call('POST', '/users/me/transfer-credits', { headers: friend.key, body });
   expect(await both()).toEqual(['PENDING', 'PENDING']);
 });
 

@@ -50,6 +50,11 @@ it('charges nothing for a creation that failed, and frees what was held', async 
   await scene.tick();
   expect((await scene.pod(id)).status).toBe('CREATION_FAILED');
   expect(await scene.me()).toMatchObject({ held: 0, balance: 10, runs_out_at: null });
+  const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
+  expect(statement).toMatchObject({ total: 0, refunded: 0, billed_seconds: 0, lines: [] });
+  expect((await scene.events(id)).at(-1)).toMatchObject({
+    ...{ event_type: 'pod-create', reason: 'start_failed' },
+  });
 });
 
 it('meters a reboot that its renter asked for, and none that nobody can follow', async () => {

@@ -197,6 +197,18 @@ it('ends what is charged at its start, also for a pod that its renter deletes be
   expect(await usedUntil(scene.podId)).toBe(startMs);
 });
 
+it('lets the node be rented until its very start', async () => {
+  await post(removal());
+  await market.clock.advance(48 * HOUR_MS - 1);
+  const rent = async () => market.rent(await market.renter(), scene.node.id, { gpu_count: 1 });
+  expect((await rent()).status).toBe(200);
+  await market.clock.advance(1);
+  const late = await rent();
+  expect([late.status, late.body.message]).toEqual([
+    ...[400, 'The provider takes this node away just now'],
+  ]);
+});
+
 it('does not wait for ever for an agent that is away', async () => {
   await post(removal());
   scene.host.up = false;
