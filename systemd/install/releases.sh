@@ -35,7 +35,7 @@ loads() {
   "$1/node_modules/.bin/node" --input-type=module -e '
     const [tree] = process.argv.slice(1);
     for (const part of ["agent/serve", "agent/ssh-gateway/gateway", "validator/serve", "validator/central/serve"])
-      await import(`file://${tree}/${part}.ts`);' "$1"
+      await import("file://" + tree + "/" + part + ".ts");' "$1"
 }
 
 same_lock() { cmp -s "$1/package-lock.json" "$source_tree/package-lock.json"; }
