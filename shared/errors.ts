@@ -6,7 +6,10 @@ type ErrorEntry = { status: number; hint: string };
 export const ERROR_TABLE = {
   unauthorized: { status: 401, hint: 'Send a valid API key in X-API-Key or log in again.' },
   api_key_inactive: { status: 401, hint: 'Activate the key or use another one.' },
-  insufficient_balance: { status: 403, hint: 'Top up, then retry with a new Idempotency-Key.' },
+  insufficient_balance: {
+    status: 403,
+    hint: 'Top up (PUT /users/me/auto-top-up, or a payment that the operator notes with ledger pay-in), then retry with a new Idempotency-Key.',
+  },
   account_balance_invalid: { status: 403, hint: 'Contact support and give the request id.' },
   email_not_verified: { status: 403, hint: 'Confirm your e-mail address, then retry.' },
   forbidden: { status: 403, hint: 'Use a credential that may do this.' },
@@ -65,6 +68,8 @@ export type ApiErrorOptions = {
   headers?: Record<string, string>;
   validationErrors?: ValidationIssue[];
   cause?: unknown;
+  /** Nothing has failed though the status is a 5xx: the log has no error of it. */
+  isNoFailure?: true;
 };
 
 /** One entry of `validation_errors` (contract 2.3). */

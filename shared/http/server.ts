@@ -181,7 +181,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const refusal = toApiError(error);
-    if (refusal.status >= 500) log.error({ err: error, request_id: request.id }, 'request failed');
+    const isFailure = refusal.status >= 500 && refusal.options.isNoFailure !== true;
+    if (isFailure) log.error({ err: error, request_id: request.id }, 'request failed');
     const profile = profileFor(request, refusal);
     void reply
       .status(refusal.status)

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { createLog } from '#shared/log.ts';
 import { createTestCentral, type TestCentral } from '../../../test/fakes/central-fixture.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { createFileAlphaRates, createHttpAlphaRates } from '../adapters/alpha-rates.ts';
@@ -59,10 +60,18 @@ it('quotes dollars in tokens of a subnet, by its rate, rounded up to the smalles
   }
 });
 
-it('says 503 where nobody knows rates', async () => {
+it('says 503 where nobody knows rates, that it will stay so, and logs no error of it', async () => {
+  let lines = '';
+  const write = (line: string) => {
+    lines += line;
+  };
+  const log = createLog({ name: 'test', level: 'warn' }, { write });
+  central = await createTestCentral({ alphaRates: null, log });
   const quote = await ask(null, '/convert/alpha?amount=1');
+  expect(quote.body.error.hint).toContain('no source of these rates');
   expect([quote.status, quote.body.error.code]).toEqual([503, 'upstream_unavailable']);
   expect((await ask(null, '/alpha/subnets')).status).toBe(503);
+  expect(lines).toBe('');
 });
 
 it.each([

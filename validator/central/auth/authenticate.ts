@@ -31,6 +31,8 @@ export type AuthenticationDeps = {
 
 /** Clients map 419 to "expired, log in again" and 401 to "invalid" (contract 10). */
 const PORTAL_TOKEN_EXPIRED = 419;
+const PORTAL_HINT =
+  'Log in at /portal/auth/login-flexible and send Authorization: Bearer with the token.';
 
 /** Guards every route registered afterwards; one that states no rule is refused at registration. */
 export function installAuthentication(server: HttpServer, deps: AuthenticationDeps): void {
@@ -120,7 +122,7 @@ async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promis
   const token = bearerToken(request);
   if (token === null) {
     throw new ApiError('unauthorized', 'The portal token is missing', {
-      hint: 'Log in at /portal/auth/login-flexible and send Authorization: Bearer with the token.',
+      hint: PORTAL_HINT,
     });
   }
   const found = token.startsWith(PROVIDER_TOKEN_PREFIX)
@@ -132,7 +134,9 @@ async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promis
       hint: 'Sign in again with the hotkey.',
     });
   }
-  if (found === 'invalid') throw new ApiError('unauthorized', 'The portal token is invalid');
+  if (found === 'invalid') {
+    throw new ApiError('unauthorized', 'The portal token is invalid', { hint: PORTAL_HINT });
+  }
   return { kind: 'portal', ...found };
 }
 

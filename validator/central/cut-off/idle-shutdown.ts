@@ -6,7 +6,7 @@ import { graceMs } from '../metering/usage.service.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import { GRACE_MS } from '../pods/pod-dues.ts';
 import { BY_ITSELF, recordPodEvent } from '../pods/pod-event.ts';
-import { mailRemoval } from '../pods/pod-mails.ts';
+import { mailIdle } from '../pods/pod-mails.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
 import { minutesLeft } from '../schedule/warnings.ts';
 import { type CutOffDeps, lockPod, stopAndSave } from './cut-off.ts';
@@ -55,7 +55,7 @@ async function stoppingPod(tx: Db, id: string): Promise<StoppingPod | undefined>
 async function warn(tx: Db, deps: CutOffDeps, pod: StoppingPod, nowMs: number): Promise<void> {
   const { idle_stop_at: atMs } = pod;
   const keptMs = await graceMs(tx, pod.id, { atMs, fullMs: GRACE_MS });
-  await mailRemoval(tx, deps.mails, pod, { removalAt: atMs + keptMs, nowMs });
+  await mailIdle(tx, deps.mails, pod, { stopsAt: atMs, removalAt: atMs + keptMs, nowMs });
   await recordPodEvent(tx, deps, pod, {
     ...{ ...BY_ITSELF, reason: 'idle_shutdown' },
     facts: {

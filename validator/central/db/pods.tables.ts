@@ -44,7 +44,7 @@ export type PodsTable = Stamped & {
   termination_hours: number | null;
   max_spend_uusd: number | null;
   idle_shutdown_minutes: number | null;
-  /** What was before does not count as idle: when the minutes were set anew, or the pod went on; null: its start. */
+  /** What was before does not count as idle: when the minutes were set anew, the pod went on, or was used after it was unused; null: its start. */
   idle_from: number | null;
   /** When it stops for want of use as things stand; null: it is in use, or that is not known. */
   idle_stop_at: number | null;

@@ -11,6 +11,7 @@ export type MailKind =
   | 'low-balance'
   | 'pod-failed'
   | 'scheduled-removal'
+  | 'idle-shutdown'
   | 'balance-running-out'
   | 'balance-exhausted'
   | 'top-up-suspended'
@@ -67,6 +68,7 @@ export function lowBalanceMail(left: string, runway: string | null): MailContent
     paragraph(`Your account at Podwright has ${left} left.`),
     ...(runway === null ? [] : [paragraph(`At what your pods cost now: ${runway}.`)]),
     paragraph('When nothing is left, pods are stopped. Top up, or delete what you do not need.'),
+    topUpWays(),
     paragraph(
       'You get this once, and again only after the balance was topped up or well above the threshold. ' +
         'Set the threshold with PUT /users/me/low-balance-threshold, switch these mails off with PUT /users/me/notification.',
@@ -90,6 +92,34 @@ export function scheduledRemovalMail(podName: string, at: string): MailContent {
     paragraph(`Your pod ${podName} at Podwright will be removed at ${at} UTC, with its data.`),
     paragraph(
       'To keep it, cancel that with DELETE /pods/{id}/schedule-removal, or choose another time.',
+    ),
+  ]);
+}
+
+/** A pod that its renter has stopped when nobody uses it; times are UTC. */
+export type IdleTold = {
+  podId: string;
+  podName: string;
+  /** `idle_shutdown_minutes` as they are set. */
+  minutes: number;
+  stopsAt: string;
+  removedAt: string;
+};
+
+/** It is about to be stopped. */
+export function idleShutdownMail(told: IdleTold): MailContent {
+  const { podId, podName, minutes, stopsAt, removedAt } = told;
+  return mail(`Your pod ${podName} will be stopped: nobody uses it`, [
+    paragraph(
+      `Nobody uses your pod ${podName} at Podwright, and it is set to stop after ${minutes} minutes without use. ` +
+        `It will be stopped at ${stopsAt} UTC and removed with its data at ${removedAt} UTC.`,
+    ),
+    paragraph(
+      `To keep it, use it before it is stopped, or set the minutes anew before it is removed: PATCH /pods/${podId} ` +
+        'with {"idle_shutdown_minutes": …}, null for never.',
+    ),
+    paragraph(
+      'You get this once until the pod is used again, also where it is stopped later because nobody could measure its use for a while.',
     ),
   ]);
 }
@@ -123,6 +153,7 @@ export function balanceRunningOutMail(minutes: number): MailContent {
   return mail('Your balance is nearly used up', [
     paragraph(`As things are, your balance is used up in ${minutes} minutes. Your pods stop then.`),
     paragraph('Top up to keep them running.'),
+    topUpWays(),
   ]);
 }
 
@@ -132,6 +163,7 @@ export function balanceExhaustedMail(podNames: readonly string[]): MailContent {
     paragraph('Your balance is used up, and these pods were stopped:'),
     block(podNames.join('\n')),
     paragraph('Their data is kept for ten minutes. Top up until then and they start again.'),
+    topUpWays(),
   ]);
 }
 
@@ -225,6 +257,12 @@ function step({ consoleUrl }: MailPlaces, page: string, route: string, token: st
     paragraph('Open this address:'),
     { text: link, html: `<p><a href="${shown}">${shown}</a></p>` },
   ];
+}
+
+function topUpWays(): Part {
+  return paragraph(
+    'The way to top up is PUT /users/me/auto-top-up, or a payment to the operator, who notes it (ledger pay-in).',
+  );
 }
 
 function paragraph(text: string): Part {

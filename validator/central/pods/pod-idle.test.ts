@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { naiveUtc } from '#shared/clock.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
 import { createCentral } from '../app.ts';
 import { idleStop, warnedBeforeMs } from './pod-idle.ts';
@@ -26,10 +27,12 @@ async function live(ms: number): Promise<void> {
   }
 }
 
-function tell(): void {
+const POINT = { age_ms: 0, gpu_percent: 0, gpu_memory_percent: 0 };
+
+function tell(history = Array.from({ length: 6 }, () => POINT)): void {
   const idle_ms = unusedSinceMs === null ? null : scene.market.clock.now() - unusedSinceMs;
   scene.host.podMetrics.set(id, {
-    ...{ simulated: true, age_ms: 0, interval_seconds: 10, idle_ms, gpus: [], history: [] },
+    ...{ simulated: true, age_ms: 0, interval_seconds: 10, idle_ms, gpus: [], history },
     cpu: { used_cores: 0, limit_cores: 1 },
     memory: { used_bytes: 1, limit_bytes: 2 },
   });
@@ -89,6 +92,37 @@ it('begins anew with every use, and what nobody measured counts as use', async (
     .where('kind', 'like', 'idle-%')
     .execute();
   expect(due).toEqual([]);
+});
+
+const mails = async () =>
+  (await scene.market.call('GET', '/_local/outbox', { headers: { host: 'localhost' } })).body;
+
+it('mails once for each time without use, over restarts of the agent, and again after a use', async () => {
+  const stopsAt = naiveUtc(scene.market.clock.now() + 10 * MINUTE_MS).slice(11, 16);
+  const removedAt = naiveUtc(scene.market.clock.now() + 20 * MINUTE_MS).slice(11, 16);
+  await live(6 * MINUTE_MS);
+  const [told, ...more] = await mails();
+  expect([told.kind, more]).toEqual(['idle-shutdown', []]);
+  for (const part of [` ${stopsAt} UTC`, ` ${removedAt} UTC`, `PATCH /pods/${id}`]) {
+    expect(told.text).toContain(part);
+  }
+  for (const _ of ['once', 'twice']) {
+    // It has measured nothing, then once, and then finds the pod unused from then on.
+    scene.host.podMetrics.delete(id);
+    await scene.later(10_000);
+    unusedSinceMs = null;
+    tell([]);
+    await scene.later(10_000);
+    unusedSinceMs = scene.market.clock.now();
+    await live(6 * MINUTE_MS);
+  }
+  expect((await details()).length).toBe(3);
+  expect(await mails()).toHaveLength(1);
+  unusedSinceMs = null;
+  await live(10_000);
+  unusedSinceMs = scene.market.clock.now();
+  await live(6 * MINUTE_MS);
+  expect(await mails()).toHaveLength(2);
 });
 
 it('counts from the wish at the earliest', async () => {

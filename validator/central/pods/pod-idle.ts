@@ -3,7 +3,7 @@
  * counts: a pod whose use is not known is in use.
  */
 import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { PodMetrics } from '#shared/agent-api/metrics.ts';
+import { type PodMetrics, SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
@@ -19,8 +19,10 @@ const MINUTE_MS = 60_000;
 const WARN_BEFORE_MS = 5 * MINUTE_MS;
 /** Ages that agents tell vary by as much as answers take. */
 const JITTER_MS = 15_000;
+/** An agent that has measured for less knows nothing of some use yet: it has just started. */
+const SURE_POINTS = MINUTE_MS / SAMPLE_INTERVAL_MS;
 
-type Measured = Pick<PodMetrics, 'age_ms' | 'idle_ms'>;
+type Measured = Pick<PodMetrics, 'age_ms' | 'idle_ms' | 'history'>;
 
 /** Nothing is known of its use, and what was before `fromMs` does not count. */
 export function idleFrom(fromMs: number) {
@@ -35,7 +37,7 @@ export function warnedBeforeMs(minutes: number): number {
 /** When the pod is to stop as things stand, and up to when it was seen unused; null: it is in use. */
 export function idleStop(
   pod: Pick<Pod, 'idle_from' | 'idle_stop_at' | 'first_running_at'>,
-  { age_ms: ageMs, idle_ms: idleMs }: Measured,
+  { age_ms: ageMs, idle_ms: idleMs }: Pick<Measured, 'age_ms' | 'idle_ms'>,
   { minutes, nowMs }: { minutes: number; nowMs: number },
 ): { stopAtMs: number; untilMs: number } | null {
   if (ageMs === null || idleMs === null || ageMs >= CONTACT_LOST_MS) return null;
@@ -45,6 +47,17 @@ export function idleStop(
   const before = pod.idle_stop_at;
   const isSame = before !== null && Math.abs(before - stopAtMs) <= JITTER_MS;
   return { stopAtMs: isSame ? before : stopAtMs, untilMs };
+}
+
+/**
+ * Without a stop to come: what was unused before counts no more once use was seen. What only was not measured leaves
+ * `idle_from` and `idle_until`: its renter is not told again of the same time without use.
+ */
+function unstopped(pod: Pod, { age_ms: ageMs, idle_ms: idleMs, history }: Measured, nowMs: number) {
+  const isUsed =
+    ageMs !== null && ageMs < CONTACT_LOST_MS && idleMs === null && history.length >= SURE_POINTS;
+  if (isUsed && pod.idle_until !== null) return idleFrom(nowMs - ageMs);
+  return pod.idle_stop_at === null ? null : { idle_stop_at: null };
 }
 
 /** Whether its use is to be asked for. */
@@ -61,11 +74,11 @@ export function createIdleWatch({ db, clock, random, log }: IdleWatchDeps) {
       const minutes = now?.idle_shutdown_minutes ?? null;
       if (now === undefined || minutes === null) return;
       const stop = idleStop(now, metrics, { minutes, nowMs: clock.now() });
-      const columns = {
-        idle_stop_at: stop?.stopAtMs ?? null,
-        idle_until: stop?.untilMs ?? null,
-      };
-      if (stop === null && now.idle_stop_at === null) return;
+      const columns =
+        stop === null
+          ? unstopped(now, metrics, clock.now())
+          : { idle_stop_at: stop.stopAtMs, idle_until: stop.untilMs };
+      if (columns === null) return;
       if (!(await changePod(tx, pod.id, ['running'], columns))) return;
       if (stop === null) return clearIdle(tx, pod.id);
       await ensureDue(tx, 'idle-shutdown', pod.id, stop.stopAtMs);
@@ -83,7 +96,7 @@ export function createIdleWatch({ db, clock, random, log }: IdleWatchDeps) {
       } catch (error) {
         if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
         log.debug({ pod_id: pod.id, code: error.code }, 'the use of a pod is not told');
-        await note(pod, { age_ms: null, idle_ms: null });
+        await note(pod, { age_ms: null, idle_ms: null, history: [] });
       }
     }
   };

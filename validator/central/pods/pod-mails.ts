@@ -4,6 +4,7 @@ import { addressOf } from '../accounts/account.service.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import {
+  idleShutdownMail,
   type MailContent,
   type MailKind,
   podFailedMail,
@@ -33,13 +34,37 @@ export async function mailRemoval(
   pod: Pod,
   { removalAt, nowMs }: { removalAt: number; nowMs: number },
 ): Promise<void> {
-  const at = naiveUtc(removalAt).slice(0, DATE_AND_MINUTE_CHARS).replace('T', ' ');
   await mailRenter(tx, mails, pod, {
     ...{ flag: 'scheduled_removal', kind: 'scheduled-removal' },
-    content: scheduledRemovalMail(pod.pod_name, at),
+    content: scheduledRemovalMail(pod.pod_name, toTheMinute(removalAt)),
     dedupeKey: `scheduled-removal:${pod.id}:${removalAt}`,
     usefulForMs: removalAt - nowMs,
   });
+}
+
+/**
+ * One mail for each time that the pod is left unused, however often its stop is put off meanwhile. Such a time begins with
+ * `idle_from` (pod-idle.ts).
+ */
+export async function mailIdle(
+  tx: Db,
+  mails: Mails,
+  pod: Pod,
+  { stopsAt, removalAt, nowMs }: { stopsAt: number; removalAt: number; nowMs: number },
+): Promise<void> {
+  const content = idleShutdownMail({
+    ...{ podId: pod.id, podName: pod.pod_name, minutes: pod.idle_shutdown_minutes ?? 0 },
+    ...{ stopsAt: toTheMinute(stopsAt), removedAt: toTheMinute(removalAt) },
+  });
+  await mailRenter(tx, mails, pod, {
+    ...{ flag: 'scheduled_removal', kind: 'idle-shutdown', content },
+    dedupeKey: `idle-shutdown:${pod.id}:${pod.idle_from ?? pod.first_running_at}`,
+    usefulForMs: removalAt - nowMs,
+  });
+}
+
+function toTheMinute(atMs: number): string {
+  return naiveUtc(atMs).slice(0, DATE_AND_MINUTE_CHARS).replace('T', ' ');
 }
 
 type PodMail = {

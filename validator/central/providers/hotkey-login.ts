@@ -7,24 +7,26 @@ import type { PortalLogin } from './provider.schemas.ts';
 export const LOGIN_WINDOW_MS = 300_000;
 const SECOND_MS = 1_000;
 
-/** When the signature stops being acceptable, in milliseconds; null when it is not acceptable now. */
+export type LoginFault = 'not signed' | 'outside the window';
+
+/** When the signature stops being acceptable, in milliseconds, or why it is not acceptable now. */
 export function loginExpiry(
   { miner_hotkey, message, signature }: PortalLogin,
   nowMs: number,
   verify: Verify = verifySr25519,
-): number | null {
-  if (!/^\d{1,12}$/.test(message)) return null;
+): number | LoginFault {
+  if (!/^\d{1,12}$/.test(message)) return 'not signed';
   const signedAtMs = Number(message) * SECOND_MS;
-  if (Math.abs(nowMs - signedAtMs) > LOGIN_WINDOW_MS) return null;
+  if (Math.abs(nowMs - signedAtMs) > LOGIN_WINDOW_MS) return 'outside the window';
   const publicKey = publicKeyOf(miner_hotkey);
   const bytes = bytesOf(signature);
-  if (publicKey === null || bytes === null) return null;
+  if (publicKey === null || bytes === null) return 'not signed';
   // Browser wallets wrap what they sign.
   const texts = [message, `<Bytes>${message}</Bytes>`].map((text) =>
     new TextEncoder().encode(text),
   );
   const signed = texts.some((text) => verify(text, bytes, publicKey));
-  return signed ? signedAtMs + LOGIN_WINDOW_MS : null;
+  return signed ? signedAtMs + LOGIN_WINDOW_MS : 'not signed';
 }
 
 function bytesOf(signature: string): Uint8Array | null {

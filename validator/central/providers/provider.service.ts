@@ -8,10 +8,12 @@ import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
 import { spendLogin } from '../auth/used-once.service.ts';
 import type { Database, Db, Provider } from '../db/tables.ts';
-import { loginExpiry } from './hotkey-login.ts';
+import { LOGIN_WINDOW_MS, loginExpiry } from './hotkey-login.ts';
 import type { Miner, PortalLogin, SetPassword } from './provider.schemas.ts';
 import { findOrInsertProvider, findProvider, updateProvider } from './provider.store.ts';
 import { listSubscriptions } from './subscription.store.ts';
+
+const SECOND_MS = 1_000;
 
 export type ProvidersDeps = {
   db: Database;
@@ -29,12 +31,13 @@ export type Providers = ReturnType<typeof createProviders>;
 export function createProviders(deps: ProvidersDeps) {
   const { db, clock, random, sessions, passwords, validators } = deps;
 
-  /** When the signature stops being good. Throws 401, alike for whatever is wrong with it. */
+  /** When the signature stops being good. Throws 401, which tells a wrong time from a wrong signature. */
   function requireSigned(login: PortalLogin): number {
     // What validators sign for their own routes looks like a log-in.
     if (validators.some((hotkey) => hotkey === login.miner_hotkey)) throw validatorsKey();
     const expiresAtMs = loginExpiry(login, clock.now());
-    if (expiresAtMs === null) throw refused();
+    if (expiresAtMs === 'outside the window') throw outsideWindow(clock.now());
+    if (expiresAtMs === 'not signed') throw refused();
     return expiresAtMs;
   }
 
@@ -103,6 +106,16 @@ function refused(): ApiError {
   return new ApiError('unauthorized', 'The log-in is not signed as required', {
     hint: 'Sign the present unix time in seconds with the hotkey, each time anew.',
   });
+}
+
+/** What time it is here is no secret: every answer's Date header tells it. */
+function outsideWindow(nowMs: number): ApiError {
+  const server = Math.floor(nowMs / SECOND_MS);
+  return new ApiError(
+    'unauthorized',
+    `The signed time is more than ${LOGIN_WINDOW_MS / SECOND_MS} seconds from the server's, which is ${server}`,
+    { hint: 'Set the clock, then sign the present unix time in seconds.' },
+  );
 }
 
 function usedAlready(): ApiError {

@@ -197,7 +197,11 @@ it('answers 419 to a session that has run out, 401 to what is no token', async (
   const expired = await market.portal('GET', '/auth/me', { token: short });
   expect([expired.status, expired.body.error.code]).toEqual([419, 'client_error']);
   for (const bad of ['x', 'lpk_', `lpk_${'a'.repeat(43)}`, `lpk_${'a'.repeat(5_000)}`]) {
-    expect((await market.portal('GET', '/auth/me', { token: bad })).status).toBe(401);
+    const { status, body } = await market.portal('GET', '/auth/me', { token: bad });
+    expect([status, body.error.hint]).toEqual([
+      401,
+      'Log in at /portal/auth/login-flexible and send Authorization: Bearer with the token.',
+    ]);
   }
 });
 

@@ -94,7 +94,8 @@ it('stores refusals with their request id, and not what was refused before the c
   await setAvailable(market.ports.db, 0);
   const poor = await market.rent(account, node.id, ONE, KEY);
   expect([poor.status, poor.body.error.hint]).toEqual([
-    ...[403, 'Top up, then retry with a new Idempotency-Key.'],
+    403,
+    'Top up (PUT /users/me/auto-top-up, or a payment that the operator notes with ledger pay-in), then retry with a new Idempotency-Key.',
   ]);
   await setAvailable(market.ports.db, 9_000_000);
   const again = await market.rent(account, node.id, ONE, KEY);

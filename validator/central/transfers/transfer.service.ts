@@ -28,7 +28,7 @@ import {
 } from './transfer.store.ts';
 
 const SHOWN = 1_000;
-const WAITS = 'What was topped up a short time ago can be spent, and be transferred later.';
+const HOUR_MS = 3_600_000;
 
 export type TransfersDeps = {
   db: Database;
@@ -81,7 +81,7 @@ export function createTransfers({ db, clock, random, topUpWaitMs, afterSpend }: 
       const [id, atMs] = [random.uuid(), clock.now()];
       const settled = await settledFirst(tx, sender.id, atMs);
       const waitsUusd = await disputableCredit(tx, sender.id, atMs - topUpWaitMs);
-      requireTransferable(settled, waitsUusd, amountUusd);
+      requireTransferable(settled, { waitsUusd, waitMs: topUpWaitMs }, amountUusd);
       const leg = takePaid(settled, amountUusd, paidAccount(recipient.id));
       await postGroup(tx, [leg], causedBy(actor, { type: 'transfer', id, atMs, once: true }));
       const row = {
@@ -139,19 +139,26 @@ function unknownRecipient(): ApiError {
 /** Paid credit only, nothing of it that is held, that running pods need or that still waits. */
 function requireTransferable(
   { wallet, keptUusd }: Settled,
-  waitsUusd: number,
+  { waitsUusd, waitMs }: { waitsUusd: number; waitMs: number },
   amountUusd: number,
 ): void {
   const { paid, held, heldOfGranted, available } = wallet;
   const own = paid - (held - heldOfGranted);
   const transferable = Math.max(0, Math.min(own - waitsUusd, available - keptUusd));
   if (amountUusd <= transferable) return;
-  const hint = waitsUusd > 0 && own > transferable ? WAITS : undefined;
+  const hint = waitsUusd > 0 && own > transferable ? waitHint(waitMs / HOUR_MS) : undefined;
   throw new ApiError(
     'insufficient_balance',
     `Insufficient balance. This transfer requires at least ${formatUsdCeil(amountUusd)}. ` +
       `Your balance is ${formatUsdFloor(transferable)}${beside(keptUusd)}, without granted credit, which cannot be transferred.`,
     hint === undefined ? {} : { hint },
+  );
+}
+
+function waitHint(hours: number): string {
+  return (
+    `What the auto top-up charged can be spent at once, and be transferred ${hours} hours after the top-up. ` +
+    'A payment that the operator notes (ledger pay-in) can be transferred at once.'
   );
 }
 

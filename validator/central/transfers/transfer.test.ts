@@ -67,6 +67,7 @@ it('passes paid credit on and shows both sides what each had afterwards', async 
 
 it('keeps granted and held credit where it is, and says what can be sent', async () => {
   const none = await send(ada, to(bob, 0.01));
+  expect(none.body.error.hint).toContain('PUT /users/me/auto-top-up');
   expect([none.status, none.body.error.code]).toEqual([403, 'insufficient_balance']);
   expect(none.body.message).toMatch(
     /^Insufficient balance\. This transfer requires at least \$0\.01\. Your balance is \$0\.00,/,
@@ -143,7 +144,7 @@ it('keeps what was topped up for a day, in which its payer may dispute it', asyn
   const refused = await send(ada, to(bob, 1.000001));
   expect([refused.status, refused.body.error.hint]).toEqual([
     403,
-    'What was topped up a short time ago can be spent, and be transferred later.',
+    'What the auto top-up charged can be spent at once, and be transferred 24 hours after the top-up. A payment that the operator notes (ledger pay-in) can be transferred at once.',
   ]);
   expect((await send(ada, to(bob, 1))).status).toBe(200);
   await central.clock.advance(24 * 3_600_000 - 1);
