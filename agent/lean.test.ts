@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { agentArguments } from '#shared/node-launch.ts';
+import { runCommand } from '#shared/run-command.ts';
+
+/** Prints what a process has loaded: modules by their addresses, and Node's own. */
+const LISTS = `import { registerHooks } from 'node:module';
+const loaded = [];
+registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+process.on('exit', () => process.stdout.write([...loaded, ...process.moduleLoadList].join('\\n')));`;
+
+it('loads nothing that an idle agent does without', async () => {
+  const list = `--import=data:text/javascript,${encodeURIComponent(LISTS)}`;
+  const bounds = { timeoutMs: 30_000, maxOutputBytes: 1_000_000, env: {} };
+  const { stdout } = await runCommand(
+    process.execPath,
+    [list, ...agentArguments('--version')],
+    bounds,
+  );
+  const loaded = stdout.split('\n');
+  expect(loaded).toContainEqual(expect.stringContaining('/agent/app.ts'));
+  expect(loaded).toContainEqual(expect.stringContaining('/zod/v4/locales/en.js'));
+  const heavy =
+    /undici|zod\/v4\/locales\/(?!en\.js)|\/ajv|fast-json-stringify\/index|grpc|ssh2\/|tar-fs|systeminformation/;
+  expect(loaded.filter((each) => heavy.test(each))).toEqual([]);
+});
