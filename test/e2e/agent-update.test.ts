@@ -152,7 +152,7 @@ async function startPod(image: string): Promise<void> {
 
 afterAll(async () => {
   // The switcher first: it would bring the others back.
-  await command('docker', 'rm', '--force', `${name}-switcher`);
+  await command('docker', 'rm', '--force', '--volumes', `${name}-switcher`);
   const { stdout } = await command('docker', 'ps', '--all', '--quiet', '--filter', `name=${name}`);
   for (const id of stdout.split('\n').filter(Boolean)) {
     await command('docker', 'rm', '--force', '--volumes', id);

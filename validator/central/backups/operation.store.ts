@@ -39,10 +39,11 @@ export async function isInUse(db: Db, repositoryId: string): Promise<boolean> {
   return found !== undefined;
 }
 
-/** Backups and restores that are not settled and whose pod has ended. */
+/** Backups and restores that are not settled and whose pod has ended, in no order: sorted by age, all that ever were are looked through. */
 export async function listOrphans(db: Db, limit: number): Promise<Operation[]> {
   const orphans = <T extends 'backup_logs' | 'restore_logs'>(table: T) =>
     open(db, table)
+      .clearOrderBy()
       .where((eb) =>
         eb.exists(
           eb
