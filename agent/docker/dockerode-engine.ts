@@ -1,5 +1,4 @@
 /** ContainerEngine over dockerode, which is known to nothing outside this folder. */
-
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { Agent } from '#shared/node-http.ts';

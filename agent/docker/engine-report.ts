@@ -1,5 +1,4 @@
 /** What the engine says of itself, for the doctor: one look with words for every way that it can fail. */
-
 import { z } from 'zod';
 import { request } from '#shared/node-http.ts';
 

@@ -1,5 +1,4 @@
 /** Containers of the agent itself: read whole, made anew with the same settings, renamed. Only for updates. */
-
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';

@@ -1,5 +1,4 @@
 /** Whether a notebook server answers as it should: to its token, and to nobody without it. */
-
 import type { Clock } from '#shared/clock.ts';
 import { get } from '#shared/node-http.ts';
 

@@ -1,5 +1,4 @@
 /** What is no HTTP request at all is answered with the envelope too, written by hand: there is no reply object yet. */
-
 import type { Socket } from 'node:net';
 import { ApiError } from '../errors.ts';
 import { STATUS_CODES } from '../node-http.ts';
