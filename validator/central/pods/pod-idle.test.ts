@@ -10,10 +10,13 @@ let scene: PodScene;
 let id: string;
 /** When the agent began to find it unused; null: it is in use. */
 let unusedSinceMs: number | null;
+/** Since when its agent has measured. */
+let measuredSinceMs: number;
 beforeEach(async () => {
   scene = await createPodScene();
   id = await scene.running({ idle_shutdown_minutes: 10 });
   unusedSinceMs = scene.market.clock.now();
+  measuredSinceMs = unusedSinceMs;
 });
 afterEach(() => scene.close());
 
@@ -29,7 +32,9 @@ async function live(ms: number): Promise<void> {
 
 const POINT = { age_ms: 0, gpu_percent: 0, gpu_memory_percent: 0 };
 
-function tell(history = Array.from({ length: 6 }, () => POINT)): void {
+function tell(): void {
+  const points = 1 + (scene.market.clock.now() - measuredSinceMs) / 10_000;
+  const history = Array.from({ length: Math.min(points, 60) }, () => POINT);
   const idle_ms = unusedSinceMs === null ? null : scene.market.clock.now() - unusedSinceMs;
   scene.host.podMetrics.set(id, {
     ...{ simulated: true, age_ms: 0, interval_seconds: 10, idle_ms, gpus: [], history },
@@ -111,7 +116,8 @@ it('mails once for each time without use, over restarts of the agent, and again 
     scene.host.podMetrics.delete(id);
     await scene.later(10_000);
     unusedSinceMs = null;
-    tell([]);
+    measuredSinceMs = scene.market.clock.now();
+    tell();
     await scene.later(10_000);
     unusedSinceMs = scene.market.clock.now();
     await live(6 * MINUTE_MS);
@@ -123,6 +129,11 @@ it('mails once for each time without use, over restarts of the agent, and again 
   unusedSinceMs = scene.market.clock.now();
   await live(6 * MINUTE_MS);
   expect(await mails()).toHaveLength(2);
+  // A use that began and ended between two looks.
+  await scene.market.clock.advance(20_000);
+  unusedSinceMs = scene.market.clock.now();
+  await live(6 * MINUTE_MS);
+  expect(await mails()).toHaveLength(3);
 });
 
 it('counts from the wish at the earliest', async () => {

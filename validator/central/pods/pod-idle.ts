@@ -50,14 +50,18 @@ export function idleStop(
 }
 
 /**
- * Without a stop to come: what was unused before counts no more once use was seen. What only was not measured leaves
- * `idle_from` and `idle_until`: its renter is not told again of the same time without use.
+ * From when on it may be unused again, where it was used after it was seen unused; else null. What only was not measured
+ * is no such use: its renter is not told again of the same time without use.
  */
-function unstopped(pod: Pod, { age_ms: ageMs, idle_ms: idleMs, history }: Measured, nowMs: number) {
-  const isUsed =
-    ageMs !== null && ageMs < CONTACT_LOST_MS && idleMs === null && history.length >= SURE_POINTS;
-  if (isUsed && pod.idle_until !== null) return idleFrom(nowMs - ageMs);
-  return pod.idle_stop_at === null ? null : { idle_stop_at: null };
+function usedUntil(
+  { idle_until: seenMs }: Pick<Pod, 'idle_until'>,
+  { age_ms: ageMs, idle_ms: idleMs, history }: Measured,
+  nowMs: number,
+): number | null {
+  if (seenMs === null || ageMs === null || ageMs >= CONTACT_LOST_MS) return null;
+  if (history.length < SURE_POINTS) return null;
+  const fromMs = nowMs - ageMs - (idleMs ?? 0);
+  return idleMs === null || fromMs > seenMs + JITTER_MS ? fromMs : null;
 }
 
 /** Whether its use is to be asked for. */
@@ -73,12 +77,14 @@ export function createIdleWatch({ db, clock, random, log }: IdleWatchDeps) {
       const now = await findPod(tx, pod.id);
       const minutes = now?.idle_shutdown_minutes ?? null;
       if (now === undefined || minutes === null) return;
-      const stop = idleStop(now, metrics, { minutes, nowMs: clock.now() });
-      const columns =
-        stop === null
-          ? unstopped(now, metrics, clock.now())
-          : { idle_stop_at: stop.stopAtMs, idle_until: stop.untilMs };
-      if (columns === null) return;
+      const nowMs = clock.now();
+      const stop = idleStop(now, metrics, { minutes, nowMs });
+      const usedMs = usedUntil(now, metrics, nowMs);
+      if (stop === null && usedMs === null && now.idle_stop_at === null) return;
+      const columns = {
+        ...(usedMs === null ? { idle_stop_at: null } : idleFrom(usedMs)),
+        ...(stop === null ? {} : { idle_stop_at: stop.stopAtMs, idle_until: stop.untilMs }),
+      };
       if (!(await changePod(tx, pod.id, ['running'], columns))) return;
       if (stop === null) return clearIdle(tx, pod.id);
       await ensureDue(tx, 'idle-shutdown', pod.id, stop.stopAtMs);
