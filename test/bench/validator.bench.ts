@@ -186,7 +186,11 @@ function healthOf(ledger: Ledger, onLook: () => void) {
   return createHealthService({
     ...{ clock, log, policy: facts.policy, atOnce: AT_ONCE, standings, paces },
     metrics: { checked: () => undefined, passed: () => undefined },
-    directory: { ids: async () => ids, find: async (id) => ({ ...facts.executor, id }) },
+    directory: {
+      ids: async () => ids,
+      takeChanged: () => [],
+      find: async (id) => ({ ...facts.executor, id }),
+    },
     clientOf: ({ id }) => ({
       ...({} as AgentClient),
       async inventory() {

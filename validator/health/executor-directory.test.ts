@@ -28,3 +28,25 @@ it('goes by the last list while the central API is away, and does not know then 
   isAway = false;
   expect(await podIds()).toEqual([]);
 });
+
+it('tells once who is listed as something else, and not who was merely rented', async () => {
+  const { executor } = factsOf({ podIds: [] });
+  let listed = executor;
+  const central: CentralClient = {
+    ...({} as CentralClient),
+    listExecutors: async () => [listed],
+  };
+  const log = createLog({ name: 'test', level: 'silent' });
+  const directory = createExecutorDirectory({ central, clock: createManualClock(), log });
+  const taken: string[][] = [];
+  for (const now of [
+    executor,
+    { ...executor, rented: true },
+    { ...executor, executor_ip_port: '7' },
+  ]) {
+    listed = now;
+    await directory.ids();
+    taken.push(directory.takeChanged());
+  }
+  expect([taken, directory.takeChanged()]).toEqual([[[], [], [executor.id]], []]);
+});

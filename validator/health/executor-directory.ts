@@ -10,6 +10,14 @@ export type ExecutorDirectory = ReturnType<typeof createExecutorDirectory>;
 /** A miss reads the list again, but no more often than this: unknown ids must not become a load. */
 const MISS_REFRESH_MS = 1_000;
 
+/** By what an executor is told from what it was: of that, a verdict is out of date. */
+const listedAs = (executor: ExecutorToCheck) =>
+  JSON.stringify([
+    ...[executor.executor_ip_address, executor.executor_ip_port, executor.miner_hotkey],
+    ...[executor.gpu_type, executor.gpu_count],
+    ...[executor.collateral_deposited, executor.provider_banned ?? null],
+  ]);
+
 export function createExecutorDirectory({
   central,
   clock,
@@ -20,11 +28,16 @@ export function createExecutorDirectory({
   log: Log;
 }) {
   let known = new Map<string, ExecutorToCheck>();
+  let changed = new Set<string>();
   let refreshedAtMs = Number.NEGATIVE_INFINITY;
   let refreshing: Promise<void> | null = null;
 
   async function read(): Promise<void> {
     const list = await central.listExecutors();
+    for (const executor of list) {
+      const before = known.get(executor.id);
+      if (before !== undefined && listedAs(before) !== listedAs(executor)) changed.add(executor.id);
+    }
     known = new Map(list.map((executor) => [executor.id, executor]));
     refreshedAtMs = clock.monotonicMs();
   }
@@ -49,6 +62,12 @@ export function createExecutorDirectory({
         known = new Map([...known].map(([id, executor]) => [id, { ...executor, pod_ids: null }]));
       }
       return new Set(known.keys());
+    },
+    /** Those that were listed as something else before, since they were last taken. */
+    takeChanged(): string[] {
+      const taken = [...changed];
+      changed = new Set();
+      return taken;
     },
     /** The last list. */
     known: (): ExecutorToCheck[] => [...known.values()],

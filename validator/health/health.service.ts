@@ -28,7 +28,7 @@ import type { ExecutorDirectory } from './executor-directory.ts';
 import { healthLetter } from './health-delivery.ts';
 import { type HostTurns, LONGEST_WAIT_MS } from './host-turns.ts';
 import { lookAgain, readAgent, runProbe } from './inspect.ts';
-import { HOLD_MS, type Inspections, type Memory, VerdictTooLate } from './inspections.ts';
+import { HOLD_MS, type Inspections, type Recalled, VerdictTooLate } from './inspections.ts';
 import { type ProofPlace, type ProofRounds, unprovenIn } from './proof-round.ts';
 import { NOT_ASKED } from './question.ts';
 import type { WayChecks } from './way-checks.ts';
@@ -40,7 +40,7 @@ const PARALLEL_INSPECTIONS = 32;
 const GROUP = 64;
 
 export type HealthOptions = {
-  directory: Pick<ExecutorDirectory, 'ids' | 'find'>;
+  directory: Pick<ExecutorDirectory, 'ids' | 'takeChanged' | 'find'>;
   clientOf(executor: ExecutorToCheck): AgentClient;
   /** Of an agent that has just answered. */
   identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
@@ -130,7 +130,8 @@ export function createHealthService(options: HealthOptions) {
     seen: Facts,
     { startedMs, isClaimed }: { startedMs: number; isClaimed: boolean },
   ): Promise<HealthReport> {
-    const { transportFailures, streaks, found } = await inspections.recall(seen.executor.id);
+    const recalled = await inspections.recall(seen.executor.id);
+    const { transportFailures, pauseMs, streaks, found } = recalled;
     const before = await standings.before(seen);
     const line = await options.lines.facts(seen.executor.id);
     const releases = await options.releases(seen.inventory?.update?.current_digest ?? null);
@@ -140,6 +141,7 @@ export function createHealthService(options: HealthOptions) {
     const { report } = judgement;
     const memory = {
       transportFailures: facts.inventory === null ? transportFailures + 1 : 0,
+      pauseMs,
       streaks: judgement.streaks,
       found: judgement.found,
     };
@@ -158,7 +160,7 @@ export function createHealthService(options: HealthOptions) {
   }
 
   /** All of it or nothing: that it was looked at, what it stands by, the evidence, and the letter that tells of it. */
-  async function keep(run: CheckRun, memory: Memory, isClaimed: boolean): Promise<void> {
+  async function keep(run: CheckRun, memory: Recalled, isClaimed: boolean): Promise<void> {
     const { facts, report, finishedMs } = run;
     const { id: executorId } = facts.executor;
     const { letter, replaces } = healthLetter(facts, report, finishedMs);
@@ -221,6 +223,7 @@ export function createHealthService(options: HealthOptions) {
       const beganMs = clock.monotonicMs();
       const ids = await directory.ids();
       await inspections.follow(ids);
+      await inspections.changed(directory.takeChanged());
       proofs.keep(ids);
       options.ways.keep(ids);
       if (ids.symmetricDifference(remembered).size > 0) await standings.forgetOthers(ids);

@@ -11,7 +11,7 @@ export type Due = {
   nowMs: number;
   /** Verified ones that were looked at later are not due. */
   verifiedMs: number;
-  /** The same of all others. */
+  /** The same of all others, whose own pause has to be over, too. */
   otherMs: number;
   /** Held until before this counts as not held. */
   freeMs: number;
@@ -26,7 +26,7 @@ export async function followInspections(
   const rows = await db.selectFrom('inspections').select('executor_id').execute();
   const known = new Set(rows.map((row) => row.executor_id));
   for (const ids of inParts([...executorIds].filter((id) => !known.has(id)))) {
-    const nothing = { checked_ms: 0, verdict: null, facts_ms: 0 };
+    const nothing = { checked_ms: 0, verdict: null, facts_ms: 0, pause_ms: null };
     const fresh = { ...nothing, transport_failures: 0, streaks_json: '{}', found_json: '{}' };
     await db
       .insertInto('inspections')
@@ -39,6 +39,17 @@ export async function followInspections(
       .deleteFrom('inspections')
       .where('executor_id', 'in', ids)
       .where('held_until_ms', '<', freeMs)
+      .execute();
+  }
+}
+
+/** Their pauses are over, and grow from the first again. */
+export async function endPauses(db: LedgerDb, executorIds: readonly string[]): Promise<void> {
+  for (const ids of inParts(executorIds)) {
+    await db
+      .updateTable('inspections')
+      .set({ pause_ms: null })
+      .where('executor_id', 'in', ids)
       .execute();
   }
 }
@@ -183,7 +194,11 @@ function isDue({ nowMs, verifiedMs, otherMs, freeMs }: Due) {
         eb('verdict', 'is', null),
         eb('checked_ms', '>', nowMs),
         eb('checked_ms', '<=', verifiedMs),
-        eb.and([eb('verdict', '!=', 'verified'), eb('checked_ms', '<=', otherMs)]),
+        eb.and([
+          eb('verdict', '!=', 'verified'),
+          eb('checked_ms', '<=', otherMs),
+          eb(eb('checked_ms', '+', eb.fn.coalesce('pause_ms', eb.lit(0))), '<=', nowMs),
+        ]),
       ]),
     ]);
 }

@@ -10,12 +10,14 @@ import {
   type Due,
   dueInspections,
   endInspection,
+  endPauses,
   findInspection,
   followInspections,
   holdInspections,
   noteInspection,
   releaseInspection,
 } from './inspection.store.ts';
+import { pauseAfter } from './look-pause.state.ts';
 
 /** Of a process that is killed, the others take over what it was at after this. */
 export const HOLD_MS = 12_000;
@@ -29,7 +31,7 @@ export type InspectionsOptions = {
   holder: string;
   /** Milliseconds between two inspections of a verified executor. */
   intervalMs: number;
-  /** Milliseconds after which others are looked at again at the earliest. */
+  /** Milliseconds after which others are looked at again at the earliest, however short their own pause is. */
   pauseMs: number;
 };
 
@@ -42,7 +44,10 @@ export type Memory = {
   found: Record<string, FoundFailure>;
 };
 
-export type InspectionEnd = Memory & {
+/** And what the last look was followed by. */
+export type Recalled = Memory & { pauseMs: number | null };
+
+export type InspectionEnd = Recalled & {
   executorId: string;
   verdict: HealthReport['verdict'];
   checkedMs: number;
@@ -75,6 +80,9 @@ export function createInspections(options: InspectionsOptions) {
     follow: (executorIds: ReadonlySet<string>) =>
       followInspections(ledger, executorIds, dueNow().freeMs),
 
+    /** Those that others are known of now: who did not pass with the old is looked at again at once. */
+    changed: (executorIds: readonly string[]) => endPauses(ledger, executorIds),
+
     /** Those that are due, and that nobody is at. */
     due: (): Promise<string[]> => dueInspections(ledger, dueNow()),
 
@@ -92,13 +100,14 @@ export function createInspections(options: InspectionsOptions) {
 
     release: (executorId: string) => releaseInspection(ledger, executorId, holder),
 
-    async recall(executorId: string): Promise<Memory> {
+    async recall(executorId: string): Promise<Recalled> {
       const row = await findInspection(ledger, executorId);
-      if (row === undefined) return { transportFailures: 0, streaks: {}, found: {} };
+      if (row === undefined) return { transportFailures: 0, pauseMs: null, streaks: {}, found: {} };
       // Written by us.
       const streaks = JSON.parse(row.streaks_json) as Record<string, number>;
       const found = JSON.parse(row.found_json) as Record<string, FoundFailure>;
-      return { transportFailures: row.transport_failures, streaks, found };
+      const { transport_failures: transportFailures, pause_ms: pauseMs } = row;
+      return { transportFailures, pauseMs, streaks, found };
     },
 
     /**
@@ -106,13 +115,15 @@ export function createInspections(options: InspectionsOptions) {
      * another process has taken it over meanwhile: that one's result counts.
      */
     async end(tx: LedgerDb, ended: InspectionEnd, isClaimed: boolean): Promise<void> {
-      const { executorId: id } = ended;
+      const { executorId: id, verdict } = ended;
+      const looked = { verdict, isRegular: isClaimed, before: ended.pauseMs };
       const latestMs = clock.now() + CLOCKS_APART_MS;
       const result = {
         executor_id: id,
         checked_ms: ended.checkedMs,
-        verdict: ended.verdict,
+        verdict,
         facts_ms: ended.factsMs,
+        pause_ms: pauseAfter({ ...looked, intervalMs: options.intervalMs }),
         transport_failures: ended.transportFailures,
         streaks_json: JSON.stringify(ended.streaks),
         found_json: JSON.stringify(ended.found),

@@ -68,6 +68,7 @@ function start(holder = systemRandom.uuid()) {
     metrics: { checked: () => undefined, passed: () => undefined },
     directory: {
       ids: async () => new Set([executor.id]),
+      takeChanged: () => [],
       find: async () => ({ ...executor, rented: host.isRented }),
     },
     clientOf: () => client,

@@ -246,8 +246,11 @@ const foundFailures: Migration = () => [
 /** Of those that are there already nobody can say any more whose they are. */
 const signedEpochs: Migration = () => ['alter table epochs add column signature text'];
 
+/** Who does not pass is looked at again after a growing pause. */
+const lookPauses: Migration = ({ int }) => [`alter table inspections add column pause_ms ${int}`];
+
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
   ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
-  ...[evidenceHeads, orderedVerdicts, foundFailures, signedEpochs],
+  ...[evidenceHeads, orderedVerdicts, foundFailures, signedEpochs, lookPauses],
 ];

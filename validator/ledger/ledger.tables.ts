@@ -101,6 +101,8 @@ export type InspectionsTable = {
   verdict: HealthReport['verdict'] | null;
   /** When the facts of the newest verdict were read, by the validator's clock; 0 before. No older one takes its place. */
   facts_ms: number;
+  /** Until it is looked at again where it did not pass; null: at the next pass. */
+  pause_ms: number | null;
   /** Unreachable inspections in a row. */
   transport_failures: number;
   /** Of reasons that count only when they are seen again: how often in a row, by check. */

@@ -99,7 +99,7 @@ it('gives an executor to one process at a time, and to another once the first is
   const [taken = ''] = first;
   const times = { checkedMs: clock.now(), factsMs: clock.now() };
   const ended = { executorId: taken, verdict: 'verified', ...times } as const;
-  const memory = { transportFailures: 0, streaks: {}, found: {} };
+  const memory = { transportFailures: 0, pauseMs: null, streaks: {}, found: {} };
   const end = (process: typeof one) =>
     ledger.transaction().execute((tx) => process.end(tx, { ...ended, ...memory }, true));
   if (first.length > 0) {
