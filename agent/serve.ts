@@ -19,6 +19,7 @@ import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
 import { createResticVersion } from './backups/restic-version.ts';
 import {
+  orExit,
   policyOrExit,
   tlsFilesOrExit,
   tracingOrExit,
@@ -75,7 +76,7 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   if (config.AGENT_REQUIRE_FIREWALL) await firewallOrExit(firewall);
   warnAboutEphemeralPorts(config, log);
   if (process.getuid?.() !== 0) log.warn(NOT_ROOT);
-  const home = openHome(config.AGENT_HOME);
+  const home = orExit(() => openHome(config.AGENT_HOME));
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const executorId = config.AGENT_EXECUTOR_ID;
   const metrics = createMetrics({ clock, executorId });

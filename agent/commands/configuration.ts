@@ -69,7 +69,8 @@ function checkTlsFiles(config: AgentConfig): void {
   certificateFiles(cert, key, 'AGENT')();
 }
 
-function orExit<T>(read: () => T): T {
+/** What `read` gives; the process ends with one sentence where it throws ConfigError or PolicyError. */
+export function orExit<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {

@@ -7,7 +7,7 @@ import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
 import { firewallOf } from '../host-adapters.ts';
 import { removeAll } from '../pods/remove-all.ts';
 import { openHome } from '../store/database.ts';
-import { configOrExit } from './configuration.ts';
+import { configOrExit, orExit } from './configuration.ts';
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 
@@ -31,7 +31,7 @@ export async function runRemoveAll(
 
 /** Refused while the agent runs: it would start its pods again. */
 async function removeEverything(config: AgentConfig, environment: Environment): Promise<void> {
-  const home = openHome(config.AGENT_HOME);
+  const home = orExit(() => openHome(config.AGENT_HOME));
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
   const progress = createProgress(systemClock, process.stderr);

@@ -1,7 +1,7 @@
 /** ContainerEngine over dockerode, which is known to nothing outside this folder. */
-import { Agent } from 'node:http';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import { Agent } from '#shared/node-http.ts';
 import { containerOptions } from './container-options.ts';
 import { type ContainerEngine, type ContainerState, EngineError } from './engine.ts';
 import {

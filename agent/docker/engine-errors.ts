@@ -79,6 +79,11 @@ export function toPullError(text: string, cause?: unknown): EngineError {
   return new EngineError(kind, text.slice(0, MAX_MESSAGE_CHARS), { cause });
 }
 
+/** Of an answer that the engine gave; undefined where there was none. */
+export function statusOf(cause: unknown): number | undefined {
+  return Refusal.safeParse(fieldsOf(cause)).data?.statusCode;
+}
+
 function kindOf(status: number | undefined, code: string | undefined, text: string) {
   if (status === undefined) {
     const gone = code === undefined || UNREACHABLE_CODES.has(code) || /hang up|aborted/i.test(text);

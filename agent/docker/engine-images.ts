@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type Dockerode from 'dockerode';
 import { DOCKER_HUB, type RegistryAuth } from '#shared/agent-api/registry-auth.ts';
 import type { Clock } from '#shared/clock.ts';
-import { BuildRecord, followBuild } from './build.ts';
+import { BuildRecord, buildFailure, followBuild } from './build.ts';
 import { type ContainerEngine, EngineError } from './engine.ts';
 import { Anything, DistributionAnswer, ImageAnswer, ImageListAnswer } from './engine-answers.ts';
 import { DEADLINES_MS, type EngineCall, orAborted, unless } from './engine-call.ts';
@@ -156,15 +156,4 @@ function registryFailure(error: unknown): EngineError {
   const known = toEngineError(error);
   const said = ['unavailable', 'deadline'].includes(known.kind) || known.kind.startsWith('image_');
   return said ? known : toPullError(known.message, error);
-}
-
-/** What the engine refuses of a build before its first step is wrong with the Dockerfile. */
-function buildFailure(error: unknown): EngineError {
-  const known = toEngineError(error);
-  if (known.kind === 'image_stalled') {
-    return new EngineError('build', `a step was silent for too long (${known.message})`);
-  }
-  return known.kind === 'refused' || known.kind === 'not_found'
-    ? new EngineError('build', known.message, { cause: error })
-    : known;
 }

@@ -1,6 +1,6 @@
 /** What the engine says of itself, for the doctor: one look with words for every way that it can fail. */
-import { request } from 'node:http';
 import { z } from 'zod';
+import { request } from '#shared/node-http.ts';
 
 const MAX_ANSWER_CHARS = 1024 * 1024;
 

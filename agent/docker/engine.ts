@@ -38,6 +38,7 @@ export const LABELS = {
  * - `image_auth`, `image_not_found`, `image_rate_limited`, `image_no_space`, `image_stalled`,
  *   `image_unreachable`, `image_digest_mismatch`: pulls only
  * - `build`: a step of a Dockerfile failed
+ * - `build_interrupted`: the engine failed during a build, by no fault of the Dockerfile that can be seen
  * - `refused`: anything else that the engine will not do; repeating will not help
  */
 export type EngineErrorKind =
@@ -57,6 +58,7 @@ export type EngineErrorKind =
   | 'image_unreachable'
   | 'image_digest_mismatch'
   | 'build'
+  | 'build_interrupted'
   | 'refused';
 
 export class EngineError extends Error {

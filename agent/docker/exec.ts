@@ -1,9 +1,9 @@
 /** Processes started inside a running container, with their streams: what the SSH gateway needs of the engine. */
 
-import { Agent } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import { Agent } from '#shared/node-http.ts';
 import { EngineError } from './engine.ts';
 import { createEngineCall, DEADLINES_MS, unless } from './engine-call.ts';
 import { logFrames } from './engine-stream.ts';

@@ -1,8 +1,8 @@
 /** Containers of the agent itself: read whole, made anew with the same settings, renamed. Only for updates. */
-import { Agent } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import { Agent } from '#shared/node-http.ts';
 import { EngineError } from './engine.ts';
 import { Anything, CreatedAnswer } from './engine-answers.ts';
 import { createEngineCall, DEADLINES_MS, unless } from './engine-call.ts';

@@ -13,7 +13,7 @@ const RUNNING: PortFacts = {
   listening: { value: [20_001] },
   refused: null,
   tried: 0,
-  outside: { address: '203.0.113.9', answered: { value: ID } },
+  outside: { address: '9.9.9.9', answered: { value: ID } },
 };
 const STOPPED = {
   ...RUNNING,
@@ -54,23 +54,29 @@ it.each<[string, string, string, PortFacts]>([
   ['pod-ports-free', 'warn', '90 of 100', { ...RUNNING, listening: { value: busy } }],
   ['reachability', 'ok', 'cannot be known from inside', RUNNING],
   ['reachability', 'unknown', 'does not run', STOPPED],
-  [
-    'reachability',
-    'unknown',
-    'private',
-    { ...RUNNING, outside: { address: '10.0.0.4', answered: { value: ID } } },
-  ],
+  ...['10.0.0.4', '203.0.113.9', 'fd00::4', 'fe80::1', '2001:db8::1', 'gpu-host'].map(
+    (address): [string, string, string, PortFacts] => [
+      ...(['reachability', 'unknown', 'private'] as const),
+      { ...RUNNING, outside: { address, answered: { value: ID } } },
+    ],
+  ),
+  ...['2a01:4f8::9', '9.9.9.9', 'gpu.example.com'].map(
+    (address): [string, string, string, PortFacts] => [
+      ...(['reachability', 'ok', `answers at ${address}`] as const),
+      { ...RUNNING, outside: { address, answered: { value: ID } } },
+    ],
+  ),
   [
     'reachability',
     'fail',
     'nothing answers',
-    { ...RUNNING, outside: { address: '203.0.113.9', answered: { problem: 'refused' } } },
+    { ...RUNNING, outside: { address: '9.9.9.9', answered: { problem: 'refused' } } },
   ],
   [
     'reachability',
     'fail',
     'another executor',
-    { ...RUNNING, outside: { address: '203.0.113.9', answered: { value: 'x' } } },
+    { ...RUNNING, outside: { address: '9.9.9.9', answered: { value: 'x' } } },
   ],
   ['reachability', 'warn', 'AGENT_HOST', { ...RUNNING, agentHost: '127.0.0.1' }],
   ['reachability', 'unknown', 'no default route', { ...RUNNING, outside: null }],

@@ -1,7 +1,9 @@
 /** Judges the agent's port, the ports of pods, and what can be told of reaching them (agent reference 8). Pure. */
 
+import { isIP } from 'node:net';
+import { isPublicAddress } from '#shared/address-ranges.ts';
 import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
-import { isLocalRegistry as isPrivateAddress } from '../images/registry-host.ts';
+import { isLocalRegistry as isLocalName } from '../images/registry-host.ts';
 import type { PortFacts } from './ports.facts.ts';
 
 /** More than this share in use, and pods begin to get no ports. */
@@ -111,9 +113,14 @@ function reachability({
     return fail(id, `another executor answers at ${place}: ${answered.value}`, remedy);
   }
   const remedy = `from another machine: curl http://PUBLIC-ADDRESS:${port}/version, and the same for a pod’s port`;
-  if (isPrivateAddress(outside.address)) {
+  if (isPrivate(outside.address)) {
     const what = `answers at ${place}, a private address: others need NAT, and ${FROM_INSIDE}`;
     return unknown(id, what, remedy);
   }
   return { ...ok(id, `answers at ${place} from this host; ${FROM_INSIDE}`), remedy };
+}
+
+/** Of an address, or of a name as `--address` may give. */
+function isPrivate(host: string): boolean {
+  return isIP(host) === 0 ? isLocalName(host) : !isPublicAddress(host);
 }

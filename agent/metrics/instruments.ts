@@ -66,6 +66,7 @@ export function createInstruments(registry: Registry) {
   const logLines = counter('log_lines_total', 'Lines that log streams have sent.');
   const logBytes = counter('log_bytes_total', 'What log streams have sent, with their frames.');
   const logGaps = counter('log_gap_total', 'Times that a log stream told of lines that it lacks.');
+  // Of all pods together, for this is anybody's to read: which pods there are is the provider's own listener's to tell.
   const logDropped = counter(
     'log_dropped_total',
     'Lines that log streams could not give any more, for they were rotated away; an estimate.',

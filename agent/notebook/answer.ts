@@ -1,6 +1,6 @@
 /** Whether a notebook server answers as it should: to its token, and to nobody without it. */
-import { get } from 'node:http';
 import type { Clock } from '#shared/clock.ts';
+import { get } from '#shared/node-http.ts';
 
 const ANSWER_WITHIN_MS = 5_000;
 const LOOPBACK = '127.0.0.1';

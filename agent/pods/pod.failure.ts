@@ -25,6 +25,8 @@ export type Failure =
 
 /** A refused start may pass (a busy cgroup, a full disk): tried this often in a row, then given up. */
 const MAX_START_ATTEMPTS = 5;
+/** An engine that failed during a build may be restarting: as long as a start is tried, for nobody knows how far it came. */
+const MAX_BUILD_ATTEMPTS = 5;
 /** The GPU runtime may be restarting: one more try. */
 const MAX_DEVICE_ATTEMPTS = 2;
 
@@ -82,6 +84,8 @@ function engineFailure(step: StepKind, { kind, message }: EngineError): Failure 
       const reason = UNKNOWN_DEVICE.test(message) ? 'GpuUnavailable' : 'RuntimeMissing';
       return passing(reason, message, MAX_DEVICE_ATTEMPTS);
     }
+    case 'build_interrupted':
+      return passing('BuildFailed', message, MAX_BUILD_ATTEMPTS);
     case 'deadline':
       return passing('DeadlineExceeded', message);
     case 'task_left':

@@ -1,6 +1,8 @@
 /** The agent's database file: opened, locked and migrated. Its tables are in schema.sql and its successors. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ConfigError } from '#shared/config.ts';
+import { hasCode, messageOf } from '#shared/errors.ts';
 import { type DatabaseSync, inTransaction, lockExclusively, openSqlite } from '#shared/sqlite.ts';
 
 /** Applied in order, never edited once released: a store of number n has had the first n. */
@@ -20,6 +22,8 @@ const MIGRATIONS = [
 
 /** The newest that this version knows. */
 export const SCHEMA: number = MIGRATIONS.length;
+/** Of anything that SQLite refuses: the file is there and open by then. */
+const LOCKED = 'ERR_SQLITE_ERROR';
 /** The store's file in the agent's home. */
 export const STORE_FILE = 'agent.sqlite';
 
@@ -36,7 +40,7 @@ export function openDatabase(path: string): DatabaseSync {
   return database;
 }
 
-/** Opens the store of a home folder for this process alone; throws when another agent has it. */
+/** Opens the store of a home folder for this process alone; throws when another agent has it, and ConfigError for no place to write. */
 export function openHome(home: string): { database: DatabaseSync; close(): void } {
   const lock = lockHome(home);
   const database = openDatabase(join(home, STORE_FILE));
@@ -53,7 +57,8 @@ function lockHome(home: string): DatabaseSync {
   try {
     return lockExclusively(join(home, 'agent.lock'));
   } catch (cause) {
-    throw new Error(`another agent uses ${home}, or it cannot be written`, { cause });
+    if (hasCode(cause, LOCKED)) throw new Error(`another agent uses ${home}`, { cause });
+    throw new ConfigError(`AGENT_HOME ${home} cannot be written: ${messageOf(cause)}`, { cause });
   }
 }
 

@@ -1,8 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/agent-api/pod.ts';
+import { ConfigError } from '#shared/config.ts';
+import { agentArguments } from '#shared/node-launch.ts';
+import { runCommand } from '#shared/run-command.ts';
 import { inTransaction, openSqlite } from '#shared/sqlite.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { podSpec } from '../../test/fakes/test-agent.ts';
@@ -58,6 +61,23 @@ it('lets one agent have a home at a time', () => {
   first.close();
   openHome(home).close();
   rmSync(home, { recursive: true });
+});
+
+it('ends the agent with one sentence where no home can be made', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const home = join(folder, 'file', 'home');
+  try {
+    writeFileSync(join(folder, 'file'), '');
+    expect(() => openHome(home)).toThrow(ConfigError);
+    const env = { AGENT_EXECUTOR_ID: '00000000-0000-4000-8000-00000000000e', AGENT_HOME: home };
+    const bounds = { timeoutMs: 30_000, maxOutputBytes: 100_000, env };
+    const run = await runCommand(process.execPath, agentArguments(), bounds);
+    const sentence = `podwright-agent: AGENT_HOME ${home} cannot be written: `;
+    expect(run).toMatchObject({ exitCode: 6, stderr: expect.stringContaining(sentence) });
+    expect(run.stderr.trim()).not.toContain('\n');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 it('leaves a corrupt row out of the list and names it', () => {

@@ -1,7 +1,7 @@
 /** What is no HTTP request at all is answered with the envelope too, written by hand: there is no reply object yet. */
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from '../errors.ts';
+import { STATUS_CODES } from '../node-http.ts';
 import { errorBody } from './error-body.ts';
 
 type Refusal = { status: number; message: string; hint: string };

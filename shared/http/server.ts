@@ -84,6 +84,16 @@ export type HttpServerOptions = {
 /** PEM, both. */
 export type TlsCertificate = { cert: string; key: string };
 
+/** Given at once and not set afterwards: fastify would load its own before, and keep some MB of them. */
+const COMPILERS = {
+  schemaController: {
+    compilersFactory: {
+      buildValidator: () => validatorCompiler,
+      buildSerializer: () => serializerCompiler,
+    },
+  },
+};
+
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Long enough for any id of ours in a path; fastify's 100 would turn a long id into a 404. */
 const MAX_PARAM_LENGTH = 512;
@@ -130,14 +140,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     http: listener,
     // Its type would make every server of ours one of two.
     ...(secure as object),
+    // Its type knows no compilers but those that are left out here.
+    ...(COMPILERS as object),
     frameworkErrors: (error, request, reply) => {
       void reply.header('X-Request-Id', request.id);
       sendError(error, request, reply);
     },
   }).withTypeProvider<ZodTypeProvider>();
 
-  server.setValidatorCompiler(validatorCompiler);
-  server.setSerializerCompiler(serializerCompiler);
   server.decorateRequest('rawBody', null);
   server.decorateRequest('bodyError', null);
   server.decorateRequest('span', null);

@@ -2,7 +2,7 @@
  * WebSockets on the paths of ordinary routes: an upgrade request passes the same hooks and schemas as any
  * other, so that it is refused with the same status and body, and becomes a WebSocket only in its handler.
  */
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -10,6 +10,7 @@ import type { WebSocket } from 'ws';
 import type { Clock } from '../clock.ts';
 import { ApiError } from '../errors.ts';
 import type { HttpServer } from '../http/server.ts';
+import { ServerResponse } from '../node-http.ts';
 import { CLOSE } from './close-codes.ts';
 import { keepAlive } from './heartbeat.ts';
 
