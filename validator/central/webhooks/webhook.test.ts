@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc, parseIsoTime, systemClock } from '#shared/clock.ts';
@@ -13,14 +12,10 @@ import {
   startWebhookReceiver,
   type WebhookReceiver,
 } from '../../../test/fakes/webhook-receiver.ts';
-import { isPostgres } from '../../database/engine.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import { replacedSecrets } from '../db/migrations/0035-replaced-secrets.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from '../db/sql-words.ts';
 import type { EventType } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { RETRY_PAUSES_MS } from '../retry-pauses.ts';
-import { findWebhook } from './webhook.store.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -192,28 +187,6 @@ it('keeps every secret of the last day, five at most, so that a lost answer cost
   ]);
   await central.clock.advance(24 * HOUR_MS - 150_000);
   expect((await rotate()).status).toBe(200);
-});
-
-it('takes over the one secret that a rotation left in older databases', async () => {
-  const { id, secret } = await make();
-  const { db } = central.ports;
-  const row = await findWebhook(db, account.id, id);
-  const int = isPostgres(db) ? 'bigint' : 'integer';
-  await sql.raw('alter table webhooks drop column replaced_json').execute(db);
-  await sql.raw('alter table webhooks add column previous_sealed text').execute(db);
-  await sql.raw(`alter table webhooks add column previous_until ${int}`).execute(db);
-  const until = central.clock.now() + HOUR_MS;
-  await sql`update webhooks set previous_sealed = ${row?.secret_sealed}, previous_until = ${until}`.execute(
-    db,
-  );
-  const words = isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS;
-  for (const statement of replacedSecrets(words)) await sql.raw(statement).execute(db);
-  const fresh = (await call('POST', `/${id}/rotate-secret`)).body.secret;
-  await happen('one');
-  await send();
-  const [{ headers, body } = { headers: {}, body: '' }] = receiver.received;
-  for (const key of [secret, fresh]) new Verifier(key).verify(body, headers);
-  expect(headers['webhook-signature']?.split(' ')).toHaveLength(3);
 });
 
 it('sends one again by hand, or all from a time on', async () => {
