@@ -6,7 +6,7 @@ type Operation = {
   tags?: string[];
   security?: object[];
   parameters?: { name: string; in: string; required?: boolean; schema: object }[];
-  responses: Record<string, { description: string; content?: object; headers?: object }>;
+  responses: Record<string, { description: string; content?: object }>;
 };
 type Description = {
   openapi: string;
