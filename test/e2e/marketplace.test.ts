@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { readSse } from '#shared/http/sse.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
 import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
 import { LABELS } from '../../agent/docker/engine.ts';
+import { logInProvider } from '../../validator/embedded/demo-provider.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { api } from './api.ts';
 import {
@@ -336,6 +338,7 @@ it('stops cleanly, takes its pods along, and starts again as the same marketplac
   const { body } = await rent(await freeNode());
   await untilRunning((body as PodRow).id);
   const before = market.demo();
+  const added = await addNode();
   market.interrupt();
   expect(await market.end('SIGINT')).toBe(0);
   expect(await containersOf((body as PodRow).id)).toEqual([]);
@@ -345,4 +348,18 @@ it('stops cleanly, takes its pods along, and starts again as the same marketplac
   expect(after.account).toEqual(before.account);
   expect(after.executors.map(({ id }) => id)).toEqual(before.executors.map(({ id }) => id));
   expect((await api(after, 'GET', '/pods')).body).toEqual([]);
+  const nodes = await (await demoProvider()).listNodes();
+  expect(nodes.map(({ id }) => id)).toContain(added);
 });
+
+async function demoProvider() {
+  const { portal_url: url, provider } = market.demo();
+  const seed = Buffer.from(readFileSync(provider.seed_file, 'utf8').trim(), 'hex');
+  return logInProvider(url, createSigner(seed), systemClock);
+}
+
+/** As a person adds a node of their own by the README's demo provider. */
+async function addNode(): Promise<string> {
+  const provider = await demoProvider();
+  return provider.ensureNode({ ip: '127.0.0.1', port: 9, gpuType: 'H200', gpuCount: 1 });
+}

@@ -1,5 +1,6 @@
 /** Puts the generated description in order: plain model names, only models in use, errors on every operation. Pure. */
 import { errorProfileOf } from './edge/error-profiles.ts';
+import { IN_PROGRESS, KEY_REFUSED, REPLAY_HEADERS, takesKey } from './openapi.once.ts';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type JsonObject = { [key: string]: Json };
@@ -140,15 +141,28 @@ function withErrors(operation: JsonObject, path: string): JsonObject {
   const refusal = errorSchema(path, CLIENT_ERROR);
   const failure = errorSchema(path, INTERNAL_ERROR);
   const either = equal(refusal, failure) ? refusal : { anyOf: [refusal, failure] };
+  const isOnce = takesKey(operation['parameters']);
+  const answers = objectAt(operation, 'responses');
   return {
     ...operation,
     responses: {
-      ...objectAt(operation, 'responses'),
+      ...(isOnce ? replayable(answers) : answers),
       ...(isGuarded ? { 401: error('No valid credential', refusal) } : {}),
-      ...(takesInput ? { 422: error('A field failed validation', refusal) } : {}),
+      ...(isOnce ? { 409: error(IN_PROGRESS, refusal) } : {}),
+      ...(takesInput
+        ? { 422: error(isOnce ? KEY_REFUSED : 'A field failed validation', refusal) }
+        : {}),
       default: error('Any other error', either),
     },
   };
+}
+
+function replayable(answers: JsonObject): JsonObject {
+  const entries = Object.keys(answers).map((status) => [
+    status,
+    { ...objectAt(answers, status), headers: REPLAY_HEADERS },
+  ]);
+  return Object.fromEntries(entries);
 }
 
 function errorSchema(path: string, status: number): JsonObject {

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { AuthRule } from './auth/identity.ts';
 import { plainModels } from './openapi.models.ts';
+import { ONCE_HEADERS } from './openapi.once.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -86,7 +87,7 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   const { schema: given, url } = jsonSchemaTransform(document);
   // Undefined for a route that states none.
   const schema: Partial<typeof given> = given ?? {};
-  const { auth, declaresSecurity } = document.route.config ?? {};
+  const { auth, declaresSecurity, once } = document.route.config ?? {};
   // What only this machine is answered is no part of the interface.
   const described =
     url === prefix || (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));
@@ -99,6 +100,7 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
       ...(schema.querystring === undefined
         ? {}
         : { querystring: withFlags(schema.querystring, querystring) }),
+      ...(once === undefined ? {} : { headers: ONCE_HEADERS }),
       security,
       hide: !described,
     },

@@ -13,6 +13,7 @@ import { createCappedFile } from './capped-file.ts';
 import { type SupervisedChild, superviseChild } from './child-process.ts';
 import type { DemoProvider } from './demo-provider.ts';
 import { type Home, writePrivateFile } from './home.ts';
+import { withdrawLeftNodes } from './left-nodes.ts';
 import type { LocalGpus } from './local-gpus.ts';
 import { POD_PORTS_PER_AGENT, type StartOptions } from './options.ts';
 import { schemeOf } from './services.ts';
@@ -66,10 +67,7 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
       gateway: startGateway(parts, executorId, index),
     });
   }
-  const served = new Set(agents.map((agent) => agent.executorId));
-  for (const node of await provider.listNodes()) {
-    if (!served.has(node.id)) await withdraw(parts, node.id);
-  }
+  await withdrawLeftNodes(parts, new Set(agents.map((agent) => agent.executorId)));
   return agents;
 }
 
@@ -86,13 +84,6 @@ function enrolIn({ home, random, clock, providerSigner }: StartAgentsOptions, id
   const expires_ms = expiryIn(ENROLMENT_DAYS, clock.now());
   const request = { executor_id: id, public_key, expires_ms };
   writeEnrolment(folder, signEnrolment(request, providerSigner), random);
-}
-
-/** A node with live pods stays: its pods are still somebody's. */
-async function withdraw({ provider, log }: StartAgentsOptions, id: string): Promise<void> {
-  await provider
-    .removeNode(id)
-    .catch((error: unknown) => log.warn({ executor: id, err: error }, 'old node kept'));
 }
 
 function startAgent(

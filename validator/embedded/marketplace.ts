@@ -153,7 +153,8 @@ async function untilVerified(
     progress.at(agents.length - missing.length, agents.length);
     if (missing.length === 0) return;
     if (clock.monotonicMs() > giveUpMs) {
-      const reasons = nodes.flatMap((node) => node.blocking_reasons.map((reason) => reason.code));
+      const awaited = nodes.filter(({ id }) => missing.some((agent) => agent.executorId === id));
+      const reasons = awaited.flatMap((node) => node.blocking_reasons.map((reason) => reason.code));
       const why = [...new Set(reasons)].join(', ') || 'no verdict';
       throw new Error(`executors were not verified in time: ${why}; logs: ${home.logs}`);
     }

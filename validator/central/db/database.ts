@@ -37,6 +37,7 @@ import { payouts } from './migrations/0030-payouts.ts';
 import { referrals } from './migrations/0031-referrals.ts';
 import { podIdle } from './migrations/0032-pod-idle.ts';
 import { changedLimits } from './migrations/0034-changed-limits.ts';
+import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -75,6 +76,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   referrals,
   podIdle,
   changedLimits,
+  replacedSecrets,
 ];
 
 /** The number of the present schema. */

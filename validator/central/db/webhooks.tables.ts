@@ -10,9 +10,8 @@ export type WebhooksTable = Stamped & {
   events_json: string;
   /** AES-256-GCM under the deployment's secret. */
   secret_sealed: string;
-  /** The secret before the last rotation, signed with as well until then. */
-  previous_sealed: string | null;
-  previous_until: number | null;
+  /** JSON array of the secrets before rotations, each signed with as well until its time (webhook.rotation.ts). */
+  replaced_json: string;
   is_enabled: Flag;
   /** Why we disabled it ourselves; null when its owner did, or nobody. */
   disabled_reason: 'gone' | 'failing' | null;

@@ -2,7 +2,8 @@
 import { ApiError } from '#shared/errors.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 
-const WELL_FORMED = /^[A-Za-z0-9_.:-]{1,255}$/;
+/** What a key is made of. */
+export const WELL_FORMED = /^[A-Za-z0-9_.:-]{1,255}$/;
 
 /** The key of the header, null without one. Throws 422: empty, quoted and repeated headers are malformed. */
 export function idempotencyKeyOf(header: string | string[] | undefined): string | null {

@@ -5,6 +5,7 @@ import { deriveKey } from '../auth/derived-key.ts';
 import type { Webhook } from '../db/tables.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
 import type { WebhookRequest } from '../ports.ts';
+import { signingSecrets } from './webhook.rotation.ts';
 import type { WebhookMessage } from './webhook.schemas.ts';
 import { signedHeaders } from './webhook.signature.ts';
 
@@ -16,13 +17,8 @@ export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
 export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; random: Random }) {
   const sealing = createSealing({ key: deriveKey(secret, 'webhook-secret-sealing'), random });
 
-  /** The newest first; the one before it as long as it is good. */
   function secretsOf(row: Webhook, nowMs: number): string[] {
-    const { previous_sealed: previous, previous_until: until } = row;
-    const isGood = previous !== null && until !== null && nowMs < until;
-    return [row.secret_sealed, ...(isGood ? [previous] : [])].map((sealed) =>
-      sealing.open(sealed, row.id),
-    );
+    return signingSecrets(row, nowMs).map((sealed) => sealing.open(sealed, row.id));
   }
 
   return {

@@ -9,6 +9,7 @@ import type { Database, Db, Webhook as WebhookRow } from '../db/tables.ts';
 import { feedEnd, placeOfTime } from '../events/event-feed.ts';
 import { type Targets, targetProblem } from './target-address.ts';
 import type { WebhookSecrets } from './webhook.message.ts';
+import { rotated } from './webhook.rotation.ts';
 import type {
   CreateWebhook,
   ReplayWebhook,
@@ -28,8 +29,6 @@ import {
 import { wishesOf } from './webhook.wish.ts';
 
 const MAX_PER_ACCOUNT = 10;
-/** How long the secret before a rotation is signed with too: receivers change theirs meanwhile. */
-const ROTATION_MS = 24 * 60 * 60 * 1000;
 
 export type WebhooksDeps = {
   db: Database;
@@ -88,7 +87,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
         ...{ id, account_id: accountId, url, description: body.description ?? '' },
         events_json: JSON.stringify(body.events ?? []),
         secret_sealed: secrets.seal(secret, id),
-        ...{ previous_sealed: null, previous_until: null },
+        replaced_json: '[]',
         ...{ is_enabled: 1, disabled_reason: null, after_feed_no: after, ...fresh(nowMs) },
         ...{ lease_until: 0, lease_token: null, created_at: nowMs, updated_at: nowMs },
       };
@@ -129,16 +128,12 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
       });
     },
 
-    /** The secret so far is signed with too for a day. */
+    /** The secrets so far are signed with too, each for a day. Throws `conflict` after too many in a day. */
     rotateSecret(caller: UserIdentity, id: string): Promise<WebhookWithSecret> {
       return changed(caller, id, async (tx, row) => {
         const secret = makeSecret(random);
-        const webhook = await saved(tx, row, {
-          secret_sealed: secrets.seal(secret, id),
-          previous_sealed: row.secret_sealed,
-          previous_until: clock.now() + ROTATION_MS,
-        });
-        return { ...webhook, secret };
+        const change = rotated(row, secrets.seal(secret, id), clock.now());
+        return { ...(await saved(tx, row, change)), secret };
       });
     },
 

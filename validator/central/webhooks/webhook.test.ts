@@ -167,6 +167,28 @@ it('signs with both secrets for a day after a rotation', async () => {
   expect([secret === fresh, counts]).toEqual([false, [2, 2, 1]]);
 });
 
+it('keeps every secret of the last day, five at most, so that a lost answer costs the receiver nothing', async () => {
+  const { id, secret } = await make();
+  const rotate = () => call('POST', `/${id}/rotate-secret`);
+  const made = [secret];
+  for (const _ of Array(5)) {
+    made.push((await rotate()).body.secret);
+    // The verifier allows for five minutes.
+    await central.clock.advance(30_000);
+  }
+  await happen('one');
+  await send();
+  const [{ headers, body } = { headers: {}, body: '' }] = receiver.received;
+  for (const key of made) new Verifier(key).verify(body, headers);
+  const refused = await rotate();
+  expect([refused.status, refused.body.error]).toMatchObject([
+    409,
+    { code: 'conflict', message: expect.stringContaining('5 times within a day') },
+  ]);
+  await central.clock.advance(24 * HOUR_MS - 150_000);
+  expect((await rotate()).status).toBe(200);
+});
+
 it('sends one again by hand, or all from a time on', async () => {
   const { id } = await make();
   receiver.answer(500);
