@@ -67,7 +67,9 @@ it('ends a deadlock of two that move money well for both', async () => {
     }),
   );
   await Promise.all(both);
-  expect(attempts).toBe(onPostgres() ? 3 : 2);
+  // PostgreSQL ends one of the two, or each for the other, and the next attempts may meet again.
+  if (onPostgres()) expect(attempts).toBeGreaterThanOrEqual(3);
+  else expect(attempts).toBe(2);
   for (const id of ['user:a', 'user:b'] as const) {
     expect((await standingOfOne(db, id)).posted).toBe(5);
   }
