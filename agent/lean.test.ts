@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import { agentArguments } from '#shared/node-launch.ts';
 import { runCommand } from '#shared/run-command.ts';
 
-const shared = (path: string) => JSON.stringify(new URL(`../shared/${path}`, import.meta.url).href);
+const shared = (path: string) =>
+  JSON.stringify(new URL(`shared/${path}`, new URL('..', import.meta.url)).href);
 
 /** Makes a listener once all is loaded, then prints what the process has: modules by their addresses, and Node's own. */
 const LISTS = `import { registerHooks } from 'node:module';

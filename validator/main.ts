@@ -12,6 +12,7 @@ import { messageOf } from '#shared/errors.ts';
 import { commandProgress, withProgress } from '#shared/progress.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
+import { stopOnSignal } from '#shared/stop-on-signal.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { centralDatabaseIn } from './central/database-place.ts';
@@ -113,7 +114,9 @@ async function run(argv: readonly string[]): Promise<void> {
   if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
   const checks = readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY);
   const { serve } = await import('./serve.ts');
-  await serve(config, { weighing: weighingOf(config), checks }, process.env, stopOnSignal);
+  await serve(config, { weighing: weighingOf(config), checks }, process.env, (stop) =>
+    stopOnSignal(stop, fail),
+  );
 }
 
 /** Loaded only here, as below: a running validator has no use for it. */
@@ -237,19 +240,6 @@ function weighingOf(config: ValidatorConfig): Weighing {
     epochMs: config.VALIDATOR_WEIGHTS_INTERVAL_S * 1000,
     keptDays: config.VALIDATOR_EVIDENCE_DAYS,
   };
-}
-
-function stopOnSignal(stop: () => Promise<void>): void {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // What an exporter of spans still tries would keep the process.
-    process.once(
-      signal,
-      () =>
-        void stop()
-          .catch(fail)
-          .finally(() => process.exit()),
-    );
-  }
 }
 
 function print(text: string): void {

@@ -3,6 +3,7 @@ import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP, problemsOf, runConfigCommand } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { systemRandom } from '#shared/random.ts';
+import { stopOnSignal } from '#shared/stop-on-signal.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
 import { VERSION } from '#shared/version.ts';
 import { CENTRAL_CONFIG, centralSeedFileIn, readCentralConfig } from './config.ts';
@@ -35,20 +36,7 @@ async function run(argument: string | undefined): Promise<void> {
   if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
   const config = readCentralConfig(process.env);
   const { serve } = await import('./serve.ts');
-  await serve(config, process.env, stopOnSignal);
-}
-
-function stopOnSignal(stop: () => Promise<void>): void {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // What an exporter of spans still tries would keep the process.
-    process.once(
-      signal,
-      () =>
-        void stop()
-          .catch(fail)
-          .finally(() => process.exit()),
-    );
-  }
+  await serve(config, process.env, (stop) => stopOnSignal(stop, fail));
 }
 
 function print(text: string): void {
