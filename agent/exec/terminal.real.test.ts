@@ -64,7 +64,7 @@ describe('a terminal', () => {
     await eventually('the new size', async () => {
       terminal.type('stty size\n');
       await systemClock.sleep(50);
-      return terminal.shows('41 133');
+      return terminal.hasShown('41 133');
     });
     await leave(terminal);
   });

@@ -134,7 +134,7 @@ describe('a terminal', () => {
     await eventually('the new size', async () => {
       terminal.type('stty size\n');
       await systemClock.sleep(100);
-      return terminal.shows('33 120');
+      return terminal.hasShown('33 120');
     });
     terminal.type('exit 7\n');
     expect(await terminal.closed).toEqual({ code: 1000, reason: 'exit' });

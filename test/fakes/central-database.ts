@@ -45,10 +45,13 @@ export async function createTestDatabase(): Promise<Database> {
   const clone = (await emptiedClone()) ?? (await newClone());
   const db = await openCentralDatabase(clone.url);
   const destroy = db.destroy.bind(db);
+  let isIdle = false;
   return Object.assign(db, {
     async destroy() {
       await destroy();
-      idle.push(clone);
+      // Ended twice, it would be had by two tests at once.
+      if (!isIdle) idle.push(clone);
+      isIdle = true;
     },
   });
 }

@@ -28,6 +28,8 @@ export function createTerminalClient(socket: WebSocket) {
     socket,
     type: (text: string) => socket.send(Buffer.from(text)),
     say: (note: unknown) => socket.send(JSON.stringify(note)),
+    /** Whether `text` is on the screen now. */
+    hasShown: (text: string) => screen.includes(text),
     /** Waits until `text` is on the screen. */
     shows: (text: string) => eventually(`"${text}" on the screen`, () => screen.includes(text)),
     bytes: () => bytes,
