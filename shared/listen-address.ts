@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { ConfigProblem } from './config.ts';
 
 const MAX_PORT = 65_535;
+const EVERY_ADDRESS = ['0.0.0.0', '::'];
 const ADDRESS = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/;
 
 /** `127.0.0.1:9100`, `[::1]:9100` */
@@ -16,13 +17,20 @@ export const ListenAddress = z.string().transform((text, context) => {
 
 export type PlainAddress = z.output<typeof ListenAddress>;
 
-/** Host and port as a URL names them for callers on this machine: listeners of every address by the loopback's. */
-export function localPlaceOf(host: string, port: number): string {
-  const named = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return named.includes(':') ? `[${named}]:${port}` : `${named}:${port}`;
+/** Host and port as a URL names them: an IPv6 address in brackets. */
+export function placeOf(host: string, port: number | string): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-const EVERY_ADDRESS = ['0.0.0.0', '::'];
+/** Where callers on this machine reach a listener: one of every address at the loopback's. */
+export function localHostOf(host: string): string {
+  return EVERY_ADDRESS.includes(host) ? '127.0.0.1' : host;
+}
+
+/** The same, with its port, as a URL names it. */
+export function localPlaceOf(host: string, port: number): string {
+  return placeOf(localHostOf(host), port);
+}
 
 /**
  * The problem of a listener beside the main one that wants the same port of the same address, or none; for `rules`. Port 0 is

@@ -7,6 +7,7 @@ it('reads its options strictly', () => {
   expect(readOptions(['--json', '--no-container', '--address', 'fd00::2'])).toMatchObject({
     ...{ json: true, container: false, address: 'fd00::2' },
   });
+  expect(readOptions(['--address', '[fd00::2]'])).toMatchObject({ address: 'fd00::2' });
   for (const args of [['--nope'], ['extra'], ['--address', 'a b'], ['--time-from', 'file:///x']]) {
     expect(typeof readOptions(args)).toBe('string');
   }

@@ -43,7 +43,9 @@ export function readOptions(args: readonly string[]): DoctorOptions | string {
         'time-from': { type: 'string' },
       },
     });
-    const { address = null, 'time-from': timeFrom = null } = values;
+    const { 'time-from': timeFrom = null } = values;
+    // As a URL has an IPv6 address, too.
+    const address = values.address?.replace(/^\[(.*:.*)\]$/, '$1') ?? null;
     if (address !== null && !HOST.test(address)) return `--address ${address}: not a host name`;
     if (timeFrom !== null && !isHttp(timeFrom))
       return `--time-from ${timeFrom}: not an http(s) URL`;

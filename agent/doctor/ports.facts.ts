@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { type Told, tell } from '#shared/doctor/told.ts';
+import { localHostOf, placeOf } from '#shared/listen-address.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import type { PortRange } from '../ports/port.service.ts';
 import type { PortProbe } from '../ports/port-probe.ts';
@@ -11,6 +12,8 @@ import type { PortProbe } from '../ports/port-probe.ts';
 export type PortFacts = {
   agentHost: string;
   agentPort: number;
+  /** Whether its listener is to serve TLS. */
+  secure: boolean;
   range: PortRange;
   executorId: string | null;
   /** What the kernel hands to outgoing connections. */
@@ -51,19 +54,18 @@ export async function readPortFacts(options: {
 }): Promise<PortFacts> {
   const { clock, agentHost, agentPort, range, executorId } = options;
   const sample = options.agentMayRun ? [] : sampleOf(range);
-  const own = agentHost === '0.0.0.0' || agentHost === '::' ? '127.0.0.1' : agentHost;
   const address = options.address ?? (await ownAddress());
   const [ephemeral, listening, free, local, outside] = await Promise.all([
     tell(clock, READ_MS, async () => rangeIn(await readFile(EPHEMERAL, 'utf8'))),
     tell(clock, READ_MS, readListening),
     Promise.all(sample.map(options.probePort)),
-    agentAt(options, own),
+    agentAt(options, localHostOf(agentHost)),
     address === null ? null : agentAt(options, address),
   ]);
   const inRange = (port: number) => port >= range.first && port <= range.last;
   const isListening = 'value' in listening && listening.value.includes(agentPort);
   return {
-    ...{ agentHost, agentPort, range, executorId, ephemeral },
+    ...{ agentHost, agentPort, secure: options.secure, range, executorId, ephemeral },
     answers: { executorId: 'value' in local ? local.value : null, listening: isListening },
     listening: 'value' in listening ? { value: listening.value.filter(inRange) } : listening,
     refused: options.agentMayRun ? null : sample.filter((_, index) => free[index] === false),
@@ -77,8 +79,7 @@ type Where = { clock: Clock; agentPort: number; secure: boolean };
 /** The executor id of the agent there. Whether it shows the right key is for validators to say. */
 function agentAt({ clock, agentPort, secure }: Where, host: string): Promise<Told<string>> {
   return tell(clock, DIAL_MS, async () => {
-    const authority = host.includes(':') ? `[${host}]:${agentPort}` : `${host}:${agentPort}`;
-    const url = new URL(`${secure ? 'https' : 'http'}://${authority}/version`);
+    const url = new URL(`${secure ? 'https' : 'http'}://${placeOf(host, agentPort)}/version`);
     const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
     try {
       const init = { method: 'GET', headers: {}, signal: clock.deadline(DIAL_MS) };

@@ -6,6 +6,7 @@ const ID = '00000000-0000-4000-8000-00000000000e';
 const RUNNING: PortFacts = {
   agentHost: '0.0.0.0',
   agentPort: 8080,
+  secure: true,
   range: { first: 20_000, last: 20_099 },
   executorId: ID,
   ephemeral: { value: { first: 32_768, last: 60_999 } },
@@ -21,6 +22,7 @@ const STOPPED = {
   refused: [],
   tried: 24,
 };
+const addressIn = (place: string) => place.replace(/:8080$/, '').replace(/[[\]]/g, '');
 const busy = Array.from({ length: 90 }, (_, index) => 20_000 + index);
 
 it.each<[string, string, string, PortFacts]>([
@@ -60,10 +62,10 @@ it.each<[string, string, string, PortFacts]>([
       { ...RUNNING, outside: { address, answered: { value: ID } } },
     ],
   ),
-  ...['2a01:4f8::9', '9.9.9.9', 'gpu.example.com'].map(
-    (address): [string, string, string, PortFacts] => [
-      ...(['reachability', 'ok', `answers at ${address}`] as const),
-      { ...RUNNING, outside: { address, answered: { value: ID } } },
+  ...['[2a01:4f8::9]:8080', '9.9.9.9:8080', 'gpu.example.com:8080'].map(
+    (place): [string, string, string, PortFacts] => [
+      ...(['reachability', 'ok', `answers at ${place} from`] as const),
+      { ...RUNNING, outside: { address: addressIn(place), answered: { value: ID } } },
     ],
   ),
   [
@@ -93,4 +95,13 @@ it('reads who listens from the kernel’s table', () => {
     '   2: 00000000000000000000000000000000:4E21 00000000000000000000000000000000:0000 0A 00000000:0',
   ].join('\n');
   expect(listeningIn(table, '0A')).toEqual([8080, 20_001]);
+});
+
+it('asks to be tried from elsewhere as the agent serves, at the address that was given', () => {
+  const remedyFor = (address: string, secure: boolean) =>
+    portFindings({ ...RUNNING, secure, outside: { address, answered: { value: ID } } }).at(-1)
+      ?.remedy;
+  expect(remedyFor('2a01:4f8::9', true)).toContain('curl -k https://[2a01:4f8::9]:8080/version');
+  expect(remedyFor('9.9.9.9', false)).toContain('curl http://9.9.9.9:8080/version');
+  expect(remedyFor('10.0.0.4', true)).toContain('curl -k https://PUBLIC-ADDRESS:8080/version');
 });

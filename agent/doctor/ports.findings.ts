@@ -3,6 +3,7 @@
 import { isIP } from 'node:net';
 import { isPublicAddress } from '#shared/address-ranges.ts';
 import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
+import { placeOf } from '#shared/listen-address.ts';
 import { isLocalRegistry as isLocalName } from '../images/registry-host.ts';
 import type { PortFacts } from './ports.facts.ts';
 
@@ -82,6 +83,7 @@ function reachability({
   answers,
   agentPort: port,
   agentHost,
+  secure,
 }: PortFacts): Finding {
   const id = 'reachability';
   if (agentHost.startsWith('127.') || agentHost === '::1' || agentHost === 'localhost') {
@@ -102,7 +104,7 @@ function reachability({
       'start it, then ask again',
     );
   }
-  const place = `${outside.address}:${port}`;
+  const place = placeOf(outside.address, port);
   const { answered } = outside;
   if ('problem' in answered) {
     const remedy = `allow TCP ${port} and the ports of pods in this host’s firewall, to ${outside.address}`;
@@ -112,12 +114,15 @@ function reachability({
     const remedy = 'correct the address or the port forwarding';
     return fail(id, `another executor answers at ${place}: ${answered.value}`, remedy);
   }
-  const remedy = `from another machine: curl http://PUBLIC-ADDRESS:${port}/version, and the same for a pod’s port`;
+  // The certificate is self-made: it is known by its pin, which curl has not.
+  const asked = secure ? 'curl -k https://' : 'curl http://';
+  const ask = (from: string) =>
+    `from another machine: ${asked}${from}/version, and a pod’s port likewise`;
   if (isPrivate(outside.address)) {
     const what = `answers at ${place}, a private address: others need NAT, and ${FROM_INSIDE}`;
-    return unknown(id, what, remedy);
+    return unknown(id, what, ask(`PUBLIC-ADDRESS:${port}`));
   }
-  return { ...ok(id, `answers at ${place} from this host; ${FROM_INSIDE}`), remedy };
+  return { ...ok(id, `answers at ${place} from this host; ${FROM_INSIDE}`), remedy: ask(place) };
 }
 
 /** Of an address, or of a name as `--address` may give. */

@@ -1,6 +1,7 @@
 /** The gateway: a door per pod of the agent's snapshot, and how each was found, for the agent to read. */
 import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
+import { localHostOf } from '#shared/listen-address.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import { createTurns } from '#shared/service-manager/turns.ts';
@@ -131,7 +132,7 @@ export function startGateway(ports: GatewayPorts) {
       return { message: messageOf(error), port_taken: taken };
     }
     if (containerId === null) return { message: NOT_RUNNING, port_taken: false };
-    const host = ports.host === '0.0.0.0' ? '127.0.0.1' : ports.host;
+    const host = localHostOf(ports.host);
     const message = await probeLogin(probeKey, { host, port: entry.door.port, clock });
     return message === null ? null : { message, port_taken: false };
   }

@@ -2,6 +2,7 @@
 import { VersionInfo } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
+import { placeOf } from '#shared/listen-address.ts';
 import type { Transport } from '#shared/tls/transport.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -25,7 +26,7 @@ export function createAgentReady(options: AgentReadyOptions) {
       transport ??= options.openTransport();
       const { fetch } = transport;
       const read = (path: string) =>
-        fetch(new URL(`${scheme}://${host}:${port}${path}`), {
+        fetch(new URL(`${scheme}://${placeOf(host, port)}${path}`), {
           ...{ method: 'GET', headers: {}, signal },
         });
       const version = await boundedText(await read('/version'), MAX_BYTES);

@@ -2,6 +2,7 @@
 import { systemClock } from '#shared/clock.ts';
 import { definedIn } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
+import { localHostOf } from '#shared/listen-address.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { VERSION } from '#shared/version.ts';
 import { trustedKeysFrom } from '../auth/key-set-file.ts';
@@ -56,7 +57,7 @@ export function treeSide(scene: SwitchScene, folder: string): Side {
   return {
     replacement: createTreeReplacement({
       ...{ tree, unit: createAgentUnit(runCommand), cacheFolder: CACHE_FOLDER },
-      host: hostOf(config.AGENT_HOST),
+      host: localHostOf(config.AGENT_HOST),
     }),
     async prepare() {
       const { state, target, signed } = scene.withStore((store) => store.get());
@@ -72,10 +73,4 @@ export function treeSide(scene: SwitchScene, folder: string): Side {
     },
     leave: async () => request.settle(problem),
   };
-}
-
-/** Where a listener of this host can be asked. */
-function hostOf(listener: string): string {
-  if (listener === '0.0.0.0' || listener === '::') return '127.0.0.1';
-  return listener.includes(':') ? `[${listener}]` : listener;
 }

@@ -4,6 +4,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ENROLMENT_DAYS, expiryIn, signEnrolment } from '#shared/identity/enrolment.ts';
 import { readEnrolment, writeEnrolment } from '#shared/identity/enrolment-file.ts';
 import { openIdentity } from '#shared/identity/identity-key.ts';
+import { placeOf } from '#shared/listen-address.ts';
 import type { Log } from '#shared/log.ts';
 import { agentArguments, gatewayArguments } from '#shared/node-launch.ts';
 import type { Random } from '#shared/random.ts';
@@ -62,7 +63,7 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
     enrolIn(parts, executorId);
     agents.push({
       executorId,
-      url: `${schemeOf(options)}://${options.host}:${port}`,
+      url: `${schemeOf(options)}://${placeOf(options.host, port)}`,
       process: startAgent(parts, executorId, index, port),
       gateway: startGateway(parts, executorId, index),
     });

@@ -1,6 +1,7 @@
 /** The central API and the validator of a local marketplace: one process, talking over loopback all the same. */
 import type { Clock } from '#shared/clock.ts';
 import { parseConfig } from '#shared/config.ts';
+import { placeOf } from '#shared/listen-address.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -77,11 +78,11 @@ export function schemeOf({ host }: Pick<StartOptions, 'host'>): 'http' | 'https'
 
 /** Base addresses of what `npm start` serves. */
 export function urlsOf(options: StartOptions) {
-  const origin = `http://${options.host}:${options.port}`;
+  const origin = `http://${placeOf(options.host, options.port)}`;
   return {
     api: `${origin}/api`,
     portal: `${origin}/portal`,
-    validator: `${schemeOf(options)}://${options.host}:${options['validator-port']}`,
+    validator: `${schemeOf(options)}://${placeOf(options.host, options['validator-port'])}`,
   };
 }
 

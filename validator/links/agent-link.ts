@@ -3,6 +3,7 @@ import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { IDENTITY_PATH, IdentityDocument } from '#shared/identity/identity-document.ts';
 import { isAnswerSigned, RESPONSE_SIGNATURE_HEADER } from '#shared/identity/response-signature.ts';
+import { placeOf } from '#shared/listen-address.ts';
 import { isLoopback } from '#shared/tls/loopback.ts';
 import { PeerRefused } from '#shared/tls/peer-refused.ts';
 import { type Pin, pinOfCertificate } from '#shared/tls/pin.ts';
@@ -28,7 +29,7 @@ const EVENT_STREAM = 'text/event-stream';
 export function agentUrlOf(executor: ExecutorToCheck, tls: AgentTls): string {
   const { executor_ip_address: ip, executor_ip_port: port } = executor;
   const scheme = tls === 'auto' && isLoopback(ip) ? 'http' : 'https';
-  return `${scheme}://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
+  return `${scheme}://${placeOf(ip, port)}`;
 }
 
 /** Rejects with PeerRefused when whoever answers is not the agent, and as fetch does when nobody answers. */
