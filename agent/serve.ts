@@ -18,13 +18,7 @@ import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
 import { createResticVersion } from './backups/restic-version.ts';
-import {
-  orExit,
-  policyOrExit,
-  tlsFilesOrExit,
-  tracingOrExit,
-  trustedKeysOrExit,
-} from './commands/configuration.ts';
+import { checkTlsFiles, policyOf, trustedKeysOf } from './commands/configuration.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { endLeftoverTask } from './docker/leftover-task.ts';
@@ -59,24 +53,24 @@ const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 const NOT_ROOT =
   'not root: the data volumes of pods are neither counted against their disk limits nor backed up';
 
-/** Resolves when it serves; ends the process where it cannot. `environment` loses what systemd has put there. */
+/** Resolves when it serves; rejects where it cannot, in words for whoever started it. `environment` loses what systemd has put there. */
 export async function serve(config: AgentConfig, environment: Environment): Promise<void> {
-  const policy = policyOrExit(config.AGENT_POLICY);
-  const keys = trustedKeysOrExit(config);
-  tlsFilesOrExit(config);
+  // Before anything is opened.
+  const policy = policyOf(config);
+  const keys = trustedKeysOf(config);
+  checkTlsFiles(config);
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
   warnOfUnknown(lookAtConfig(AGENT_CONFIG, environment).warnings, log);
-  tracingOrExit(environment);
   const tracing = await startTracing('podwright-agent', environment, { clock, log });
   const serviceManager = createServiceManager({
     ...{ environment, pid: process.pid, runCommand, clock, log },
   });
   const firewall = firewallOf(config);
-  if (config.AGENT_REQUIRE_FIREWALL) await firewallOrExit(firewall);
+  if (config.AGENT_REQUIRE_FIREWALL) await assertFirewall(firewall);
   warnAboutEphemeralPorts(config, log);
   if (process.getuid?.() !== 0) log.warn(NOT_ROOT);
-  const home = orExit(() => openHome(config.AGENT_HOME));
+  const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const executorId = config.AGENT_EXECUTOR_ID;
   const metrics = createMetrics({ clock, executorId });
@@ -159,7 +153,7 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   process.on('SIGINT', shutDown);
   if (config.AGENT_EXIT_WITH_PARENT && process.channel) process.on('disconnect', shutDown);
 
-  await listenOrExit(agent, config);
+  await listen(agent, config);
   agent.start();
   const address = agent.server.server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
@@ -169,24 +163,18 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   await serviceManager.ready({ look: agent.vitals, bounds });
 }
 
-async function listenOrExit({ server, monitoring }: Agent, config: AgentConfig): Promise<void> {
-  try {
-    const place = { host: config.AGENT_HOST, port: config.AGENT_PORT };
-    await listenOn(server, place, { host: 'AGENT_HOST', port: 'AGENT_PORT' });
-    const apart = config.AGENT_METRICS_LISTEN;
-    if (apart === undefined || monitoring === null) return;
-    const name = 'AGENT_METRICS_LISTEN';
-    await listenOn(monitoring, apart, { host: name, port: name });
-  } catch (error) {
-    process.stderr.write(`podwright-agent: ${messageOf(error)}\n`);
-    process.exit(1);
-  }
+async function listen({ server, monitoring }: Agent, config: AgentConfig): Promise<void> {
+  const place = { host: config.AGENT_HOST, port: config.AGENT_PORT };
+  await listenOn(server, place, { host: 'AGENT_HOST', port: 'AGENT_PORT' });
+  const apart = config.AGENT_METRICS_LISTEN;
+  if (apart === undefined || monitoring === null) return;
+  const name = 'AGENT_METRICS_LISTEN';
+  await listenOn(monitoring, apart, { host: name, port: name });
 }
 
-async function firewallOrExit(firewall: Firewall): Promise<void> {
-  await firewall.assert().catch((error: unknown) => {
-    process.stderr.write(`podwright-agent: AGENT_REQUIRE_FIREWALL is set: ${messageOf(error)}\n`);
-    process.exit(1);
+async function assertFirewall(firewall: Firewall): Promise<void> {
+  await firewall.assert().catch((cause: unknown) => {
+    throw new Error(`AGENT_REQUIRE_FIREWALL is set: ${messageOf(cause)}`, { cause });
   });
 }
 

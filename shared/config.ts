@@ -22,6 +22,13 @@ export class ConfigError extends Error {
 
 /** Exit status of a process whose configuration is refused; systemd does not start it again. */
 export const CONFIG_REFUSED = 6;
+/** And of one that may do better the next time: started again, it finds a port free, a database back, a folder left. */
+const FAILED = 1;
+
+/** Of a process that `error` ends. */
+export function exitStatusOf(error: unknown): number {
+  return error instanceof ConfigError ? CONFIG_REFUSED : FAILED;
+}
 
 /** One variable that is wrong, missing or unknown; `message` begins with its name. */
 export type ConfigProblem = { name: string; message: string };

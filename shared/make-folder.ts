@@ -1,7 +1,8 @@
 /** Makes folders. */
-import { existsSync, mkdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { hasCode } from './errors.ts';
+import { ConfigError } from './config.ts';
+import { hasCode, messageOf } from './errors.ts';
 
 /**
  * The folder at `path` and those above it that are missing, mode 0700. Throws what the system says of the first that cannot be
@@ -17,5 +18,17 @@ export function makeFolder(path: string): void {
       // Another process was quicker.
       if (!hasCode(error, 'EEXIST')) throw error;
     }
+  }
+}
+
+/** The same for a folder that `variable` names and a process keeps its files in. Throws ConfigError where it could not. */
+export function requireFolder(path: string, variable: string): void {
+  try {
+    makeFolder(path);
+    if (!statSync(path).isDirectory()) throw new Error('it is no folder');
+    accessSync(path, constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const message = `${variable} ${path} cannot be written: ${messageOf(cause)}`;
+    throw new ConfigError(message, { cause });
   }
 }

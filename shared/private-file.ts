@@ -13,6 +13,7 @@ import {
 import { dirname } from 'node:path';
 import { ConfigError } from './config.ts';
 import { hasCode } from './errors.ts';
+import { fileProblem } from './file-problem.ts';
 import { makeFolder } from './make-folder.ts';
 import { isCredential } from './own-credentials.ts';
 import type { Random } from './random.ts';
@@ -53,15 +54,16 @@ export function makePrivateFile(path: string, content: string | Uint8Array, rand
   syncFolder(dirname(path));
 }
 
-/** Null where there is none. Throws when others may read it. */
+/** Null where there is none. Throws ConfigError when others may read it, or this user may not. */
 export function readPrivateFile(path: string): Uint8Array | null {
   try {
     requirePrivate(path);
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null;
-    throw error;
+    return new Uint8Array(readFileSync(path));
+  } catch (cause) {
+    if (hasCode(cause, 'ENOENT')) return null;
+    const isOurs = !hasCode(cause, 'EACCES') && !hasCode(cause, 'EISDIR');
+    throw isOurs ? cause : new ConfigError(fileProblem(path, cause), { cause });
   }
-  return new Uint8Array(readFileSync(path));
 }
 
 /** Throws ConfigError when others may read the file at `path`, and what the system says when there is none. */

@@ -2,6 +2,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { messageOf } from './errors.ts';
 import { makeFolder } from './make-folder.ts';
 
 export type { DatabaseSync, StatementSync } from 'node:sqlite';
@@ -12,9 +13,18 @@ const FULL = 13;
 
 /**
  * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a commit that returned survives kill -9
- * and power loss. Creates the folder with mode 0700, the file and those beside it with 0600.
+ * and power loss. Creates the folder with mode 0700, the file and those beside it with 0600. Throws with its name.
  */
 export function openSqlite(path: string): DatabaseSync {
+  try {
+    return openDurably(path);
+  } catch (cause) {
+    // SQLite names no file.
+    throw new Error(`the database ${path} cannot be opened: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function openDurably(path: string): DatabaseSync {
   if (path !== ':memory:') createPrivately(path);
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   database.exec('PRAGMA journal_mode = WAL');

@@ -1,7 +1,7 @@
 /** `npm run validator`: one validator, talking to a central API elsewhere; or a look into its ledger. */
 import { parseArgs } from 'node:util';
 import { systemClock } from '#shared/clock.ts';
-import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
+import { ConfigError, exitStatusOf, lookAtConfig } from '#shared/config.ts';
 import {
   CONFIG_COMMANDS_HELP,
   type ConfigCommand,
@@ -252,7 +252,7 @@ function complain(text: string): void {
 
 function fail(error: unknown): void {
   complain(`podwright validator: ${messageOf(error)}\n`);
-  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
+  process.exitCode = exitStatusOf(error);
 }
 
 // Whoever reads may stop reading, as `head` does.
@@ -261,4 +261,6 @@ try {
   await run(process.argv.slice(2));
 } catch (error) {
   fail(error);
+  // What was opened until then would keep it.
+  process.exit();
 }

@@ -4,6 +4,7 @@ import { type Environment, lookAtConfig } from '#shared/config.ts';
 import { warnOfUnknown } from '#shared/config-command.ts';
 import { listenOn } from '#shared/http/listen.ts';
 import { createLog, type Log } from '#shared/log.ts';
+import { requireFolder } from '#shared/make-folder.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
@@ -11,6 +12,7 @@ import { startTracing } from '#shared/tracing/start-tracing.ts';
 import { createValidator } from './app.ts';
 import type { CheckPolicy } from './checks/check-policy.ts';
 import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
+import { haveAlone } from './database/alone.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { ownKeyPlace } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
@@ -41,9 +43,12 @@ export async function serve(
   const serviceManager = createServiceManager({
     ...{ environment, pid: process.pid, runCommand, clock: systemClock, log },
   });
+  requireFolder(config.VALIDATOR_HOME, 'VALIDATOR_HOME');
   const keys = createKeyThread();
   const signer = await keys.open(ownKeyPlace(config));
-  const ledger = await openLedger(ledgerTarget(config));
+  const target = ledgerTarget(config);
+  const alone = haveAlone(target, 'the ledger of a validator', 'VALIDATOR_DATABASE');
+  const ledger = await openLedger(target);
   const validator = createValidator({
     clock: systemClock,
     random: systemRandom,
@@ -70,6 +75,7 @@ export async function serve(
     await serviceManager.stopping();
     await validator.close();
     await ledger.destroy();
+    alone.close();
     await keys.close();
     await tracing.close();
   };

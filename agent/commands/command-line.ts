@@ -1,9 +1,10 @@
 /** The agent's commands: each is loaded when asked for, that which runs the agent too. */
-import type { Environment } from '#shared/config.ts';
+import { type Environment, exitStatusOf } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP } from '#shared/config-command.ts';
+import { messageOf } from '#shared/errors.ts';
 import { VERSION } from '#shared/version.ts';
-import { CONFIG_HELP } from '../config.ts';
-import { configOrExit, showConfiguration } from './configuration.ts';
+import { CONFIG_HELP, readConfig } from '../config.ts';
+import { showConfiguration } from './configuration.ts';
 
 const HELP = `Usage: agent/main.ts [doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
 
@@ -18,14 +19,30 @@ ${CONFIG_HELP}
 ${CONFIG_COMMANDS_HELP}
 `;
 
-/** Runs what the words after `agent/main.ts` ask for. `environment` loses what systemd has put there. */
+/**
+ * Runs what the words after `agent/main.ts` ask for; the process ends with a sentence and an exit status where that fails.
+ * `environment` loses what systemd has put there.
+ */
 export async function runCommandLine(
+  words: readonly string[],
+  environment: Environment,
+): Promise<void> {
+  try {
+    await run(words, environment);
+  } catch (error) {
+    process.stderr.write(`podwright-agent: ${messageOf(error)}\n`);
+    // What was opened until then would keep it.
+    process.exit(exitStatusOf(error));
+  }
+}
+
+async function run(
   [command, ...words]: readonly string[],
   environment: Environment,
 ): Promise<void> {
   switch (command) {
     case undefined: {
-      const config = configOrExit(environment);
+      const config = readConfig(environment);
       await (await import('../serve.ts')).serve(config, environment);
       break;
     }

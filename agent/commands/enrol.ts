@@ -2,12 +2,12 @@
 import { systemClock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config.ts';
 import { systemRandom } from '#shared/random.ts';
+import { readConfig } from '../config.ts';
 import { EnrolError, runEnrol } from '../identity/enrol-command.ts';
-import { configOrExit } from './configuration.ts';
 
 export async function enrol(args: readonly string[], environment: Environment): Promise<void> {
   const host = () => {
-    const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = configOrExit(environment);
+    const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = readConfig(environment);
     return { home, executorId };
   };
   try {

@@ -1,13 +1,13 @@
 /** `npm run agent -- remove-all`. */
 import { systemClock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config.ts';
+import { messageOf } from '#shared/errors.ts';
 import { createProgress } from '#shared/progress.ts';
-import { type AgentConfig, dockerSocketOf } from '../config.ts';
+import { type AgentConfig, dockerSocketOf, readConfig } from '../config.ts';
 import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
 import { firewallOf } from '../host-adapters.ts';
 import { removeAll } from '../pods/remove-all.ts';
 import { openHome } from '../store/database.ts';
-import { configOrExit, orExit } from './configuration.ts';
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 
@@ -23,7 +23,7 @@ export async function runRemoveAll(
   args: readonly string[],
   environment: Environment,
 ): Promise<void> {
-  if (args.length === 0) return removeEverything(configOrExit(environment), environment);
+  if (args.length === 0) return removeEverything(readConfig(environment), environment);
   const isHelp = args.length === 1 && args[0] === '--help';
   (isHelp ? process.stdout : process.stderr).write(REMOVE_ALL_HELP);
   process.exitCode = isHelp ? 0 : 2;
@@ -31,7 +31,7 @@ export async function runRemoveAll(
 
 /** Refused while the agent runs: it would start its pods again. */
 async function removeEverything(config: AgentConfig, environment: Environment): Promise<void> {
-  const home = orExit(() => openHome(config.AGENT_HOME));
+  const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
   const progress = createProgress(systemClock, process.stderr);
@@ -40,7 +40,12 @@ async function removeEverything(config: AgentConfig, environment: Environment): 
     engine,
     executorId: config.AGENT_EXECUTOR_ID,
     firewall: firewallOf(config),
-  }).finally(progress.end);
+  })
+    .catch((cause: unknown) => {
+      const what = `the engine at ${socketPath} does not do it: ${messageOf(cause)}`;
+      throw new Error(`${what}; what is left goes when this is run again`, { cause });
+    })
+    .finally(progress.end);
   home.close();
   const objects = `${containers} containers, ${networks} networks, ${volumes} data volumes`;
   process.stdout.write(`removed ${objects} and ${images} images built here\n`);

@@ -1,10 +1,11 @@
 /** What the provider refuses, whoever signed: a JSON file, read once at the agent's start (agent reference 7). */
 import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
+import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 
 /** The file is wrong; the message names every wrong field. */
-export class PolicyError extends Error {
+export class PolicyError extends ConfigError {
   override name = 'PolicyError';
 }
 

@@ -1,10 +1,13 @@
 /** The SSH gateway's process: environment -> engine connection -> gateway. Sessions outlive the agent's restarts. */
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/clock.ts';
-import { CONFIG_REFUSED, ConfigError, definedIn, lookAtConfig } from '#shared/config.ts';
+import { definedIn, exitStatusOf, lookAtConfig } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
+import { messageOf } from '#shared/errors.ts';
 import { createLog, type Log } from '#shared/log.ts';
 import { startLoop } from '#shared/loop.ts';
+import { requireFolder } from '#shared/make-folder.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
@@ -37,6 +40,7 @@ async function run(config: GatewayConfig): Promise<void> {
   const log = createLog({ name: 'podwright-ssh', level: config.SSH_LOG_LEVEL });
   const clock = systemClock;
   warnOfUnknown(lookAtConfig(SSH_CONFIG, process.env).warnings, log);
+  requireFolder(dirname(config.SSH_SNAPSHOT), 'SSH_SNAPSHOT: its folder');
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
   });
@@ -106,9 +110,8 @@ switch (command) {
     try {
       await run(readConfig(process.env));
     } catch (cause) {
-      if (!(cause instanceof ConfigError)) throw cause;
-      error(`podwright-ssh: ${cause.message}\n`);
-      process.exitCode = CONFIG_REFUSED;
+      error(`podwright-ssh: ${messageOf(cause)}\n`);
+      process.exit(exitStatusOf(cause));
     }
     break;
   case '--check-config':

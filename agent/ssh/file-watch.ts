@@ -1,8 +1,9 @@
 /** Tells when a file may have changed: at once where the system says so, within a second anyway. */
-import { type FSWatcher, mkdirSync, watch } from 'node:fs';
+import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';
+import { makeFolder } from '#shared/make-folder.ts';
 
 /** The longest that a change goes unseen where watching does not work. */
 const POLL_MS = 1_000;
@@ -29,7 +30,7 @@ export function watchFile(options: {
 /** The folder is watched, since a renamed file is another file. Null where it cannot be. */
 function watchFolder(path: string, onChange: () => void): FSWatcher | null {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path));
     const watcher = watch(dirname(path), { persistent: false }, (_, name) => {
       if (name === null || name === basename(path)) onChange();
     });

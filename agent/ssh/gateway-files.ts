@@ -1,7 +1,8 @@
 /** What agent and SSH gateway tell each other, by one file each: whole or not at all, so that either may restart. */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { makeFolder } from '#shared/make-folder.ts';
 
 /** One pod as the gateway serves it. */
 export const GatewayPod = z.object({
@@ -77,7 +78,7 @@ export function statusPathOf(snapshotPath: string): string {
 
 /** Mode 0600, by atomic rename. After a power cut the writer writes it anew, so nothing is synced. */
 export function writeWhole(path: string, content: unknown): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path));
   const beside = `${path}.new`;
   writeFileSync(beside, JSON.stringify(content), { mode: 0o600 });
   renameSync(beside, path);

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '#shared/config.ts';
 import { hasCode, messageOf } from '#shared/errors.ts';
+import { requireFolder } from '#shared/make-folder.ts';
 import { type DatabaseSync, inTransaction, lockExclusively, openSqlite } from '#shared/sqlite.ts';
 
 /** Applied in order, never edited once released: a store of number n has had the first n. */
@@ -24,6 +25,7 @@ const MIGRATIONS = [
 export const SCHEMA: number = MIGRATIONS.length;
 /** Of anything that SQLite refuses: the file is there and open by then. */
 const LOCKED = 'ERR_SQLITE_ERROR';
+const REMEDY = 'stop that one, or give this one an AGENT_HOME and an AGENT_PORT of its own';
 /** The store's file in the agent's home. */
 export const STORE_FILE = 'agent.sqlite';
 
@@ -54,10 +56,11 @@ export function openHome(home: string): { database: DatabaseSync; close(): void 
 }
 
 function lockHome(home: string): DatabaseSync {
+  requireFolder(home, 'AGENT_HOME');
   try {
     return lockExclusively(join(home, 'agent.lock'));
   } catch (cause) {
-    if (hasCode(cause, LOCKED)) throw new Error(`another agent uses ${home}`, { cause });
+    if (hasCode(cause, LOCKED)) throw new Error(`another agent uses ${home}: ${REMEDY}`, { cause });
     throw new ConfigError(`AGENT_HOME ${home} cannot be written: ${messageOf(cause)}`, { cause });
   }
 }
@@ -69,7 +72,9 @@ function migrate(database: DatabaseSync): void {
     );
     const schema = schemaOf(database);
     if (schema > SCHEMA) {
-      throw new Error(`the store has schema ${schema}, newer than this agent's ${SCHEMA}`);
+      throw new ConfigError(
+        `the store has schema ${schema}, newer than this agent's ${SCHEMA}: run the version that it was last used by, or a newer one`,
+      );
     }
     for (const step of MIGRATIONS.slice(schema)) database.exec(step);
     database

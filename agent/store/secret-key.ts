@@ -1,5 +1,6 @@
 /** The key that the agent seals secrets with: 32 random bytes in a file of its home, made once. */
 import { join } from 'node:path';
+import { ConfigError } from '#shared/config.ts';
 import { readOrMakePrivateFile } from '#shared/private-file.ts';
 import type { Random } from '#shared/random.ts';
 
@@ -14,5 +15,7 @@ export function openSecretKey(home: string, random: Random): Uint8Array {
   const path = join(home, KEY_FILE);
   const key = readOrMakePrivateFile(path, () => random.bytes(KEY_BYTES), random);
   if (key.length === KEY_BYTES) return key;
-  throw new Error(`${path} does not hold a key of ${KEY_BYTES} bytes`);
+  throw new ConfigError(
+    `${path} does not hold a key of ${KEY_BYTES} bytes: put back the one it had`,
+  );
 }

@@ -63,18 +63,25 @@ it('lets one agent have a home at a time', () => {
   rmSync(home, { recursive: true });
 });
 
-it('ends the agent with one sentence where no home can be made', async () => {
+it('ends the agent with one sentence where no home can be made, or another has it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
   const home = join(folder, 'file', 'home');
   try {
     writeFileSync(join(folder, 'file'), '');
     expect(() => openHome(home)).toThrow(ConfigError);
-    const env = { AGENT_EXECUTOR_ID: '00000000-0000-4000-8000-00000000000e', AGENT_HOME: home };
-    const bounds = { timeoutMs: 30_000, maxOutputBytes: 100_000, env };
-    const run = await runCommand(process.execPath, agentArguments(), bounds);
-    const sentence = `podwright-agent: AGENT_HOME ${home} cannot be written: `;
-    expect(run).toMatchObject({ exitCode: 6, stderr: expect.stringContaining(sentence) });
-    expect(run.stderr.trim()).not.toContain('\n');
+    const taken = openHome(join(folder, 'taken'));
+    const start = (at: string) => {
+      const env = { AGENT_EXECUTOR_ID: '00000000-0000-4000-8000-00000000000e', AGENT_HOME: at };
+      const bounds = { timeoutMs: 30_000, maxOutputBytes: 100_000, env };
+      return runCommand(process.execPath, agentArguments(), bounds);
+    };
+    const [without, second] = await Promise.all([start(home), start(join(folder, 'taken'))]);
+    taken.close();
+    expect(without).toMatchObject({ exitCode: 6, stderr: expect.stringMatching(/^.*\n$/) });
+    expect(without.stderr).toContain(`podwright-agent: AGENT_HOME ${home} cannot be written: `);
+    // Unlike a wrong variable, it may be over the next time.
+    expect(second).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/^.*\n$/) });
+    expect(second.stderr).toMatch(/^podwright-agent: another agent uses .*: stop that one/);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -1,6 +1,7 @@
 /** The agent's own ed25519 key: it signs answers, and is the key of its self-made certificate (validator reference 3). */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { join } from 'node:path';
+import { ConfigError } from '../config.ts';
 import { readOrMakePrivateFile, readPrivateFile } from '../private-file.ts';
 import type { Random } from '../random.ts';
 import { type Pin, pinOf } from '../tls/pin.ts';
@@ -36,7 +37,7 @@ export function readIdentity(home: string): Identity | null {
 
 function checked(seed: Uint8Array, path: string): Uint8Array {
   if (seed.length === SEED_BYTES) return seed;
-  throw new Error(`${path} does not hold ${SEED_BYTES} bytes`);
+  throw new ConfigError(`${path} does not hold ${SEED_BYTES} bytes: put back what it had`);
 }
 
 /** The identity of a seed of 32 bytes. */

@@ -1,5 +1,5 @@
 /** `npm run central`: a central API without a validator; several may share one PostgreSQL database. What runs is loaded only to run. */
-import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
+import { ConfigError, exitStatusOf, lookAtConfig } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP, problemsOf, runConfigCommand } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { systemRandom } from '#shared/random.ts';
@@ -49,7 +49,11 @@ function complain(text: string): void {
 
 function fail(error: unknown): void {
   complain(`podwright central API: ${messageOf(error)}\n`);
-  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
+  process.exitCode = exitStatusOf(error);
 }
 
-await run(process.argv[2]).catch(fail);
+await run(process.argv[2]).catch((error: unknown) => {
+  fail(error);
+  // What was opened until then would keep it.
+  process.exit();
+});

@@ -5,6 +5,7 @@ import { type Environment, lookAtConfig } from '#shared/config.ts';
 import { warnOfUnknown } from '#shared/config-command.ts';
 import { listenOn } from '#shared/http/listen.ts';
 import { createLog } from '#shared/log.ts';
+import { requireFolder } from '#shared/make-folder.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
@@ -13,11 +14,12 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Trust } from '#shared/tls/secure-agent.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { startTracing } from '#shared/tracing/start-tracing.ts';
-import { readOrCreateFile } from '../embedded/home.ts';
+import { haveAlone } from '../database/alone.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
 import type { CentralOptions } from './central-deps.ts';
+import { centralSecret } from './central-secret.ts';
 import { CENTRAL_CONFIG, type CentralConfig, centralSeedFile } from './config.ts';
 import { centralDatabaseOf } from './database-place.ts';
 import { openCentralDatabase } from './db/database.ts';
@@ -28,7 +30,6 @@ import { listenForScrapes } from './metrics/scrape-listener.ts';
 import { rateLimitsFrom } from './rate-limits/config.ts';
 import { openSurroundings, type Surroundings } from './surroundings.ts';
 
-const SECRET_BYTES = 32;
 /** The pod sync looks several times a second, as long as its database answers. */
 const LOOK_WITHIN_MS = 60_000;
 
@@ -45,20 +46,23 @@ export async function serve(
     ...{ environment, pid: process.pid, runCommand, clock: systemClock, log },
   });
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
+  requireFolder(config.CENTRAL_HOME, 'CENTRAL_HOME');
   const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
   const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
-  const secret = readOrCreateFile(secretFile, () => systemRandom.bytes(SECRET_BYTES));
+  const secret = centralSecret(secretFile, systemRandom);
   const surroundings = openSurroundings(config, {
     clock: systemClock,
     objectFolder: inHome('objects'),
     backupFolder: inHome('backups'),
   });
   const target = centralDatabaseOf(config);
+  const alone = haveAlone(target, 'the data of a central API', 'CENTRAL_DATABASE');
   const db = await openCentralDatabase(target);
   const signals = openSignals({ target, clock: systemClock, log });
   const closeStorage = async () => {
     await signals?.close();
     await db.destroy();
+    alone.close();
   };
   try {
     const metrics = createCentralMetrics(systemClock);
@@ -67,7 +71,7 @@ export async function serve(
         metrics,
         ...{ db, signals, log, clock: systemClock, random: systemRandom },
         ...surroundings.ports,
-        secret: new Uint8Array(secret),
+        secret,
         agents: agentsBehind(config, signer),
       },
       optionsOf(config, surroundings),

@@ -1,6 +1,6 @@
 /** The way to a PostgreSQL server: loaded only when the configuration names one. */
 import { type Dialect, PostgresDialect } from 'kysely';
-import { Client, type ClientConfig, Pool, types } from 'pg';
+import { Client, type ClientConfig, DatabaseError, Pool, types } from 'pg';
 import { ConfigError } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { DatabaseTarget } from './target.ts';
@@ -38,7 +38,7 @@ function clientConfig(url: string, applicationName: string): ClientConfig {
   };
 }
 
-/** Rejects with ConfigError, which names the server and never the password, when it cannot be used. */
+/** Rejects, naming the server and never the password, when it cannot be used: with ConfigError unless waiting may help. */
 export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> {
   await checkServer(target);
   const pool = new Pool({
@@ -79,17 +79,26 @@ async function checkServer(target: DatabaseTarget): Promise<void> {
     for (const [setting, value] of REQUIRED_SETTINGS) {
       const { rows } = await client.query(`show ${setting}`);
       const present = rows[0]?.[setting];
-      if (present !== value) throw new Error(`its ${setting} is ${present}, it must be ${value}`);
+      if (present !== value) {
+        throw new ConfigError(`its ${setting} is ${present}, it must be ${value}`);
+      }
     }
-  } catch (error) {
-    throw new ConfigError(
-      `${target.variable}: PostgreSQL at ${placeOf(client)} cannot be used: ${reasonOf(error)}. ` +
-        'Start the server, or correct the address (postgres://user:password@host:port/database).',
-      { cause: error },
-    );
+  } catch (cause) {
+    const what = `${target.variable}: PostgreSQL at ${placeOf(client)} cannot be used: ${reasonOf(cause)}`;
+    const remedy =
+      'start the server, or correct the address (postgres://user:password@host:port/database)';
+    throw isPassing(cause)
+      ? new Error(`${what}; ${remedy}`, { cause })
+      : new ConfigError(`${what}; ${remedy}`, { cause });
   } finally {
     await client.end().catch(() => undefined);
   }
+}
+
+/** Nobody answers; or a server does that is starting, ending or full (SQLSTATE classes 08, 53 and 57). */
+function isPassing(error: unknown): boolean {
+  if (error instanceof DatabaseError) return /^(08|53|57)/.test(error.code ?? '');
+  return !(error instanceof ConfigError);
 }
 
 function clientFor({ address, variable, applicationName }: DatabaseTarget): Client {

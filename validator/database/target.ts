@@ -17,7 +17,7 @@ export function isPostgresAddress(address: string): boolean {
   return /^postgres(?:ql)?:/i.test(address);
 }
 
-/** Rejects with ConfigError when a PostgreSQL server cannot be used. */
+/** Rejects when a PostgreSQL server cannot be used: with ConfigError unless waiting may help. */
 export async function dialectOf(target: DatabaseTarget): Promise<Dialect> {
   const { address, variable } = target;
   const [problem] = databaseProblems(variable, address);

@@ -146,6 +146,22 @@ it('neither starts nor is accepted with a key that others may read', async () =>
   }
 });
 
+it('ends with a sentence and another status where the next start may do better', async () => {
+  const [own, nobody] = [await freePorts(1), await freePorts(1)];
+  const free = { ...right, VALIDATOR_PORT: String(own.first) };
+  const taken = `127.0.0.1:${right['VALIDATOR_PORT']}`;
+  const runs = [
+    run([], { ...free, VALIDATOR_METRICS_LISTEN: taken }),
+    run([], { ...right, VALIDATOR_DATABASE: `postgres://me:hush@127.0.0.1:${nobody.first}/x` }),
+  ];
+  const sentences = [/is in use: .*VALIDATOR_METRICS_LISTEN\n$/, /ECONNREFUSED.*start the server/];
+  for (const [index, { exitCode, stderr, ended }] of (await Promise.all(runs)).entries()) {
+    expect({ exitCode, ended }).toEqual({ exitCode: 1, ended: null });
+    expect(stderr).toMatch(sentences[index] ?? '');
+    expect(stderr).toMatch(/^podwright validator: .*\n$/);
+  }
+});
+
 it('names a policy that is not there once', async () => {
   const absent = { ...right, VALIDATOR_CHECK_POLICY: at('none.json') };
   const { exitCode, stderr } = await run(['--check-config'], absent);

@@ -1,7 +1,7 @@
 /** `npm start`: the whole marketplace on this machine (design, Running it). */
 import { rmSync } from 'node:fs';
 import { systemClock } from '#shared/clock.ts';
-import { CONFIG_REFUSED, ConfigError, lookAtConfig } from '#shared/config.ts';
+import { ConfigError, exitStatusOf, lookAtConfig } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog } from '#shared/log.ts';
 import { createProgress } from '#shared/progress.ts';
@@ -114,7 +114,7 @@ function takeLock(path: string) {
 function fail(error: unknown): void {
   progress.end();
   complain(`podwright: ${messageOf(error)}\n`);
-  process.exitCode = error instanceof ConfigError ? CONFIG_REFUSED : 1;
+  process.exitCode = exitStatusOf(error);
 }
 
 await run().catch(fail);

@@ -12,6 +12,7 @@ import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { type Central, createCentral } from '../central/app.ts';
 import type { CentralPorts } from '../central/central-deps.ts';
+import { centralSecret } from '../central/central-secret.ts';
 import { MetricsVariable } from '../central/config.ts';
 import { openCentralDatabase } from '../central/db/database.ts';
 import { openSignals } from '../central/db/signals.ts';
@@ -19,6 +20,7 @@ import { createCentralMetrics } from '../central/metrics/central-metrics.ts';
 import { listenForScrapes } from '../central/metrics/scrape-listener.ts';
 import type { Surroundings } from '../central/surroundings.ts';
 import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
+import { haveAlone } from '../database/alone.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
@@ -31,7 +33,7 @@ import {
   type WeightPolicy,
 } from '../weights/weight-policy.ts';
 import { centralOptionsFrom } from './central-options.ts';
-import { type Home, readOrCreateFile } from './home.ts';
+import type { Home } from './home.ts';
 import type { StartOptions } from './options.ts';
 
 export type Services = {
@@ -56,7 +58,6 @@ export type ServicesOptions = {
   environment: Record<string, string | undefined>;
 };
 
-const SECRET_BYTES = 32;
 const DEMO_BALANCE_UUSD = 1_000_000_000;
 const CHECK_INTERVAL_MS = 60_000;
 const LIST_INTERVAL_MS = 1_000;
@@ -88,6 +89,7 @@ export function urlsOf(options: StartOptions) {
 
 /** Both listen and work when this resolves; what was opened is closed again when anything fails. */
 export async function startServices(parts: ServicesOptions): Promise<Services> {
+  const alone = haveAlone(parts.database, 'the data of a central API', 'CENTRAL_DATABASE');
   const db = await openCentralDatabase(parts.database);
   const signals = openSignals({ target: parts.database, clock: parts.clock, log: parts.log });
   let ledger: Ledger | null = null;
@@ -95,6 +97,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     await signals?.close();
     await db.destroy();
     await ledger?.destroy();
+    alone.close();
   };
   try {
     ledger = await openLedger(parts.home.validatorLedger);
@@ -185,7 +188,7 @@ function composeCentral(
   storage: Storage & Pick<CentralPorts, 'metrics'>,
   gateway: { gatewayUrl: string; transport: Transport },
 ): Promise<Central> {
-  const secret = readOrCreateFile(home.centralSecret, () => random.bytes(SECRET_BYTES));
+  const secret = centralSecret(home.centralSecret, random);
   const agents = createGatewayAgents({
     ...gateway,
     gatewayHotkey: signers.validator.hotkey,
@@ -202,7 +205,7 @@ function composeCentral(
     agents,
   };
   return createCentral(
-    { ...ports, ...surroundings.ports, secret: new Uint8Array(secret) },
+    { ...ports, ...surroundings.ports, secret },
     {
       validators: [signers.validator.hotkey],
       signupCreditUusd: DEMO_BALANCE_UUSD,

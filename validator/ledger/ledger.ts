@@ -12,8 +12,8 @@ const MIGRATION_LOCK = 7_306_914;
 export const KNOWN_AS = { variable: 'VALIDATOR_DATABASE', applicationName: 'podwright-validator' };
 
 /**
- * `address` is a file, `:memory:` or `postgres://…`. The caller ends it with `destroy()`. Rejects for a ledger of a
- * newer version, and with ConfigError for a file of something else and when a PostgreSQL server cannot be used.
+ * `address` is a file, `:memory:` or `postgres://…`. The caller ends it with `destroy()`. Rejects as `dialectOf` does,
+ * and with ConfigError for a ledger of a newer version and for a file of something else.
  */
 export async function openLedger(address: string): Promise<Ledger> {
   const ledger: Ledger = new Kysely({ dialect: await dialectOf({ address, ...KNOWN_AS }) });
@@ -35,7 +35,7 @@ async function migrate(ledger: Ledger, address: string): Promise<void> {
     if (isShared(tx)) await lockSchema(tx);
     const present = await schemaOf(tx);
     if (present > MIGRATIONS.length) {
-      throw new Error(
+      throw new ConfigError(
         `the ledger has schema ${present}, this program knows ${MIGRATIONS.length}: run a newer version`,
       );
     }

@@ -88,7 +88,7 @@ const KNOWN_AS = { variable: 'CENTRAL_DATABASE', applicationName: 'podwright-cen
 
 /**
  * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller ends it with `destroy()`.
- * Rejects with ConfigError when a PostgreSQL server cannot be used.
+ * Rejects as `dialectOf` does, and with ConfigError for a database of a newer version.
  */
 export async function openCentralDatabase(target: string): Promise<Database> {
   const db = new Kysely<Tables>({
@@ -114,7 +114,7 @@ async function migrate(db: Database): Promise<void> {
       .execute(tx);
     const present = await schemaOf(tx);
     if (present > SCHEMA) {
-      throw new Error(
+      throw new ConfigError(
         `the database has schema ${present}, this program knows ${SCHEMA}: run a newer version`,
       );
     }

@@ -19,21 +19,31 @@ async function onServer(...statements: string[]): Promise<void> {
 }
 
 it.each([
-  ['postgres://me:s3cret@127.0.0.1:1/market', /127\.0\.0\.1:1, database market.*ECONNREFUSED/],
-  ['postgres://me:s3cret@nowhere.invalid/market', /nowhere\.invalid:5432.*ENOTFOUND|EAI_AGAIN/],
-  ['postgres://me:s3cret@[half/market', /no address of a PostgreSQL server/],
-  ['mysql://me:s3cret@127.0.0.1/market', /mysql:\/\/ is not supported/],
-])('says what is wrong with %s, and never its password', async (url, message) => {
+  // Nobody answers now: a service is to be started again.
+  [
+    'Error',
+    'postgres://me:s3cret@127.0.0.1:1/market',
+    /127\.0\.0\.1:1, database market.*ECONNREFUSED/,
+  ],
+  [
+    'Error',
+    'postgres://me:s3cret@nowhere.invalid/market',
+    /nowhere\.invalid:5432.*ENOTFOUND|EAI_AGAIN/,
+  ],
+  ['ConfigError', 'postgres://me:s3cret@[half/market', /no address of a PostgreSQL server/],
+  ['ConfigError', 'mysql://me:s3cret@127.0.0.1/market', /mysql:\/\/ is not supported/],
+])('says by %s what is wrong with %s, and never its password', async (name, url, message) => {
   const error = await openCentralDatabase(url).catch((refusal: unknown) => refusal);
-  expect(error).toMatchObject({ name: 'ConfigError', message: expect.stringMatching(message) });
+  expect(error).toMatchObject({ name, message: expect.stringMatching(message) });
   expect(String(error)).not.toContain('s3cret');
 });
 
 it('refuses a database that is not there, or that is set up otherwise', async () => {
   const folder = inject('centralDatabase');
-  await expect(openCentralDatabase(postgresUrl(folder, 'absent'))).rejects.toThrow(
-    /database "absent" does not exist/,
-  );
+  await expect(openCentralDatabase(postgresUrl(folder, 'absent'))).rejects.toMatchObject({
+    name: 'ConfigError',
+    message: expect.stringMatching(/database "absent" does not exist/),
+  });
   await onServer(
     "create database latin encoding 'LATIN1' template template0",
     'create database strict',
