@@ -26,7 +26,8 @@ export function createPodClearance(deps: {
     async removeAll(): Promise<number> {
       const pods = await listUnended(db, BATCH);
       for (const pod of pods) {
-        const request = { actor: SYSTEM_ACTOR, reason: 'user_initiated' } as const;
+        // Nobody who rents it asked for that: its node goes with the marketplace.
+        const request = { actor: SYSTEM_ACTOR, reason: 'node_removed' } as const;
         try {
           await moneyTransaction(deps, (tx) => beginRemoval(tx, deps, pod, request));
         } catch (error) {

@@ -51,6 +51,23 @@ describe('a deletion', () => {
     expect(host.calls.filter((call) => call.startsWith('delete'))).toHaveLength(1);
   });
 
+  it('tells who rents it that the node went, where the operator ends the marketplace', async () => {
+    const id = await scene.rentOne();
+    await market.sync();
+    expect(await market.central.pods.removeAll()).toBe(1);
+    await market.sync();
+    expect(await market.central.pods.count()).toBe(0);
+    expect(host.calls.at(-1)).toBe(`delete ${id}`);
+    const { body } = await scene.call('GET', `/pods/${id}/events`);
+    const told = body.filter((event: { event_type: string }) => event.event_type === 'pod-delete');
+    const by = { actor: { auth: 'system' }, reason: 'node_removed' };
+    expect(told).toMatchObject([
+      { sub_event_type: 'pod-delete.requested', ...by },
+      { sub_event_type: 'pod-delete.success', ...by },
+    ]);
+    expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'node_removed' });
+  });
+
   it('leaves a tombstone on request', async () => {
     const id = await scene.rentOne();
     await scene.remove(id);

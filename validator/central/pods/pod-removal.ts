@@ -21,6 +21,7 @@ export const REMOVAL_REASONS = [
   'max_spend_reached',
   'idle_shutdown',
   'provider_notice',
+  'node_removed',
 ] as const;
 export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 
