@@ -2,6 +2,7 @@
 import { messageOf } from '#shared/errors.ts';
 import type { Loop } from '#shared/loop.ts';
 import type { Vitals } from '#shared/service-manager/vitals.ts';
+import { withDeadline } from '#shared/with-deadline.ts';
 import type { AgentPorts } from './agent-ports.ts';
 import { timedEngine } from './docker/timed-engine.ts';
 import { createExamination } from './examination.ts';
@@ -17,6 +18,9 @@ import { createSafekeeping } from './safekeeping.ts';
 import { createSelfUpdate } from './self-update.ts';
 import { problemOfStore } from './store/store-probe.ts';
 import { createUpkeep } from './upkeep.ts';
+
+/** Sooner than a look at the process is given up: an engine that hangs is away, and no ailment of ours. */
+const PING_WITHIN_MS = 5_000;
 
 export type Agent = ReturnType<typeof createAgent>;
 
@@ -71,7 +75,7 @@ export function createAgent(given: AgentPorts) {
     operations,
     /** How the reconcile loop, the store and the engine are, once started. */
     vitals: async (): Promise<Vitals> => ({
-      engine: await ports.engine.ping().then(
+      engine: await withDeadline(clock, PING_WITHIN_MS, ports.engine.ping()).then(
         () => 'answers',
         () => 'away',
       ),

@@ -1,11 +1,13 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { createLog } from '#shared/log.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { type NotifySocket, openNotifySocket } from '../../test/fakes/notify-socket.ts';
-import { createServiceManager } from './service-manager.ts';
+import { createServiceManager, FED_AT, TOLD_WITHIN_MS } from './service-manager.ts';
 import type { Vitals } from './vitals.ts';
+import { LOOK_WITHIN_MS } from './watchdog.ts';
 
 const PID = 4_711;
 const log = createLog({ name: 'test', level: 'silent' });
@@ -61,4 +63,23 @@ it('says nothing where nobody listens', async () => {
   });
   await expect(manager.ready({ look: async () => WELL, bounds })).resolves.toBeUndefined();
   await expect(manager.stopping()).resolves.toBeUndefined();
+});
+
+it('is in time for the watchdogs of our units on a slow day, too', () => {
+  const folder = new URL('../../systemd/', import.meta.url);
+  const units = readdirSync(folder).filter((name) => name.endsWith('.service'));
+  const watched = units.flatMap((name) => {
+    const text = readFileSync(new URL(name, folder), 'utf8');
+    const [, seconds] = /^WatchdogSec=(\d+)$/m.exec(text) ?? [];
+    return seconds === undefined ? [] : [{ name, text, ms: Number(seconds) * 1_000 }];
+  });
+  expect(watched.map(({ name }) => name).sort()).toEqual([
+    ...['podwright-agent.service', 'podwright-central.service'],
+    ...['podwright-ssh-gateway.service', 'podwright-validator.service'],
+  ]);
+  for (const { text, ms } of watched) {
+    expect(ms * FED_AT + LOOK_WITHIN_MS + TOLD_WITHIN_MS).toBeLessThan(ms);
+    // However often it bites, the service comes back.
+    expect(text).toMatch(/^StartLimitIntervalSec=0$/m);
+  }
 });

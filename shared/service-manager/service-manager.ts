@@ -16,7 +16,10 @@ export type ServiceManager = {
 };
 
 /** It waits until the service manager has read what it sent. */
-const BOUNDS = { timeoutMs: 10_000, maxOutputBytes: 4_096 };
+export const TOLD_WITHIN_MS = 10_000;
+const BOUNDS = { timeoutMs: TOLD_WITHIN_MS, maxOutputBytes: 4_096 };
+/** Of the time until the watchdog bites: so that a slow look and a slow service manager after it are in time, too. */
+export const FED_AT = 1 / 3;
 const US_PER_MS = 1_000;
 /** Texts are one line, and short: they are shown by `systemctl status`. */
 const MAX_LINE_CHARS = 200;
@@ -55,7 +58,7 @@ export function createServiceManager(options: {
     async ready(watch) {
       await tell(['READY=1', 'STATUS=serving']);
       if (socket === '' || watchdogMs === null) return;
-      watchdog = startWatchdog({ watch, intervalMs: watchdogMs / 2, tell, clock, log });
+      watchdog = startWatchdog({ watch, intervalMs: watchdogMs * FED_AT, tell, clock, log });
     },
     async stopping() {
       await watchdog?.stop();

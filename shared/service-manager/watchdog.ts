@@ -12,7 +12,7 @@ export type Watch = {
 };
 
 /** A look that takes longer is an ailment: whatever it asks has deadlines of its own. */
-const LOOK_WITHIN_MS = 12_000;
+export const LOOK_WITHIN_MS = 8_000;
 /** An ailment may pass before the watchdog bites. */
 const LOOK_AGAIN_MS = 1_000;
 
