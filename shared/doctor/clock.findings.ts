@@ -9,13 +9,15 @@ const MS_PER_SECOND = 1_000;
 const REMEDY = 'apt install systemd-timesyncd; timedatectl set-ntp true';
 
 export function clockFindings({ synchronised, skew }: ClockFacts): Finding[] {
-  return [isKept(synchronised), isRight(skew)];
+  return [isKept(synchronised, skew), isRight(skew)];
 }
 
-function isKept(synchronised: ClockFacts['synchronised']): Finding {
+function isKept(synchronised: ClockFacts['synchronised'], skew: ClockFacts['skew']): Finding {
   const id = 'clock-sync';
   if ('problem' in synchronised) {
-    const remedy = 'compare with another clock: doctor --time-from https://CENTRAL-API/';
+    // Another clock was compared with already, where the validator knows one.
+    const remedy =
+      skew !== null ? null : 'compare with another clock: doctor --time-from https://CENTRAL-API/';
     return unknown(id, `whether NTP keeps the clock is not known: ${synchronised.problem}`, remedy);
   }
   if (synchronised.value) return ok(id, 'NTP keeps the clock');

@@ -2,6 +2,7 @@
 import { clockFindings } from '#shared/doctor/clock.findings.ts';
 import { diskFinding } from '#shared/doctor/disk-use.ts';
 import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
+import { placeOf } from '#shared/listen-address.ts';
 import type { ConfigurationFacts, ValidatorFacts } from './facts.ts';
 
 const OTHERS = 0o077;
@@ -130,7 +131,7 @@ function centralHotkey({ centralHotkey: told, config }: ValidatorFacts): Finding
 
 function gateway({ gateway: told, key: own, config }: ValidatorFacts): Finding {
   const id = 'gateway';
-  const place = `${config.VALIDATOR_HOST}:${config.VALIDATOR_PORT}`;
+  const place = placeOf(config.VALIDATOR_HOST, config.VALIDATOR_PORT);
   if ('problem' in told) {
     const remedy =
       'npm run validator, with the same variables; else see who has the port: ss -ltnp';

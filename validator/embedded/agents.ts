@@ -1,4 +1,5 @@
 /** The agents of a local marketplace: offered through the portal, then started under their executor ids. */
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
 import { ENROLMENT_DAYS, expiryIn, signEnrolment } from '#shared/identity/enrolment.ts';
@@ -13,11 +14,12 @@ import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { createCappedFile } from './capped-file.ts';
 import { type SupervisedChild, superviseChild } from './child-process.ts';
 import type { DemoProvider } from './demo-provider.ts';
-import { type Home, writePrivateFile } from './home.ts';
+import { agentNames, type Home, writePrivateFile } from './home.ts';
 import { withdrawLeftNodes } from './left-nodes.ts';
 import type { LocalGpus } from './local-gpus.ts';
 import { POD_PORTS_PER_AGENT, type StartOptions } from './options.ts';
 import { schemeOf } from './services.ts';
+import { shellVariables } from './variables-file.ts';
 
 export type LocalAgent = {
   executorId: string;
@@ -54,8 +56,10 @@ const UNIX_SOCKET = /^unix:\/\/(.+)$/;
 
 /** One agent per entry of `gpus`; nodes of earlier runs that no agent serves any more are withdrawn. */
 export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent[]> {
-  const { options, gpus, provider } = parts;
+  const { options, home, gpus, provider } = parts;
   const agents: LocalAgent[] = [];
+  // An earlier start may have had more agents.
+  for (const name of agentNames(home)) rmSync(home.variables(name), { force: true });
   for (const [index, gpu] of gpus.entries()) {
     const port = options['agent-port'] + index;
     const offer = { ip: options.host, port, gpuType: gpu.gpuType, gpuCount: gpu.gpuCount };
@@ -107,7 +111,7 @@ function startAgent(
     // On one's own machine a registry beside it is a convenience, not a way in.
     AGENT_ALLOW_LOCAL_REGISTRIES: 'true',
   };
-  // For its other commands, such as the doctor.
+  // For its other commands, and the doctor of all.
   writePrivateFile(home.variables(name), shellVariables(variables));
   return superviseChild({
     name,
@@ -118,14 +122,6 @@ function startAgent(
     onReady: parts.onRestart,
     environment: { ...passedOn(parts), ...variables, AGENT_EXIT_WITH_PARENT: 'true' },
   });
-}
-
-/** `NAME='value'` lines, to be read with `set -a`. */
-function shellVariables(variables: Readonly<Record<string, string>>): string {
-  const quoted = (value: string) => `'${value.replaceAll("'", "'\\''")}'`;
-  return Object.entries(variables)
-    .map(([name, value]) => `${name}=${quoted(value)}\n`)
-    .join('');
 }
 
 /** Listens on all addresses, as Docker does for the pods' other ports. */

@@ -54,6 +54,13 @@ export function homeAt(folder: string) {
   };
 }
 
+/** The agents whose variables lie in the home, `agent-1` first. */
+export function agentNames({ root }: Home): string[] {
+  return readdirSync(root)
+    .flatMap((name) => /^(agent-\d)\.env$/.exec(name)?.[1] ?? [])
+    .sort();
+}
+
 /** Creates the folder with mode 0700. Throws ConfigError for one that cannot be made or holds other things. */
 export function prepareHome(home: Home): void {
   const present = statSync(home.root, { throwIfNoEntry: false });

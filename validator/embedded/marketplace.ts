@@ -17,12 +17,13 @@ import { databaseTarget } from './database-target.ts';
 import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
 import { logInProvider } from './demo-provider.ts';
-import type { Home } from './home.ts';
+import { type Home, writePrivateFile } from './home.ts';
 import { callJson } from './json-call.ts';
 import { planGpus } from './local-gpus.ts';
 import type { StartOptions } from './options.ts';
 import { removePods } from './remove-pods.ts';
 import { startServices, urlsOf } from './services.ts';
+import { shellVariables } from './variables-file.ts';
 
 export type Marketplace = {
   demo: DemoFile;
@@ -87,6 +88,20 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     }),
     warmAgentCache(),
   ]);
+  // For its other commands, and the doctor of all.
+  writePrivateFile(
+    home.variables('validator'),
+    shellVariables({
+      VALIDATOR_HOME: home.validator,
+      VALIDATOR_DATABASE: home.validatorLedger,
+      VALIDATOR_SEED_FILE: home.validatorSeed,
+      VALIDATOR_HOST: options.host,
+      VALIDATOR_PORT: String(options['validator-port']),
+      VALIDATOR_CENTRAL_URL: urls.api,
+      VALIDATOR_CENTRAL_HOTKEY: signers.central.hotkey,
+      VALIDATOR_ACCEPT_SIMULATED: 'true',
+    }),
+  );
   const agents: LocalAgent[] = [];
 
   async function stop(keepPods: boolean): Promise<void> {

@@ -89,7 +89,11 @@ export function urlsOf(options: StartOptions) {
 
 /** Both listen and work when this resolves; what was opened is closed again when anything fails. */
 export async function startServices(parts: ServicesOptions): Promise<Services> {
-  const alone = haveAlone(parts.database, 'the data of a central API', 'CENTRAL_DATABASE');
+  const { validatorLedger } = parts.home;
+  const alone = [
+    haveAlone(parts.database, 'the data of a central API', 'CENTRAL_DATABASE'),
+    haveAlone(validatorLedger, 'the ledger of a validator', '--home'),
+  ];
   const db = await openCentralDatabase(parts.database);
   const signals = openSignals({ target: parts.database, clock: parts.clock, log: parts.log });
   let ledger: Ledger | null = null;
@@ -97,10 +101,10 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     await signals?.close();
     await db.destroy();
     await ledger?.destroy();
-    alone.close();
+    for (const each of alone) each.close();
   };
   try {
-    ledger = await openLedger(parts.home.validatorLedger);
+    ledger = await openLedger(validatorLedger);
     const services = await startOn({ db, signals, ledger }, parts);
     return {
       central: services.central,
