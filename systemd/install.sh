@@ -72,14 +72,8 @@ main() {
   components=$(for each in $ALL_COMPONENTS; do
     case " $asked$(installed)" in *" $each "*) printf '%s ' "$each" ;; esac
   done)
-  [ -n "$components" ] || { usage >&2 && exit 2; }
+  [ -n "$components" ] || misused 'Nothing is installed here yet: name a --component'
   if [ "$mode" = rollback ]; then roll_back; else install; fi
-}
-
-misused() {
-  say "$1." '' >&2
-  usage >&2
-  exit 2
 }
 
 number() {

@@ -117,6 +117,13 @@ step() {
 
 say() { printf '%s\n' "$@"; }
 
+# In words, then by the script's own usage.
+misused() {
+  say "$1." '' >&2
+  usage >&2
+  exit 2
+}
+
 fail() {
   printf '%s\n' "$@" >&2
   exit 1

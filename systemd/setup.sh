@@ -14,6 +14,7 @@ cd "$(dirname "$0")/.."
 
 # With --tests also what the tests need.
 main() {
+  case "$#$*" in 0 | 1--tests) ;; *) fail 'Usage: npm run setup [-- --tests]' ;; esac
   hold_lock
   packages_current || install_packages
   # Closed for the child: a daemon it starts would otherwise hold the lock for good.

@@ -34,16 +34,16 @@ main() {
     case $1 in
       --keep-data) choose_data keep ;;
       --purge) choose_data purge ;;
-      --component) is_component "${2:-}" || { usage >&2 && exit 2; }
+      --component) is_component "${2:-}" || misused "--component is one of $ALL_COMPONENTS, not '${2:-}'"
         components="$components$2 " && shift ;;
-      --pods) case ${2:-} in leave | remove) pods=$2 && shift ;; *) usage >&2 && exit 2 ;; esac ;;
+      --pods) case ${2:-} in leave | remove) pods=$2 && shift ;; *) misused "--pods is leave or remove, not '${2:-}'" ;; esac ;;
       --dry-run) dry_run=yes ;;
       --help | -h) usage && exit 0 ;;
-      *) usage >&2 && exit 2 ;;
+      *) misused "There is no option '$1'" ;;
     esac
     shift
   done
-  [ -n "$data" ] || { usage >&2 && exit 2; }
+  [ -n "$data" ] || misused 'Say whether data stays: --keep-data or --purge'
   [ "$(id -u)" = 0 ] || fail 'Run this as root.'
   [ "$dry_run" = yes ] || hold_lock
   [ -n "$components" ] || components=$(installed)

@@ -185,7 +185,9 @@ function readArguments(argv: readonly string[]) {
       },
     });
   } catch (error) {
-    throw new ConfigError(`${messageOf(error)}; see --help`);
+    // Node goes on to explain positional arguments.
+    const [first] = messageOf(error).split('. ');
+    throw new ConfigError(`${first}; see --help`);
   }
 }
 

@@ -1,5 +1,5 @@
 /** The agent's commands: each is loaded when asked for, that which runs the agent too. */
-import { type Environment, exitStatusOf } from '#shared/config.ts';
+import { ConfigError, type Environment, exitStatusOf } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { VERSION } from '#shared/version.ts';
@@ -59,19 +59,26 @@ async function run(
       await (await import('./enrol.ts')).enrol(words, environment);
       break;
     case '--version':
+      alone(command, words);
       // All that runs: whoever asks before a start has the compile cache filled by it.
       await import('../serve.ts');
       process.stdout.write(`${VERSION}\n`);
       break;
     case '--check-config':
     case '--print-config':
+      alone(command, words);
       showConfiguration(command, environment);
       break;
     case '--help':
       process.stdout.write(HELP);
       break;
     default:
-      process.stderr.write(HELP);
+      process.stderr.write(`podwright-agent: there is no command ${command}\n\n${HELP}`);
       process.exitCode = 2;
   }
+}
+
+/** What follows a command that takes nothing was meant for another one. */
+function alone(command: string, words: readonly string[]): void {
+  if (words.length > 0) throw new ConfigError(`${command} takes no more words: ${words.join(' ')}`);
 }

@@ -104,9 +104,10 @@ if (process.features.typescript === false)
 
 const out = (text: string) => void process.stdout.write(text);
 const error = (text: string) => void process.stderr.write(text);
-const [command] = process.argv.slice(2);
+// One word, or none.
+const command = process.argv.slice(2).join(' ');
 switch (command) {
-  case undefined:
+  case '':
     try {
       await run(readConfig(process.env));
     } catch (cause) {
@@ -127,6 +128,6 @@ switch (command) {
     out(HELP);
     break;
   default:
-    error(HELP);
+    error(`podwright-ssh: there is no command ${command}\n\n${HELP}`);
     process.exitCode = 2;
 }

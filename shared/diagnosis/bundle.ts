@@ -1,8 +1,10 @@
 /** One compressed archive of texts about a process, for whoever is to help: bounded, without secrets, mode 0600. */
 import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { createGzip } from 'node:zlib';
 import type { Clock } from '../clock.ts';
 import { messageOf } from '../errors.ts';
+import { requireFolder } from '../make-folder.ts';
 import { replacePrivateFile } from '../private-file.ts';
 import type { Progress } from '../progress.ts';
 import type { Random } from '../random.ts';
@@ -38,6 +40,8 @@ export async function writeBundle(
   { clock, random, redact, progress }: BundlePorts,
 ): Promise<Bundle> {
   if (existsSync(path)) throw new Error(`${path} is there already: name another file with --out`);
+  // Before minutes are spent on what goes there.
+  requireFolder(dirname(path), '--out: the folder');
   const waiting = new Set(parts.map(({ name }) => name));
   progress.step(`collecting ${parts.length} parts`);
   const files = await Promise.all(

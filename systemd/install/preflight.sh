@@ -57,7 +57,7 @@ check_port() {
   name=$(printf '%s' "$1" | tr '[:lower:]' '[:upper:]')
   port=$(variable "$1" "${name}_PORT")
   port=${port:-$default}
-  ! systemctl --quiet is-active "podwright-$1.service" || return 0
+  ! systemctl --quiet is-active "podwright-$1.service" 2>/dev/null || return 0
   hex=$(printf ':%04X' "$port")
   # State 0A is listening.
   ! awk -v at="$hex" '$4 == "0A" && substr($2, length($2) - 4) == at { found = 1 } END { exit !found }' \

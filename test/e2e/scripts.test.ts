@@ -37,6 +37,18 @@ it.each([
 });
 
 it.each([
+  [['--component', 'agnet'], "--component is one of agent validator central, not 'agnet'."],
+  [['--keep-data', '--pods'], "--pods is leave or remove, not ''."],
+  [['--purg'], "There is no option '--purg'."],
+  [['--dry-run'], 'Say whether data stays: --keep-data or --purge.'],
+])('uninstalls nothing with %j, and says why', async (words, why) => {
+  const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
+  const { exitCode, stderr } = await runCommand('sh', ['systemd/uninstall.sh', ...words], bounds);
+  expect(exitCode).toBe(2);
+  expect(stderr.split('\n')[0]).toBe(why);
+});
+
+it.each([
   ['exit 6', 'agent.env is not complete: because'],
   ['exit 9', 'agent.env (exit status 9): because'],
 ])('tells a refusal of variables from any other end: %s', async (end, words) => {

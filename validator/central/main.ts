@@ -19,7 +19,8 @@ Serves renters and providers, and commands agents through the gateway of a valid
 ${CONFIG_COMMANDS_HELP}
 `;
 
-async function run(argument: string | undefined): Promise<void> {
+async function run([argument, ...more]: readonly string[]): Promise<void> {
+  if (more.length > 0) throw new ConfigError(`${argument} takes no more words: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
   if (argument === '--version') return print(`${VERSION}\n`);
   if (argument === '--check-config' || argument === '--print-config') {
@@ -52,7 +53,7 @@ function fail(error: unknown): void {
   process.exitCode = exitStatusOf(error);
 }
 
-await run(process.argv[2]).catch((error: unknown) => {
+await run(process.argv.slice(2)).catch((error: unknown) => {
   fail(error);
   // What was opened until then would keep it.
   process.exit();

@@ -32,7 +32,7 @@ export async function runMoneyCommand(ask: MoneyAsk, output: Output): Promise<bo
     return true;
   }
   if (name === 'pay-in' && format === null) return takePayIn(target, payInOf(rest), output);
-  throw new ConfigError(`unknown command ledger ${words.join(' ')}; see --help`);
+  throw new ConfigError(`unknown command ${['ledger', ...words].join(' ')}; see --help`);
 }
 
 const REFERENCE = /^[A-Za-z0-9_.:-]{1,64}$/;
