@@ -25,6 +25,7 @@ import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
 import { registerObjectRoutes, registerUploadRoute } from './objects/object.routes.ts';
 import { createObjects } from './objects/object.service.ts';
+import type { Idempotency } from './rentals/idempotency.ts';
 import type { Sweeps } from './schedule/retention.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
@@ -65,7 +66,7 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
 
   return {
     /** Routes below /api. */
-    registerApi(api: HttpServer): void {
+    registerApi(api: HttpServer, idempotency: Idempotency): void {
       const account = {
         ...{ ...shared, apiKeys, verification, wakeMail },
         validatorAccounts,
@@ -96,7 +97,7 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
         setReferralPayout: createReferralPayout({ ...shared, accounts }),
       });
       registerApiKeyRoutes(api, apiKeys);
-      webhooks.register(api);
+      webhooks.register(api, idempotency);
       registerChatRoutes(api, links);
       registerUploadRoute(api, objects, options.publicOrigin ?? null);
       if (mailJob === null) registerOutboxRoute(api, mails);

@@ -38,6 +38,7 @@ import { referrals } from './migrations/0031-referrals.ts';
 import { podIdle } from './migrations/0032-pod-idle.ts';
 import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
+import { notedSegments } from './migrations/0036-noted-segments.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -77,6 +78,7 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   podIdle,
   changedLimits,
   replacedSecrets,
+  notedSegments,
 ];
 
 /** The number of the present schema. */

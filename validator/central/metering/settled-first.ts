@@ -3,6 +3,7 @@
  * paid out of what was there, and the time until now is theirs, whatever the change is. Without it a new limit would
  * end a pod in the past, and what it used until now would be nobody's.
  */
+import { costMicroCeil } from '#shared/money.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db } from '../db/tables.ts';
 import { heldBy } from '../ledger/hold.service.ts';
@@ -11,9 +12,9 @@ import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts'
 import { runwayChanged } from './runway.service.ts';
 import { settleAccounts } from './settle-accounts.ts';
 import { costUntil } from './settlement.ts';
-import { listBurning, placeChanges } from './usage.store.ts';
+import { listBurning, listStartingAgain, placeChanges } from './usage.store.ts';
 
-/** What running pods keep of the money when something else wants it: as long as a rental must be covered (specification, Authentication 8). */
+/** What pods keep of the money when something else wants it: as long as a rental must be covered (specification, Authentication 8). */
 const KEPT_MS = 900_000;
 
 declare const SETTLED: unique symbol;
@@ -23,7 +24,7 @@ export type Settled = {
   readonly accountId: string;
   /** What it has now. */
   readonly wallet: Wallet;
-  /** What of `wallet.available` its running pods need for the next 15 minutes, beyond what is held for them. */
+  /** What of `wallet.available` is its pods': as `keptFor` says. */
   readonly keptUusd: number;
   /** Whether any pod of it costs money now. */
   readonly isBurning: boolean;
@@ -44,9 +45,21 @@ export async function settledFirst(tx: Db, accountId: string, nowMs: number): Pr
       settled.flatMap(({ ends }) => ends),
     );
   }
-  const keptUusd = isBurning ? await neededUntil(tx, accountId, nowMs + KEPT_MS) : 0;
+  const keptUusd = await keptFor(tx, accountId, nowMs);
   const wallet = await walletOf(tx, accountId);
   return { accountId, wallet, keptUusd, isBurning } as Settled;
+}
+
+/**
+ * What an account's pods need for their next 15 minutes, beyond what is held for them: those that run, and those that
+ * stood still and start again, whose rental held that once.
+ */
+export async function keptFor(tx: Db, accountId: string, nowMs: number): Promise<number> {
+  let kept = await neededUntil(tx, accountId, nowMs + KEPT_MS);
+  for (const meter of await listStartingAgain(tx, accountId)) {
+    kept += costMicroCeil(meter.price_uusd_per_gpu_hour, meter.gpu_count, KEPT_MS);
+  }
+  return kept;
 }
 
 /** What all pods that cost money now cost until then, less what was charged and what is held for them. */

@@ -10,6 +10,7 @@ import type { Database, Db, Webhook } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { webhookDisabledMail } from '../mail/mail.text.ts';
+import type { Idempotency } from '../rentals/idempotency.ts';
 import { createDeliveries } from './delivery.service.ts';
 import type { Targets } from './target-address.ts';
 import { createWebhookJob } from './webhook.job.ts';
@@ -69,10 +70,11 @@ export function createWebhookParts(deps: WebhookPartsDeps) {
   const job = createWebhookJob({ db, clock, random, log, secrets, post, tellDisabled });
   return {
     job,
-    register(api: HttpServer): void {
+    register(api: HttpServer, idempotency: Idempotency): void {
       registerWebhookRoutes(api, {
         webhooks: createWebhooks({ db, clock, random, secrets, targets }),
         deliveries: createDeliveries({ db, clock, secrets, post, stopping }),
+        ...{ idempotency, clock },
       });
     },
   };
