@@ -327,5 +327,7 @@ it('says where it looked for a ledger', async () => {
   const looking = runLedgerCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
   await expect(looking).rejects.toThrow('no ledger at /nowhere/ledger.db');
   const otherwise = runAs(ask(['replay', '1'], import.meta.filename));
-  await expect(otherwise).rejects.toThrow(/ledger-commands.test.ts cannot be read as a ledger: /);
+  await expect(otherwise).rejects.toThrow(
+    /ledger-commands.test.ts cannot be read as a ledger of a validator: /,
+  );
 });

@@ -211,7 +211,7 @@ export type AgentReleasesTable = {
   since_ms: number;
 };
 
-type Tables = {
+export type Tables = {
   lines: LinesTable;
   agent_releases: AgentReleasesTable;
   inspections: InspectionsTable;
