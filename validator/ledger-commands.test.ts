@@ -142,6 +142,7 @@ async function computedAnew(ledger: ValidatorScene['ledger']): Promise<void> {
   const stranger = createSigner(new Uint8Array(32).fill(9));
   const epochs = createEpochs({
     ...{ ledger, clock: scene.market.clock, policy: goldenPolicy(), embedded: true, epochMs: 0 },
+    ...{ keptDays: 14, trusted: [{ hotkey }] },
     log: createLog({ name: 'test', level: 'silent' }),
     signer: { hotkey, sign: stranger.sign },
     metagraph: { read: async () => ({ block: null, neurons }) },
@@ -244,6 +245,12 @@ describe('replay', () => {
       4,
       computedAnew,
       /^its signature is/m,
+    ],
+    [
+      'an epoch that is gone, whichever is asked for',
+      3,
+      (ledger) => ledger.deleteFrom('epochs').where('number', '=', 2).execute(),
+      /^epoch 2: it is missing$/m,
     ],
     [
       'cycles that are gone',
