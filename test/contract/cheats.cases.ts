@@ -92,18 +92,6 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       },
       3,
     ],
-    [
-      'of cards that the bus is not told of',
-      'answers QUESTIONS_UNANSWERED',
-      withSources(() => ({ pci_gpus: null })),
-      3,
-    ],
-    [
-      'of cards that the driver is not told of',
-      'answers QUESTIONS_UNANSWERED',
-      withSources(() => ({ driver_gpus: null })),
-      3,
-    ],
     ['of a throttled card', 'power_limit GPU_POWER_CAPPED', everyCard({ power_limit_w: 300 }), 1],
     [
       'of a foreign library',

@@ -13,11 +13,13 @@ import { tablesIn } from './ownership.ts';
 
 let folder: string;
 let address: string;
-beforeEach(async () => {
+beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'podwright-ownership-'));
-  address = onPostgres() ? await createEmptyPostgresDatabase() : join(folder, 'some.db');
 });
 afterEach(() => rmSync(folder, { recursive: true }));
+
+const newAddress = async (name: string) =>
+  onPostgres() ? createEmptyPostgresDatabase() : join(folder, name);
 
 /** Runs statements as a program that is none of ours. */
 async function elsewhere(...statements: string[]): Promise<void> {
@@ -46,6 +48,7 @@ const refusal = (message: string) => ({
 const where = () => (onPostgres() ? `database ${new URL(address).pathname.slice(1)}` : address);
 
 it('changes nothing in a database of another program, and says what it found', async () => {
+  address = await newAddress('orders.db');
   await elsewhere(
     'create table meta (name text, value text)',
     "insert into meta values ('schema', '3')",
@@ -73,13 +76,14 @@ it('changes nothing in a database of another program, and says what it found', a
 });
 
 it('takes each of its own kinds again, and never for the other', async () => {
+  address = await newAddress('central.db');
   await openings.central();
   await openings.central();
   await openings.besideCentral();
   await expect(openings.ledger()).rejects.toMatchObject(
     refusal('it holds the database of a central API'),
   );
-  address = onPostgres() ? await createEmptyPostgresDatabase() : join(folder, 'ledger.db');
+  address = await newAddress('ledger.db');
   await openings.ledger();
   // What somebody else put beside it later takes nothing of it away.
   await elsewhere('create table notes (id text)');

@@ -15,7 +15,7 @@ export const KINDS = {
   },
 } as const;
 
-export type DatabaseKind = keyof typeof KINDS;
+type DatabaseKind = keyof typeof KINDS;
 
 export type OwnPlace = {
   /** `postgres://…`, a SQLite file or `:memory:`. */
@@ -56,7 +56,7 @@ export async function refuseOthers(db: AnyDb, place: OwnPlace): Promise<void> {
 }
 
 /** What is there instead, in words; null where it is of that kind, whatever lies beside it, or empty. */
-export function strangersIn(tables: readonly string[], kind: DatabaseKind): string | null {
+function strangersIn(tables: readonly string[], kind: DatabaseKind): string | null {
   const isOf = (each: DatabaseKind) => KINDS[each].tables.every((table) => tables.includes(table));
   if (tables.length === 0 || isOf(kind)) return null;
   const other = kind === 'central' ? 'ledger' : 'central';
