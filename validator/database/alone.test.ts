@@ -17,7 +17,7 @@ it('lets one process at a time run on a database in a file, and many on a server
   expect(() => have(file)).not.toThrow(ConfigError);
   first.close();
   have(file).close();
-  for (const address of ['postgres://me@there/x', ':memory:']) {
+  for (const address of ['postgres://me@there/x', 'mysql://me@there/x', ':memory:']) {
     const one = have(address);
     have(address).close();
     one.close();

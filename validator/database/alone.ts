@@ -2,7 +2,7 @@
 import { ConfigError } from '#shared/config.ts';
 import { hasCode, messageOf } from '#shared/errors.ts';
 import { lockExclusively } from '#shared/sqlite.ts';
-import { isPostgresAddress } from './target.ts';
+import { databaseProblems, isPostgresAddress } from './target.ts';
 
 /** Of anything that SQLite refuses: the lock's file is there and open by then. */
 const LOCKED = 'ERR_SQLITE_ERROR';
@@ -12,7 +12,9 @@ const LOCKED = 'ERR_SQLITE_ERROR';
  * process has it, and ConfigError where no file can be made beside it. Who only looks into the database asks for nothing.
  */
 export function haveAlone(address: string, kept: string, variable: string): { close(): void } {
-  if (isPostgresAddress(address) || address === ':memory:') return { close: () => undefined };
+  // One that is refused when it is opened names no file.
+  const isFile = databaseProblems(variable, address).length === 0 && !isPostgresAddress(address);
+  if (!isFile || address === ':memory:') return { close: () => undefined };
   try {
     const lock = lockExclusively(`${address}.lock`);
     return { close: () => lock.close() };
