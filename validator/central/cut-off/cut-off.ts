@@ -4,10 +4,10 @@
  */
 
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import { rentalFloor } from '../balance/balance.service.ts';
 import { lockRow, lockRows } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
+import { rentalFloor } from '../metering/rental-floor.ts';
 import { accountRunsOutAt, runwayChanged } from '../metering/runway.service.ts';
 import { capReachedAt } from '../metering/spend-limit.ts';
 import { listLiveOf } from '../pods/pod.service.ts';

@@ -8,13 +8,11 @@ import type { Db } from '../db/tables.ts';
 import { heldBy } from '../ledger/hold.service.ts';
 import type { LedgerAccount, Leg } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { FLOOR_MS } from './rental-floor.ts';
 import { runwayChanged } from './runway.service.ts';
 import { settleAccounts } from './settle-accounts.ts';
 import { costUntil } from './settlement.ts';
 import { listBurning, placeChanges } from './usage.store.ts';
-
-/** What running pods keep of the money when something else wants it: as long as a rental must be covered (specification, Authentication 8). */
-const KEPT_MS = 900_000;
 
 declare const SETTLED: unique symbol;
 
@@ -44,7 +42,7 @@ export async function settledFirst(tx: Db, accountId: string, nowMs: number): Pr
       settled.flatMap(({ ends }) => ends),
     );
   }
-  const keptUusd = isBurning ? await neededUntil(tx, accountId, nowMs + KEPT_MS) : 0;
+  const keptUusd = isBurning ? await neededUntil(tx, accountId, nowMs + FLOOR_MS) : 0;
   const wallet = await walletOf(tx, accountId);
   return { accountId, wallet, keptUusd, isBurning } as Settled;
 }

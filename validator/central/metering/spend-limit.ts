@@ -1,8 +1,8 @@
 /** What a pod alone may cost, as its renter has it: when that is reached, and what may go on. */
-import { rentalFloor } from '../balance/balance.service.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
+import { rentalFloor } from './rental-floor.ts';
 import { spendsOutAt } from './runway.ts';
 import type { Settled } from './settled-first.ts';
 import { burningOf } from './settlement.ts';
