@@ -12,7 +12,6 @@ import { newestRequestId } from '../events/event.service.ts';
 import { findExecutor, noteSeen } from '../executors/executor.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import type { Agents } from '../ports.ts';
-import type { VolumeHolds, VolumePasses } from '../volumes/volume-sync.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
 import { isUnanswered } from './pod-contact.ts';
@@ -68,6 +67,17 @@ export type OperationPasses = {
   restoresAtStart(podId: string): Promise<boolean>;
   /** The agent does not answer. */
   unanswered(executorId: string): Promise<void>;
+};
+
+/** Pods that wait for their volumes, and why; `isFinal`: in vain. */
+export type VolumeHolds = ReadonlyMap<string, { message: string; isFinal: boolean }>;
+
+/** What an agent that answers is asked for its volumes. */
+export type VolumePasses = {
+  /** One pass with it; null where no volume is on it. Rejects with ApiError when it no longer answers. */
+  pass(client: AgentClient, executorId: string): Promise<VolumeHolds | null>;
+  /** Whether to come back soon. */
+  isWorking(executorId: string): Promise<boolean>;
 };
 
 /**
