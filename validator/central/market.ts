@@ -28,6 +28,7 @@ import { registerBilling, registerStatement } from './metering/statement.routes.
 import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
+import { maintenanceAt } from './notices/maintenance.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
 import { createNotices } from './notices/notice.service.ts';
 import { paidOutUntil } from './payouts/payout.service.ts';
@@ -120,6 +121,7 @@ export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAf
     ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
     volumes: volumes.sync,
+    inMaintenance: async (id, atMs) => (await maintenanceAt(db, id, atMs)) !== null,
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
     turns,
     wakeOthers,

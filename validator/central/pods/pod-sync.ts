@@ -16,7 +16,7 @@ import type { NotebookTokenOf } from './notebook-token.ts';
 import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
 import { isUnanswered } from './pod-contact.ts';
 import { createIdleWatch } from './pod-idle.ts';
-import { createPodSilence } from './pod-silence.ts';
+import { createPodSilence, type PodSilenceDeps } from './pod-silence.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
 import { createPodRecorder } from './pod-sync.record.ts';
 
@@ -55,6 +55,7 @@ export type SyncDeps = {
   operations: OperationPasses;
   /** Volumes, which are there before the pods that get them. */
   volumes: VolumePasses;
+  inMaintenance: PodSilenceDeps['inMaintenance'];
   /** Nothing of the pod is left on its node: its volume is free of it. In the transaction that ends the pod. */
   detachVolume(tx: Db, podId: string): Promise<void>;
 };
