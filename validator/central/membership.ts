@@ -10,6 +10,7 @@ import { createAddressHash } from './accounts/address-hash.ts';
 import { createEmailVerification } from './accounts/email-verification.ts';
 import { createPasswordReset } from './accounts/password-reset.ts';
 import { createReferralPayout } from './accounts/referral-payout.ts';
+import { createWebhookPost } from './adapters/webhook-post.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { forgetBackups } from './backups/backup.service.ts';
@@ -58,9 +59,10 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
   const shared = { db, clock, random, options, sessions, passwords, mails, tokens, addressHash };
   const verification = createEmailVerification({ ...shared, wakeMail });
 
+  const { webhookTargets: targets = 'public' } = options;
   const webhooks = createWebhookParts({
     ...{ db, clock, random, log, secret, mails, wakeMail, stopping: deps.stopping },
-    targets: options.webhookTargets ?? 'public',
+    ...{ targets, post: createWebhookPost({ clock, targets }) },
   });
 
   return {
