@@ -2,7 +2,7 @@
 import type { Clock } from '#shared/clock.ts';
 import { matchesGpuType } from '#shared/gpu-type.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, MachineRequest } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';

@@ -1,7 +1,7 @@
 /** Tells renters of a notice period: an event for each of their pods on the node, and one mail for each renter. */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, Notice, Pod } from '../db/tables.ts';
 import { huidOf } from '../executors/huid.ts';

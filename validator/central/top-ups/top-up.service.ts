@@ -3,7 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { formatUsdFloor } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
-import { addressOf } from '../accounts/account.service.ts';
+import { addressOf } from '../auth/account-access.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import { lockWithPods } from '../cut-off/cut-off.ts';
 import type { TopUpRow } from '../db/around-balance.tables.ts';

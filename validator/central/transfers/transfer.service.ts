@@ -4,7 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { findAccountByAddress } from '../accounts/account.service.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { beside } from '../balance/balance.service.ts';
 import { fundsAdded, lockWithPods } from '../cut-off/cut-off.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Database, Db, Webhook } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
