@@ -9,7 +9,6 @@ import { SOURCES, type Source, type UserIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
 import { balanceOf } from '../balance/balance.service.ts';
-import type { CentralOptions } from '../central-deps.ts';
 import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
@@ -33,7 +32,7 @@ export type AccountsDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  options: CentralOptions;
+  options: { verifyEmailAtSignup: boolean };
   sessions: Sessions;
   passwords: Passwords;
   apiKeys: ApiKeys;

@@ -5,7 +5,6 @@ import { accountById } from '../auth/account-access.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
-import type { CentralOptions } from '../central-deps.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { passwordChangedMail, passwordResetMail } from '../mail/mail.text.ts';
@@ -22,7 +21,7 @@ export type PasswordResetDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  options: CentralOptions;
+  options: { consoleUrl?: string | null };
   tokens: AccountTokens;
   mails: Mails;
   sessions: Sessions;
