@@ -24,11 +24,6 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
     ['validator/central/pods/pod.service.ts', "import { a } from '../events/event.store.ts';"],
     ['validator/central/pods/pod.service.ts', "export { a } from '../events/event.routes.ts';"],
   ],
-  'the meter lies below pods, and what cuts them off above both': [
-    ['validator/central/metering/spent.ts', "import { a } from '../pods/pod-access.ts';"],
-    ['validator/central/metering/spent.ts', "import { a } from '../cut-off/cut-off.ts';"],
-    ['validator/central/pods/pod-cap.ts', "import { a } from '../cut-off/cut-off.ts';"],
-  ],
   'services import types, row locks and transactions from the central database, nothing else': [
     ['validator/central/pods/pod.service.ts', "import { open } from '../db/database.ts';"],
   ],
