@@ -18,14 +18,14 @@ import { VERSION } from '#shared/version.ts';
 import { type Agent, createAgent } from './app.ts';
 import { createAuth } from './auth/auth.ts';
 import { createResticVersion } from './backups/restic-version.ts';
+import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
 import {
   orExit,
   policyOrExit,
   tlsFilesOrExit,
   tracingOrExit,
   trustedKeysOrExit,
-} from './commands/configuration.ts';
-import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
+} from './config-or-exit.ts';
 import { createDockerodeEngine } from './docker/dockerode-engine.ts';
 import { endLeftoverTask } from './docker/leftover-task.ts';
 import { createRunInContainer } from './docker/run-in-container.ts';

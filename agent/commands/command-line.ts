@@ -3,7 +3,7 @@ import type { Environment } from '#shared/config.ts';
 import { CONFIG_COMMANDS_HELP } from '#shared/config-command.ts';
 import { VERSION } from '#shared/version.ts';
 import { CONFIG_HELP } from '../config.ts';
-import { configOrExit, showConfiguration } from './configuration.ts';
+import { configOrExit, showConfiguration } from '../config-or-exit.ts';
 
 const HELP = `Usage: agent/main.ts [doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
 

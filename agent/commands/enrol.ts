@@ -2,8 +2,8 @@
 import { systemClock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config.ts';
 import { systemRandom } from '#shared/random.ts';
+import { configOrExit } from '../config-or-exit.ts';
 import { EnrolError, runEnrol } from '../identity/enrol-command.ts';
-import { configOrExit } from './configuration.ts';
 
 export async function enrol(args: readonly string[], environment: Environment): Promise<void> {
   const host = () => {

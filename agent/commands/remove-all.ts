@@ -3,11 +3,11 @@ import { systemClock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config.ts';
 import { createProgress } from '#shared/progress.ts';
 import { type AgentConfig, dockerSocketOf } from '../config.ts';
+import { configOrExit, orExit } from '../config-or-exit.ts';
 import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
 import { firewallOf } from '../host-adapters.ts';
 import { removeAll } from '../pods/remove-all.ts';
 import { openHome } from '../store/database.ts';
-import { configOrExit, orExit } from './configuration.ts';
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 

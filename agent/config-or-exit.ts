@@ -5,15 +5,15 @@ import { messageOf } from '#shared/errors.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { certificateFiles } from '#shared/tls/listener-certificate.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
-import { trustedKeysFrom } from '../auth/key-set-file.ts';
-import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure, readConfig } from '../config.ts';
+import { trustedKeysFrom } from './auth/key-set-file.ts';
+import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure, readConfig } from './config.ts';
 import {
   NO_POLICY,
   PolicyError,
   type ProviderPolicy,
   readPolicyFile,
-} from '../policy/policy-file.ts';
-import { updateLoginOf } from '../updates/update-login.ts';
+} from './policy/policy-file.ts';
+import { updateLoginOf } from './updates/update-login.ts';
 
 export function configOrExit(environment: Environment): AgentConfig {
   return orExit(() => readConfig(environment));
