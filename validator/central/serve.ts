@@ -6,6 +6,7 @@ import { warnOfUnknown } from '#shared/config-command.ts';
 import { listenOn } from '#shared/http/listen.ts';
 import { createLog } from '#shared/log.ts';
 import { usdToMicro } from '#shared/money.ts';
+import { readOrMakePrivateFile } from '#shared/private-file.ts';
 import { systemRandom } from '#shared/random.ts';
 import { runCommand } from '#shared/run-command.ts';
 import { createServiceManager } from '#shared/service-manager/service-manager.ts';
@@ -13,7 +14,6 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Trust } from '#shared/tls/secure-agent.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { startTracing } from '#shared/tracing/start-tracing.ts';
-import { readOrCreateFile } from '../embedded/home.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createGatewayAgents } from './adapters/gateway-agents.ts';
 import { createCentral } from './app.ts';
@@ -47,7 +47,8 @@ export async function serve(
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
   const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
   const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
-  const secret = readOrCreateFile(secretFile, () => systemRandom.bytes(SECRET_BYTES));
+  const makeSecret = () => systemRandom.bytes(SECRET_BYTES);
+  const secret = readOrMakePrivateFile(secretFile, makeSecret, systemRandom);
   const surroundings = openSurroundings(config, {
     clock: systemClock,
     objectFolder: inHome('objects'),
@@ -67,7 +68,7 @@ export async function serve(
         metrics,
         ...{ db, signals, log, clock: systemClock, random: systemRandom },
         ...surroundings.ports,
-        secret: new Uint8Array(secret),
+        secret,
         agents: agentsBehind(config, signer),
       },
       optionsOf(config, surroundings),
