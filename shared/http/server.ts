@@ -1,5 +1,4 @@
 /** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
-
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -23,7 +22,6 @@ import type { Log } from '../log.ts';
 import type { Random } from '../random.ts';
 import { forRequest } from '../request-context.ts';
 import { type OpenSpan, openSpan, within } from '../tracing/spans.ts';
-import { acceptUpgrades, wantsWebSocket } from '../websocket/upgrade.ts';
 import { answerClientError } from './client-error.ts';
 import {
   contentTypeOf,
@@ -34,6 +32,7 @@ import {
 } from './error-body.ts';
 import { createMethodIndex } from './method-index.ts';
 import { requestIdFrom } from './request-id.ts';
+import { acceptUpgrades, wantsWebSocket } from './upgrade.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
