@@ -2,7 +2,6 @@
  * What happens when money runs out: warnings, the stop at the computed instant, the grace, the end (marketplace
  * reference 2.3.7). Late, everything counts from its own time all the same.
  */
-
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import { lockRow, lockRows } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
