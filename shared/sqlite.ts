@@ -7,8 +7,9 @@ import { makeFolder } from './make-folder.ts';
 export type { DatabaseSync, StatementSync } from 'node:sqlite';
 
 const BUSY_TIMEOUT_MS = 5_000;
-/** SQLITE_FULL. */
+/** SQLITE_FULL and SQLITE_NOTADB. */
 const FULL = 13;
+const NOT_A_DATABASE = 26;
 
 /**
  * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a commit that returned survives kill -9
@@ -55,7 +56,16 @@ export function lockExclusively(path: string): DatabaseSync {
 
 /** Whether a write failed because the disk, or the file by its bound, is full. */
 export function isDiskFull(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === FULL;
+  return hasErrcode(error, FULL);
+}
+
+/** Whether a file turned out to be none of SQLite's. */
+export function isNoDatabase(error: unknown): boolean {
+  return hasErrcode(error, NOT_A_DATABASE);
+}
+
+function hasErrcode(error: unknown, code: number): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === code;
 }
 
 /** SQLite gives its journals the mode of the database, and leaves an empty file as it was made. */

@@ -107,9 +107,9 @@ export function createValidator(options: ValidatorOptions) {
   const { clock, random, log, signer, ledger, weighing, listIntervalMs } = options;
   const holder = random.uuid();
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
+  const trusted = options.trusted ?? [{ hotkey: signer.hotkey }];
   const evidence = createEvidence({
-    ...{ ledger, signer, clock, log, policy: weighing.policy },
-    trusted: options.trusted ?? [{ hotkey: signer.hotkey }],
+    ...{ ledger, signer, trusted, clock, log, policy: weighing.policy },
   });
   const validator = signer.hotkey;
   const outbox = createOutbox({
@@ -121,7 +121,7 @@ export function createValidator(options: ValidatorOptions) {
   });
   const weights = createWeights({
     ...weighing,
-    ...{ ledger, clock, log, signer, evidence, outbox },
+    ...{ ledger, clock, log, signer, trusted, evidence, outbox },
     isOurs() {
       const untilMs = clock.now() + listIntervalMs + WEIGHTS_LEASE_MS;
       return takeLease(ledger, { name: 'weights', holder, untilMs }, clock.now());

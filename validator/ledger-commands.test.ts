@@ -142,6 +142,7 @@ async function computedAnew(ledger: ValidatorScene['ledger']): Promise<void> {
   const stranger = createSigner(new Uint8Array(32).fill(9));
   const epochs = createEpochs({
     ...{ ledger, clock: scene.market.clock, policy: goldenPolicy(), embedded: true, epochMs: 0 },
+    ...{ keptDays: 14, trusted: [{ hotkey }] },
     log: createLog({ name: 'test', level: 'silent' }),
     signer: { hotkey, sign: stranger.sign },
     metagraph: { read: async () => ({ block: null, neurons }) },
@@ -246,6 +247,12 @@ describe('replay', () => {
       /^its signature is/m,
     ],
     [
+      'an epoch that is gone, whichever is asked for',
+      3,
+      (ledger) => ledger.deleteFrom('epochs').where('number', '=', 2).execute(),
+      /^epoch 2: it is missing$/m,
+    ],
+    [
       'cycles that are gone',
       1,
       (ledger) => ledger.deleteFrom('cycles').execute(),
@@ -327,5 +334,7 @@ it('says where it looked for a ledger', async () => {
   const looking = runLedgerCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
   await expect(looking).rejects.toThrow('no ledger at /nowhere/ledger.db');
   const otherwise = runAs(ask(['replay', '1'], import.meta.filename));
-  await expect(otherwise).rejects.toThrow(/ledger-commands.test.ts cannot be read as a ledger: /);
+  await expect(otherwise).rejects.toThrow(
+    /ledger-commands.test.ts cannot be read as a ledger of a validator: /,
+  );
 });

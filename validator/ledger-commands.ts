@@ -8,6 +8,7 @@ import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { findEpoch, lastEpoch } from './weights/epoch.store.ts';
+import { epochIdOf } from './weights/epoch-signature.ts';
 import { type ExportWish, exportEvidence } from './weights/evidence-export.ts';
 import { explanationOf, NO_WEIGHTS } from './weights/explanation.ts';
 import { weightsUnder } from './weights/policy-trial.ts';
@@ -135,7 +136,8 @@ async function replay(
   if (row !== null) {
     const { input_hash, policy_hash, result_hash } = row;
     output.print(
-      `${row.payload_json}\ninput  ${input_hash}\npolicy ${policy_hash}\nresult ${result_hash}\n`,
+      `${row.payload_json}\ninput  ${input_hash}\npolicy ${policy_hash}\nresult ${result_hash}\n` +
+        `epoch  ${epochIdOf(row)}\n`,
     );
   }
   for (const problem of problems.slice(0, MAX_PROBLEMS)) output.complain(`${problem}\n`);

@@ -104,6 +104,17 @@ it('says nothing of memory when its blocks cannot be read', async () => {
   expect((await read())?.memory_kib).toBeNull();
 });
 
+it('tells the rest when one of them cannot be had', async () => {
+  put('sys/devices/system/cpu/present', '0-1\n');
+  const restic = () => Promise.reject(new Error('it hangs'));
+  const folder = join(root, 'scratch');
+  const sideDisk = () => null;
+  const sources = await createHostSources({ clock: systemClock, folder, root, restic, sideDisk })(
+    root,
+  );
+  expect([sources.cpus_present, sources.restic]).toEqual([2, undefined]);
+});
+
 it('reads the present host', async () => {
   const restic = createResticVersion({ clock: systemClock, runCommand, program: 'restic' });
   const folder = join(root, 'own');

@@ -9,11 +9,12 @@ import { withDeadline } from '#shared/with-deadline.ts';
 import { presentMemoryKib } from './host-memory.ts';
 import type { SideDisk } from './side-disk.ts';
 
-/** Null when they could not be read in time. `diskPath` is a folder of the disk that pods fill. */
-export type ReadHostSources = (diskPath: string) => Promise<HostSources | null>;
+/** `diskPath` is a folder of the disk that pods fill. */
+export type ReadHostSources = (diskPath: string) => Promise<HostSources>;
 
 /** All of it changes seldom, and the file that is written costs the disk a flush. */
 const FRESH_MS = 60_000;
+/** Of each by itself: a disk that hangs keeps nothing else from being told. */
 const DEADLINE_MS = 3_000;
 const MAX_ENTRIES = 4_096;
 const MAX_CARDS = 64;
@@ -41,12 +42,11 @@ export function createHostSources(options: {
   sideDisk: SideDisk;
 }): ReadHostSources {
   const { clock, folder, root = '/', restic, sideDisk } = options;
-  let cached: { atMs: number; sources: Promise<HostSources | null> } | null = null;
+  let cached: { atMs: number; sources: Promise<HostSources> } | null = null;
   return (diskPath) => {
     const nowMs = clock.monotonicMs();
     if (cached === null || nowMs - cached.atMs >= FRESH_MS) {
-      const reading = readSources({ root, folder, diskPath, restic, sideDisk });
-      const sources = withDeadline(clock, DEADLINE_MS, reading).catch(() => null);
+      const sources = readSources({ clock, root, folder, diskPath, restic, sideDisk });
       cached = { atMs: nowMs, sources };
     }
     return cached.sources;
@@ -54,6 +54,7 @@ export function createHostSources(options: {
 }
 
 type Places = {
+  clock: Clock;
   root: string;
   folder: string;
   diskPath: string;
@@ -62,15 +63,17 @@ type Places = {
 };
 
 async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<HostSources> {
+  const inTime = <T>(reading: Promise<T>) => withDeadline(ask.clock, DEADLINE_MS, reading);
+  const orNull = <T>(reading: Promise<T>) => inTime(reading).catch(() => null);
   const [pci, driver, library, cpus, memory, disk, writable, restic] = await Promise.all([
     orNull(countPciGpus(join(root, 'sys/bus/pci/devices'))),
     orNull(driverGpus(join(root, 'proc/driver/nvidia/gpus'))),
-    libraryDigest(root),
+    orNull(libraryDigest(root)),
     orNull(countCpus(join(root, 'sys/devices/system/cpu/present'))),
     orNull(presentMemoryKib(join(root, 'sys/devices/system'))),
     orNull(deviceKib(join(root, 'sys/dev/block'), diskPath)),
-    canWrite(folder),
-    ask.restic(),
+    orNull(canWrite(folder)),
+    inTime(ask.restic()).catch(() => undefined),
   ]);
   return {
     ...{ pci_gpus: pci, driver_gpus: driver, driver_library_sha256: library },
@@ -79,8 +82,6 @@ async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<
     side_disk_kib: ask.sideDisk(diskPath),
   };
 }
-
-const orNull = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null);
 
 async function countPciGpus(folder: string): Promise<number> {
   const isGpu = async (device: string): Promise<boolean> => {
@@ -109,9 +110,9 @@ function lineOf(text: string, name: string): string | null {
 async function libraryDigest(root: string): Promise<string | null> {
   for (const library of LIBRARIES) {
     const path = join(root, library);
-    const { size } = (await orNull(stat(path))) ?? { size: Number.POSITIVE_INFINITY };
+    const { size } = await stat(path).catch(() => ({ size: Number.POSITIVE_INFINITY }));
     if (size > MAX_LIBRARY_BYTES) continue;
-    const content = await orNull(readFile(path));
+    const content = await readFile(path).catch(() => null);
     if (content !== null) return createHash('sha256').update(content).digest('hex');
   }
   return null;

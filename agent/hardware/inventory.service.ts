@@ -59,7 +59,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
     const host = await options.host.read(docker.rootDir).catch((error: unknown) => {
       throw unavailable('The host', error);
     });
-    const sources = await options.hostSources(docker.rootDir).catch(() => null);
+    const sources = await options.hostSources(docker.rootDir);
     options.onCollected?.('host');
     if (reading.ageMs === 0) options.onCollected?.('gpu');
     return {

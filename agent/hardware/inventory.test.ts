@@ -4,6 +4,7 @@ import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { KERNEL_SOURCES } from '../../test/fixtures/host-inventory.ts';
 import { EngineError } from '../docker/engine.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 import { noUpdates } from '../updates/update.status.ts';
@@ -42,7 +43,7 @@ function setUp() {
         os: { name: 'x', kernel: 'x', hostname: 'x', boot_id: 'x' },
       }),
     },
-    hostSources: async () => null,
+    hostSources: async () => KERNEL_SOURCES,
     gpuStanding: () => ({ leased_by: 'pod', lease_state: 'held', cordoned: null }),
     ports: () => ({ first: 1, last: 2, free: 2 }),
     isolation: () => ({ firewall: 'enforced', disk_quota: 'poll' }),

@@ -1,8 +1,9 @@
 /** The two error bodies of the interface (specification, Errors; contract 2.3) and how errors become them. */
-import type { FastifyError } from 'fastify';
+import type { FastifyError, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { naiveUtc } from '../clock.ts';
 import { ApiError, type ValidationIssue } from '../errors.ts';
+import { parameterProblem } from './parameter-problem.ts';
 
 /**
  * `envelope` is the default; `flat` is `{success:false, message}` of the older route groups; `problem` is
@@ -68,10 +69,13 @@ function problem(error: ApiError, requestId: string): Record<string, unknown> {
   };
 }
 
-/** Turns anything thrown into an ApiError: expected refusals stay, the framework's are mapped, the rest is 500. */
-export function toApiError(error: unknown): ApiError {
+/** What parameters of a request were read by, and what was given. */
+type Asked = Pick<FastifyRequest, 'routeOptions' | 'query' | 'params'>;
+
+/** Turns anything thrown by `request` into an ApiError: expected refusals stay, the framework's are mapped, the rest is 500. */
+export function toApiError(error: unknown, request: Asked): ApiError {
   if (error instanceof ApiError) return error;
-  if (hasZodFastifySchemaValidationErrors(error)) return validationError(error);
+  if (hasZodFastifySchemaValidationErrors(error)) return validationError(error, request);
   if (isFastifyError(error)) {
     const mapped = fastifyRefusal(error);
     if (mapped !== null) return mapped;
@@ -80,31 +84,52 @@ export function toApiError(error: unknown): ApiError {
 }
 
 type ZodRefusal = {
-  validation: readonly { instancePath: string; message?: string; params?: unknown }[];
+  validation: readonly ZodIssue[];
   validationContext?: string | undefined;
 };
+type ZodIssue = { instancePath: string; message?: string; params?: unknown };
 
 const PLACE: Record<string, string> = { querystring: 'query', params: 'path', headers: 'header' };
 
-function validationError(error: ZodRefusal): ApiError {
-  const context = error.validationContext ?? 'body';
-  const place = PLACE[context] ?? context;
-  const issues = error.validation.map((entry) => issueFrom(place, entry));
+function validationError(error: ZodRefusal, request: Asked): ApiError {
+  const issues = error.validation.map((entry) => issueFrom(error, entry, request));
   return new ApiError('validation_error', 'Request validation failed', {
     validationErrors: issues,
     hint: `Fix ${issues.map((issue) => issue.field).join(', ')} and retry.`,
   });
 }
 
-function issueFrom(place: string, entry: ZodRefusal['validation'][number]): ValidationIssue {
-  const path = entry.instancePath.split('/').filter((part) => part !== '');
-  const message = entry.message ?? 'Invalid value';
-  const missing = message.endsWith('received undefined');
-  return {
-    field: [place, ...path].join('.'),
-    message: missing ? 'Field required' : message,
-    type: missing ? 'missing' : 'invalid',
-  };
+function issueFrom(
+  { validationContext: context = 'body' }: ZodRefusal,
+  { instancePath, message = 'Invalid value', params }: ZodIssue,
+  request: Asked,
+): ValidationIssue {
+  const path = instancePath.split('/').filter((part) => part !== '');
+  const field = [PLACE[context] ?? context, ...path].join('.');
+  if (message.endsWith('received undefined')) {
+    return { field, message: 'Field required', type: 'missing' };
+  }
+  const parameters = parametersOf(request, context);
+  const [name] = path;
+  if (parameters === null || name === undefined) return { field, message, type: 'invalid' };
+  const given = parameters.given[name];
+  const problem = parameterProblem(parameters.schema, { name, given, message, params });
+  return { field, message: problem, type: 'invalid' };
+}
+
+/** Null for bodies and headers. */
+function parametersOf(
+  { routeOptions, query, params }: Asked,
+  context: string,
+): { schema: unknown; given: Record<string, unknown> } | null {
+  const { schema } = routeOptions;
+  if (context === 'querystring') {
+    return { schema: schema?.querystring, given: query as Record<string, unknown> };
+  }
+  if (context === 'params') {
+    return { schema: schema?.params, given: params as Record<string, unknown> };
+  }
+  return null;
 }
 
 function isFastifyError(error: unknown): error is FastifyError {

@@ -131,6 +131,60 @@ it('takes a parameter left blank as absent', async () => {
   }
 });
 
+const Parameters = z.object({
+  size: z.preprocess((text) => (/^\d+$/.test(String(text)) ? Number(text) : text), z.int().max(9)),
+  lat: z.preprocess(Number, z.number().min(-90).max(90)).optional(),
+  follow: z.stringbool().optional(),
+  view: z.literal('all').optional(),
+  pod: z.uuid().nullish(),
+  since: z
+    .string()
+    .refine((text) => text === 'ever', 'Not a time')
+    .optional(),
+  name: z.string().max(5).optional(),
+  ticket: z.string().max(5).optional(),
+});
+
+it.each([
+  ['size=1e2', 'query.size', '"1e2" is not a whole number in decimal digits up to 9'],
+  ['size=10', 'query.size', '"10" is not a whole number in decimal digits up to 9'],
+  ['size=1&size=2', 'query.size', 'Given 2 times; give it once'],
+  ['lat=91', 'query.lat', '"91" is not a number in decimal notation from -90 to 90'],
+  ['view=x', 'query.view', '"x" is not "all"'],
+  ['pod=%22%0a', 'query.pod', String.raw`"\"\n" is not a UUID`],
+  ['since=never', 'query.since', 'Not a time: "never"'],
+  ['name=%F0%9F%98%80toolong', 'query.name', '"\u{1f600}toolong" is not text of 0 to 5 characters'],
+  ['ticket=a-secret', 'query.ticket', 'What was given is not text of 0 to 5 characters'],
+  [
+    `name=${'x'.repeat(5_000)}`,
+    'query.name',
+    `"${'x'.repeat(64)}"… (5000 characters) is not text of 0 to 5 characters`,
+  ],
+  [
+    'follow=maybe',
+    'query.follow',
+    '"maybe" is not true, 1, yes, on, y, enabled, false, 0, no, off, n or disabled',
+  ],
+])('says what was given and what is allowed: %.30s', async (query, field, message) => {
+  const server = createServer();
+  server.get('/q/:id', { schema: { querystring: Parameters } }, async () => ({}));
+  const given = query.startsWith('size') ? query : `size=1&${query}`;
+  const { statusCode, body } = await server.inject(`/q/1?${given}`);
+  expect([statusCode, JSON.parse(body).validation_errors]).toEqual([
+    422,
+    [{ field, message, type: 'invalid' }],
+  ]);
+});
+
+it('says the same of ids in paths', async () => {
+  const url = '/a/x';
+  const payload = { n: 1, pod_name: 'x' };
+  const { validation_errors: errors } = (
+    await createServer().inject({ method: 'POST', url, payload })
+  ).json();
+  expect(errors).toEqual([{ field: 'path.id', message: '"x" is not a UUID', type: 'invalid' }]);
+});
+
 it('ends a request that is not whole in time, but for those of unhurried routes', async () => {
   const server = createServer({ requestTimeoutMs: 200 });
   server.post('/slow', { config: { unhurried: true } }, async () => ({ ok: true }));

@@ -189,7 +189,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    const refusal = toApiError(error);
+    const refusal = toApiError(error, request);
     const isFailure = refusal.status >= 500 && refusal.options.isNoFailure !== true;
     if (isFailure) log.error({ err: error, request_id: request.id }, 'request failed');
     const profile = profileFor(request, refusal);

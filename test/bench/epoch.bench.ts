@@ -40,6 +40,7 @@ export async function epochCosts(): Promise<BenchRow[]> {
     const neurons = hotkeys.map((key, uid) => ({ uid, hotkey: key }));
     const epochs = createEpochs({
       ...{ ledger, clock: systemClock, policy, embedded: false, epochMs: 0 },
+      ...{ keptDays: 14, trusted: [] },
       signer: { hotkey: BURN, sign: () => new Uint8Array(64) },
       log: createLog({ name: 'bench', level: 'silent' }),
       metagraph: { read: async () => ({ block: null, neurons }) },

@@ -10,6 +10,15 @@ export const withGpu = (change: (gpu: Gpu) => Partial<Gpu>): Partial<Conduct> =>
 export const everyCard = (change: Partial<Gpu['devices'][number]>) =>
   withGpu(({ devices }) => ({ devices: devices.map((device) => ({ ...device, ...change })) }));
 
+type Sources = NonNullable<Inventory['sources']>;
+/** What kernel and driver say of the same things, but for what is changed. */
+export const withSources = (change: (sources: Sources) => Partial<Sources>): Partial<Conduct> => ({
+  inventory: (inventory) => {
+    const { sources } = inventory;
+    return { ...inventory, sources: sources && { ...sources, ...change(sources) } };
+  },
+});
+
 /** One card does not do its part; null: the agent says that it has nothing to have it done with. */
 const ofCards = (code: (typeof CARD_FAULTS)[number] | null): Partial<Conduct> => ({
   commitment: (commitment) => {
@@ -49,9 +58,39 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       'of cards that only nvidia-smi knows',
       'gpu_sources_agree GPU_SOURCES_DISAGREE',
       withGpu(({ devices }) => ({
-        devices: devices.map((each) => ({ ...each, uuid: `${each.uuid}x` })),
+        devices: devices.map((each) => ({ ...each, uuid: `${each.uuid}0` })),
       })),
       1,
+    ],
+    [
+      'of whole cards told as parts, which no proof is asked of',
+      'gpu_parts GPU_PARTS_FALSE',
+      withGpu(({ devices }) => ({
+        devices: devices.map((each) => ({
+          ...each,
+          uuid: each.uuid.replace('GPU', 'MIG'),
+          mig: { profile: '7g.80gb', parent_uuid: each.uuid },
+        })),
+      })),
+      1,
+    ],
+    [
+      'of an inventory that is compared with nothing',
+      'answers QUESTIONS_UNANSWERED',
+      { inventory: (inventory) => ({ ...inventory, sources: null }) },
+      3,
+    ],
+    [
+      'of more processors than the kernel is told of',
+      'answers QUESTIONS_UNANSWERED',
+      {
+        inventory: ({ sources, ...inventory }) => ({
+          ...inventory,
+          cpu: { ...inventory.cpu, cores: 128 },
+          sources: sources && { ...sources, cpus_present: null },
+        }),
+      },
+      3,
     ],
     ['of a throttled card', 'power_limit GPU_POWER_CAPPED', everyCard({ power_limit_w: 300 }), 1],
     [
@@ -105,6 +144,12 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
     ['of ports that answer for others', 'ports PORTS_CLOSED', { answer: (port) => `${port}` }, 2],
     ['of ports that stay shut', 'ports PORTS_REFUSED', { refuses: true }, 3],
     ['of a host behind a wall', 'egress EGRESS_BLOCKED', { egress: 'blocked' }, 2],
+    [
+      'of an engine that never can be asked for a registry',
+      'answers QUESTIONS_UNANSWERED',
+      { egress: 'unknown' },
+      3,
+    ],
     [
       'of templates that cannot be had',
       'template_cache TEMPLATE_NOT_CACHED',

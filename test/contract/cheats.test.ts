@@ -32,7 +32,7 @@ import {
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
-import { CHEATS, everyCard, withGpu } from './cheats.cases.ts';
+import { CHEATS, everyCard, withGpu, withSources } from './cheats.cases.ts';
 
 const CYCLE_MS = 60_000;
 /** One message each way. */
@@ -223,6 +223,19 @@ describe('an honest executor', () => {
     expect(document.pow_gpu?.cards.map(({ roots }) => roots.length)).toEqual([2, 2]);
     const wish = { executorId: null, keys: [market.validator] };
     expect(await exportEvidence(ledger, wish, () => undefined)).toEqual([]);
+  });
+
+  it('is not punished for what its kernel, driver or disk do not tell, nor for an engine away now and then', async () => {
+    const sources = withSources(({ driver_gpus: cards }) => ({
+      ...{ memory_kib: null, disk_kib: null, disk_writable: null, driver_library_sha256: null },
+      // As of cards that sleep.
+      driver_gpus: cards?.map((card) => ({ ...card, uuid: null })) ?? null,
+    }));
+    for (const egress of ['unknown', 'unknown', 'answers', 'unknown'] as const) {
+      conduct = { ...HONEST, ...sources, egress };
+      const document = await look(1);
+      expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    }
   });
 
   it('under load is late now and then, and is not punished', async () => {

@@ -19,6 +19,7 @@ import { NO_POLICY } from '../../agent/policy/policy-file.ts';
 import type { GatewayLink } from '../../agent/ssh/gateway-link.ts';
 import type { KeyFolders } from '../../agent/ssh/key-folders.ts';
 import { openDatabase } from '../../agent/store/database.ts';
+import { KERNEL_SOURCES } from '../fixtures/host-inventory.ts';
 
 /** 10.204.0.0: apart from the pools of agents and of other tests. */
 const TEST_POOL = 0x0a_cc_00_00;
@@ -44,7 +45,7 @@ export function createTestAgent(
     executorId,
     gpuDriver: createSimulatedDriver(executorId, []),
     hostProbe: createHostProbe({ clock }),
-    hostSources: async () => null,
+    hostSources: async () => KERNEL_SOURCES,
     metrics: createMetrics({ clock, executorId }),
     random: systemRandom,
     log: createLog({ name: 'test-agent', level: 'silent' }),

@@ -1,10 +1,13 @@
-/** A database whose queries are counted, and can fail or be kept waiting for their answers. */
+/** A database whose queries are counted, and can fail, lose to others or be kept waiting for their answers. */
 import type { Database } from '../../validator/central/db/tables.ts';
+
+const WRITES = new Set(['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode']);
 
 /** `db` itself stays as it is; ending the watched one ends it. */
 export function watchDatabase(db: Database) {
   let queries = 0;
   let slowTable: string | null = null;
+  let losingTable: string | null = null;
   let isFailing = false;
   let gate = Promise.withResolvers<void>();
   const slow = new WeakSet<object>();
@@ -13,8 +16,11 @@ export function watchDatabase(db: Database) {
     transformQuery({ node, queryId }) {
       queries += 1;
       if (isFailing) throw new Error('the database fails');
-      if (slowTable !== null && JSON.stringify(node).includes(`"name":"${slowTable}"`)) {
-        slow.add(queryId);
+      const names = (table: string) => JSON.stringify(node).includes(`"name":"${table}"`);
+      if (slowTable !== null && names(slowTable)) slow.add(queryId);
+      if (losingTable !== null && WRITES.has(node.kind) && names(losingTable)) {
+        losingTable = null;
+        throw Object.assign(new Error('deadlock detected'), { code: '40P01' });
       }
       return node;
     },
@@ -32,6 +38,12 @@ export function watchDatabase(db: Database) {
     hold(table: string): void {
       slowTable = table;
     },
+    /** The next write to this table is refused as PostgreSQL refuses that of one of two who wait for each other. */
+    lose(table: string): void {
+      losingTable = table;
+    },
+    /** Whether `lose` is still to come. */
+    isLosing: () => losingTable !== null,
     /** From now on every query fails until `release`. */
     fail(): void {
       isFailing = true;

@@ -4,7 +4,13 @@ import { createTestCentral, type TestAccount, type TestCentral } from '../fakes/
 import { isEndless } from '../fakes/fuzz.ts';
 import { expectRefusal, HOSTILE } from './refusal.ts';
 
-type Route = { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };
+type Parameter = { in: string; name: string };
+type Operation = { parameters?: Parameter[] };
+type Route = {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  path: string;
+  parameters: readonly Parameter[];
+};
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -17,10 +23,12 @@ beforeAll(async () => {
   central = await createTestCentral();
   account = await central.signUp();
   const { body } = await central.call('GET', '/openapi.json');
-  routes = Object.entries(body.paths as Record<string, object>).flatMap(([path, item]) =>
-    Object.keys(item).map((method) => ({
+  const paths = Object.entries(body.paths as Record<string, Record<string, Operation>>);
+  routes = paths.flatMap(([path, item]) =>
+    Object.entries(item).map(([method, { parameters = [] }]) => ({
       method: method.toUpperCase() as Route['method'],
       path: path.replace(/^\/api/, ''),
+      parameters,
     })),
   );
 });
@@ -90,6 +98,39 @@ it('refuses malformed queries with the field named', async () => {
     expect([query, status, body.error.code]).toEqual([query, 422, 'validation_error']);
     expect(body.validation_errors[0].field).toMatch(/^query\./);
   }
+});
+
+it('says of every parameter of every route what was given and what is allowed', async () => {
+  let refusals = 0;
+  for (const route of routes) {
+    const queries = route.parameters.filter((parameter) => parameter.in === 'query');
+    const wrong = (value: string) =>
+      queries.map(({ name }) => `${name}=${encodeURIComponent(value)}`).join('&');
+    for (const [id, query] of [
+      ['not-a-uuid', ''],
+      [UNKNOWN_ID, wrong('1e2')],
+      [UNKNOWN_ID, wrong('x'.repeat(5_000))],
+      [UNKNOWN_ID, `${wrong('1')}&${wrong('2')}`],
+    ] as const) {
+      const url = `${withIds(route, id)}?${query}`;
+      if (isEndless(url)) continue;
+      const { statusCode, body } = await send(route, url, account.key);
+      const texts: { field: string; message: string }[] =
+        statusCode === 422 ? (JSON.parse(body).validation_errors ?? []) : [];
+      for (const { field, message } of texts.filter((text) => !text.field.startsWith('body'))) {
+        refusals += 1;
+        expect([url.slice(0, 99), field, message]).toEqual([
+          expect.any(String),
+          expect.stringMatching(/^(path|query)\.\w+$/),
+          expect.stringMatching(
+            /^(".*"|What was given|Given 2 times|Not |Neither |Field required)/,
+          ),
+        ]);
+        expect(message.length).toBeLessThan(200);
+      }
+    }
+  }
+  expect(refusals).toBeGreaterThan(100);
 });
 
 it('refuses the character NUL, which not every database can store', async () => {

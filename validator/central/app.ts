@@ -197,7 +197,7 @@ export async function createCentral(
   };
   await registerBelow(server, API_PREFIX, [
     registerOthers,
-    membership.registerApi,
+    (api) => membership.registerApi(api, market.idempotency),
     market.registerApi,
     (api) => around.registerApi(api, market.idempotency),
   ]);

@@ -21,6 +21,7 @@ import { createChatLinks } from './chat/chat.service.ts';
 import type { Db } from './db/tables.ts';
 import { forgetDockerCredentials } from './docker-credentials/docker-credential.service.ts';
 import { forgetFeedback } from './feedback/feedback.service.ts';
+import type { Idempotency } from './idempotency/idempotency.ts';
 import { forgetMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
@@ -67,7 +68,7 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
 
   return {
     /** Routes below /api. */
-    registerApi(api: HttpServer): void {
+    registerApi(api: HttpServer, idempotency: Idempotency): void {
       const account = {
         ...{ ...shared, apiKeys, verification, wakeMail },
         validatorAccounts,
@@ -98,7 +99,7 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
         setReferralPayout: createReferralPayout({ ...shared, accounts }),
       });
       registerApiKeyRoutes(api, apiKeys);
-      webhooks.register(api);
+      webhooks.register(api, idempotency);
       registerChatRoutes(api, links);
       registerUploadRoute(api, objects, options.publicOrigin ?? null);
       if (mailJob === null) registerOutboxRoute(api, mails);

@@ -1,13 +1,20 @@
 /** What an agent leaves unanswered that has shown itself. */
 import { expect, it } from 'vitest';
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { factsOf } from '../../test/fixtures/check-facts.ts';
+import { factsOf, sourcesWith } from '../../test/fixtures/check-facts.ts';
+import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import { ask } from '../health/question.ts';
 import type { Unanswered } from './measured.ts';
 import { judgeAll } from './pipeline.ts';
+import { untoldIn } from './untold.ts';
 
 const PODS: Unanswered = { question: 'pods', problem: 'Not for you', repeated: false };
+
+const told = (change: Partial<NonNullable<Inventory['sources']>>) =>
+  sourcesWith({ cpus_present: 4, ...change });
+const GPU = inventoryOf().gpu;
 
 /** One run after the other. */
 function runs(...each: Unanswered[][]) {
@@ -42,6 +49,28 @@ it('is seen once however often it is told again, and counts for nothing before i
     { report: { verdict: 'verified' } },
   ]);
 });
+
+it.each<[string, Partial<Inventory>, string[]]>([
+  ['processors', sourcesWith({ cpus_present: null, driver_gpus: [] }), ['processors']],
+  ['the bus', told({ pci_gpus: null, driver_gpus: [] }), ['cards on the PCI bus']],
+  ['the driver', told({ pci_gpus: 1, driver_gpus: null }), ['cards of the driver']],
+  ['anything', { sources: null }, ['processors', 'cards on the PCI bus', 'cards of the driver']],
+  ['cards of a driver that has none on the bus', told({ pci_gpus: 0, driver_gpus: null }), []],
+  ['memory and disk', told({ driver_gpus: [] }), []],
+  ['cards, having none', { ...told({ pci_gpus: null }), gpu: { ...GPU, driver: 'none' } }, []],
+  ['cards, when it cannot read them', { ...told({}), gpu: { ...GPU, error: 'no answer' } }, []],
+])(
+  'asks of an inventory that says nothing of %s what every such host tells',
+  (_, change, words) => {
+    const { inventory } = factsOf({ inventory: change });
+    const untold = inventory === null ? [] : untoldIn(inventory);
+    expect(untold.map(({ question, problem }) => `${question}: ${problem}`)).toEqual(
+      words.length === 0
+        ? []
+        : [`sources: nothing of the kernel’s own about its ${words.join(', ')}`],
+    );
+  },
+);
 
 it.each<[string, () => Promise<Response>, RegExp]>([
   ['a refusal', async () => refusal(), /^Not you$/],

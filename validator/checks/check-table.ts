@@ -8,6 +8,7 @@ import { judgeContainerStart } from './container-start.check.ts';
 import { judgeIdentity, judgeIdentityUnseen } from './executor-identity.check.ts';
 import * as claim from './gpu-claim.check.ts';
 import { judgeGpuInventory } from './gpu-inventory.check.ts';
+import { judgeGpuParts } from './gpu-parts.check.ts';
 import * as state from './gpu-state.check.ts';
 import * as host from './host-truth.check.ts';
 import { NETWORK_CHECKS } from './network.rows.ts';
@@ -66,14 +67,15 @@ export const CHECKS: readonly Check[] = [
   row({
     id: 'answers',
     detects: 'an agent that shows itself, and will not be looked into',
-    required: 'an answer to each question of a check: pods, a container, ports, a registry, proofs',
+    required:
+      'an answer to each question of a check: pods, a container, ports, a registry, proofs, what the kernel tells of processors and cards',
     category: 'policy',
     mode: 'shadow',
     whileRented: true,
     judge: judgeAnswers,
     remedies: {
       QUESTIONS_UNANSWERED:
-        'Look at the log of the agent for what it refused or did not do in time; update it.',
+        'Look at the log of the agent for what it refused or did not do in time, and let it read /sys and /proc/driver of the host; update it.',
     },
   }),
   row({
@@ -159,6 +161,15 @@ export const CHECKS: readonly Check[] = [
     category: 'policy',
     judge: claim.judgeGpuVram,
     remedies: { GPU_VRAM_MISMATCH: 'Report the variant of the model if it is a genuine one.' },
+  }),
+  row({
+    id: 'gpu_parts',
+    detects: 'whole cards told as parts of cards, or parts that no card has',
+    required: 'parts that are named as such, and fit together into a card that can be split',
+    category: 'policy',
+    mode: 'shadow',
+    judge: judgeGpuParts,
+    remedies: { GPU_PARTS_FALSE: 'Restart the agent; if it stays, reinstall the driver.' },
   }),
   row({
     id: 'gpu_sources_agree',

@@ -1,5 +1,6 @@
 /** What checks make of cards: what they are called, how they are, whose they are. */
 import { expect, it } from 'vitest';
+import type { Inventory } from '#shared/agent-api/inventory.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import {
   type Failing,
@@ -60,6 +61,77 @@ it.each<Failing>([
   const result = resultOf(id, factsOf(change));
   expect([result.passed, result.reason_code]).toEqual([false, reason]);
   expect(result.remediation).toMatch(/\w+ \w+/);
+});
+
+type Device = Inventory['gpu']['devices'][number];
+/** So many parts of one card, each with an even share of what it has. */
+function split(card: string, profile: string, parts: number, mib: number): Partial<Device>[] {
+  return Array.from({ length: parts }, (_, at) => ({
+    uuid: `MIG-51a2b3c4-0010-4aaa-8bbb-00000000000${at}`,
+    name: `${card} MIG ${profile}`,
+    memory_total_mib: mib,
+    mig: { profile, parent_uuid: 'GPU-1' },
+  }));
+}
+function partsOf(changes: Partial<Device>[], driver: 'nvidia' | 'simulated' = 'nvidia') {
+  const { inventory } = factsOf();
+  const [device] = inventory?.gpu.devices ?? [];
+  if (inventory === null || device === undefined) throw new Error('no card');
+  const devices = changes.map((change) => ({ ...device, ...change }));
+  const gpu = { ...inventory.gpu, driver, devices };
+  const { message, measured, reason_code } = resultOf('gpu_parts', factsOf({ inventory: { gpu } }));
+  return reason_code === null ? message : `${reason_code} ${measured}`;
+}
+const H100 = 'NVIDIA H100 80GB HBM3';
+
+it.each<[string, Partial<Device>[]]>([
+  ['whole cards', [{ uuid: 'GPU-1' }, { uuid: 'GPU-2' }]],
+  ['seven small parts', split(H100, '1g.10gb', 7, 9_984)],
+  ['four parts of twice the memory, as profiles are called', split(H100, '1g.20gb', 4, 20_480)],
+  ['two halves', split('NVIDIA B200', '3g.90gb', 2, 92_160)],
+  ['one part that is all of it', split('NVIDIA A30', '4g.24gb', 1, 24_125)],
+  ['computing parts of one memory', split(H100, '1c.3g.40gb', 3, 40_448)],
+  ['parts for media', split('NVIDIA H100 NVL', '1g.12gb+me', 1, 12_032)],
+  ['parts of a model that nobody knows', split('NVIDIA X900', '1g.99gb', 7, 101_376)],
+  ['UUIDs of old drivers', [{ ...split(H100, '1g.10gb', 1, 1)[0], uuid: 'MIG-GPU-12ab-cd/7/0' }]],
+])('takes %s for what they are told as', (_, devices) => {
+  expect(partsOf(devices)).toBe('passed');
+});
+
+it.each<[string, Partial<Device>[], RegExp]>([
+  ['more parts than a card has', split(H100, '7g.80gb', 2, 40_000), /GPU-1: 14 of 7 slices/],
+  ['more memory than it has', split(H100, '1g.40gb', 3, 40_448), /121344 MiB in parts of .* 84006/],
+  [
+    'parts of two models in one card',
+    [...split(H100, '1g.10gb', 1, 9_984), ...split('NVIDIA H200', '1g.18gb', 1, 9_984)],
+    /parts of a NVIDIA H100 80GB HBM3 and of a NVIDIA H200/,
+  ],
+  [
+    'parts of what no driver splits',
+    split('NVIDIA GeForce RTX 4090', '7g.24gb', 1, 24_000),
+    /no driver splits this model/,
+  ],
+  [
+    'a part under the name of its card',
+    [{ ...split(H100, '1g.10gb', 1, 9_984)[0], name: H100 }],
+    /part 1g.10gb under another name/,
+  ],
+  [
+    'a part of nothing',
+    [{ ...split(H100, '1g.10gb', 1, 9_984)[0], mig: { profile: '1g.10gb', parent_uuid: 'MIG-1' } }],
+    /part of no card/,
+  ],
+  [
+    'a part with the UUID of a card',
+    [{ ...split(H100, '1g.10gb', 1, 9_984)[0], uuid: 'GPU-2' }],
+    /no UUID of a part/,
+  ],
+  ['a card with the UUID of a part', [{ uuid: 'MIG-1' }], /no UUID of a whole card/],
+  ['a card with the name of a part', [{ name: `${H100} MIG 1g.10gb` }], /the name of a part/],
+])('does not take %s', (_, devices, measured) => {
+  expect(partsOf(devices)).toMatch(/^GPU_PARTS_FALSE /);
+  expect(partsOf(devices)).toMatch(measured);
+  expect(partsOf(devices, 'simulated')).toBe('unknown');
 });
 
 it('warns of a driver whose date is to come', () => {

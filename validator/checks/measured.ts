@@ -135,9 +135,9 @@ export const Load = z.object({
 });
 export type Load = z.output<typeof Load>;
 
-/** What an agent that had shown itself was asked, and gave no answer to. */
+/** What an agent that had shown itself was asked, and gave no answer to; `sources`: that its inventory leaves out. */
 export const Unanswered = z.object({
-  question: z.enum(['pods', 'container', 'ports', 'registry', 'proof']),
+  question: z.enum(['pods', 'container', 'ports', 'registry', 'proof', 'sources']),
   problem: Text,
   /** Whether it was not asked anew, or only because somebody asked us. */
   repeated: z.boolean(),

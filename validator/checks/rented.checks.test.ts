@@ -92,8 +92,15 @@ describe('a host that is honest', () => {
     [
       'whose parts of a card were made anew',
       {
-        device: { mig: { profile: '1g.10gb', parent_uuid: 'GPU-0' } },
-        measured: { accepted, streaks: { gpu_uuid_stable: 5 } },
+        gpuType: 'H100 MIG 1g.10gb',
+        device: {
+          ...{ uuid: 'MIG-0', name: 'NVIDIA H100 80GB HBM3 MIG 1g.10gb', memory_total_mib: 9_984 },
+          mig: { profile: '1g.10gb', parent_uuid: 'GPU-0' },
+        },
+        measured: {
+          accepted: { ...accepted, spec: 'NVIDIA H100 80GB HBM3 MIG 1g.10gb:1' },
+          streaks: { gpu_uuid_stable: 5, spec_stable: 5 },
+        },
       },
     ],
     ['that resets a card after an error', { device: { ecc_errors: 1 } }],

@@ -1,4 +1,4 @@
-/** Whether documents, one after the other, are a chain from where its head says that it begins to where it ends. Pure. */
+/** Whether documents or epochs, one after the other, are a chain from where its head says that it begins to where it ends. Pure. */
 import type { EvidenceHeadRow } from '../ledger/ledger.tables.ts';
 
 /** What is wrong with a chain, at one document or, where `seq` is null, as a whole. */
@@ -7,10 +7,13 @@ export type ChainProblem = { seq: number | null; problem: string };
 /** One document; `previous` is undefined where its text cannot be read. */
 export type Link = { id: string; seq: number; previous: string | null | undefined };
 
+/** Where a chain begins and ends, by somebody who vouches for it. */
+export type Head = Pick<EvidenceHeadRow, 'first_seq' | 'first_previous' | 'last_seq' | 'last_id'>;
+
 type Gap = { from: number; to: number };
 
 /** `head`: as it counted before the documents were read; null where nobody can say whether all of them are there. */
-export function createChainCheck(head: EvidenceHeadRow | null) {
+export function createChainCheck(head: Head | null) {
   const problems: ChainProblem[] = [];
   const gaps: Gap[] = [];
   let next = head === null ? null : { seq: head.first_seq, id: head.first_previous };
@@ -38,7 +41,7 @@ export function createChainCheck(head: EvidenceHeadRow | null) {
     },
 
     /** What is wrong; `after`: the head as it counts now, for a validator may have written and forgotten meanwhile. */
-    end(after: EvidenceHeadRow | null): ChainProblem[] {
+    end(after: Head | null): ChainProblem[] {
       if (head === null || after === null) return [...problems, { seq: null, problem: HEADLESS }];
       const follows = next?.seq ?? head.first_seq;
       if (follows <= head.last_seq) gaps.push({ from: follows, to: head.last_seq });
@@ -52,12 +55,12 @@ export function createChainCheck(head: EvidenceHeadRow | null) {
 }
 
 const HEADLESS =
-  'the signed head of its chain is gone or does not count: nothing says whether these documents are all';
+  'the signed head of its chain is gone or does not count: nothing says whether it is whole';
 const OLDER = 'the head of its chain was begun anew after it and does not vouch for it';
 const BEYOND = 'it lies behind the end that the head of its chain names';
 const OTHER_END = 'the head of its chain names another document in its place';
 
 function problemOf({ from, to }: Gap): ChainProblem {
-  const problem = from === to ? 'it is missing' : `all from it to document ${to} are missing`;
+  const problem = from === to ? 'it is missing' : `all from it to ${to} are missing`;
   return { seq: from, problem };
 }

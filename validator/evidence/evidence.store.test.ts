@@ -158,9 +158,9 @@ describe('a chain', () => {
       () => tamper({ executor_id: executorId(2), seq: 2 }),
       'it belongs to another place',
     ],
-    ['gap', () => remove(2, 3), 'all from it to document 3 are missing'],
+    ['gap', () => remove(2, 3), 'all from it to 3 are missing'],
     ['beginning', () => remove(1), 'it is missing'],
-    ['end', () => remove(3, 4), 'all from it to document 4 are missing'],
+    ['end', () => remove(3, 4), 'all from it to 4 are missing'],
   ])('shows a changed %s', async (_, change, problem) => {
     await change();
     const { problems } = await exported();

@@ -10,6 +10,7 @@ import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
 import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
 import { loadOf } from '../checks/load.ts';
 import { nothingMeasured } from '../checks/measured.ts';
+import { untoldIn } from '../checks/untold.ts';
 import type { ReadBanner } from '../rental-probe/ssh-session.ts';
 import { type Asked, ask, NOT_ASKED } from './question.ts';
 import { sshReach } from './ssh-reach.ts';
@@ -53,7 +54,7 @@ export async function lookAgain(tried: Facts, inspection: Inspection): Promise<F
   if (facts.inventory === null) return facts;
   const { client, clock, readBanner } = inspection;
   const { answer: pods, ...open } = await ask('pods', client.listPods());
-  const unanswered = [...measured.unanswered, ...open.unanswered];
+  const unanswered = [...measured.unanswered, ...open.unanswered, ...untoldIn(facts.inventory)];
   const told = { ...measured, unanswered, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
   if (!executor.rented || pods === null) return { ...facts, measured: told };
   const ssh = await sshReach({ readBanner, clock }, executor, pods);

@@ -2,7 +2,7 @@
 import { ApiError } from '#shared/errors.ts';
 import type { Unanswered } from '../checks/measured.ts';
 
-const MAX_PROBLEM_CHARS = 300;
+export const MAX_PROBLEM_CHARS = 300;
 
 export type Asked<T> = { answer: T | null; unanswered: Unanswered[] };
 

@@ -8,7 +8,7 @@ import { createSemaphore } from '#shared/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
 import type { Measured } from '../checks/measured.ts';
 import { askPort, checkPorts } from './port-check.ts';
-import { type Asked, ask, NOT_ASKED } from './question.ts';
+import { type Asked, ask, MAX_PROBLEM_CHARS, NOT_ASKED } from './question.ts';
 
 export type WayChecks = ReturnType<typeof createWayChecks>;
 
@@ -57,7 +57,7 @@ export function createWayChecks(options: WayCheckOptions) {
           templateImages.length === 0 ? null : askImages(client, executor.id, templateImages),
         ]),
       );
-      const unanswered = [...ports.unanswered, ...egress.unanswered];
+      const unanswered = [...ports.unanswered, ...egress.unanswered, ...unlearnt(egress.answer)];
       const ways = { ports: ports.answer, egress: egress.answer, templates, unanswered };
       known.set(executor.id, { atMs: clock.monotonicMs(), ways });
       return ways;
@@ -67,6 +67,13 @@ export function createWayChecks(options: WayCheckOptions) {
       known = new Map([...known].filter(([id]) => executorIds.has(id)));
     },
   };
+}
+
+/** An engine that cannot be asked answers nobody else either: whoever always says so keeps it from being looked at. */
+function unlearnt(egress: EgressCheckResult | null): Measured['unanswered'] {
+  if (egress?.registry !== 'unknown') return [];
+  const problem = `the engine could not be asked: ${egress.problem}`.slice(0, MAX_PROBLEM_CHARS);
+  return [{ question: 'registry', problem, repeated: false }];
 }
 
 function repeated({ ports, egress, templates, unanswered }: Ways): Ways {

@@ -249,8 +249,14 @@ const signedEpochs: Migration = () => ['alter table epochs add column signature 
 /** Who does not pass is looked at again after a growing pause. */
 const lookPauses: Migration = ({ int }) => [`alter table inspections add column pause_ms ${int}`];
 
+/** The chain of epochs begins with the next one. */
+const chainedEpochs: Migration = ({ int }) => [
+  'alter table epochs add column previous text',
+  `alter table epochs add column first_kept ${int}`,
+];
+
 /** In order; the position counts as the schema's number. Forward only. */
 export const MIGRATIONS: readonly Migration[] = [
   ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
-  ...[evidenceHeads, orderedVerdicts, foundFailures, signedEpochs, lookPauses],
+  ...[evidenceHeads, orderedVerdicts, foundFailures, signedEpochs, lookPauses, chainedEpochs],
 ];

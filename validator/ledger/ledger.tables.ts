@@ -68,6 +68,10 @@ export type EpochsTable = {
   payload_json: string;
   /** Of the validator over all of it but the state, hex; null in rows of older programs. */
   signature: string | null;
+  /** Id of the one before; null where the chain begins, and in rows of older programs. */
+  previous: string | null;
+  /** The oldest epoch of the chain that was kept when it came; null in rows of older programs. */
+  first_kept: number | null;
 };
 
 export type LetterKind = 'set-weights' | 'health-report';
@@ -211,7 +215,7 @@ export type AgentReleasesTable = {
   since_ms: number;
 };
 
-type Tables = {
+export type Tables = {
   lines: LinesTable;
   agent_releases: AgentReleasesTable;
   inspections: InspectionsTable;

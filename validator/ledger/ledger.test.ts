@@ -51,18 +51,6 @@ it('is looked into without being changed', async () => {
   expect(existsSync(join(folder, 'none.db'))).toBe(false);
 });
 
-it('makes no ledger of a file that holds something else', async () => {
-  const file = join(folder, 'central.db');
-  const other = openSqlite(file);
-  other.exec('create table accounts (id text)');
-  await expect(openLedger(file)).rejects.toThrow(
-    `${file} is no ledger of a validator: it holds tables of something else (accounts, …)`,
-  );
-  const tables = other.prepare(`select name from sqlite_master where type = 'table'`).all();
-  expect(tables.map(({ name }) => name)).toEqual(['accounts']);
-  other.close();
-});
-
 it('keeps what waited in the outbox of an older version', async () => {
   const file = join(folder, 'older.db');
   const older = openSqlite(file);

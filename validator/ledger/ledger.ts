@@ -1,22 +1,24 @@
 /** Opens the validator's ledger, one SQLite file or a PostgreSQL database that several validators share, and brings its schema up to date. */
-import { Kysely, sql } from 'kysely';
-import { ConfigError } from '#shared/config.ts';
+import { sql } from 'kysely';
 import { isPostgres } from '../database/engine.ts';
-import { dialectOf } from '../database/target.ts';
+import { beginMigration } from '../database/ownership.ts';
+import { openDatabase } from '../database/target.ts';
 import { MIGRATIONS, POSTGRES_WORDS, SQLITE_WORDS } from './ledger.migrations.ts';
-import type { Ledger, LedgerDb } from './ledger.tables.ts';
+import type { Ledger, LedgerDb, Tables } from './ledger.tables.ts';
 
-/** Any constant that nobody else takes: processes that start together migrate one after the other. */
-const MIGRATION_LOCK = 7_306_914;
 /** For whoever opens it. */
-export const KNOWN_AS = { variable: 'VALIDATOR_DATABASE', applicationName: 'podwright-validator' };
+export const KNOWN_AS = {
+  variable: 'VALIDATOR_DATABASE',
+  applicationName: 'podwright-validator',
+  kind: 'ledger',
+} as const;
 
 /**
  * `address` is a file, `:memory:` or `postgres://…`. The caller ends it with `destroy()`. Rejects for a ledger of a
- * newer version, and with ConfigError for a file of something else and when a PostgreSQL server cannot be used.
+ * newer version, and with ConfigError for a database of something else and when a PostgreSQL server cannot be used.
  */
 export async function openLedger(address: string): Promise<Ledger> {
-  const ledger: Ledger = new Kysely({ dialect: await dialectOf({ address, ...KNOWN_AS }) });
+  const ledger = await openDatabase<Tables>({ address, ...KNOWN_AS });
   try {
     await migrate(ledger, address);
     return ledger;
@@ -32,31 +34,19 @@ export const isShared = (ledger: LedgerDb): boolean => isPostgres(ledger);
 async function migrate(ledger: Ledger, address: string): Promise<void> {
   const words = isShared(ledger) ? POSTGRES_WORDS : SQLITE_WORDS;
   await ledger.transaction().execute(async (tx) => {
-    if (isShared(tx)) await lockSchema(tx);
+    await beginMigration(tx, { address, ...KNOWN_AS });
+    if (isShared(tx)) await makeSchemaTable(tx);
     const present = await schemaOf(tx);
     if (present > MIGRATIONS.length) {
       throw new Error(
         `the ledger has schema ${present}, this program knows ${MIGRATIONS.length}: run a newer version`,
       );
     }
-    if (present === 0) await refuseOtherFiles(tx, address);
     for (const migration of MIGRATIONS.slice(present)) {
       for (const statement of migration(words)) await sql.raw(statement).execute(tx);
     }
     await keepSchema(tx, MIGRATIONS.length);
   });
-}
-
-/** A file of another program would get our tables beside its own, for as little as a wrong path. */
-async function refuseOtherFiles(tx: LedgerDb, file: string): Promise<void> {
-  if (isShared(tx)) return;
-  const { rows } = await sql<{ name: string }>`select name from sqlite_master
-    where type = 'table' and name not like 'sqlite_%' limit 3`.execute(tx);
-  if (rows.length === 0) return;
-  const names = rows.map(({ name }) => name).join(', ');
-  throw new ConfigError(
-    `${file} is no ledger of a validator: it holds tables of something else (${names}, …)`,
-  );
 }
 
 /** SQLite keeps the number in `user_version`, PostgreSQL in a table; 0 for a ledger that is empty. */
@@ -69,9 +59,8 @@ export async function schemaOf(tx: LedgerDb): Promise<number> {
   return rows[0]?.number ?? 0;
 }
 
-/** Until the end of the transaction; makes the table that PostgreSQL's number lies in. */
-async function lockSchema(tx: LedgerDb): Promise<void> {
-  await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
+/** The table that PostgreSQL's number lies in. */
+async function makeSchemaTable(tx: LedgerDb): Promise<void> {
   await sql`create table if not exists ledger_schema (number bigint not null)`.execute(tx);
 }
 

@@ -6,7 +6,7 @@ import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-jso
 import type { EpochRow } from '../ledger/ledger.tables.ts';
 import type { WeightResult } from './compute-weights.ts';
 import { CycleSet } from './cycle-set.ts';
-import type { UnsignedEpoch } from './epoch-signature.ts';
+import type { EpochLink, UnsignedEpoch } from './epoch-signature.ts';
 import { WeightPolicy } from './weight-policy.ts';
 
 /** The input with the numbers of its cycles, oldest first: they are stored once, and not again for each epoch. */
@@ -57,9 +57,14 @@ export type ComputedEpoch = {
 /** What a payload says beside its weights: of the chain, the time and the program. */
 export type Posting = { block: number | null; computedMs: number; versionKey: number };
 
-/** Canonical, so that whoever computes it again can compare byte for byte. */
-export function epochRow({ input, policy, result, posted }: ComputedEpoch): UnsignedEpoch {
+/** After the one that `link` names. Canonical, so that whoever computes it again can compare byte for byte. */
+export function epochRow(
+  { input, policy, result, posted }: ComputedEpoch,
+  link: EpochLink,
+): UnsignedEpoch {
   return {
+    previous: link.previous,
+    first_kept: link.first_kept,
     number: input.epoch,
     computed_ms: posted.computedMs,
     state: 'queued',

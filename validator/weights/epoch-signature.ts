@@ -8,6 +8,8 @@ import type { EpochRow } from '../ledger/ledger.tables.ts';
 /** So that a signature can mean nothing else. */
 const SIGNED_AS = 'podwright-epoch-v1\n';
 
+/** Where it stands in the chain. */
+export type EpochLink = Pick<EpochRow, 'previous' | 'first_kept'>;
 /** As it is computed; what becomes of it at the central API is not signed. */
 export type UnsignedEpoch = Omit<EpochRow, 'signature'>;
 
@@ -25,12 +27,21 @@ export function signatureProblem(row: EpochRow, validator: Hotkey): string | nul
   return isGood ? null : `its signature is not that of ${validator}`;
 }
 
-/** By the hashes of all that it was made of, the cycles and who was registered included. */
-function messageOf(row: UnsignedEpoch): Uint8Array {
+/** SHA-256 of what is signed of it, hex: by this the next one names it. */
+export const epochIdOf = (row: SignedColumns): string => sha256Hex(claimOf(row));
+
+const messageOf = (row: SignedColumns): Uint8Array =>
+  new TextEncoder().encode(SIGNED_AS + claimOf(row));
+
+export type SignedColumns = Omit<UnsignedEpoch, 'state' | 'input_json' | 'policy_json'>;
+
+/** By the hashes of all that it was made of, the cycles and who was registered included. Of a chain only where it is of one. */
+function claimOf(row: SignedColumns): string {
   const { number, computed_ms, input_hash, policy_hash, result_hash, payload_json } = row;
-  const claim = {
+  const { previous, first_kept } = row;
+  return canonicalJson({
     ...{ number, computed_ms, input_hash, policy_hash, result_hash },
     payload_hash: sha256Hex(payload_json),
-  };
-  return new TextEncoder().encode(SIGNED_AS + canonicalJson(claim));
+    ...(first_kept === null ? {} : { previous, first_kept }),
+  });
 }

@@ -4,11 +4,13 @@ import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { VERSION } from '#shared/version.ts';
+import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, newestCycles } from './cycle.store.ts';
-import { forgetEpochs, insertEpoch, lastEpoch } from './epoch.store.ts';
+import { forgetEpochs, insertEpoch, lastEpoch, newestBefore } from './epoch.store.ts';
+import { linkAfter } from './epoch-chain.ts';
 import { epochRow, readInput, versionKeyOf } from './epoch-record.ts';
 import { signEpoch } from './epoch-signature.ts';
 import type { Metagraph } from './metagraph.ts';
@@ -22,15 +24,21 @@ export type EpochsOptions = {
   log: Log;
   policy: WeightPolicy;
   signer: Signer;
+  /** Whose epochs are gone on from. */
+  trusted: readonly TrustedHotkey[];
   /** Whether simulated GPUs score: in a marketplace on one's own machine only. */
   embedded: boolean;
   metagraph: Metagraph;
   /** Milliseconds from one set of weights to the next. */
   epochMs: number;
+  /** What is older goes when another one comes, which says so. */
+  keptDays: number;
 };
 
+const DAY_MS = 86_400_000;
+
 export function createEpochs(options: EpochsOptions) {
-  const { ledger, clock, log, policy, signer, embedded } = options;
+  const { ledger, clock, log, policy, signer, embedded, trusted } = options;
   const validator = signer.hotkey;
   /** So that what cannot be posted is said once for each cycle, not in every pass. */
   let refusedCycle: number | null = null;
@@ -46,7 +54,8 @@ export function createEpochs(options: EpochsOptions) {
     return weigher;
   }
 
-  async function compute(epoch: number, numbers: number[]): Promise<boolean> {
+  async function compute(last: EpochRow | undefined, numbers: number[]): Promise<boolean> {
+    const epoch = (last?.number ?? 0) + 1;
     const weigher = await weigh(numbers);
     const hotkeys = weigher.hotkeys();
     const { block, neurons } = await options.metagraph.read([...hotkeys]);
@@ -60,9 +69,14 @@ export function createEpochs(options: EpochsOptions) {
     }
     const input = { ...head, cycles: numbers };
     const posted = { block, computedMs: clock.now(), versionKey: versionKeyOf(VERSION) };
-    const row = await signEpoch(epochRow({ input, policy, result, posted }), signer);
+    const pruned = await newestBefore(ledger, clock.now() - options.keptDays * DAY_MS);
+    const link = linkAfter(last, pruned, trusted);
+    if (link.previous === null && epoch > 1) log.warn({ epoch }, 'the chain of epochs begins anew');
+    const row = await signEpoch(epochRow({ input, policy, result, posted }, link), signer);
     await ledger.transaction().execute(async (tx) => {
+      // Of two processes that come to the same number one is refused, with all that it did.
       await insertEpoch(tx, row);
+      if (pruned !== null) await forgetEpochs(tx, pruned);
       const { payload_json: body, computed_ms: next_ms } = row;
       const told = { kind: 'set-weights', lane: 'set-weights', subject: String(epoch) } as const;
       await enqueue(tx, { ...told, rank: 0, body, next_ms });
@@ -92,11 +106,9 @@ export function createEpochs(options: EpochsOptions) {
       const newest = numbers.at(-1);
       const used = last === undefined ? undefined : newestIn(last);
       if (newest === undefined || newest === used || newest === refusedCycle) return false;
-      const computed = await compute((last?.number ?? 0) + 1, numbers);
+      const computed = await compute(last, numbers);
       refusedCycle = computed ? null : newest;
       return computed;
     },
-
-    forget: (beforeMs: number) => forgetEpochs(ledger, beforeMs),
   };
 }

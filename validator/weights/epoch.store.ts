@@ -1,5 +1,8 @@
 /** Queries of the epochs: weights as they were computed. */
 import type { EpochRow, EpochState, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { SignedColumns } from './epoch-signature.ts';
+
+const PAGE = 100;
 
 /** The newest; undefined before the first. */
 export function lastEpoch(db: LedgerDb): Promise<EpochRow | undefined> {
@@ -34,12 +37,39 @@ export async function setEpochState(
   await db.updateTable('epochs').set({ state }).where('number', '=', number).execute();
 }
 
-/** The newest stays, whatever its age: the next one is counted from it. */
-export async function forgetEpochs(db: LedgerDb, beforeMs: number): Promise<void> {
-  const last = await lastEpoch(db);
-  await db
-    .deleteFrom('epochs')
-    .where('computed_ms', '<', beforeMs)
-    .where('number', '<', last?.number ?? 0)
-    .execute();
+/** The newest of those that are older than `beforeMs` and than all that are not; null where none is. */
+export async function newestBefore(db: LedgerDb, beforeMs: number): Promise<number | null> {
+  const kept = await db
+    .selectFrom('epochs')
+    .select((eb) => eb.fn.min('number').as('number'))
+    .where('computed_ms', '>=', beforeMs)
+    .executeTakeFirst();
+  const older = await db
+    .selectFrom('epochs')
+    .select((eb) => eb.fn.max('number').as('number'))
+    .where('number', '<', kept?.number ?? Number.MAX_SAFE_INTEGER)
+    .executeTakeFirst();
+  return older?.number ?? null;
+}
+
+export async function forgetEpochs(db: LedgerDb, upTo: number): Promise<void> {
+  await db.deleteFrom('epochs').where('number', '<=', upTo).execute();
+}
+
+/** What is signed of each, oldest first, some in memory at a time. */
+export async function* epochsInOrder(db: LedgerDb): AsyncGenerator<SignedColumns> {
+  let page: SignedColumns[];
+  let after = 0;
+  do {
+    page = await db
+      .selectFrom('epochs')
+      .select(['number', 'computed_ms', 'input_hash', 'policy_hash', 'result_hash'])
+      .select(['payload_json', 'previous', 'first_kept'])
+      .where('number', '>', after)
+      .orderBy('number')
+      .limit(PAGE)
+      .execute();
+    yield* page;
+    after = page.at(-1)?.number ?? after;
+  } while (page.length === PAGE);
 }

@@ -64,7 +64,8 @@ function start(change: Partial<Weighing> = {}) {
     epochMs: EPOCH_MS,
     keptDays: 14,
     ...change,
-    ...{ ledger, clock, log, signer, evidence, outbox, isOurs: async () => true },
+    ...{ ledger, clock, log, signer, trusted: [signer], evidence, outbox },
+    isOurs: async () => true,
   });
   return {
     runOnce: job.runOnce,

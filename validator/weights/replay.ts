@@ -10,6 +10,7 @@ import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, entryOf, keptCycles } from './cycle.store.ts';
 import { cycleEntryOf, type Past } from './cycle-entry.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
+import { epochChainProblems } from './epoch-chain.ts';
 import { epochRow, readInput, readPolicy, readPosted, uidsOf, weightOf } from './epoch-record.ts';
 import { signatureProblem } from './epoch-signature.ts';
 import type { CycleSetHead } from './input-hash.ts';
@@ -87,7 +88,8 @@ export async function replayEpoch(
   const row = missing.length > 0 ? null : recomputed(weighing, stored, policy);
   if (row !== null) problems.push(...differencesOf(row, stored));
   else if (missing.length === 0) problems.push('the burn recipient is not registered');
-  return { row, ...judged, problems: [...problems, ...ofDocuments] };
+  const ofChain = await epochChainProblems(ledger, keys);
+  return { row, ...judged, problems: [...problems, ...ofChain, ...ofDocuments] };
 }
 
 /** How an epoch is judged again. */
@@ -117,7 +119,7 @@ function recomputed(
     computedMs: stored.computed_ms,
     versionKey: version_key,
   };
-  const row = epochRow({ input: { ...head, cycles: kept }, policy, result, posted });
+  const row = epochRow({ input: { ...head, cycles: kept }, policy, result, posted }, stored);
   return { ...row, state: stored.state, signature: stored.signature };
 }
 

@@ -19,7 +19,7 @@ export type WeightsJobOptions = {
   epochs: Epochs | null;
   outbox: Outbox;
   evidence: EvidenceService;
-  /** Evidence and epochs older than this are forgotten. */
+  /** Evidence older than this is forgotten. */
   keptDays: number;
   /** Whether it falls to this process now, of those that share the ledger. */
   isOurs(): Promise<boolean>;
@@ -36,7 +36,6 @@ export function createWeightsJob(options: WeightsJobOptions) {
     const cyclesKeptDays = keptDays + CYCLES_KEPT_DAYS;
     // Whatever a cycle names has an end, which tells what was forgotten from what was taken away.
     await evidence.forget(daysAgo(keptDays), daysAgo(cyclesKeptDays + LONGEST_CYCLE_DAYS));
-    await epochs?.forget(daysAgo(keptDays));
     await cycles.forget(daysAgo(cyclesKeptDays));
   }
 

@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
+import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import type { Outbox } from '../outbox/outbox.service.ts';
 import { createCycles } from './cycle.service.ts';
@@ -29,6 +30,8 @@ export type WeightsDeps = Weighing & {
   clock: Clock;
   log: Log;
   signer: Signer;
+  /** Whose epochs are gone on from. */
+  trusted: readonly TrustedHotkey[];
   outbox: Outbox;
   evidence: EvidenceService;
   /** Whether it falls to this process now, of those that share the ledger. */
@@ -36,13 +39,10 @@ export type WeightsDeps = Weighing & {
 };
 
 export function createWeights(deps: WeightsDeps) {
-  const { ledger, clock, log, signer, metagraph, policy, cycleMs, epochMs, embedded } = deps;
+  const { ledger, clock, log, metagraph, policy, cycleMs } = deps;
   return createWeightsJob({
     ...deps,
     cycles: createCycles({ ledger, clock, log, policy, cycleMs }),
-    epochs:
-      metagraph === null
-        ? null
-        : createEpochs({ ledger, clock, log, policy, signer, embedded, metagraph, epochMs }),
+    epochs: metagraph === null ? null : createEpochs({ ...deps, metagraph }),
   });
 }

@@ -5,6 +5,7 @@ import type { Random } from '#shared/random.ts';
 import type { ApiKeys } from '../api-keys/api-key.service.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Sessions } from '../auth/session.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import { listLiveOf } from '../pods/pod.service.ts';
@@ -34,7 +35,7 @@ export type AccountRemoval = ReturnType<typeof createAccountRemoval>;
 export function createAccountRemoval(deps: AccountRemovalDeps) {
   const { db, clock, random, sessions, apiKeys, tokens, forget } = deps;
   return async (accountId: string, actor: Actor): Promise<{ success: true; id: string }> => {
-    await db.transaction().execute(async (tx) => {
+    await moneyTransaction({ db, clock, random }, async (tx) => {
       await lockRow(tx, 'accounts', accountId);
       await refuseWithPods(tx, accountId);
       const nowMs = clock.now();

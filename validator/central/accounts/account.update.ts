@@ -3,6 +3,7 @@ import { ApiError, refusedField } from '#shared/errors.ts';
 import { accountOf, holdAccount } from '../auth/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { balanceOf } from '../balance/balance.service.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Account, Db } from '../db/tables.ts';
 import { emailChangedMail } from '../mail/mail.text.ts';
 import { requireHours } from '../pods/removal-time.ts';
@@ -93,7 +94,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
   return async (caller: UserIdentity, body: UpdateUserDto, actor: Actor): Promise<User> => {
     const seen = await accountOf(db, caller);
     const proven = await credentialChanges(caller, seen, body);
-    const changed = await db.transaction().execute(async (tx) => {
+    const changed = await moneyTransaction({ db, clock, random }, async (tx) => {
       const before = await holdAccount(tx, caller);
       if (before.password_hash !== seen.password_hash) {
         throw new ApiError('conflict', 'The account was changed at the same time');

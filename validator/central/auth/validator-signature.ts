@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, refusedField } from '#shared/errors.ts';
+import { shownValue } from '#shared/http/parameter-problem.ts';
 import type { Log } from '#shared/log.ts';
 import { SIGNATURE_HEADERS } from '#shared/signing/canonical-request.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
@@ -89,7 +90,9 @@ export function createValidatorSignatures(deps: {
       const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
       const signature = signatureFromHex(request.headers.authorization?.toLowerCase() ?? '');
       const hotkey = validators.find((validator) => validator === stated);
-      if (signature !== null && publicKeyOf(stated ?? '') === null) throw badPath();
+      if (signature !== null && publicKeyOf(stated ?? '') === null) {
+        throw badPath(stated);
+      }
       if (signature === null || hotkey === undefined) {
         throw new ApiError('unauthorized', 'The body is not signed by a known validator', {
           hint: 'Send Authorization: 0x + hex of the signature over the body, by a validator of this market.',
@@ -140,9 +143,10 @@ export function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void
   if (publicKeyOf(stated) !== null) {
     throw new ApiError('forbidden', 'The path names another validator than the credential');
   }
-  throw badPath();
+  throw badPath(stated);
 }
 
-function badPath(): ApiError {
-  return refusedField('path.validator_hotkey', 'Not an ss58 address with prefix 42');
+function badPath(stated: string | undefined): ApiError {
+  const problem = `${shownValue(stated ?? '')} is not an ss58 address with prefix 42`;
+  return refusedField('path.validator_hotkey', problem);
 }

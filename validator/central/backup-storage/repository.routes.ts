@@ -138,7 +138,7 @@ function refuse(
   error: unknown,
   { request, reply, log }: { request: FastifyRequest; reply: FastifyReply; log: Log },
 ): void {
-  const { status, message, headers } = refusalOf(error);
+  const { status, message, headers } = refusalOf(error, request);
   if (!(error instanceof ResticRefusal) && status === INTERNAL_ERROR) {
     log.error({ err: error, request_id: request.id }, 'restic request failed');
   }
@@ -148,11 +148,11 @@ function refuse(
   void reply.status(status).headers(headers).type('text/plain; charset=utf-8').send(`${message}\n`);
 }
 
-function refusalOf(error: unknown) {
+function refusalOf(error: unknown, request: FastifyRequest) {
   if (error instanceof ResticRefusal) {
     const { status, message } = error;
     return { status, message, headers: HEADERS[status] ?? {} };
   }
-  const { status, message, options } = toApiError(error);
+  const { status, message, options } = toApiError(error, request);
   return { status, message, headers: options.headers ?? {} };
 }

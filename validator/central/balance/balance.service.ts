@@ -50,10 +50,10 @@ export function requireFloor(
   );
 }
 
-/** Of a refusal: what running pods are left. */
+/** Of a refusal: what the account's pods are left. */
 export function beside(keptUusd: number): string {
   if (keptUusd === 0) return '';
-  return ` beside the ${formatUsdCeil(keptUusd)} that your running pods need for their next 15 minutes`;
+  return ` beside the ${formatUsdCeil(keptUusd)} that your pods need for their next 15 minutes`;
 }
 
 export type SignupCredit = {

@@ -101,7 +101,7 @@ it('refuses flat', async () => {
     ]);
   }
   expect((await call('DELETE', '/7')).body).toEqual(
-    flat('Request validation failed: path.executor_id: Invalid UUID'),
+    flat('Request validation failed: path.executor_id: "7" is not a UUID'),
   );
   const nobody = await call('POST', '', {}, {});
   expect([nobody.status, nobody.body]).toEqual([401, flat('API key header is missing')]);

@@ -8,6 +8,7 @@ import type { Db, Pod } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import { rentalFloor } from '../metering/rental-floor.ts';
 import { accountRunsOutAt, runwayChanged } from '../metering/runway.service.ts';
+import { keptFor } from '../metering/settled-first.ts';
 import { capReachedAt } from '../metering/spend-limit.ts';
 import { listLiveOf } from '../pods/pod.service.ts';
 import { BILLABLE_STATES } from '../pods/pod.state.ts';
@@ -153,7 +154,8 @@ export async function hasPodsWithoutMoney(tx: Db, accountId: string): Promise<bo
 
 /**
  * Money has come to an account: pods that were stopped for want of it go on, the oldest first, as far as it covers
- * what a rental of each would ask for. To be called in the transaction that brings it; returns the executors to wake.
+ * what a rental of each would ask for, beside what its other pods need. To be called in the transaction that brings it;
+ * returns the executors to wake.
  */
 export async function fundsAdded(
   tx: Db,
@@ -162,11 +164,12 @@ export async function fundsAdded(
 ): Promise<string[]> {
   const executorIds: string[] = [];
   const stopped = await listWithoutMoney(tx, accountId);
-  let { available } = await walletOf(tx, accountId);
+  const { available } = await walletOf(tx, accountId);
+  let free = available - (await keptFor(tx, accountId, deps.clock.now()));
   for (const pod of stopped) {
     const floor = rentalFloor(pod.price_uusd_per_gpu_hour, pod.gpu_count);
-    if (floor > available || !(await resumePod(tx, deps, pod))) continue;
-    available -= floor;
+    if (floor > free || !(await resumePod(tx, deps, pod))) continue;
+    free -= floor;
     executorIds.push(pod.executor_id);
   }
   await runwayChanged(tx, accountId, deps.clock.now());

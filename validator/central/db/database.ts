@@ -1,9 +1,10 @@
 /** Opens the central API's database and brings its schema up to date. */
 import { existsSync } from 'node:fs';
-import { Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import { ConfigError } from '#shared/config.ts';
 import { isPostgres } from '../../database/engine.ts';
-import { dialectOf, isPostgresAddress } from '../../database/target.ts';
+import { beginMigration, type OwnPlace } from '../../database/ownership.ts';
+import { isPostgresAddress, openDatabase } from '../../database/target.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { notebooks } from './migrations/0002-notebooks.ts';
 import { podChanges } from './migrations/0003-pod-changes.ts';
@@ -38,6 +39,7 @@ import { referrals } from './migrations/0031-referrals.ts';
 import { podIdle } from './migrations/0032-pod-idle.ts';
 import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
+import { notedSegments } from './migrations/0036-noted-segments.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -77,25 +79,27 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   podIdle,
   changedLimits,
   replacedSecrets,
+  notedSegments,
 ];
 
 /** The number of the present schema. */
 const SCHEMA = MIGRATIONS.length;
 
-/** Any constant that nobody else takes: processes that start together migrate one after the other. */
-const MIGRATION_LOCK = 7_306_913;
-const KNOWN_AS = { variable: 'CENTRAL_DATABASE', applicationName: 'podwright-central' };
+const KNOWN_AS = {
+  variable: 'CENTRAL_DATABASE',
+  applicationName: 'podwright-central',
+  kind: 'central',
+} as const;
 
 /**
  * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller ends it with `destroy()`.
- * Rejects with ConfigError when a PostgreSQL server cannot be used.
+ * Rejects with ConfigError for a database of something else and when a PostgreSQL server cannot be used.
  */
 export async function openCentralDatabase(target: string): Promise<Database> {
-  const db = new Kysely<Tables>({
-    dialect: await dialectOf({ address: target, ...KNOWN_AS }),
-  });
+  const place = { address: target, ...KNOWN_AS };
+  const db = await openDatabase<Tables>(place);
   try {
-    await migrate(db);
+    await migrate(db, place);
     return db;
   } catch (error) {
     await db.destroy();
@@ -103,10 +107,10 @@ export async function openCentralDatabase(target: string): Promise<Database> {
   }
 }
 
-async function migrate(db: Database): Promise<void> {
+async function migrate(db: Database, place: OwnPlace): Promise<void> {
   const words = isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS;
   await db.transaction().execute(async (tx) => {
-    if (isPostgres(tx)) await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
+    await beginMigration(tx, place);
     await sql
       .raw(
         `create table if not exists meta (name text primary key, value text not null) ${words.tableEnd}`,
@@ -163,8 +167,7 @@ export async function besideCentral<T>(
   if (!isPostgresAddress(target) && !existsSync(target)) {
     throw new ConfigError(`there is no database of a central API at ${target}`);
   }
-  const dialect = await dialectOf({ address: target, ...KNOWN_AS });
-  const db = new Kysely<Tables>({ dialect });
+  const db = await openDatabase<Tables>({ address: target, ...KNOWN_AS });
   try {
     await requireSchema(db);
     return await work(db);

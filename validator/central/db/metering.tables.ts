@@ -16,6 +16,8 @@ export type UsageSegmentsTable = {
   price_uusd_per_gpu_hour: number;
   gpu_count: number;
   cause: string;
+  /** When its beginning was noted; null of those from before this was kept. */
+  noted_ms: number | null;
 };
 
 /** One row per pod that ever ran: its present segment, and the running figures of those before it. */

@@ -1,4 +1,4 @@
-/** Transactions that move money, begun again where PostgreSQL ended them for another one's sake. */
+/** Transactions that move money or change many rows, begun again where PostgreSQL ended them for another one's sake. */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { lostToAnother } from '../../database/engine.ts';

@@ -3,8 +3,13 @@ import { Client } from 'pg';
 import { expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { createLog } from '#shared/log.ts';
-import { createPostgresDatabase, postgresUrl } from '../../../test/fakes/central-database.ts';
+import {
+  createEmptyPostgresDatabase,
+  createPostgresDatabase,
+  postgresUrl,
+} from '../../../test/fakes/central-database.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
+import { openLedger } from '../../ledger/ledger.ts';
 import { openCentralDatabase } from './database.ts';
 import { openSignals } from './signals.ts';
 
@@ -54,6 +59,22 @@ it('migrates once when several processes start at the same time', async () => {
   for (const db of opened) {
     expect(await db.selectFrom('executors').select('id').execute()).toEqual([]);
     await db.destroy();
+  }
+});
+
+it('gives an empty database to one kind when both start on it at the same time', async () => {
+  const url = await createEmptyPostgresDatabase();
+  const start = () => Promise.allSettled([openCentralDatabase(url), openLedger(url)]);
+  for (const turn of ['first', 'again']) {
+    const started = await start();
+    const taken = started.filter((each) => each.status === 'fulfilled');
+    const lost = started.find((each) => each.status === 'rejected');
+    for (const { value } of taken) await value.destroy();
+    expect([turn, taken.length, String(lost?.reason)]).toEqual([
+      turn,
+      1,
+      expect.stringMatching(/^ConfigError: .* it holds the (database of a|ledger of a)/),
+    ]);
   }
 });
 

@@ -36,7 +36,14 @@ export type OnceRequest = {
   effects(tx: Db): Promise<Answer>;
   /** The answer for a refusal, in its final bytes. */
   refusal(error: ApiError): Answer;
+  /** As it is, when absent. */
+  atRest?: AtRest;
 };
+
+/** How the bodies of answers lie in the database until they are asked for again. */
+export type AtRest = { seal(body: string): string; open(kept: string): string };
+
+const AS_IT_IS: AtRest = { seal: (body) => body, open: (kept) => kept };
 
 /** Of which process a claim is, and whether that one still lives. */
 export type ClaimHolders = { bootId: string; isAlive(db: Db, bootId: string): Promise<boolean> };
@@ -102,10 +109,15 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
   }
 
   /** Effects and stored answer together; a claim that is no longer ours undoes both. */
-  async function settle(scope: ClaimScope, effects: (tx: Db) => Promise<Answer>): Promise<Answer> {
+  async function settle(
+    scope: ClaimScope,
+    effects: (tx: Db) => Promise<Answer>,
+    { seal }: AtRest,
+  ): Promise<Answer> {
     return moneyTransaction({ db, clock, random }, async (tx) => {
       const answer = await effects(tx);
-      if (!(await finishClaim(tx, scope, bootId, answer))) {
+      const kept = { ...answer, body: seal(answer.body) };
+      if (!(await finishClaim(tx, scope, bootId, kept))) {
         throw new ApiError('conflict', 'The claim on this Idempotency-Key was lost');
       }
       return answer;
@@ -115,22 +127,22 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
   return {
     /** Throws what ran without a key throws; with one, refusals below 500 come back as answers. */
     async once(request: OnceRequest): Promise<Outcome> {
-      const { accountId, route, key, fingerprint, effects } = request;
+      const { accountId, route, key, fingerprint, effects, atRest = AS_IT_IS } = request;
       if (key === null) {
         return { ...(await moneyTransaction({ db, clock, random }, effects)), replayed: false };
       }
       const scope = { account_id: accountId, route, key };
       const stored = await claim(scope, fingerprint);
-      if (stored !== null) return { ...stored, replayed: true };
+      if (stored !== null) return { ...stored, body: atRest.open(stored.body), replayed: true };
       try {
-        return { ...(await settle(scope, effects)), replayed: false };
+        return { ...(await settle(scope, effects, atRest)), replayed: false };
       } catch (error) {
         if (!(error instanceof ApiError) || error.status >= 500) {
           await dropClaim(db, scope, bootId);
           throw error;
         }
         const answer = request.refusal(error);
-        await finishClaim(db, scope, bootId, answer);
+        await finishClaim(db, scope, bootId, { ...answer, body: atRest.seal(answer.body) });
         return { ...answer, replayed: false };
       }
     },

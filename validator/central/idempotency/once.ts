@@ -8,7 +8,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../db/tables.ts';
 import { errorProfileOf } from '../edge/error-profiles.ts';
 import { fingerprintOf, idempotencyKeyOf } from './fingerprint.ts';
-import type { Answer, Idempotency, Outcome } from './idempotency.ts';
+import type { Answer, AtRest, Idempotency, Outcome } from './idempotency.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -25,6 +25,8 @@ export type OnceAnswer<Schema extends z.ZodType> = {
   effects(tx: Db): Promise<z.output<Schema>>;
   /** 200 when absent. */
   status?: number;
+  /** For answers with a secret. */
+  atRest?: AtRest;
 };
 
 const OK = 200;
@@ -40,7 +42,7 @@ export function installKeyGate(server: HttpServer): void {
 export async function answerOnce<Schema extends z.ZodType>(
   { idempotency, clock }: OnceDeps,
   { request, reply }: { request: FastifyRequest; reply: FastifyReply },
-  { schema, effects, status = OK }: OnceAnswer<Schema>,
+  { schema, effects, status = OK, atRest }: OnceAnswer<Schema>,
 ): Promise<boolean> {
   const route = request.routeOptions.config.once;
   if (route === undefined) throw new Error('the route states no config.once');
@@ -55,6 +57,7 @@ export async function answerOnce<Schema extends z.ZodType>(
       body: JSON.stringify(schema.encode(await effects(tx))),
     }),
     refusal: (error) => refusalAnswer(error, request, clock.now()),
+    ...(atRest === undefined ? {} : { atRest }),
   });
   void sendStored(reply, outcome);
   return outcome.status === status;

@@ -1,7 +1,7 @@
 /** The end of the money, to the millisecond and the micro-dollar. */
 import { afterEach, expect, it } from 'vitest';
 import { createMeteringScene, type MeteringScene } from '../../../test/fakes/metering-scene.ts';
-import { payIn } from '../../../test/fakes/wallet.ts';
+import { payIn, setAvailable } from '../../../test/fakes/wallet.ts';
 import { payIn as notePayment } from '../top-ups/paid-credit.ts';
 
 /** 1,000 seconds of one pod, of which a rental asks for 900. */
@@ -70,11 +70,56 @@ it('starts as many pods as it covers 15 minutes of, the oldest first, to the mic
   expect(await both()).toEqual(['STOPPED', 'STOPPED']);
   await pay(1, 'two');
   expect(await both()).toEqual(['PENDING', 'STOPPED']);
+  // The money of the first one is no money for the second, whatever it comes with.
+  await pay(1, 'three');
+  expect(await both()).toEqual(['PENDING', 'STOPPED']);
   const friend = await scene.market.signUp();
   await payIn(scene.db, friend.id, FLOOR_UUSD);
   const body = { recipient_email: scene.account.email, amount: FLOOR_UUSD / 1_000_000 };
   await scene.market.call('POST', '/users/me/transfer-credits', { headers: friend.key, body });
   expect(await both()).toEqual(['PENDING', 'PENDING']);
+});
+
+it('rents, transfers and starts nothing on the money of a pod that starts again', async () => {
+  await withCredit(CREDIT_UUSD);
+  const first = await scene.running();
+  await scene.later(CREDIT_UUSD - 1);
+  await scene.later(1);
+  expect(await statusOf(first)).toBe('STOPPED');
+  await pay(FLOOR_UUSD, 'one');
+  expect(await statusOf(first)).toBe('PENDING');
+  const kept = 'Your balance is $0.00 beside the $0.90 that your pods need';
+  const { market, node, account, call } = scene;
+  const rented = await market.rent(account, node.id, { gpu_count: 1 });
+  expect([rented.status, rented.body.error.message]).toEqual([403, expect.stringContaining(kept)]);
+  const friend = await market.signUp();
+  const body = { recipient_email: friend.email, amount: 0.01 };
+  const sent = await call('POST', '/users/me/transfer-credits', body);
+  expect([sent.status, sent.body.error?.message]).toEqual([403, expect.stringContaining(kept)]);
+  expect((await scene.me()).available).toBe(FLOOR_UUSD / 1_000_000);
+});
+
+it('starts no two stopped pods on the same money, and says what is missing', async () => {
+  await withCredit(4 * CREDIT_UUSD);
+  const ids = [
+    await scene.running({ max_spend_usd: 0.1 }),
+    await scene.running({ max_spend_usd: 0.1 }),
+  ];
+  await scene.later(99_999);
+  await scene.later(1);
+  expect(await Promise.all(ids.map(statusOf))).toEqual(['STOPPED', 'STOPPED']);
+  await setAvailable(scene.db, 2 * FLOOR_UUSD - 1);
+  const raise = (id = '', more = {}) =>
+    scene.call('PATCH', `/pods/${id}`, { max_spend_usd: 5, ...more });
+  const first = await raise(ids[0]);
+  expect([first.status, first.body.status]).toEqual([200, 'PENDING']);
+  const refused = await raise(ids[1], { pod_name: 'other' });
+  expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
+  expect(await scene.pod(ids[1] ?? '')).toMatchObject({ status: 'STOPPED', pod_name: 'mine' });
+  // A limit that is reached already starts nothing, and asks for nothing.
+  expect((await raise(ids[1], { max_spend_usd: 0.05 })).body.status).toBe('STOPPED');
+  await pay(1, 'last');
+  expect((await raise(ids[1])).body.status).toBe('PENDING');
 });
 
 it.each([

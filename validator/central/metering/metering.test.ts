@@ -275,6 +275,26 @@ it('keeps a pod that is started again for moments ten minutes in all', async () 
   expect(scene.host.pods.has(id)).toBe(false);
 });
 
+it('keeps a pod for ten minutes from a stop that was noted late, and then for what it did not stand still of them', async () => {
+  const id = await scene.running({ max_spend_usd: 0.1 });
+  // The central API was down for half an hour.
+  await scene.later(30 * MINUTE_MS);
+  await scene.later(CONTACT_WAIT_MS);
+  expect((await scene.pod(id)).status).toBe('STOPPED');
+  const keptMs = async () => {
+    const due = scene.db.selectFrom('due_work').select('due_at').where('kind', '=', 'grace-end');
+    return (await due.executeTakeFirstOrThrow()).due_at - scene.market.clock.now();
+  };
+  expect(await keptMs()).toBe(10 * MINUTE_MS);
+  await scene.later(4 * MINUTE_MS);
+  await scene.call('PATCH', `/pods/${id}`, { max_spend_usd: 0.1 + 0.12 });
+  await scene.live(10_000);
+  await scene.live(120_000);
+  expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.22 });
+  // Less the four minutes, and the one in which it counts as stopped whether noted or not; and the two in which it ran.
+  expect(await keptMs()).toBe((10 - 4 - 1 + 2) * MINUTE_MS);
+});
+
 it('runs out earlier when another rental holds money, and later when a pod ends', async () => {
   const id = await scene.running();
   const before = (await scene.me()).runs_out_at;

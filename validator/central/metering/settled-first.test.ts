@@ -92,7 +92,7 @@ it('transfers what remains once pods are settled, and not what they need for 15 
   await scene.live(100_000);
   const refused = await send(friend.email, 2.000001);
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
-  expect(refused.body.message).toMatch(/balance is \$2\.00 beside the \$0\.90 that your running/);
+  expect(refused.body.message).toMatch(/balance is \$2\.00 beside the \$0\.90 that your pods/);
   expect((await send(friend.email, 2)).status).toBe(200);
   expect((await scene.meter(id)).charged_uusd).toBe(100_000);
   await scene.tick();

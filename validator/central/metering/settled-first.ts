@@ -8,11 +8,11 @@ import type { Db } from '../db/tables.ts';
 import { heldBy } from '../ledger/hold.service.ts';
 import type { LedgerAccount, Leg } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
-import { FLOOR_MS } from './rental-floor.ts';
+import { FLOOR_MS, rentalFloor } from './rental-floor.ts';
 import { runwayChanged } from './runway.service.ts';
 import { settleAccounts } from './settle-accounts.ts';
 import { costUntil } from './settlement.ts';
-import { listBurning, placeChanges } from './usage.store.ts';
+import { listBurning, listStartingAgain, placeChanges } from './usage.store.ts';
 
 declare const SETTLED: unique symbol;
 
@@ -21,7 +21,7 @@ export type Settled = {
   readonly accountId: string;
   /** What it has now. */
   readonly wallet: Wallet;
-  /** What of `wallet.available` its running pods need for the next 15 minutes, beyond what is held for them. */
+  /** What of `wallet.available` is its pods': as `keptFor` says. */
   readonly keptUusd: number;
   /** Whether any pod of it costs money now. */
   readonly isBurning: boolean;
@@ -42,9 +42,21 @@ export async function settledFirst(tx: Db, accountId: string, nowMs: number): Pr
       settled.flatMap(({ ends }) => ends),
     );
   }
-  const keptUusd = isBurning ? await neededUntil(tx, accountId, nowMs + FLOOR_MS) : 0;
+  const keptUusd = await keptFor(tx, accountId, nowMs);
   const wallet = await walletOf(tx, accountId);
   return { accountId, wallet, keptUusd, isBurning } as Settled;
+}
+
+/**
+ * What an account's pods need for their next 15 minutes, beyond what is held for them: those that run, and those that
+ * stood still and start again, whose rental held that once.
+ */
+export async function keptFor(tx: Db, accountId: string, nowMs: number): Promise<number> {
+  let kept = await neededUntil(tx, accountId, nowMs + FLOOR_MS);
+  for (const meter of await listStartingAgain(tx, accountId)) {
+    kept += rentalFloor(meter.price_uusd_per_gpu_hour, meter.gpu_count);
+  }
+  return kept;
 }
 
 /** What all pods that cost money now cost until then, less what was charged and what is held for them. */

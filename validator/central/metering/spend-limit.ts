@@ -1,8 +1,6 @@
 /** What a pod alone may cost, as its renter has it: when that is reached, and what may go on. */
-import type { Db, Pod } from '../db/tables.ts';
-import { walletOf } from '../ledger/wallet.service.ts';
+import type { Db } from '../db/tables.ts';
 import { clearDue, setDue } from '../schedule/due.ts';
-import { rentalFloor } from './rental-floor.ts';
 import { spendsOutAt } from './runway.ts';
 import type { Settled } from './settled-first.ts';
 import { burningOf } from './settlement.ts';
@@ -29,13 +27,11 @@ export async function limitChanged(tx: Db, settled: Settled, podId: string): Pro
   await boundSpending(tx, meter);
 }
 
-/** Whether a pod that stands still may cost more than it has, and its account covers what a rental would ask for. */
-export async function hasRoomFor(tx: Db, pod: Pod): Promise<boolean> {
-  const meter = await findMeter(tx, pod.id);
-  const cap = await capOf(tx, pod.id);
-  if (meter === undefined || (cap !== null && cap <= meter.charged_uusd)) return false;
-  const { available } = await walletOf(tx, pod.account_id);
-  return available >= rentalFloor(pod.price_uusd_per_gpu_hour, pod.gpu_count);
+/** Whether a pod that stands still may cost more than it has. */
+export async function mayCostMore(tx: Db, podId: string): Promise<boolean> {
+  const meter = await findMeter(tx, podId);
+  const cap = await capOf(tx, podId);
+  return meter !== undefined && (cap === null || cap > meter.charged_uusd);
 }
 
 async function reachedAt(db: Db, meter: Meter): Promise<number | null> {

@@ -20,6 +20,7 @@ import {
   type Meter,
   meteredPod,
   placeMeter,
+  type SegmentRow,
 } from './usage.store.ts';
 
 /** A move of a pod as its meter sees it. */
@@ -35,6 +36,8 @@ export type Metered = {
   leavesRunway?: boolean;
 };
 
+/** What a stop may be noted late and count from its own time all the same: the container ran on for as long. */
+const COUNTED_LATE_MS = 60_000;
 /** Looked back at for earlier stops. */
 const MOST_SEGMENTS = 200;
 const ENDS: readonly PodState[] = ['deleting', 'creation_failed', 'deleted'];
@@ -57,7 +60,7 @@ export async function followPod(
   }
   const placed =
     meter === undefined
-      ? await begin(tx, podId, { atMs, cause })
+      ? await begin(tx, podId, { nowMs, atMs, cause })
       : await turn(tx, meter, to, { nowMs, atMs, cause });
   if (meter?.is_billable === placed.is_billable) return;
   await boundSpending(tx, placed);
@@ -66,7 +69,8 @@ export async function followPod(
 
 /**
  * For how long a pod that stops at `atMs` is kept: `fullMs`, less what it has stood still before, as far as it has not run that long
- * since. Whoever starts one again for moments would have its GPUs for nothing.
+ * since. Whoever starts one again for moments would have its GPUs for nothing. The time in which a stop was not yet noted is
+ * no time that it was kept for, but for its first minute.
  */
 export async function graceMs(
   tx: Db,
@@ -75,17 +79,25 @@ export async function graceMs(
 ): Promise<number> {
   let leftMs = fullMs;
   const latest = await listLatestSegments(tx, podId, MOST_SEGMENTS);
-  for (const { from_ms: fromMs, to_ms: toMs, state, is_billable } of latest.toReversed()) {
-    const ms = Math.max(0, (toMs ?? atMs) - fromMs);
-    if (is_billable === 1) leftMs = Math.min(fullMs, leftMs + ms);
-    else if (state === 'stopped') leftMs = Math.max(0, leftMs - ms);
+  for (const segment of latest.toReversed()) {
+    const ms = Math.max(0, (segment.to_ms ?? atMs) - segment.from_ms);
+    if (segment.is_billable === 1) leftMs = Math.min(fullMs, leftMs + ms);
+    else if (segment.state === 'stopped') {
+      leftMs = Math.max(0, leftMs - Math.max(0, ms - unnotedMs(segment)));
+    }
   }
   return leftMs;
 }
 
-type At = { atMs: number; cause: UsageCause };
+/** From when on nobody had noted the stop, after its first minute. */
+function unnotedMs({ from_ms: fromMs, noted_ms: notedMs }: SegmentRow): number {
+  return Math.max(0, (notedMs ?? fromMs) - fromMs - COUNTED_LATE_MS);
+}
 
-async function begin(tx: Db, podId: string, { atMs, cause }: At): Promise<Meter> {
+/** Looked at `nowMs`. */
+type At = { nowMs: number; atMs: number; cause: UsageCause };
+
+async function begin(tx: Db, podId: string, { nowMs, atMs, cause }: At): Promise<Meter> {
   const pod = await meteredPod(tx, podId);
   await lockRow(tx, 'accounts', pod.account_id);
   const meter: Meter = {
@@ -97,7 +109,7 @@ async function begin(tx: Db, podId: string, { atMs, cause }: At): Promise<Meter>
     changed_ms: 0,
   };
   await insertMeter(tx, meter);
-  await openSegment(tx, meter, cause);
+  await openSegment(tx, meter, cause, nowMs);
   return meter;
 }
 
@@ -105,7 +117,7 @@ async function turn(
   tx: Db,
   meter: Meter,
   to: PodState,
-  { nowMs, atMs, cause }: At & { nowMs: number },
+  { nowMs, atMs, cause }: At,
 ): Promise<Meter> {
   await lockRow(tx, 'accounts', meter.account_id);
   const isBillable = meter.is_billable === 1;
@@ -128,7 +140,7 @@ async function turn(
       : { seq: meter.seq + 1, state: to, is_billable: billable(to), since_ms: endMs }),
   };
   await placeMeter(tx, next);
-  if (!isEnd) await openSegment(tx, next, cause);
+  if (!isEnd) await openSegment(tx, next, cause, nowMs);
   return next;
 }
 
@@ -142,7 +154,7 @@ function billable(state: PodState): 0 | 1 {
   return BILLABLE_STATES.some((known) => known === state) ? 1 : 0;
 }
 
-function openSegment(tx: Db, meter: Meter, cause: UsageCause): Promise<void> {
+function openSegment(tx: Db, meter: Meter, cause: UsageCause, notedMs: number): Promise<void> {
   return insertSegment(tx, {
     pod_id: meter.pod_id,
     seq: meter.seq,
@@ -154,5 +166,6 @@ function openSegment(tx: Db, meter: Meter, cause: UsageCause): Promise<void> {
     price_uusd_per_gpu_hour: meter.price_uusd_per_gpu_hour,
     gpu_count: meter.gpu_count,
     cause,
+    noted_ms: notedMs,
   });
 }

@@ -6,6 +6,7 @@ import type { UsageMetersTable, UsageSegmentsTable } from '../db/metering.tables
 import { insertOne, prepared, type Slots } from '../db/prepared.ts';
 import type { Db } from '../db/tables.ts';
 import { STANDING_STATES } from '../notices/notice.state.ts';
+import { CREATION_STATES } from '../pods/pod.state.ts';
 
 export type Meter = Selectable<UsageMetersTable>;
 export type SegmentRow = Selectable<UsageSegmentsTable>;
@@ -155,6 +156,23 @@ const burning = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
 /** The meters of an account that cost money now. */
 export async function listBurning(db: Db, accountId: string): Promise<Meter[]> {
   return (await burning(db, { accountId })).rows;
+}
+
+const starting = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
+  db
+    .selectFrom('pods')
+    .innerJoin('usage_meters', 'usage_meters.pod_id', 'pods.id')
+    .select(['usage_meters.price_uusd_per_gpu_hour', 'usage_meters.gpu_count'])
+    .where('pods.account_id', '=', accountId)
+    .where('pods.state', 'in', CREATION_STATES),
+);
+
+/** What pods of an account will cost that ran before, stood still, and are on their way to run again. */
+export async function listStartingAgain(
+  db: Db,
+  accountId: string,
+): Promise<Pick<Meter, 'price_uusd_per_gpu_hour' | 'gpu_count'>[]> {
+  return (await starting(db, { accountId })).rows;
 }
 
 /** Accounts after `cursor` with a meter that was last settled at or before `untilMs`, held until the transaction ends; those that another process holds are passed over. */

@@ -77,7 +77,7 @@ export function createCentralMetrics(clock: Clock) {
         reply.raw.once('close', () => ended(request, reply));
       });
       server.addHook('onError', async (request, _, error) => {
-        const { code } = toApiError(error);
+        const { code } = toApiError(error, request);
         codes.set(request, code);
         refusals.inc({ code });
       });

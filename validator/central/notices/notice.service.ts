@@ -1,6 +1,7 @@
 /** Announcing and taking back a notice period of a node (marketplace reference 1.7). */
 import { ApiError } from '#shared/errors.ts';
 import type { Actor, PortalIdentity } from '../auth/identity.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Notice } from '../db/tables.ts';
 import { updateExecutor } from '../executors/executor.service.ts';
@@ -33,7 +34,7 @@ export function createNotices(deps: NoticesDeps) {
     executorId: string,
     change: (tx: Db) => Promise<Notice>,
   ): Promise<NoticePeriod> {
-    const notice = await db.transaction().execute(async (tx) => {
+    const notice = await moneyTransaction({ db, clock, random }, async (tx) => {
       await lockRow(tx, 'executors', executorId);
       await requireOwnNode(tx, provider, executorId);
       return change(tx);

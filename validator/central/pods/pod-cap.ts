@@ -1,9 +1,10 @@
 /** What a renter's new limit on a pod's cost or idleness does: a later or earlier stop, or the start of one that it had stopped. */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
+import { requireFloor } from '../balance/balance.service.ts';
 import type { Db, Pod } from '../db/tables.ts';
-import type { Settled } from '../metering/settled-first.ts';
-import { hasRoomFor, limitChanged } from '../metering/spend-limit.ts';
+import { type Settled, settledFirst } from '../metering/settled-first.ts';
+import { limitChanged, mayCostMore } from '../metering/spend-limit.ts';
 import { clearIdle } from './pod-idle.ts';
 import { resumePod, type StopReason } from './pod-stop.ts';
 
@@ -28,6 +29,7 @@ export async function idleMinutesChanged(
   await resumeFrom(tx, deps, pod, 'idle_shutdown');
 }
 
+/** Throws `insufficient_balance` where the account has less left than a rental of the pod would ask for. */
 async function resumeFrom(
   tx: Db,
   deps: { clock: Clock; random: Random },
@@ -35,5 +37,8 @@ async function resumeFrom(
   reason: StopReason,
 ): Promise<void> {
   if (pod.state !== 'stopped' || pod.reason_code !== reason) return;
-  if (await hasRoomFor(tx, pod)) await resumePod(tx, deps, pod);
+  if (!(await mayCostMore(tx, pod.id))) return;
+  const settled = await settledFirst(tx, pod.account_id, deps.clock.now());
+  requireFloor(settled, pod.price_uusd_per_gpu_hour, pod.gpu_count);
+  await resumePod(tx, deps, pod);
 }

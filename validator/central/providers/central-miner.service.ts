@@ -4,6 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import {
@@ -51,7 +52,7 @@ export function createCentralMinerSync({ miner, ...deps }: CentralMinerSyncDeps)
      */
     async pull({ providerId, hotkey }: PortalIdentity): Promise<SyncAnswer> {
       const wanted = await required().list(hotkey);
-      return db.transaction().execute(async (tx) => {
+      return moneyTransaction(deps, async (tx) => {
         await lockRow(tx, 'providers', providerId);
         return takeOver(tx, deps, providerId, wanted);
       });

@@ -82,7 +82,9 @@ export const NodeListQuery = PageQuery.extend({
 });
 export type NodeListQuery = z.output<typeof NodeListQuery>;
 
-export const NodeParams = z.object({ id: z.string().regex(/^[A-Za-z0-9_.-]{1,128}$/) });
+export const NodeParams = z.object({
+  id: z.string().regex(/^[A-Za-z0-9_.-]{1,128}$/, 'Not 1 to 128 letters, digits, _ . -'),
+});
 
 export const Verification = z
   .object({

@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db } from '../db/tables.ts';
 import {
@@ -63,7 +64,7 @@ export function createNodes(deps: NodesDeps) {
     id: string,
     change: (tx: Db, node: ExecutorEntry) => Promise<unknown>,
   ): Promise<PortalNode> {
-    return db.transaction().execute(async (tx) => {
+    return moneyTransaction(deps, async (tx) => {
       await lockRow(tx, 'executors', id);
       await change(tx, await requireOwnNode(tx, caller, id));
       return ownRow(await requireExecutor(tx, id));
@@ -135,7 +136,7 @@ export function createNodes(deps: NodesDeps) {
       }),
 
     remove(caller: PortalIdentity, id: string): Promise<PortalNode> {
-      return db.transaction().execute(async (tx) => {
+      return moneyTransaction(deps, async (tx) => {
         await lockRow(tx, 'executors', id);
         const executor = await requireOwnNode(tx, caller, id);
         const obstacle = await removalObstacle(tx, deps, executor);

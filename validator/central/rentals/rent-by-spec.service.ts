@@ -18,7 +18,13 @@ import type {
   SpecAlternative,
 } from './rent-by-spec.schemas.ts';
 import type { RentExecutorResponse } from './rental.schemas.ts';
-import { type RentDeps, type RentRequest, rentIn, requireOneImage } from './rental.service.ts';
+import {
+  type RentDeps,
+  type RentRequest,
+  rentIn,
+  requireOneImage,
+  requireVerified,
+} from './rental.service.ts';
 import { restoreWish } from './rental-restore.ts';
 import { constraintsOf, gpusFor } from './spec-constraints.ts';
 import { matchSpec, type NoMatch } from './spec-match.ts';
@@ -58,6 +64,7 @@ export async function rentBySpecIn(
   refuseUnavailable(body);
   requireOneImage(body);
   restoreWish(body);
+  await requireVerified(tx, request.identity);
   const survivors = await candidatesFor(tx, market, body);
   const isDry = body.dry_run === true;
   const rent = () => rentFirstOf(tx, deps, request, survivors);

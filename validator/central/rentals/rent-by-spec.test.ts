@@ -114,6 +114,7 @@ describe('a specification that nodes meet', () => {
     await setAvailable(db, 1);
     await db.updateTable('accounts').set({ email_verified_at: null }).execute();
     expect(await both({})).toBe('email_not_verified');
+    expect(await both({ max_price_per_gpu_hour: 0.01 })).toBe('email_not_verified');
     await db.updateTable('accounts').set({ email_verified_at: 1 }).execute();
     expect(await both({})).toBe('insufficient_balance');
     expect(await pods()).toHaveLength(1);
@@ -136,9 +137,9 @@ describe('a specification that nodes meet', () => {
   it('refuses what stands against the renter, not against the node, and keeps nothing', async () => {
     await market.verifiedNode();
     await market.verifiedNode();
+    expect((await bySpec({ termination_hours: 0 })).body.error.code).toBe('ttl_invalid');
     await setAvailable(market.ports.db, 1);
     expect((await bySpec({})).body.error.code).toBe('insufficient_balance');
-    expect((await bySpec({ termination_hours: 0 })).body.error.code).toBe('ttl_invalid');
     expect(await pods()).toEqual([]);
     const free = await market.call('GET', '/executors/count');
     expect(free.body).toEqual({ count: 2 });

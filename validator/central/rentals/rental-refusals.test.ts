@@ -52,6 +52,8 @@ describe('refusals, each before those after it', () => {
 
     const code = async (body: Record<string, unknown> = wrong) =>
       (await market.rent(account, node.id, body)).body.error.code;
+    expect(await code()).toBe('email_not_verified');
+    await db.updateTable('accounts').set({ email_verified_at: 1 }).execute();
     expect(await code()).toBe('provider_banned');
     await db.updateTable('providers').set({ banned_at: null }).execute();
     expect(await code()).toBe('node_paused_by_provider');
@@ -59,16 +61,17 @@ describe('refusals, each before those after it', () => {
     expect(await code()).toBe('node_not_verified');
     await db.updateTable('executors').set({ state: 'verified' }).execute();
     expect(await code()).toBe('gpu_count_invalid');
-    expect(await code({ ...wrong, gpu_count: 1 })).toBe('template_not_found');
+    const fitting = { ...wrong, gpu_count: 1 };
+    expect(await code(fitting)).toBe('insufficient_balance');
+    await have(100_000_000);
+    expect(await code(fitting)).toBe('template_not_found');
     const good = { gpu_count: 1, template_id: DEFAULT_TEMPLATE };
     expect(await code({ ...good, termination_hours: 0 })).toBe('bad_request');
     const keyed = { ...good, user_public_key: PUBLIC_KEY };
     expect(await code({ ...keyed, termination_hours: 0 })).toBe('ttl_invalid');
     expect(await code({ ...keyed, termination_hours: 720.5 })).toBe('ttl_invalid');
-    expect(await code(keyed)).toBe('email_not_verified');
-    await db.updateTable('accounts').set({ email_verified_at: 1 }).execute();
-    expect(await code(keyed)).toBe('insufficient_balance');
     expect(await scene.holds()).toEqual([]);
+    expect((await market.rent(account, node.id, keyed)).status).toBe(200);
   });
 
   it('says what is missing in the words that clients parse', async () => {

@@ -4,12 +4,12 @@ import { ApiError } from '#shared/errors.ts';
 import { microOrNull } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { defaultTerminationHours } from '../accounts/account.service.ts';
-import { holdAccount } from '../auth/account-access.ts';
+import { accountOf, holdAccount } from '../auth/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { beginRestore } from '../backups/restore.service.ts';
 import { requireFloor } from '../balance/balance.service.ts';
 import { lockRow } from '../db/row-lock.ts';
-import type { Account, Db, Template } from '../db/tables.ts';
+import type { Db, Template } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
@@ -54,7 +54,10 @@ export type RentDeps = {
   afterSpend(tx: Db, accountId: string): Promise<void>;
 };
 
-/** Rents in `tx`, or throws the first refusal in the order that clients are promised. */
+/**
+ * Rents in `tx`, or throws the first refusal: what is wrong with the body in itself, an account that may not rent at all, a
+ * node that nobody may rent, GPUs that it has not free, money that it costs, and then what else the request lacks.
+ */
 export async function rentIn(
   tx: Db,
   deps: RentDeps,
@@ -63,6 +66,7 @@ export async function rentIn(
   refuseUnavailable(body);
   requireOneImage(body);
   const restore = restoreWish(body);
+  await requireVerified(tx, identity);
   const nowMs = deps.clock.now();
   await lockRow(tx, 'executors', executorId);
   const executor = await requireRentable(tx, executorId, nowMs);
@@ -75,6 +79,9 @@ export async function rentIn(
   });
   // No other rental leans on the same money meanwhile.
   const account = await holdAccount(tx, identity);
+  const price = executor.price_uusd_per_gpu_hour;
+  const settled = await settledFirst(tx, account.id, nowMs);
+  const hold = requireFloor(settled, price, gpus);
   const dockerfile = body.dockerfile_content ?? undefined;
   const template =
     dockerfile === undefined
@@ -87,10 +94,6 @@ export async function rentIn(
   const keys = chosenKeys(body.user_public_key, await listForAccount(tx, account.id));
   const hours = body.termination_hours ?? defaultTerminationHours(account, identity.source);
   const removalAt = hours === null ? null : removalAfter(hours, nowMs);
-  requireVerified(account);
-  const price = executor.price_uusd_per_gpu_hour;
-  const settled = await settledFirst(tx, account.id, nowMs);
-  const hold = requireFloor(settled, price, gpus);
 
   const podId = deps.random.uuid();
   const notebookPort = body.enable_jupyter === true ? NOTEBOOK_PORT : null;
@@ -190,8 +193,9 @@ function requireInventory(executor: ExecutorEntry) {
   throw new ApiError('node_unavailable', 'The hardware of this node is not known');
 }
 
-function requireVerified(account: Account): void {
-  if (account.email_verified_at !== null) return;
+/** Throws `email_not_verified`: nothing can be rented before. */
+export async function requireVerified(tx: Db, identity: UserIdentity): Promise<void> {
+  if ((await accountOf(tx, identity)).email_verified_at !== null) return;
   throw new ApiError('email_not_verified', 'Confirm your e-mail address before renting');
 }
 

@@ -136,7 +136,7 @@ function unknownRecipient(): ApiError {
   });
 }
 
-/** Paid credit only, nothing of it that is held, that running pods need or that still waits. */
+/** Paid credit only, nothing of it that is held, that pods need or that still waits. */
 function requireTransferable(
   { wallet, keptUusd }: Settled,
   { waitsUusd, waitMs }: { waitsUusd: number; waitMs: number },

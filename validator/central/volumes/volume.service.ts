@@ -4,6 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
 import { holdAccount } from '../auth/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
+import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Database, Db, Volume, VolumeCopy } from '../db/tables.ts';
 import type { Caller } from '../pods/caller.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
@@ -102,7 +103,7 @@ export function createVolumes(deps: {
 
     /** As it was; all that is kept of it is removed later. Throws `bad_request` while a pod has it. */
     async remove(caller: UserIdentity, id: string): Promise<VolumeResponse> {
-      const { volume, copy } = await db.transaction().execute(async (tx) => {
+      const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
         const found = await ownWithCopy(tx, caller, id);
         const { attached_pod_id: podId } = found.volume;
         if (podId !== null) {
@@ -122,7 +123,7 @@ export function createVolumes(deps: {
      * Throws `bad_request` where there is nothing to give up, or a pod that nobody has deleted has it.
      */
     async release({ identity, actor }: Caller, id: string): Promise<VolumeResponse> {
-      const { volume, copy } = await db.transaction().execute(async (tx) => {
+      const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
         const found = await ownWithCopy(tx, identity, id);
         if (found.copy === null) {
           throw new ApiError('bad_request', 'Nothing of this volume lies unsaved on a node');

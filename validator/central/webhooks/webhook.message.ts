@@ -4,6 +4,7 @@ import { createSealing } from '#shared/sealing.ts';
 import { deriveKey } from '../auth/derived-key.ts';
 import type { Webhook } from '../db/tables.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
+import type { AtRest } from '../idempotency/idempotency.ts';
 import type { WebhookRequest } from '../ports.ts';
 import { signingSecrets } from './webhook.rotation.ts';
 import type { WebhookMessage } from './webhook.schemas.ts';
@@ -23,6 +24,15 @@ export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; r
 
   return {
     seal: (text: string, webhookId: string): string => sealing.seal(text, webhookId),
+
+    /** For answers that hold a webhook's secret and are kept to be given again. */
+    answersOf(webhookId: string): AtRest {
+      const place = `answer:${webhookId}`;
+      return {
+        seal: (body) => sealing.seal(body, place),
+        open: (kept) => sealing.open(kept, place),
+      };
+    },
 
     /** The event's id is the message's, at every attempt and replay: receivers know by it what they have had. */
     request(row: Webhook, event: AccountEvent, nowMs: number): WebhookRequest {

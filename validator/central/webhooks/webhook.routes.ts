@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../auth/identity.ts';
+import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
 import { IdParams } from '../wire.ts';
 import type { Deliveries } from './delivery.service.ts';
 import {
@@ -22,8 +23,9 @@ const config = { auth: 'user' } as const;
 /** Registers /webhooks. */
 export function registerWebhookRoutes(
   api: HttpServer,
-  { webhooks, deliveries }: { webhooks: Webhooks; deliveries: Deliveries },
+  deps: OnceDeps & { webhooks: Webhooks; deliveries: Deliveries },
 ): void {
+  const { webhooks, deliveries } = deps;
   api.get(
     '/webhooks',
     { config, schema: { tags, response: { 200: z.array(Webhook) } } },
@@ -52,8 +54,24 @@ export function registerWebhookRoutes(
   );
   api.post(
     '/webhooks/:id/rotate-secret',
-    { config, schema: { tags, params: IdParams, response: { 200: WebhookWithSecret } } },
-    (request) => webhooks.rotateSecret(userOf(request), request.params.id),
+    {
+      config: { ...config, once: 'webhook-rotate-secret' },
+      schema: { tags, params: IdParams, response: { 200: WebhookWithSecret } },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      const caller = userOf(request);
+      await answerOnce(
+        deps,
+        { request, reply },
+        {
+          schema: WebhookWithSecret,
+          effects: (tx) => webhooks.rotateSecret(tx, caller, id),
+          atRest: webhooks.answersOf(id),
+        },
+      );
+      return reply;
+    },
   );
   api.post(
     '/webhooks/:id/replay',

@@ -49,15 +49,23 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
   }
 
   /** Judges and changes a webhook of the caller's while nobody else does. */
-  function changed<T>(
+  async function changedIn<T>(
+    tx: Db,
     { accountId }: UserIdentity,
+    id: string,
+    change: (row: WebhookRow) => Promise<T>,
+  ): Promise<T> {
+    await lockRow(tx, 'accounts', accountId);
+    return change(await requireWebhook(tx, accountId, id));
+  }
+
+  function changed<T>(
+    caller: UserIdentity,
     id: string,
     change: (tx: Db, row: WebhookRow) => Promise<T>,
   ): Promise<T> {
-    return db.transaction().execute(async (tx) => {
-      await lockRow(tx, 'accounts', accountId);
-      return change(tx, await requireWebhook(tx, accountId, id));
-    });
+    const work = (tx: Db) => changedIn(tx, caller, id, (row) => change(tx, row));
+    return db.transaction().execute(work);
   }
 
   async function saved(tx: Db, row: WebhookRow, change: Partial<WebhookRow>): Promise<Webhook> {
@@ -128,14 +136,17 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
       });
     },
 
-    /** The secrets so far are signed with too, each for a day. Throws `conflict` after too many in a day. */
-    rotateSecret(caller: UserIdentity, id: string): Promise<WebhookWithSecret> {
-      return changed(caller, id, async (tx, row) => {
+    /** In `tx`. The secrets so far are signed with too, each for a day. Throws `conflict` after too many in a day. */
+    rotateSecret(tx: Db, caller: UserIdentity, id: string): Promise<WebhookWithSecret> {
+      return changedIn(tx, caller, id, async (row) => {
         const secret = makeSecret(random);
         const change = rotated(row, secrets.seal(secret, id), clock.now());
         return { ...(await saved(tx, row, change)), secret };
       });
     },
+
+    /** How the answer to `rotateSecret` lies in the database. */
+    answersOf: secrets.answersOf,
 
     /** Sends again, in order, what happened from then on. Throws `bad_request` when nothing did. */
     async replay(caller: UserIdentity, id: string, { since }: ReplayWebhook): Promise<Webhook> {

@@ -189,6 +189,29 @@ it('keeps every secret of the last day, five at most, so that a lost answer cost
   expect((await rotate()).status).toBe(200);
 });
 
+it('rotates once for an Idempotency-Key, and keeps the secret of its answer sealed', async () => {
+  const { id } = await make();
+  const { db } = central.ports;
+  const rotate = (key: string) =>
+    central.call('POST', `/webhooks/${id}/rotate-secret`, {
+      headers: { ...account.key, 'idempotency-key': key },
+    });
+  const first = await rotate('one');
+  const again = await rotate('one');
+  expect([again.status, again.headers['idempotent-replayed'], again.body]).toEqual([
+    ...[200, 'true', first.body],
+  ]);
+  const [row] = await db.selectFrom('webhooks').select('replaced_json').execute();
+  expect(JSON.parse(row?.replaced_json ?? '')).toHaveLength(1);
+  const stored = JSON.stringify(await db.selectFrom('idempotency').selectAll().execute());
+  expect(stored).not.toContain(first.body.secret);
+  expect(stored).not.toContain('whsec_');
+  for (const key of ['two', 'three', 'four', 'five']) expect((await rotate(key)).status).toBe(200);
+  const refused = [await rotate('six'), await rotate('six')];
+  expect(refused.map(({ status }) => status)).toEqual([409, 409]);
+  expect(refused[1]?.body).toEqual(refused[0]?.body);
+});
+
 it('sends one again by hand, or all from a time on', async () => {
   const { id } = await make();
   receiver.answer(500);

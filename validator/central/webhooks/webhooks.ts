@@ -7,6 +7,7 @@ import { accountOf } from '../auth/account-access.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Database, Db, Webhook } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { webhookDisabledMail } from '../mail/mail.text.ts';
 import type { PostWebhook } from '../ports.ts';
@@ -70,10 +71,11 @@ export function createWebhookParts(deps: WebhookPartsDeps) {
   const job = createWebhookJob({ db, clock, random, log, secrets, post, tellDisabled });
   return {
     job,
-    register(api: HttpServer): void {
+    register(api: HttpServer, idempotency: Idempotency): void {
       registerWebhookRoutes(api, {
         webhooks: createWebhooks({ db, clock, random, secrets, targets }),
         deliveries: createDeliveries({ db, clock, secrets, post, stopping }),
+        ...{ idempotency, clock },
       });
     },
   };

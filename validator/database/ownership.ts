@@ -1,0 +1,87 @@
+/** Whether what an address names is ours and of the right kind: our tables never go beside those of something else. */
+import { type Kysely, sql } from 'kysely';
+import { ConfigError } from '#shared/config.ts';
+import { isPostgres } from './engine.ts';
+
+/** Tables of a kind's first migration that none after it takes away: what has all of them is of that kind. */
+export const KINDS = {
+  central: {
+    name: 'database of a central API',
+    tables: ['meta', 'accounts', 'executors', 'gpu_slots', 'pods'],
+  },
+  ledger: {
+    name: 'ledger of a validator',
+    tables: ['evidence', 'cycles', 'cycle_entries', 'epochs', 'neurons'],
+  },
+} as const;
+
+type DatabaseKind = keyof typeof KINDS;
+
+export type OwnPlace = {
+  /** `postgres://…`, a SQLite file or `:memory:`. */
+  address: string;
+  /** Where the address comes from, for people. */
+  variable: string;
+  kind: DatabaseKind;
+};
+
+/** Any Kysely or transaction: what is asked here needs no types of tables. */
+type AnyDb = Pick<Kysely<unknown>, 'getExecutor'>;
+
+/**
+ * One for both kinds, and any constant that nobody else takes: processes that start together look and migrate one after
+ * the other, so that two kinds that are given one empty database do not both find it empty.
+ */
+const MIGRATION_LOCK = 7_306_913;
+const MAX_NAMED_TABLES = 3;
+
+/** The first step of a migration, in its transaction. Rejects with ConfigError as `refuseOthers` does. */
+export async function beginMigration(tx: AnyDb, place: OwnPlace): Promise<void> {
+  // SQLite has one writer at a time, and its transactions begin as writers.
+  if (isPostgres(tx)) await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
+  await refuseOthers(tx, place);
+}
+
+/** Rejects with ConfigError unless the database is empty or of that kind. Reads alone. */
+export async function refuseOthers(db: AnyDb, place: OwnPlace): Promise<void> {
+  const tables = await tablesIn(db);
+  const found = strangersIn(tables, place.kind);
+  if (found === null) return;
+  const where = isPostgres(db) ? await currentDatabase(db) : place.address;
+  const { name } = KINDS[place.kind];
+  throw new ConfigError(
+    `${where} is no ${name}: it holds ${found}. Nothing was written there. ` +
+      `Name an empty database, or the ${name} itself, in ${place.variable}.`,
+  );
+}
+
+/** What is there instead, in words; null where it is of that kind, whatever lies beside it, or empty. */
+function strangersIn(tables: readonly string[], kind: DatabaseKind): string | null {
+  const isOf = (each: DatabaseKind) => KINDS[each].tables.every((table) => tables.includes(table));
+  if (tables.length === 0 || isOf(kind)) return null;
+  const other = kind === 'central' ? 'ledger' : 'central';
+  if (isOf(other)) return `the ${KINDS[other].name}`;
+  const names = tables.slice(0, MAX_NAMED_TABLES).join(', ');
+  return `tables of something else (${names}${tables.length > MAX_NAMED_TABLES ? ', …' : ''})`;
+}
+
+/** In the schema where our tables go, whoever owns them; without those that came with an extension. */
+export async function tablesIn(db: AnyDb): Promise<string[]> {
+  const query = isPostgres(db)
+    ? sql<{ name: string }>`select relname as name from pg_class
+        join pg_namespace on pg_namespace.oid = relnamespace
+        where nspname = current_schema() and relkind in ('r', 'p', 'f') and not exists (
+          select 1 from pg_depend
+          where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e')
+        order by relname`
+    : sql<{ name: string }>`select name from sqlite_master
+        where type = 'table' and name not like 'sqlite_%' order by name`;
+  const { rows } = await query.execute(db);
+  return rows.map(({ name }) => name);
+}
+
+async function currentDatabase(db: AnyDb): Promise<string> {
+  const query = sql<{ name: string }>`select current_database() as name`;
+  const { rows } = await query.execute(db);
+  return `the PostgreSQL database ${rows[0]?.name}`;
+}

@@ -1,0 +1,187 @@
+/** The chain of epochs, on either database: what is missing or altered is named, what is old goes without a word. */
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { createLog } from '#shared/log.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import { createTestLedger } from '../../test/fakes/test-ledger.ts';
+import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
+import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
+import { createEpochs } from './epoch.service.ts';
+import { findEpoch } from './epoch.store.ts';
+import { epochChainProblems } from './epoch-chain.ts';
+import { signatureProblem, signEpoch } from './epoch-signature.ts';
+
+const DAY_MS = 86_400_000;
+const log = createLog({ name: 'test', level: 'silent' });
+const signer = createSigner(new Uint8Array(32).fill(1));
+const other = createSigner(new Uint8Array(32).fill(2));
+let clock: ManualClock;
+let ledger: Ledger;
+beforeAll(async () => {
+  ledger = await createTestLedger();
+});
+afterAll(() => ledger.destroy());
+beforeEach(async () => {
+  clock = createManualClock();
+  for (const table of ['epochs', 'cycles', 'outbox'] as const) {
+    await ledger.deleteFrom(table).execute();
+  }
+});
+
+/** A process of the validator; `whenAsked` goes on before it knows who is registered. */
+const processOf = (by = signer, trusted = [signer], whenAsked = async () => {}) =>
+  createEpochs({
+    ...{ ledger, clock, log, signer: by, trusted, policy: goldenPolicy() },
+    ...{ embedded: false, epochMs: 0, keptDays: 14 },
+    metagraph: {
+      async read() {
+        await whenAsked();
+        return { block: null, neurons: [{ uid: 0, hotkey: by.hotkey }] };
+      },
+    },
+  });
+
+/** The end of another cycle, so that an epoch is due. */
+async function nextCycle(): Promise<void> {
+  await clock.advance(60_000);
+  const ended_ms = clock.now();
+  await ledger
+    .insertInto('cycles')
+    .values({ number: ended_ms / 1_000, ended_ms })
+    .execute();
+}
+async function compute(times: number, epochs = processOf()): Promise<void> {
+  for (let time = 0; time < times; time += 1) {
+    await nextCycle();
+    expect(await epochs.computeDue()).toBe(true);
+  }
+}
+async function rowOf(number: number): Promise<EpochRow> {
+  const row = await findEpoch(ledger, number);
+  if (row === undefined) throw new Error(`no epoch ${number}`);
+  return row;
+}
+const change = (number: number, values: Partial<EpochRow>) =>
+  ledger.updateTable('epochs').set(values).where('number', '=', number).execute();
+const remove = (...numbers: number[]) =>
+  ledger.deleteFrom('epochs').where('number', 'in', numbers).execute();
+let whole: EpochRow[] = [];
+/** Five epochs, computed once for all tests. */
+async function wholeChain(): Promise<void> {
+  if (whole.length > 0) {
+    await ledger.insertInto('epochs').values(whole).execute();
+    return;
+  }
+  await compute(5);
+  whole = await ledger.selectFrom('epochs').selectAll().execute();
+}
+
+const problems = () => epochChainProblems(ledger, [signer]);
+const HEADLESS = expect.stringMatching(/^epochs: the signed head of its chain is gone or does not/);
+
+it.each<[string, () => Promise<unknown>, unknown[]]>([
+  ['nothing', async () => undefined, []],
+  ['one of the middle', () => remove(3), ['epoch 3: it is missing']],
+  ['several', () => remove(2, 3, 4), ['epoch 2: all from it to 4 are missing']],
+  ['the first', () => remove(1), ['epoch 1: it is missing']],
+  [
+    'other weights, under a signature of somebody else’s',
+    async () => change(2, await signEpoch({ ...(await rowOf(2)), payload_json: '{}' }, other)),
+    ['epoch 3: it does not follow the one before'],
+  ],
+  [
+    'two that changed places',
+    async () => {
+      await change(2, { number: 99 });
+      await change(3, { number: 2 });
+      await change(99, { number: 3 });
+    },
+    [2, 3, 4].map((number) => `epoch ${number}: it does not follow the one before`),
+  ],
+  [
+    'one that names another',
+    () => change(4, { previous: 'a'.repeat(64) }),
+    ['epoch 4', 'epoch 5'].map((named) => `${named}: it does not follow the one before`),
+  ],
+  [
+    'one without its place',
+    () => change(3, { previous: null, first_kept: null }),
+    ['epoch 3', 'epoch 4'].map((named) => `${named}: it does not follow the one before`),
+  ],
+  ['a beginning that was put off', () => change(5, { first_kept: 5 }), [HEADLESS]],
+  ['a last one that nobody signed', () => change(5, { signature: null }), [HEADLESS]],
+  // Those before vouch for themselves: only what was posted shows it.
+  ['those at the end that are gone', () => remove(4, 5), []],
+])('shows %s', async (_, alter, expected) => {
+  await wholeChain();
+  await alter();
+  expect(await problems()).toEqual(expected);
+});
+
+it('takes the oldest away as it grows, and hides nobody else’s work with it', async () => {
+  await compute(2);
+  await clock.advance(8 * DAY_MS);
+  await compute(3);
+  await remove(4);
+  await clock.advance(7 * DAY_MS);
+  await compute(1);
+  expect(await problems()).toEqual(['epoch 4: it is missing']);
+  expect(await rowOf(6)).toMatchObject({ first_kept: 3 });
+  await clock.advance(8 * DAY_MS);
+  await compute(1);
+  const kept = await ledger.selectFrom('epochs').select('number').orderBy('number').execute();
+  expect([kept.map(({ number }) => number), await problems()]).toEqual([[6, 7], []]);
+  await clock.advance(30 * DAY_MS);
+  await compute(2);
+  expect([await rowOf(9), await problems()]).toMatchObject([{ first_kept: 8 }, []]);
+});
+
+it('lets epochs of older programs be, and begins with the next one', async () => {
+  await compute(2);
+  for (const number of [1, 2]) {
+    const older = { ...(await rowOf(number)), previous: null, first_kept: null };
+    const signed = await signEpoch(older, signer);
+    await change(number, signed);
+    expect(signatureProblem(signed, signer.hotkey)).toBeNull();
+  }
+  expect(await problems()).toEqual([]);
+  await compute(2);
+  expect([await rowOf(3), await problems()]).toMatchObject([{ previous: null, first_kept: 3 }, []]);
+  await remove(3);
+  expect(await problems()).toEqual(['epoch 3: it is missing']);
+});
+
+it('goes on from no epoch that was altered, and says so of all before', async () => {
+  await compute(2);
+  await change(2, { payload_json: '{}' });
+  await compute(2);
+  const before = 'the head of its chain was begun anew after it and does not vouch for it';
+  expect(await problems()).toEqual([`epoch 1: ${before}`, `epoch 2: ${before}`]);
+});
+
+it('goes on under a new key from what the old one signed, in its time', async () => {
+  await compute(1);
+  await compute(1, processOf(other, [signer, other]));
+  expect(await epochChainProblems(ledger, [signer, other])).toEqual([]);
+  expect(await rowOf(2)).toMatchObject({ first_kept: 1 });
+  expect(await problems()).toEqual([HEADLESS]);
+});
+
+it('takes one of two that two processes compute at once', async () => {
+  await compute(1);
+  await nextCycle();
+  let asked = 0;
+  const both = Promise.withResolvers<void>();
+  const whenBoth = async () => {
+    asked += 1;
+    if (asked === 2) both.resolve();
+    await both.promise;
+  };
+  const processes = [1, 2].map(() => processOf(signer, [signer], whenBoth).computeDue());
+  const ended = await Promise.allSettled(processes);
+  expect(ended.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  const letters = await ledger.selectFrom('outbox').select('subject').orderBy('subject').execute();
+  expect(letters).toEqual([{ subject: '1' }, { subject: '2' }]);
+  await compute(1);
+  expect(await problems()).toEqual([]);
+});
