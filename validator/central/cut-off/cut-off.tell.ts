@@ -60,7 +60,6 @@ async function record(
 ): Promise<void> {
   await recordEvent(tx, deps, {
     accountId,
-    eventType: 'billing',
     subEventType: 'billing.status',
     actor: SYSTEM_ACTOR,
     reason: 'balance_exhausted',

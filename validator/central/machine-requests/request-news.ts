@@ -50,7 +50,6 @@ export function createRequestNews(deps: RequestNewsDeps) {
     if (node === null) throw new Error(`machine request ${id} has no node`);
     await recordEvent(tx, deps, {
       accountId,
-      eventType: 'account',
       subEventType: 'account.status',
       actor,
       payload: {

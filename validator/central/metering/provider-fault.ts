@@ -54,7 +54,6 @@ export async function refundFault(
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,
-    eventType: 'billing',
     subEventType: 'billing.success',
     actor: SYSTEM_ACTOR,
     reason: 'provider_fault',

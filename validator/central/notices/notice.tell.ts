@@ -64,7 +64,7 @@ async function tellPod(
   { step, actor, pod }: { step: NoticeStep; actor: Actor; pod: Pod },
 ): Promise<void> {
   await recordPodEvent(tx, deps, pod, {
-    ...{ eventType: 'notice', subEventType: 'notice.status', actor, reason: 'provider_notice' },
+    ...{ subEventType: 'notice.status', actor, reason: 'provider_notice' },
     facts: {
       detail: `notice_${step}`,
       starting_at: notice.start_text,

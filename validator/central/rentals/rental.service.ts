@@ -142,7 +142,6 @@ export async function rentIn(
   await recordEvent(tx, deps, {
     accountId: account.id,
     podId,
-    eventType: 'pod-rent',
     subEventType: 'pod-rent.success',
     actor,
     toStatus: 'PENDING',

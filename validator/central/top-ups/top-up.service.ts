@@ -37,7 +37,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
       tx,
       { clock, random },
       {
-        ...{ accountId, eventType: 'billing', actor: SYSTEM_ACTOR },
+        ...{ accountId, actor: SYSTEM_ACTOR },
         subEventType: 'billing.failed',
         payload: { pod_name: null, node: null, detail },
       },

@@ -61,7 +61,7 @@ export function createTransfers({ db, clock, random, topUpWaitMs, afterSpend }: 
       tx,
       { clock, random },
       {
-        ...{ accountId, eventType: 'billing', subEventType: 'billing.success', actor },
+        ...{ accountId, subEventType: 'billing.success', actor },
         payload: { pod_name: null, node: null, detail },
       },
     );

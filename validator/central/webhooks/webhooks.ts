@@ -51,7 +51,6 @@ export function createWebhookParts(deps: WebhookPartsDeps) {
       { clock, random },
       {
         accountId,
-        eventType: 'account',
         subEventType: 'account.failed',
         actor: SYSTEM_ACTOR,
         payload: { pod_name: null, node: null, detail: `webhook ${id} disabled`, error: reason },
