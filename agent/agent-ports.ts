@@ -7,7 +7,7 @@ import type { HostProbe } from './hardware/host-probe.ts';
 import type { ReadHostSources } from './hardware/host-sources.ts';
 import type { GpuMetrics } from './metrics/gpu-metrics.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import type { PodCorePorts } from './pods/pod-core.ts';
+import type { PodCorePorts } from './pod-core.ts';
 import type { UpdatePorts } from './updates/update.service.ts';
 
 /** Everything but what the parts of an agent tell each other. */

@@ -11,7 +11,7 @@ import { createEgressCheckService, tryConnection } from './egress-check/egress-c
 import { registerImageCheckRoutes } from './images/image-check.routes.ts';
 import { createImageChecks } from './images/image-check.service.ts';
 import type { PeriodicWork } from './periodic-work.ts';
-import type { PodCore } from './pods/pod-core.ts';
+import type { PodCore } from './pod-core.ts';
 import { registerPortCheckRoutes } from './ports/port-check.routes.ts';
 import { createPortCheckService } from './ports/port-check.service.ts';
 import { registerSpeedTestRoutes } from './speed-test/speed-test.routes.ts';

@@ -7,7 +7,7 @@ import { countOutside } from './gpu/outside-processes.ts';
 import { registerInventoryRoutes } from './hardware/inventory.routes.ts';
 import { createInventoryService } from './hardware/inventory.service.ts';
 import type { Listeners } from './listeners.ts';
-import type { PodCore } from './pods/pod-core.ts';
+import type { PodCore } from './pod-core.ts';
 import { createReadiness } from './system/readiness.ts';
 import { registerSystemRoutes } from './system/system.routes.ts';
 

@@ -1,5 +1,5 @@
 /** What the agent listens with: the main server with its rules, and one for metrics and health where they are separate. */
-import { refuseSecretsInClear } from '#shared/http/plain-refusal.ts';
+import { refuseSecretsInClear } from '#shared/agent-api/plain-refusal.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/certificate.job.ts';
 import type { AgentPorts } from './agent-ports.ts';

@@ -8,7 +8,7 @@ import { registerMetricsRoutes } from './metrics/metrics.routes.ts';
 import { registerSampleRoutes } from './metrics/sample.routes.ts';
 import { createSamples } from './metrics/samples.ts';
 import type { PeriodicWork } from './periodic-work.ts';
-import type { PodCore } from './pods/pod-core.ts';
+import type { PodCore } from './pod-core.ts';
 import { createFileUsage } from './usage/file-usage.ts';
 import { createKernelFiles } from './usage/kernel-files.ts';
 import { createPodUsage } from './usage/pod-usage.ts';

@@ -6,7 +6,7 @@ import { createTerminalHost } from './exec/terminal-host.ts';
 import { registerLogRoutes } from './logs/log.routes.ts';
 import { createLogService } from './logs/log.service.ts';
 import { registerNotebookRoutes } from './notebook/notebook.routes.ts';
-import type { PodCore } from './pods/pod-core.ts';
+import type { PodCore } from './pod-core.ts';
 import { POD_USER } from './ssh/ssh.service.ts';
 
 /** Nobody is let in yet. */

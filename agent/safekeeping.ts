@@ -5,11 +5,11 @@ import type { AgentPorts } from './agent-ports.ts';
 import { createRunChild } from './backups/bounded-child.ts';
 import { registerOperationRoutes } from './backups/operation.routes.ts';
 import { createOperationService } from './backups/operation.service.ts';
-import type { PodHold } from './backups/pod-hold.ts';
 import { createRestic } from './backups/restic.ts';
 import { createResticCgroup } from './backups/restic-cgroup.ts';
+import type { PodCore } from './pod-core.ts';
 import { SETTLING_MS } from './pods/pod.trial.ts';
-import type { PodCore } from './pods/pod-core.ts';
+import type { PodHold } from './pods/pod-hold.ts';
 import type { OperationRow } from './store/operation.store.ts';
 import { registerVolumeRoutes } from './volumes/volume.routes.ts';
 

@@ -1,9 +1,8 @@
 /** How the agent updates itself, put together; where it is not to, what it then says. */
-
 import type { AgentPorts } from './agent-ports.ts';
 import type { Examination } from './examination.ts';
 import type { PeriodicWork } from './periodic-work.ts';
-import type { PodCore } from './pods/pod-core.ts';
+import type { PodCore } from './pod-core.ts';
 import { createUpdateStore } from './store/update.store.ts';
 import { probeProblem, runningPods, workUnderWay } from './updates/host-work.ts';
 import {

@@ -1,12 +1,16 @@
-/** Holds the tree to its layout: the rules of layout/rules.ts, and a README whose map is true. */
+/** Holds the tree to its layout: the rules of layout/rules.ts, folders in layers, and a README whose map is true. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { codeMapPaths } from './layout/code-map.ts';
 import { readSource } from './layout/imports.ts';
+import { ringIn } from './layout/order.ts';
 import { RULES } from './layout/rules.ts';
 
 const ROOT = join(import.meta.dirname, '..');
+
+/** Whose folders are layers each; to the validator the whole central API is one. */
+const SIDES = ['agent/', 'shared/', 'validator/', 'validator/central/'];
 
 describe('the layout', () => {
   const files = globSync('{agent,shared,validator,test}/**/*.ts', { cwd: ROOT }).map((path) =>
@@ -22,6 +26,10 @@ describe('the layout', () => {
       expect(files.flatMap(check)).toEqual([]);
     });
   }
+
+  it.each(SIDES)('has no ring of folders in %s', (side) => {
+    expect(ringIn(side, files)).toEqual([]);
+  });
 
   it('resolves every import of a file of ours', () => {
     const missing = files.flatMap(({ path, imports }) =>

@@ -1,7 +1,7 @@
 /** The validator's composition root: health loop, weights and gateway over the ports given. */
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
+import { refuseSecretsInClear } from '#shared/agent-api/plain-refusal.ts';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
-import { refuseSecretsInClear } from '#shared/http/plain-refusal.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { type Loop, startLoop } from '#shared/loop.ts';

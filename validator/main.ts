@@ -215,7 +215,7 @@ async function lookAtMoney(
   words: readonly string[],
   { database, format }: { database?: string | undefined; format?: string | undefined },
 ): Promise<void> {
-  const { runMoneyCommand } = await import('./central/ledger/money-command.ts');
+  const { runMoneyCommand } = await import('./central/money-command.ts');
   const usualDatabase = centralDatabaseIn(process.env);
   const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
   const isWell = await withProgress('adding up the ledger', TERMINAL, (output) =>

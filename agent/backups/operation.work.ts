@@ -4,9 +4,9 @@ import type { Log } from '#shared/log.ts';
 import type { RunCommand } from '#shared/run-command.ts';
 import type { Sealing } from '#shared/sealing.ts';
 import type { DataRoot } from '../pods/pod-data.ts';
+import type { PodHold } from '../pods/pod-hold.ts';
 import type { OperationRow, OperationStore, Progress } from '../store/operation.store.ts';
 import type { Stage } from './operation.state.ts';
-import type { PodHold } from './pod-hold.ts';
 import type { Restic, Talk } from './restic.ts';
 
 /** The agent ends: what is under way is left for the next one. */

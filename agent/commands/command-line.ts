@@ -4,7 +4,7 @@ import { CONFIG_COMMANDS_HELP } from '#shared/config-command.ts';
 import { messageOf } from '#shared/errors.ts';
 import { VERSION } from '#shared/version.ts';
 import { CONFIG_HELP, readConfig } from '../config.ts';
-import { showConfiguration } from './configuration.ts';
+import { showConfiguration } from '../config-files.ts';
 
 const HELP = `Usage: agent/main.ts [doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
 

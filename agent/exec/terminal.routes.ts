@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { PodId } from '#shared/agent-api/pod.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES, TerminalQuery } from '#shared/agent-api/terminal.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { upgradeRequired } from '#shared/websocket/upgrade.ts';
+import { upgradeRequired } from '#shared/http/upgrade.ts';
 import type { TerminalHost } from './terminal-host.ts';
 
 export function registerTerminalRoutes(server: HttpServer, host: TerminalHost): void {

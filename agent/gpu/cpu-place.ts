@@ -1,6 +1,6 @@
 /** Which processors and memory lie beside a pod's GPUs (agent reference 9). Pure. */
 import type { GpuTopology } from '#shared/agent-api/inventory.ts';
-import type { NumaNode } from '../hardware/numa.ts';
+import type { NumaNode } from './numa.ts';
 
 /** `memoryNodes` is null where the node has too little memory for the pod. */
 export type CpuPlace = { cpus: string; memoryNodes: string | null };

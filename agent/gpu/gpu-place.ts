@@ -1,8 +1,8 @@
 /** Where a pod's GPUs lie on this host, asked when its container is made. */
 import type { PodSpec } from '#shared/agent-api/pod.ts';
-import type { NumaNode } from '../hardware/numa.ts';
 import { type CpuPlace, cpuPlace } from './cpu-place.ts';
 import type { GpuDriver } from './gpu-driver.ts';
+import type { NumaNode } from './numa.ts';
 
 /** Null when nothing is to be said of its processors: no real GPUs, one node only, or no knowledge. */
 export type PlaceOf = (spec: Pick<PodSpec, 'gpu_uuids' | 'limits'>) => Promise<CpuPlace | null>;

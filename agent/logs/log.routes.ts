@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { LogsQuery, PodId } from '#shared/agent-api/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { sendStream } from '#shared/websocket/stream.ts';
+import { sendStream } from '#shared/http/stream.ts';
 import type { LogService } from './log.service.ts';
 
 export function registerLogRoutes(server: HttpServer, { logs }: { logs: LogService }): void {

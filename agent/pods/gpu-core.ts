@@ -14,8 +14,8 @@ import { createGpuLeases, GPU_LEASE_INTERVAL_MS, type GpuSource } from '../gpu/g
 import { createPlaceOf } from '../gpu/gpu-place.ts';
 import { createGpuShare, type GpuShareRule } from '../gpu/gpu-share.ts';
 import type { KernelLog } from '../gpu/kernel-log.ts';
+import type { NumaNode } from '../gpu/numa.ts';
 import { countXids } from '../gpu/xid-counts.ts';
-import type { NumaNode } from '../hardware/numa.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
 import { createGpuHealthStore } from '../store/gpu-health.store.ts';
 import type { LeaseStore } from '../store/lease.store.ts';

@@ -1,5 +1,7 @@
-/** The port of restores onto pods: one stands still while its row of operations says so (agent reference 14). */
-import type { PodHold } from '../backups/pod-hold.ts';
+/**
+ * What restores need of pods: have one stand still while its tree is exchanged, as long as its row of operations says so,
+ * and see it run again (agent reference 14).
+ */
 import { type ContainerState, EngineError } from '../docker/engine.ts';
 import type { EngineHealth } from '../docker/engine-health.ts';
 import { podLabels } from './pod.container.ts';
@@ -7,6 +9,19 @@ import { isAlive } from './pod.containers.ts';
 import type { PodRecords } from './pod.records.ts';
 import { RESTING_PHASES } from './pod.state.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
+
+/**
+ * - `running`: a container of it runs, and nothing is under way; `stopped`: nothing of it runs, nor will by itself
+ * - `moving`: something is under way; `failed`: it rests; `gone`: it is removed, or being removed
+ * - `unknown`: the engine does not answer
+ */
+export type PodStanding = 'running' | 'stopped' | 'moving' | 'failed' | 'gone' | 'unknown';
+
+export type PodHold = {
+  /** Has the pod looked at: whether it is held follows from the rows of operations (`holdsPod`). */
+  wake(podId: string): void;
+  standingOf(podId: string): Promise<PodStanding>;
+};
 
 export function createPodHold(deps: {
   executorId: string;

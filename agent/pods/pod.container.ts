@@ -2,8 +2,8 @@
 import type { PodSpec } from '#shared/agent-api/pod.ts';
 import { type ContainerSpec, LABELS, type VolumeMount } from '../docker/engine.ts';
 import type { CpuPlace } from '../gpu/cpu-place.ts';
-import { AUTHORIZED_KEYS_FILE } from '../ssh/mount-point.ts';
 import type { PodRow } from '../store/pod.store.ts';
+import { AUTHORIZED_KEYS_FILE } from './mount-point.ts';
 import { containerName, launchHash, type PortMapping } from './pod.record.ts';
 
 export type GpuMode = 'nvidia' | 'simulated' | 'none';

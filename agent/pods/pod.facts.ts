@@ -3,11 +3,11 @@ import type { Clock } from '#shared/clock.ts';
 import type { EngineHealth } from '../docker/engine-health.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import type { PortService } from '../ports/port.service.ts';
-import type { SshService } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { specsInUse } from './pod.change.ts';
 import type { PlanFacts } from './pod.containers.ts';
 import { launchHash, publishedPorts } from './pod.record.ts';
+import type { PodSsh } from './pod-ssh.ts';
 
 export type FactsOf = (row: PodRow) => PlanFacts;
 
@@ -15,7 +15,7 @@ export type FactsOf = (row: PodRow) => PlanFacts;
 export function createPodFacts(deps: {
   ports: PortService;
   gpuLeases: GpuLeases;
-  ssh: Pick<SshService, 'loginOf'>;
+  ssh: Pick<PodSsh, 'loginOf'>;
   clock: Clock;
   /** The host's present boot. */
   bootId: string;

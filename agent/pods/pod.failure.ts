@@ -6,8 +6,6 @@ import { BuildFailure } from '../images/build-failure.ts';
 import { ImageDigestMismatch } from '../images/image.service.ts';
 import { NetworkUnavailable } from '../network/network-unavailable.ts';
 import { PortPoolExhausted } from '../ports/port.service.ts';
-import { PortNotLeft } from '../ssh/ssh.service.ts';
-import { VolumeMissing } from '../volumes/volume-missing.ts';
 import type { Step } from './pod.plan.ts';
 
 export type StepKind = Step['kind'];
@@ -48,6 +46,16 @@ const PASSING_IMAGE: Partial<Record<EngineErrorKind, ReasonCode>> = {
 /** An object with our name exists and is not ours: it is left alone and the pod cannot run. */
 export class NameTaken extends Error {
   override name = 'NameTaken';
+}
+
+/** The gateway has not left the port that the pod's own server is to have. */
+export class PortNotLeft extends Error {
+  override name = 'PortNotLeft';
+}
+
+/** The copy of a volume that a pod is to get is not on this host, or not as it is to be. */
+export class VolumeMissing extends Error {
+  override name = 'VolumeMissing';
 }
 
 /** Reads anything that a step threw. */

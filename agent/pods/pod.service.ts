@@ -8,7 +8,6 @@ import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import type { RegistryLogins } from '../images/registry-logins.ts';
 import type { Refusal } from '../policy/provider-rules.ts';
 import { PortPoolExhausted, type PortService } from '../ports/port.service.ts';
-import type { SshService } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { mustStage, newestOf, stagePatch } from './pod.change.ts';
 import type { GpuMode } from './pod.container.ts';
@@ -19,6 +18,7 @@ import { REBOOTABLE_PHASES } from './pod.state.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
 import { podView } from './pod.view.ts';
 import type { PodPulls } from './pod-pulls.ts';
+import type { PodSsh } from './pod-ssh.ts';
 import { checkLogin, checkPolicy, type HostLimits, refusalsOf, specRefused } from './policy.ts';
 
 export type PodService = ReturnType<typeof createPodService>;
@@ -42,7 +42,7 @@ export function createPodService(deps: {
   engineAway(): string | null;
   diskOf(podId: string): PodCondition | null;
   gpuHealthOf(podId: string): PodCondition | null;
-  ssh: SshService;
+  ssh: PodSsh;
   logins: Pick<RegistryLogins, 'keep' | 'drop'>;
   notebookOf(podId: string): NotebookView | null;
 }) {

@@ -2,19 +2,23 @@
 import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import type { ContainerEngine, ContainerSpec, ContainerState } from '../docker/engine.ts';
+import type {
+  ContainerEngine,
+  ContainerSpec,
+  ContainerState,
+  VolumeMount,
+} from '../docker/engine.ts';
 import type { EndLeftoverTask } from '../docker/leftover-task.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import type { PlaceOf } from '../gpu/gpu-place.ts';
 import type { PodImages } from '../images/pod-images.ts';
 import type { PodNetworks } from '../network/pod-network.ts';
 import type { PortService } from '../ports/port.service.ts';
-import type { SshService } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
-import type { VolumeService } from '../volumes/volume.service.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
 import type { GpuMode } from './pod.container.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
+import type { PodSsh } from './pod-ssh.ts';
 import type { PodVolumes } from './pod-volumes.ts';
 
 export type StepPorts = {
@@ -28,9 +32,9 @@ export type StepPorts = {
   placeOf: PlaceOf;
   networks: PodNetworks;
   volumes: Pick<PodVolumes, 'ensure' | 'remove'>;
-  /** Those that outlive the pod. */
-  lastingVolumes: Pick<VolumeService, 'mountOf'>;
-  ssh: Pick<SshService, 'carryKeys' | 'loginOf' | 'portLeft'>;
+  /** Those that outlive the pod. Rejects with VolumeMissing. */
+  lastingVolumes: { mountOf(id: string, podId: string): Promise<VolumeMount> };
+  ssh: Pick<PodSsh, 'carryKeys' | 'loginOf' | 'portLeft'>;
   diskQuota: DiskQuotaProbe;
   /** Folders of the agent's own that every pod can read. */
   readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;

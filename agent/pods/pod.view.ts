@@ -2,10 +2,10 @@
 import type { NotebookView } from '#shared/agent-api/notebook.ts';
 import type { PodCondition, PodSpec, PodView } from '#shared/agent-api/pod.ts';
 import type { FinishedPull, PullProgress } from '#shared/agent-api/pull-progress.ts';
-import type { SshView } from '../ssh/ssh.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import { changeOf, newestOf } from './pod.change.ts';
 import { conditionsOf, lastExitOf, type PortMapping, servedPorts, specOf } from './pod.record.ts';
+import type { SshView } from './pod-ssh.ts';
 
 /** What an image that is built here is called to the outside. */
 const DOCKERFILE = 'dockerfile';

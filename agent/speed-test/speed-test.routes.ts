@@ -5,7 +5,7 @@ import {
   SpeedTestQuery,
 } from '#shared/agent-api/speed-test.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { upgradeRequired } from '#shared/websocket/upgrade.ts';
+import { upgradeRequired } from '#shared/http/upgrade.ts';
 import type { SpeedTests } from './speed-test.service.ts';
 
 /** Registers it; a test under way ends when `stopping` aborts. */

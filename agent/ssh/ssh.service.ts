@@ -1,40 +1,32 @@
 /** Logging in to pods, on the agent's side: host keys, keys in force, and what the gateway is to serve. */
-import type { PodSpec, PodView } from '#shared/agent-api/pod.ts';
+import type { PodSpec } from '#shared/agent-api/pod.ts';
 import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
 import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
 import type { Log } from '#shared/log.ts';
 import { createSshKeyPair, sshFingerprint } from '#shared/openssh-key.ts';
 import type { Random } from '#shared/random.ts';
+import { KEYS_MOUNT_POINT } from '../pods/mount-point.ts';
 import type { LoginState } from '../pods/pod.containers.ts';
+import { PortNotLeft } from '../pods/pod.failure.ts';
 import { isGatewayPort, SSH_PORT, servedPorts, specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
+import type { SshView } from '../pods/pod-ssh.ts';
 import type { PortService } from '../ports/port.service.ts';
 import type { PodRow } from '../store/pod.store.ts';
 import type { SshStore } from '../store/ssh.store.ts';
 import type { GatewayPod, GatewayPodStatus } from './gateway-files.ts';
 import type { GatewayLink } from './gateway-link.ts';
 import type { KeyFolders } from './key-folders.ts';
-import { KEYS_MOUNT_POINT } from './mount-point.ts';
 import type { OwnSshd } from './own-sshd.job.ts';
 
 export type SshService = ReturnType<typeof createSshService>;
-
-/** The parts of a pod's view that are about logging in. */
-export type SshView = Pick<PodView, 'ssh' | 'ssh_keys_hash'> & {
-  condition: PodView['conditions'][number] | null;
-};
 
 /** Whom shells in pods run as: templates name no user yet. */
 export const POD_USER = 'root';
 /** How long a gateway that lives may take to leave a port; it follows its file within moments. */
 export const LEAVE_WITHIN_MS = 10_000;
 const LEAVE_POLL_MS = 50;
-
-/** The gateway has not left the port that the pod's own server is to have. */
-export class PortNotLeft extends Error {
-  override name = 'PortNotLeft';
-}
 
 /** `publishSoon` after every change of a pod or its keys. */
 export function createSshService(deps: {

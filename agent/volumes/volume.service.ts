@@ -20,10 +20,10 @@ import {
   type VolumeMount,
   type VolumeState,
 } from '../docker/engine.ts';
+import { VolumeMissing } from '../pods/pod.failure.ts';
 import type { DataRoot } from '../pods/pod-data.ts';
 import type { OperationRow } from '../store/operation.store.ts';
 import type { VolumeCopyRow, VolumeStore } from '../store/volume.store.ts';
-import { VolumeMissing } from './volume-missing.ts';
 
 const NAME_PREFIX = 'podwright-volume-';
 const UNREADABLE =

@@ -1,6 +1,5 @@
 /** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
-
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
@@ -23,7 +22,6 @@ import type { Log } from '../log.ts';
 import type { Random } from '../random.ts';
 import { forRequest } from '../request-context.ts';
 import { type OpenSpan, openSpan, within } from '../tracing/spans.ts';
-import { acceptUpgrades, wantsWebSocket } from '../websocket/upgrade.ts';
 import { answerClientError } from './client-error.ts';
 import {
   contentTypeOf,
@@ -32,15 +30,13 @@ import {
   toApiError,
   wantsProblem,
 } from './error-body.ts';
+import { acceptOnlyJson } from './json-body.ts';
 import { createMethodIndex } from './method-index.ts';
 import { requestIdFrom } from './request-id.ts';
+import { acceptUpgrades, wantsWebSocket } from './upgrade.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The exact bytes of the body as received; null without one. Signatures cover these. */
-    rawBody: Uint8Array | null;
-    /** Why the body is no JSON; thrown only after `verifyBody` has passed. */
-    bodyError: ApiError | null;
     /** Null where nobody traces. */
     span: OpenSpan | null;
   }
@@ -148,8 +144,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
   }).withTypeProvider<ZodTypeProvider>();
 
-  server.decorateRequest('rawBody', null);
-  server.decorateRequest('bodyError', null);
   server.decorateRequest('span', null);
   acceptOnlyJson(server);
 
@@ -301,59 +295,4 @@ function pathOf(request: FastifyRequest): string {
 function parseQuery(text: string): Record<string, unknown> {
   const isGiven = (value: unknown) => typeof value !== 'string' || value.trim() !== '';
   return Object.fromEntries(Object.entries(parse(text)).filter(([, value]) => isGiven(value)));
-}
-
-/** An empty body counts as none whatever its content type says (contract 2). */
-function acceptOnlyJson(server: HttpServer): void {
-  server.removeAllContentTypeParsers();
-  server.addContentTypeParser<Buffer>(
-    /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i,
-    { parseAs: 'buffer' },
-    (request, body, done) => {
-      request.rawBody = body;
-      if (body.length === 0) {
-        done(null, undefined);
-        return;
-      }
-      request.bodyError = encodingRefusal(request.headers);
-      if (request.bodyError !== null) {
-        done(null, undefined);
-        return;
-      }
-      try {
-        done(null, parseJson(body));
-      } catch {
-        request.bodyError = new ApiError('bad_request', 'The request body is not valid JSON', {
-          hint: 'Send one JSON value in UTF-8.',
-        });
-        done(null, undefined);
-      }
-    },
-  );
-}
-
-const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
-/** US-ASCII is a part of it. */
-const UTF_8 = /^(?:utf-?8|us-ascii)$/i;
-
-/** Why a body of these headers is not read, 415; null where it is plain UTF-8. */
-function encodingRefusal(headers: IncomingHttpHeaders): ApiError | null {
-  const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers;
-  if (coding.trim().toLowerCase() !== 'identity') {
-    return unsupported('Compressed bodies are not read', 'Send the body without Content-Encoding.');
-  }
-  const [, charset = 'utf-8'] = CHARSET.exec(type) ?? [];
-  if (UTF_8.test(charset)) return null;
-  return unsupported('JSON is read in UTF-8 only', 'Send UTF-8, or name no charset.');
-}
-
-function unsupported(message: string, hint: string): ApiError {
-  return new ApiError('client_error', message, { status: 415, hint });
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-/** Drops `__proto__` members, so that no schema sees a polluted object. */
-function parseJson(body: Uint8Array): unknown {
-  return JSON.parse(utf8.decode(body), (key, value) => (key === '__proto__' ? undefined : value));
 }

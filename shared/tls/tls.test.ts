@@ -6,6 +6,7 @@ import { connect, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createSignedConnect } from '../agent-api/connect.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { ConfigError } from '../config.ts';
 import { changeCertificate, createHttpServer } from '../http/server.ts';
@@ -15,7 +16,6 @@ import { createLog } from '../log.ts';
 import { systemRandom } from '../random.ts';
 import { createSignedFetch } from '../signing/signed-fetch.ts';
 import { createSigner } from '../signing/sr25519.ts';
-import { createSignedConnect } from '../websocket/connect.ts';
 import {
   certificateFiles,
   LIFETIME_MS,

@@ -1,4 +1,5 @@
 /** A tracer that sends spans to an OpenTelemetry collector, by OTLP over HTTP with JSON. Loaded only where one is configured. */
+import { hash } from 'node:crypto';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import {
@@ -17,7 +18,6 @@ import { messageOf } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { currentRequestId } from '../request-context.ts';
 import { withoutPasswords } from '../secret-text.ts';
-import { sha256Hex } from '../signing/canonical-request.ts';
 import { VERSION } from '../version.ts';
 import type { OpenSpan, Tracer } from './spans.ts';
 import { formatTraceparent, parseTraceparent } from './traceparent.ts';
@@ -102,7 +102,7 @@ function idGenerator() {
       const requestId = currentRequestId();
       return requestId === null
         ? random.generateTraceId()
-        : sha256Hex(`trace of ${requestId}`).slice(0, TRACE_ID_CHARS);
+        : hash('sha256', `trace of ${requestId}`).slice(0, TRACE_ID_CHARS);
     },
   };
 }

@@ -2,7 +2,6 @@
 import type { Writable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { messageOf } from '../errors.ts';
-import type { SseSource } from '../http/sse.ts';
 import type { Log } from '../log.ts';
 import { CLOSE } from './close-codes.ts';
 
@@ -28,7 +27,7 @@ export async function sendMessage(socket: WebSocket, data: string | Uint8Array):
  */
 export async function sendFrames(
   socket: WebSocket,
-  source: SseSource,
+  source: AsyncIterable<string>,
   { connection, log }: { connection: Writable; log: Pick<Log, 'warn'> },
 ): Promise<void> {
   const frames = source[Symbol.asyncIterator]();

@@ -11,7 +11,6 @@ import { type CheckPolicy, readCheckPolicy } from '../../validator/checks/check-
 import { CHECKS } from '../../validator/checks/check-table.ts';
 import type { RentalFacts } from '../../validator/checks/measured.ts';
 import { EvidenceDocument } from '../../validator/evidence/evidence.document.ts';
-import { exportEvidence } from '../../validator/evidence/evidence-export.ts';
 import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
 import { openLedger } from '../../validator/ledger/ledger.ts';
 import type { LineSize } from '../../validator/lines/measure-line.ts';
@@ -19,6 +18,7 @@ import { SMALL_PROOF } from '../../validator/pow/proof-facts.ts';
 import { releaseOf } from '../../validator/updates/release.state.ts';
 import { addRelease } from '../../validator/updates/release.store.ts';
 import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
+import { exportEvidence } from '../../validator/weights/evidence-export.ts';
 import {
   AGENT_DIGEST,
   addConductedAgent,

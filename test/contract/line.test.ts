@@ -1,11 +1,11 @@
 /** The line between validator and agent, measured over a real connection. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createSignedConnect, type SignedConnect } from '#shared/agent-api/connect.ts';
 import { SPEED_TEST_PATH } from '#shared/agent-api/speed-test.ts';
 import { systemClock } from '#shared/clock.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
-import { createSignedConnect, type SignedConnect } from '#shared/websocket/connect.ts';
 import { registerSpeedTestRoutes } from '../../agent/speed-test/speed-test.routes.ts';
 import { createSpeedTests } from '../../agent/speed-test/speed-test.service.ts';
 import { type LineSample, type LineSize, measureLine } from '../../validator/lines/measure-line.ts';

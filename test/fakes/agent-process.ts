@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentClient, createAgentClient } from '#shared/agent-api/agent-client.ts';
+import { createSignedConnect, type SignedConnect } from '#shared/agent-api/connect.ts';
 import { systemClock } from '#shared/clock.ts';
 import { openIdentity, ownPinOf } from '#shared/identity/identity-key.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
@@ -12,7 +13,6 @@ import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetc
 import { signedHeaders } from '#shared/signing/signed-headers.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createSecureTransport } from '#shared/tls/transport.ts';
-import { createSignedConnect, type SignedConnect } from '#shared/websocket/connect.ts';
 
 export type AgentHome = {
   executorId: string;

@@ -6,8 +6,11 @@ import { systemClock } from '#shared/clock.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
-import { openEmbeddedBackups } from '../../validator/central/backup-storage/backup-storage.ts';
-import type { BackupFolder, RepositoryPlace } from '../../validator/central/ports.ts';
+import {
+  type BackupFolder,
+  openEmbeddedBackups,
+} from '../../validator/central/backup-storage/backup-storage.ts';
+import type { RepositoryPlace } from '../../validator/central/ports.ts';
 
 export type RestAnswer = {
   status: number;

@@ -4,9 +4,9 @@ import { PodSpec } from '#shared/agent-api/pod.ts';
 import { systemClock } from '#shared/clock.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { dataFrame, sendSse } from '#shared/http/sse.ts';
+import { clientGone } from '#shared/http/upgrade.ts';
 import { createLog } from '#shared/log.ts';
 import { systemRandom } from '#shared/random.ts';
-import { clientGone } from '#shared/websocket/upgrade.ts';
 import { createFakeAgents, type FakeAgents } from './fake-agents.ts';
 
 export type FakeGateway = {

@@ -17,10 +17,6 @@ const MEANT_FOR_SERVICES = [
 const TAKES_MONEY =
   /^validator\/central\/(?:ledger\/|metering\/settled-first\.ts$|pods\/pod-hold\.ts$)/;
 
-const METERING = 'validator/central/metering/';
-const PODS = 'validator/central/pods/';
-const CUT_OFF = 'validator/central/cut-off/';
-
 /** One per process and meant so; what is in them is the same for every test, or set by each. */
 const KEEPS_STATE = [
   'shared/tracing/spans.ts',
@@ -58,13 +54,6 @@ export const RULES: readonly Rule[] = [
       conceptOf(target) !== null &&
       conceptOf(path) !== conceptOf(target) &&
       hasRole(target, 'store', 'routes', 'job'),
-  ),
-  forbidImports(
-    'the meter lies below pods, and what cuts them off above both',
-    (path, { target }) =>
-      !isTest(path) &&
-      ((isUnder(path, METERING) && isUnder(target, PODS) && !hasRole(target, 'state')) ||
-        (isUnder(path, METERING, PODS) && isUnder(target, CUT_OFF))),
   ),
   forbidImports(
     'services import types, row locks and transactions from the central database, nothing else',

@@ -2,11 +2,8 @@
 import { strict as assert } from 'node:assert';
 import type { Database } from '../../validator/central/db/tables.ts';
 import { auditLedger } from '../../validator/central/ledger/audit.service.ts';
-import {
-  costOfSegments,
-  providerShare,
-  referralShare,
-} from '../../validator/central/metering/meter.ts';
+import { providerShare, referralShare } from '../../validator/central/ledger/shares.ts';
+import { costOfSegments } from '../../validator/central/metering/meter.ts';
 import { accountRunsOutAt } from '../../validator/central/metering/runway.service.ts';
 import { spendsOutAt } from '../../validator/central/metering/runway.ts';
 import { burningOf } from '../../validator/central/metering/settlement.ts';

@@ -12,8 +12,8 @@ import { createDrillUpkeep } from './backups/drill-upkeep.ts';
 import { createOperationSync } from './backups/operation-sync.ts';
 import { createRestores } from './backups/restore.service.ts';
 import type { CentralDeps } from './central-deps.ts';
+import type { OnceDeps } from './idempotency/once.ts';
 import type { Processes } from './processes/process.service.ts';
-import type { OnceDeps } from './rentals/once.ts';
 
 /** A month, where the options do not say. */
 const DRILL_HOURS = 720;

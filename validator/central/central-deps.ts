@@ -7,6 +7,7 @@ import type { CredentialWatch } from './auth/credential-watch.ts';
 import type { PasswordCost, Passwords } from './auth/password.ts';
 import type { Sessions } from './auth/session.ts';
 import type { StreamTickets } from './auth/stream-ticket.ts';
+import type { BackupFolder } from './backup-storage/backup-storage.ts';
 import type { Signals } from './db/signals.ts';
 import type { Database } from './db/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
@@ -16,7 +17,6 @@ import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type {
   Agents,
   AlphaRates,
-  BackupFolder,
   BackupStorage,
   CentralMiner,
   ChatPlatform,

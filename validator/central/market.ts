@@ -20,6 +20,7 @@ import { createMarketOverview } from './executors/market-overview.ts';
 import { createMarketView } from './executors/market-view.ts';
 import { forgetOldImages } from './executors/pull-measures.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
+import { createIdempotency } from './idempotency/idempotency.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createPortalRequests } from './machine-requests/portal-request.service.ts';
@@ -28,6 +29,7 @@ import { registerBilling, registerStatement } from './metering/statement.routes.
 import { createStatements } from './metering/statement.service.ts';
 import { type AfterSpend, createTickJob } from './metering/tick.job.ts';
 import { notesOf } from './node-notes.ts';
+import { maintenanceAt } from './notices/maintenance.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
 import { createNotices } from './notices/notice.service.ts';
 import { paidOutUntil } from './payouts/payout.service.ts';
@@ -51,7 +53,6 @@ import { registerPortal } from './portal.ts';
 import { createProcesses } from './processes/process.service.ts';
 import { registerSharedConfig } from './providers/portal.routes.ts';
 import { subscriptions } from './providers/subscriptions.ts';
-import { createIdempotency } from './rentals/idempotency.ts';
 import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
 import type { RentDeps } from './rentals/rental.service.ts';
@@ -120,6 +121,7 @@ export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAf
     ...{ db, clock, random, log, agents, notebookToken, loginOf, mails: deps.mails },
     operations: backups.operations,
     volumes: volumes.sync,
+    inMaintenance: async (id, atMs) => (await maintenanceAt(db, id, atMs)) !== null,
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
     turns,
     wakeOthers,

@@ -10,6 +10,7 @@ import { createAddressHash } from './accounts/address-hash.ts';
 import { createEmailVerification } from './accounts/email-verification.ts';
 import { createPasswordReset } from './accounts/password-reset.ts';
 import { createReferralPayout } from './accounts/referral-payout.ts';
+import { createWebhookPost } from './adapters/webhook-post.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
 import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { forgetBackups } from './backups/backup.service.ts';
@@ -20,12 +21,12 @@ import { createChatLinks } from './chat/chat.service.ts';
 import type { Db } from './db/tables.ts';
 import { forgetDockerCredentials } from './docker-credentials/docker-credential.service.ts';
 import { forgetFeedback } from './feedback/feedback.service.ts';
+import type { Idempotency } from './idempotency/idempotency.ts';
 import { forgetMachineRequests } from './machine-requests/machine-request.service.ts';
 import { createMailJob } from './mail/mail.job.ts';
 import { registerOutboxRoute } from './mail/mail.routes.ts';
 import { registerObjectRoutes, registerUploadRoute } from './objects/object.routes.ts';
 import { createObjects } from './objects/object.service.ts';
-import type { Idempotency } from './rentals/idempotency.ts';
 import type { Sweeps } from './schedule/retention.ts';
 import { forgetSshKeys } from './ssh-keys/ssh-key.service.ts';
 import { forgetChannels } from './support-channels/support-channel.service.ts';
@@ -59,9 +60,10 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
   const shared = { db, clock, random, options, sessions, passwords, mails, tokens, addressHash };
   const verification = createEmailVerification({ ...shared, wakeMail });
 
+  const { webhookTargets: targets = 'public' } = options;
   const webhooks = createWebhookParts({
     ...{ db, clock, random, log, secret, mails, wakeMail, stopping: deps.stopping },
-    targets: options.webhookTargets ?? 'public',
+    ...{ targets, post: createWebhookPost({ clock, targets }) },
   });
 
   return {

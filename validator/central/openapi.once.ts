@@ -1,6 +1,6 @@
 /** How the description shows routes that run once per Idempotency-Key: from `config.once`, by which they do. Pure. */
-import { WELL_FORMED } from './rentals/fingerprint.ts';
-import { WINDOW_MS } from './rentals/idempotency.ts';
+import { WELL_FORMED } from './idempotency/fingerprint.ts';
+import { WINDOW_MS } from './idempotency/idempotency.ts';
 
 const KEY_HEADER = 'Idempotency-Key';
 const HOURS = WINDOW_MS / 3_600_000;

@@ -3,6 +3,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from './central-deps.ts';
 import { createChatHandshake } from './chat/chat-handshake.ts';
 import type { MarketOverview } from './executors/market-overview.ts';
+import type { Idempotency } from './idempotency/idempotency.ts';
 import { registerPortalRequestRoutes } from './machine-requests/portal-request.routes.ts';
 import type { PortalRequests } from './machine-requests/portal-request.service.ts';
 import { registerNoticeRoutes } from './notices/notice.routes.ts';
@@ -15,7 +16,6 @@ import { createPortalAnswers } from './providers/portal-answer.ts';
 import { createProviders } from './providers/provider.service.ts';
 import { createProfiles } from './providers/provider-profile.service.ts';
 import { createRewardEstimates } from './providers/reward-estimate.ts';
-import type { Idempotency } from './rentals/idempotency.ts';
 
 export type PortalParts = {
   idempotency: Idempotency;

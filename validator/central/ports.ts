@@ -8,8 +8,6 @@ import type { CheckWish, HealthReport } from '#shared/central-api/validator-rout
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { AlphaSubnet } from './alpha/alpha.schemas.ts';
-import type { Space } from './backup-storage/disk-room.ts';
-import type { TransferLimits } from './backup-storage/transfers.ts';
 import type { PayoutMethod } from './payouts/payout.state.ts';
 import type { Attempt } from './webhooks/webhook.state.ts';
 
@@ -151,17 +149,6 @@ export type BackupStorage = {
   bytesOf(repositoryId: string): Promise<number | null>;
   /** Removes it with everything in it; an absent one counts as removed. */
   remove(repositoryId: string): Promise<void>;
-};
-
-/** A folder of ours for repositories; served to restic at our own origin. */
-export type BackupFolder = {
-  folder: string;
-  /** Of one account's repositories together. */
-  bytesPerAccount: number;
-  /** Of the file system under a folder; the system's own words when absent. */
-  spaceOf?(folder: string): Promise<Space>;
-  /** Of requests; the usual ones when absent. */
-  limits?: TransferLimits;
 };
 
 /**

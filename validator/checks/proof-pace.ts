@@ -2,7 +2,6 @@
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
-import type { Expected } from '../pow/proof-timing.ts';
 import type { Facts } from './check.ts';
 import { ONE_THOUSAND } from './check-policy.ts';
 import {
@@ -21,6 +20,16 @@ const ENOUGH_SAMPLES = 5;
 /** How much of an executor's mean one more proof makes. */
 const NEW_SHARE = 0.3;
 const KEPT_MS = 30 * 24 * 3_600_000;
+
+/** What such a proof took before, milliseconds; null while too few were seen. */
+export type Expected = {
+  /** Hosts with the same hardware: what a time is judged by. */
+  modelMs: number | null;
+  /** Of these hosts, this one itself not counted. */
+  others: number;
+  /** This one itself: an honest slow host is given the time that it needs. */
+  ownMs: number | null;
+};
 
 export type ProofPaces = ReturnType<typeof createProofPaces>;
 

@@ -18,10 +18,12 @@ import type { CheckPolicy } from '../checks/check-policy.ts';
 import { Measured } from '../checks/measured.ts';
 import { judge } from '../checks/pipeline.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import { CYCLE_VERDICTS, type CycleVerdict, Sha256 } from '../weights/cycle-set.ts';
+import { CYCLE_VERDICTS, type CycleVerdict } from '../weights/cycle-verdict.state.ts';
 
 /** So that a signature can mean nothing else. */
 const SIGNED_AS = 'podwright-evidence-v1\n';
+/** A SHA-256 in hex. */
+export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const EpochMs = z.int().min(0);
 /** Agents' answers hold fractions, which canonical JSON has none of: they are kept as texts. */
 const JsonText = z.string().max(4_000_000);

@@ -7,7 +7,6 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import { keepCheckPolicy } from '../checks/check-policy.store.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EvidenceHeadRow, Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
-import { policyHashOf, type WeightPolicy } from '../weights/weight-policy.ts';
 import { type CheckRun, documentOf, signDocument } from './evidence.document.ts';
 import {
   executorsWithEvidence,
@@ -31,7 +30,8 @@ export type EvidenceOptions = {
   signer: Signer;
   /** Whose heads are gone on from. */
   trusted: readonly TrustedHotkey[];
-  policy: WeightPolicy;
+  /** What weights are made of: documents name it by version and hash. */
+  policy: { readonly version: number };
   clock: Pick<Clock, 'monotonicMs' | 'now'>;
   log: Pick<Log, 'error'>;
 };
@@ -41,7 +41,7 @@ type FoundHead = { row: EvidenceHeadRow | undefined; ours: EvidenceHeadRow | nul
 
 export function createEvidence(options: EvidenceOptions) {
   const { ledger, signer, trusted, policy, clock, log } = options;
-  const policyHash = policyHashOf(policy);
+  const policyHash = sha256Hex(canonicalJson(policy));
   const knownHeads = new Map<string, string>();
 
   function isOurs(row: EvidenceHeadRow): boolean {

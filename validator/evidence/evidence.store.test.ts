@@ -9,10 +9,10 @@ import { readCheckPolicy } from '../checks/check-policy.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EvidenceHeadRow, Ledger } from '../ledger/ledger.tables.ts';
 import { openLedger } from '../ledger/ledger.ts';
+import { exportEvidence } from '../weights/evidence-export.ts';
 import { policyHashOf } from '../weights/weight-policy.ts';
 import { isJudgedRight, readDocument, signDocument } from './evidence.document.ts';
 import { createEvidence, type EvidenceService } from './evidence.service.ts';
-import { exportEvidence } from './evidence-export.ts';
 import { signHead } from './evidence-head.ts';
 
 const signer = createSigner(new Uint8Array(32).fill(1));

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
+import { createSignedConnect } from '#shared/agent-api/connect.ts';
 import { systemClock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
@@ -11,7 +12,6 @@ import { createReplayCache } from '#shared/signing/replay-cache.ts';
 import { createRequestVerifier } from '#shared/signing/request-verifier.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { createSignedConnect } from '#shared/websocket/connect.ts';
 import { enrolAgent } from '../../test/fakes/enrolled-agent.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
 import { goldenPolicy, H100 } from '../../test/fixtures/cycle-set.ts';

@@ -17,7 +17,6 @@ import type { ProofPaces } from '../checks/proof-pace.ts';
 import type { Standings } from '../checks/standing.service.ts';
 import type { CheckRun } from '../evidence/evidence.document.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
-import type { Lines } from '../lines/line.service.ts';
 import type { ValidatorMetrics } from '../metrics/metrics.ts';
 import type { Outbox } from '../outbox/outbox.service.ts';
 import { enqueue } from '../outbox/outbox.store.ts';
@@ -54,7 +53,8 @@ export type HealthOptions = {
   paces: ProofPaces;
   proofs: ProofRounds;
   ways: WayChecks;
-  lines: Pick<Lines, 'facts'>;
+  /** How fast its line was; null: not measured, or not known. */
+  lines: { facts(executorId: string): Promise<Measured['line']> };
   hosts: Pick<HostTurns, 'run'>;
   rentals: Pick<RentalProbes, 'look' | 'clear' | 'podsAt'>;
   readBanner: ReadBanner;

@@ -2,7 +2,7 @@
 import type { Generated, Kysely, Selectable, Transaction } from 'kysely';
 import type { HealthReport } from '#shared/central-api/validator-routes.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { CycleVerdict } from '../weights/cycle-set.ts';
+import type { CycleVerdict } from '../weights/cycle-verdict.state.ts';
 
 /** One row for each check run. Rows are never changed: a trigger refuses it. */
 export type EvidenceTable = {

@@ -1,4 +1,5 @@
 /** Measures the lines of executors in turns, and tells checks how fast they have been. */
+import type { SignedConnect } from '#shared/agent-api/connect.ts';
 import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { messageOf } from '#shared/errors.ts';
@@ -6,7 +7,6 @@ import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import { createSemaphore } from '#shared/semaphore.ts';
 import type { Turns } from '#shared/service-manager/turns.ts';
-import type { SignedConnect } from '#shared/websocket/connect.ts';
 import type { LineFacts } from '../checks/measured.ts';
 import type { HostTurns } from '../health/host-turns.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';

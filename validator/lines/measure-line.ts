@@ -1,6 +1,7 @@
 /** Measures the line to one executor: streams of random bytes down to it and up from it, larger until one takes a while. */
 import { createHash } from 'node:crypto';
 import type { WebSocket } from 'ws';
+import type { SignedConnect } from '#shared/agent-api/connect.ts';
 import {
   SPEED_MESSAGE_BYTES,
   SPEED_TEST_PATH,
@@ -12,7 +13,6 @@ import { ApiError, messageOf } from '#shared/errors.ts';
 import { keystreamFrom, SEED_BYTES } from '#shared/proof-of-work/keystream.ts';
 import type { Random } from '#shared/random.ts';
 import { CLOSE } from '#shared/websocket/close-codes.ts';
-import type { SignedConnect } from '#shared/websocket/connect.ts';
 import { sendMessage } from '#shared/websocket/send.ts';
 
 const BITS = 8;

@@ -1,4 +1,5 @@
 /** The validator's way to agents: a link each, opened with its first request and kept while it holds. */
+import { createSignedConnect, type SignedConnect } from '#shared/agent-api/connect.ts';
 import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ApiError, messageOf } from '#shared/errors.ts';
@@ -6,7 +7,6 @@ import type { Random } from '#shared/random.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
-import { createSignedConnect, type SignedConnect } from '#shared/websocket/connect.ts';
 import type { Ledger } from '../ledger/ledger.tables.ts';
 import { type AgentLink, type AgentTls, checkedAnswer, openLink } from './agent-link.ts';
 import type { KnownIdentity } from './identity.state.ts';

@@ -3,8 +3,9 @@
 import { CardUuid } from '#shared/agent-api/challenges.ts';
 import type { Inventory } from '#shared/agent-api/inventory.ts';
 import type { GpuProofFacts } from '../checks/measured.ts';
+import type { Expected } from '../checks/proof-pace.ts';
 import type { ChallengeDeps } from './challenge.ts';
-import { deadlineFor, type Expected, msWithoutLink } from './proof-timing.ts';
+import { deadlineFor, msWithoutLink } from './proof-timing.ts';
 import { type CardsPlan, proveCards } from './prove-cards.ts';
 
 /** What each card is asked; how much of its memory is filled, in thousandths, and how often that is read. */

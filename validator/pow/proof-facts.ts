@@ -1,8 +1,9 @@
 /** Has an executor prove its work, and puts what came of it in the words of the checks. */
 import type { ProofFacts } from '../checks/measured.ts';
+import type { Expected } from '../checks/proof-pace.ts';
 import type { ChallengeDeps } from './challenge.ts';
 import { FULL_GPU_PROOF, type GpuProofSize, SMALL_GPU_PROOF } from './gpu-proof-facts.ts';
-import { deadlineFor, type Expected, msWithoutLink } from './proof-timing.ts';
+import { deadlineFor, msWithoutLink } from './proof-timing.ts';
 import { type Proof, type ProofPart, type ProofPlan, prove } from './prove.ts';
 
 /** Sizes of what is asked of every host, and of each of its cards; the deadline is learned. */

@@ -1,14 +1,5 @@
 /** What time a proof may take, and what of it counts. */
-
-/** What such a proof took before, milliseconds; null while too few were seen. */
-export type Expected = {
-  /** Hosts with the same hardware: what a time is judged by. */
-  modelMs: number | null;
-  /** Of these hosts, this one itself not counted. */
-  others: number;
-  /** This one itself: an honest slow host is given the time that it needs. */
-  ownMs: number | null;
-};
+import type { Expected } from '../checks/proof-pace.ts';
 
 const FIRST_DEADLINE_MS = 300_000;
 const SHORTEST_DEADLINE_MS = 10_000;

@@ -1,18 +1,13 @@
 /** What weights are computed from: the stored cycles, and who is registered (validator reference 8). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { Sha256 } from '../evidence/evidence.document.ts';
+import { CYCLE_VERDICTS } from './cycle-verdict.state.ts';
 import { ONE_PPM } from './weight-policy.ts';
 
 const MAX_EXECUTORS = 100_000;
 const MAX_CYCLES = 1_000;
 const MAX_UID = 65_535;
-
-/** A SHA-256 in hex. */
-export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
-
-/** What a cycle came to for one executor. `withheld`: it could not be measured, and costs nothing. */
-export const CYCLE_VERDICTS = ['ok', 'failed', 'withheld'] as const;
-export type CycleVerdict = (typeof CYCLE_VERDICTS)[number];
 
 /** One executor in one cycle, as its evidence says. */
 export const CycleEntry = z.strictObject({

@@ -2,7 +2,8 @@
 import type { LedgerDb } from '../ledger/ledger.tables.ts';
 import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
 import { nextFailurePpm, type Past } from './cycle-entry.ts';
-import type { CycleEntry, CycleVerdict } from './cycle-set.ts';
+import type { CycleEntry } from './cycle-set.ts';
+import type { CycleVerdict } from './cycle-verdict.state.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
 const MINUTE_MS = 60_000;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
 import { goldenPolicy, H100 } from '../../test/fixtures/cycle-set.ts';
-import { MACHINE_CATALOGUE } from '../central/providers/machine-catalogue.ts';
+import { MACHINE_CATALOGUE } from '../central/executors/machine-catalogue.ts';
 import { DEFAULT_POLICY_FILE, policyHashOf, rateOf, readWeightPolicy } from './weight-policy.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));

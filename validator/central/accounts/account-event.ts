@@ -15,7 +15,6 @@ export function recordAccountEvent(
 ): Promise<void> {
   return recordEvent(tx, deps, {
     accountId,
-    eventType: 'account',
     subEventType: 'account.success',
     actor,
     reason: 'user_initiated',

@@ -4,11 +4,11 @@ import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { type Random, randomToken } from '#shared/random.ts';
 import type { ApiKeys } from '../api-keys/api-key.service.ts';
+import { accountById, accountOf } from '../auth/account-access.ts';
 import { SOURCES, type Source, type UserIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
 import { balanceOf } from '../balance/balance.service.ts';
-import type { CentralOptions } from '../central-deps.ts';
 import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
@@ -18,14 +18,12 @@ import { rowFor, visibleTemplate } from '../templates/template.service.ts';
 import type { ValidatorAccounts } from '../validators/validator-account.service.ts';
 import type { CreateUserDto, LoginUserDto, User, UserPreference } from './account.schemas.ts';
 import {
-  findAccount,
   findAccountByChatUser,
   findAccountByEmail,
   insertAccount,
   updateAccount,
 } from './account.store.ts';
 import { toUser } from './account.view.ts';
-import { accountOf } from './account-access.ts';
 import type { AccountTokens } from './account-token.service.ts';
 import type { EmailVerification } from './email-verification.ts';
 import { createLogIn } from './log-in.ts';
@@ -34,7 +32,7 @@ export type AccountsDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  options: CentralOptions;
+  options: { verifyEmailAtSignup: boolean };
   sessions: Sessions;
   passwords: Passwords;
   apiKeys: ApiKeys;
@@ -157,14 +155,9 @@ export function findAccountByAddress(db: Db, email: string): Promise<Account | u
   return findAccountByEmail(db, normalEmail(email));
 }
 
-/** Where mails to the account go; null for one that is gone. */
-export async function addressOf(db: Db, accountId: string): Promise<string | null> {
-  return (await findAccount(db, accountId))?.email ?? null;
-}
-
 /** Who the account is at the payment processor; null when it is nobody there. */
 export async function paymentCustomerOf(db: Db, accountId: string): Promise<string | null> {
-  return (await findAccount(db, accountId))?.payment_customer_id ?? null;
+  return (await accountById(db, accountId))?.payment_customer_id ?? null;
 }
 
 /** Notes who the account is at the payment processor. */

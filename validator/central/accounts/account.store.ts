@@ -2,7 +2,6 @@
 import type { Insertable, Updateable } from 'kysely';
 import { isUniqueViolation } from '../../database/engine.ts';
 import type { AccountsTable } from '../db/accounts.tables.ts';
-import { prepared, type Slots } from '../db/prepared.ts';
 import type { Account, Db } from '../db/tables.ts';
 
 /** Stores a new account; false if the address is taken. */
@@ -13,15 +12,6 @@ export async function insertAccount(db: Db, row: Insertable<AccountsTable>): Pro
     .onConflict((conflict) => conflict.column('email_norm').doNothing())
     .executeTakeFirst();
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
-}
-
-const byId = prepared((db, { id }: Slots<{ id: string }>) =>
-  db.selectFrom('accounts').selectAll().where('id', '=', id).where('deleted_at', 'is', null),
-);
-
-/** By id. */
-export async function findAccount(db: Db, id: string): Promise<Account | undefined> {
-  return (await byId(db, { id })).rows[0];
 }
 
 /** By normalised address. */

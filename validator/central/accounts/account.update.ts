@@ -1,5 +1,6 @@
 /** PUT /users/me: profile and preferences, and with the password e-mail and password (contract 9.2). */
 import { ApiError, refusedField } from '#shared/errors.ts';
+import { accountOf, holdAccount } from '../auth/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { balanceOf } from '../balance/balance.service.ts';
 import { moneyTransaction } from '../db/money-transaction.ts';
@@ -17,7 +18,6 @@ import {
 } from './account.service.ts';
 import { findAccountByEmail, updateAccount } from './account.store.ts';
 import { toUser } from './account.view.ts';
-import { accountOf, holdAccount } from './account-access.ts';
 import { recordAccountEvent } from './account-event.ts';
 import { addPasswordNotice } from './password-reset.ts';
 

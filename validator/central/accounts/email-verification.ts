@@ -3,7 +3,6 @@ import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
 import { type Actor, SYSTEM_ACTOR } from '../auth/identity.ts';
 import { grantSignupCredit } from '../balance/balance.service.ts';
-import type { CentralOptions } from '../central-deps.ts';
 import { moneyTransaction } from '../db/money-transaction.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
@@ -20,7 +19,7 @@ export type EmailVerificationDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  options: CentralOptions;
+  options: { signupCreditUusd: number; consoleUrl?: string | null };
   tokens: AccountTokens;
   mails: Mails;
   addressHash: AddressHash;

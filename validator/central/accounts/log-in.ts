@@ -1,10 +1,10 @@
 /** How the owner of an account gets in: by its address and password. */
 import { ApiError } from '#shared/errors.ts';
+import { holdAccount } from '../auth/account-access.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions, SignedSession } from '../auth/session.ts';
 import type { Account, Database } from '../db/tables.ts';
 import { findAccountByEmail } from './account.store.ts';
-import { holdAccount } from './account-access.ts';
 
 export type LogInDeps = {
   db: Database;

@@ -1,15 +1,15 @@
 /** A new password by a mailed token, good once and for an hour (contract 9.2). */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
+import { accountById } from '../auth/account-access.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
-import type { CentralOptions } from '../central-deps.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { passwordChangedMail, passwordResetMail } from '../mail/mail.text.ts';
 import type { MessageResponse, ResetPasswordDto } from './account.schemas.ts';
-import { findAccount, findAccountByEmail, updateAccount } from './account.store.ts';
+import { findAccountByEmail, updateAccount } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
 import { type AccountTokens, TOKEN_LIFETIMES_MS, unusable } from './account-token.service.ts';
 import type { AddressHash } from './address-hash.ts';
@@ -21,7 +21,7 @@ export type PasswordResetDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  options: CentralOptions;
+  options: { consoleUrl?: string | null };
   tokens: AccountTokens;
   mails: Mails;
   sessions: Sessions;
@@ -67,7 +67,7 @@ export function createPasswordReset(deps: PasswordResetDeps) {
       const passwordHash = await passwords.hash(body.new_password);
       await db.transaction().execute(async (tx) => {
         const { account_id: id, email_norm: email } = await tokens.use(tx, PURPOSE, body.token);
-        const account = await findAccount(tx, id);
+        const account = await accountById(tx, id);
         if (account === undefined || account.email_norm !== email) throw unusable();
         const changes = { password_hash: passwordHash, updated_at: clock.now() };
         await updateAccount(tx, id, changes);

@@ -2,12 +2,12 @@
 import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
+import { accountById, accountOf } from '../auth/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import type { Account, Database, Db } from '../db/tables.ts';
 import type { ReferralPayoutMethodUpdateDto, User } from './account.schemas.ts';
 import type { Accounts } from './account.service.ts';
-import { findAccount, updateAccount } from './account.store.ts';
-import { accountOf } from './account-access.ts';
+import { updateAccount } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
 
 export type ReferralPayoutDeps = {
@@ -63,7 +63,7 @@ function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
 
 /** Where an account is paid, as it chose last; null for one that is gone, or that cannot be paid that way. */
 export async function referralDestination(db: Db, accountId: string) {
-  const account = await findAccount(db, accountId);
+  const account = await accountById(db, accountId);
   const method = account?.referral_payout_method;
   if (method === 'balance') return { method, address: accountId, network: null };
   const address = account?.referral_crypto_address ?? null;

@@ -1,6 +1,7 @@
 /** The central API's way to agents: signed requests to a validator's gateway, which signs its own to the agent. */
 import type { z } from 'zod';
 import { createAgentClient } from '#shared/agent-api/agent-client.ts';
+import { createSignedConnect } from '#shared/agent-api/connect.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/agent-api/terminal.ts';
 import { REWARD_ESTIMATE_PATH, RewardShares } from '#shared/central-api/reward-estimate.ts';
 import { CHECK_TIMEOUT_MS, HealthReport } from '#shared/central-api/validator-routes.ts';
@@ -17,7 +18,6 @@ import {
   SignedDigest,
   UPDATE_DIGEST_PATH,
 } from '#shared/updates/update-manifest.ts';
-import { createSignedConnect } from '#shared/websocket/connect.ts';
 import type { Agents } from '../ports.ts';
 
 /** The validator gives the registry five seconds. */

@@ -4,7 +4,6 @@ import { ApiError } from '#shared/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Database } from '../db/tables.ts';
-import { PROVIDER_TOKEN_PREFIX, type ProviderTokens } from '../providers/provider-token.service.ts';
 import type {
   AuthRule,
   Identity,
@@ -12,6 +11,7 @@ import type {
   UserIdentity,
   ValidatorIdentity,
 } from './identity.ts';
+import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from './provider-token.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';
 import type { StreamTickets } from './stream-ticket.ts';
@@ -24,7 +24,7 @@ export type AuthenticationDeps = {
   users: UserCredentials;
   validators: ValidatorSignatures;
   tickets: StreamTickets;
-  providerTokens: Pick<ProviderTokens, 'check'>;
+  providerTokens: { check(token: string): Promise<ProviderTokenCheck> };
   /** The validator that an account speaks for; null where it speaks for none. */
   validatorOf(accountId: string): Promise<Hotkey | null>;
 };

@@ -4,7 +4,6 @@
  */
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/log.ts';
-import type { ApiKeys } from '../api-keys/api-key.service.ts';
 import type { Database } from '../db/tables.ts';
 import type { UserIdentity } from './identity.ts';
 import type { Sessions } from './session.ts';
@@ -21,7 +20,8 @@ export function createCredentialWatch(deps: {
   clock: Clock;
   log: Log;
   sessions: Sessions;
-  apiKeys: ApiKeys;
+  /** Those of these ids that would still be recognised. */
+  apiKeys: { standing(ids: readonly string[]): Promise<string[]> };
   stopping: AbortSignal;
 }) {
   const { db, clock, log, sessions, apiKeys, stopping } = deps;

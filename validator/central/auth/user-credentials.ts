@@ -1,8 +1,7 @@
 /** Who an account's request comes from: API key and session token side by side (contract 2.1). */
 import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '#shared/errors.ts';
-import type { ApiKeys } from '../api-keys/api-key.service.ts';
-import type { Database } from '../db/tables.ts';
+import type { ApiKey, Database } from '../db/tables.ts';
 import { API_KEY_PREFIX } from './api-key-secret.ts';
 import type { UserIdentity } from './identity.ts';
 import { clientVersionOf, sourceOf } from './request-source.ts';
@@ -19,7 +18,8 @@ export type UserCredentials = ReturnType<typeof createUserCredentials>;
 export function createUserCredentials(deps: {
   db: Database;
   sessions: Sessions;
-  apiKeys: ApiKeys;
+  /** Throws `unauthorized` or `api_key_inactive`. */
+  apiKeys: { recognise(key: string): Promise<Pick<ApiKey, 'id' | 'account_id' | 'name'>> };
 }) {
   const { db, sessions, apiKeys } = deps;
 

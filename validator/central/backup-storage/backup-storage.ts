@@ -6,7 +6,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import { startLoop } from '#shared/loop.ts';
 import type { Random } from '#shared/random.ts';
-import type { BackupFolder, BackupStorage } from '../ports.ts';
+import type { BackupStorage } from '../ports.ts';
 import { createAccountUsage } from './account-usage.ts';
 import { createDiskRoom, type Space, spaceAt } from './disk-room.ts';
 import { createRemovals } from './repository.removal.ts';
@@ -15,12 +15,23 @@ import { createRepositories } from './repository.service.ts';
 import { createRepositoryCredentials } from './repository-credentials.ts';
 import { bytesStored, listRepositories, ownerOf } from './repository-folder.ts';
 import { isRepositoryId } from './restic-path.ts';
-import { createTransfers, TRANSFER_LIMITS } from './transfers.ts';
+import { createTransfers, TRANSFER_LIMITS, type TransferLimits } from './transfers.ts';
 import { createUploads } from './upload.ts';
 
 const SWEEP_INTERVAL_MS = 3_600_000;
 /** An upload that stood still for so long was cut long ago, whichever process took it. */
 const LEFT_OVER_AFTER_MS = 600_000;
+
+/** A folder of ours for repositories; served to restic at our own origin. */
+export type BackupFolder = {
+  folder: string;
+  /** Of one account's repositories together. */
+  bytesPerAccount: number;
+  /** Of the file system under a folder; the system's own words when absent. */
+  spaceOf?(folder: string): Promise<Space>;
+  /** Of requests; the usual ones when absent. */
+  limits?: TransferLimits;
+};
 
 export type EmbeddedBackupsDeps = {
   place: BackupFolder;

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
+import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
 import { callerOf } from '../pods/caller.ts';
-import { answerOnce, type OnceDeps } from '../rentals/once.ts';
 import { IdParams } from '../wire.ts';
 import {
   BackupConfig,

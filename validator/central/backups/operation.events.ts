@@ -32,7 +32,6 @@ export async function tellOperation(
   await recordEvent(tx, deps, {
     accountId: operation.account_id,
     podId: operation.pod_id,
-    eventType: type,
     subEventType: `${type}.${told.outcome}`,
     actor: told.actor,
     reason: told.actor.auth === 'system' ? null : 'user_initiated',

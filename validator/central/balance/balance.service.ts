@@ -7,12 +7,11 @@ import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { grantedAccount, walletOf } from '../ledger/wallet.service.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';
+import { rentalFloor } from '../metering/rental-floor.ts';
 import { standingOf } from '../metering/runway.service.ts';
 import type { Settled } from '../metering/settled-first.ts';
 import { claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 
-/** The runtime that a balance must cover when a pod is rented (specification, Authentication 8). */
-const FLOOR_MS = 900_000;
 const HOUR_MS = 3_600_000;
 
 /** All in micro-dollars; available is posted - held. `runsOutAtMs`: when pods stop as things are; null: never. */
@@ -32,11 +31,6 @@ export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
 /** The same as rules of low balances and top-ups judge it. */
 export function fundsIn({ posted, held, burnPerHour, runsOutAtMs }: Balance): Funds {
   return { available: posted - held, burnPerHour, runsOutAtMs };
-}
-
-/** What must be available to rent `gpus` at this price: 15 minutes, rounded up. */
-export function rentalFloor(priceUusdPerGpuHour: number, gpus: number): number {
-  return costMicroCeil(priceUusdPerGpuHour, gpus, FLOOR_MS);
 }
 
 /** What a rental holds. Throws 403 `insufficient_balance` in the words that clients parse (contract 2.3). */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
-import { answerOnce, type OnceDeps } from '../rentals/once.ts';
+import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
 import { Bookmark, BookmarkAnswer, BookmarkParams, BookmarkRequest } from './bookmark.schemas.ts';
 import type { Bookmarks } from './bookmark.service.ts';
 

@@ -35,7 +35,6 @@ export function createChatLinks(deps: ChatLinksDeps) {
       { clock, random },
       {
         accountId,
-        eventType: 'account',
         subEventType: 'account.success',
         actor,
         reason: 'user_initiated',

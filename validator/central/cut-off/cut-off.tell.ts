@@ -1,7 +1,7 @@
 /** How renters hear that their money runs out, and has run out: an event each, and a mail where they want one. */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
@@ -60,7 +60,6 @@ async function record(
 ): Promise<void> {
   await recordEvent(tx, deps, {
     accountId,
-    eventType: 'billing',
     subEventType: 'billing.status',
     actor: SYSTEM_ACTOR,
     reason: 'balance_exhausted',

@@ -2,12 +2,11 @@
  * What happens when money runs out: warnings, the stop at the computed instant, the grace, the end (marketplace
  * reference 2.3.7). Late, everything counts from its own time all the same.
  */
-
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import { rentalFloor } from '../balance/balance.service.ts';
 import { lockRow, lockRows } from '../db/row-lock.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
+import { rentalFloor } from '../metering/rental-floor.ts';
 import { accountRunsOutAt, runwayChanged } from '../metering/runway.service.ts';
 import { keptFor } from '../metering/settled-first.ts';
 import { capReachedAt } from '../metering/spend-limit.ts';

@@ -6,7 +6,7 @@ export type MetaTable = { name: string; value: string };
 /** One row per living process of the central API (processes/process.service.ts). */
 export type CentralProcessesTable = { boot_id: string; beat_at: number };
 
-/** One claim per (account, route, key); see rentals/idempotency.ts. */
+/** One claim per (account, route, key); see idempotency/idempotency.ts. */
 export type IdempotencyTable = {
   account_id: string;
   route: string;

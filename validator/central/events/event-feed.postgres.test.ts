@@ -22,7 +22,6 @@ function record(db: Db, name: string): Promise<void> {
     { clock: systemClock, random: systemRandom },
     {
       accountId,
-      eventType: 'account',
       subEventType: 'account.status',
       actor: SYSTEM_ACTOR,
       payload: { pod_name: name, node: null },

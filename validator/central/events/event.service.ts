@@ -8,7 +8,6 @@ import {
   EventPayload,
   type EventReason,
   type EventsQuery,
-  type EventType,
   type SubEventType,
 } from './event.schemas.ts';
 import {
@@ -25,7 +24,6 @@ const EVENTS_LOOKED_AT = 20;
 export type RecordedEvent = {
   accountId: string;
   podId?: string | null;
-  eventType: EventType;
   subEventType: SubEventType;
   actor: Actor;
   fromStatus?: string | null;
@@ -47,7 +45,7 @@ export async function recordEvent(
     id: random.uuid(),
     account_id: event.accountId,
     pod_id: event.podId ?? null,
-    event_type: event.eventType,
+    event_type: typeOf(event.subEventType),
     sub_event_type: event.subEventType,
     created_at: clock.now(),
     actor_auth: event.actor.auth,
@@ -109,6 +107,11 @@ export async function lastRequestId(
 ): Promise<string | null> {
   const [newest] = await listEventsOfPod(db, podId, { limit: 1, subEventType });
   return newest?.request_id ?? null;
+}
+
+/** What comes before the outcome. */
+function typeOf(subEventType: SubEventType): string {
+  return subEventType.slice(0, subEventType.lastIndexOf('.'));
 }
 
 function filterOf({ limit, since, pod_id, api_key_id }: EventsQuery) {

@@ -23,7 +23,6 @@ async function record(event: Partial<RecordedEvent> = {}): Promise<void> {
   await recordEvent(central.ports.db, central.ports, {
     accountId: owner.id,
     podId: POD,
-    eventType: 'pod-create',
     subEventType: 'pod-create.requested',
     actor: SYSTEM_ACTOR,
     payload: { pod_name: 'train', node: NODE },
@@ -39,7 +38,6 @@ async function list(query = '', headers: Record<string, string> = owner.key) {
 it('shows an event with who did it, what changed and why', async () => {
   const [key] = (await central.call('GET', '/keys', { headers: owner.session })).body;
   await record({
-    eventType: 'pod-fail',
     subEventType: 'pod-fail.failed',
     actor: { auth: 'api_key', apiKeyId: key.id, requestId: 'request-1' },
     fromStatus: 'PENDING',
@@ -79,7 +77,7 @@ it('lists newest first, filtered by time, pod, key and number', async () => {
   await record({ podId: OTHER_POD, payload: { pod_name: 'b', node: NODE } });
   const actor = { auth: 'api_key' as const, apiKeyId: key.id, requestId: null };
   await record({ actor, payload: { pod_name: 'c', node: NODE } });
-  await record({ podId: null, eventType: 'account', subEventType: 'account.status' });
+  await record({ podId: null, subEventType: 'account.status' });
   const stranger = await central.signUp();
   await record({ accountId: stranger.id });
 

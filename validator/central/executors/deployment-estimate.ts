@@ -1,8 +1,8 @@
 /** How soon a pod of a template would run on a node, from what was seen before (contract 3.2). */
 import { ApiError } from '#shared/errors.ts';
 import { microToUsd } from '#shared/money.ts';
-import { rentalFloor } from '../balance/balance.service.ts';
 import type { Database, Template } from '../db/tables.ts';
+import { rentalFloor } from '../metering/rental-floor.ts';
 import { visibleTemplate } from '../templates/template.service.ts';
 import type {
   DeploymentEstimateQuery,

@@ -3,7 +3,6 @@ import { ApiError } from '#shared/errors.ts';
 import { matchesGpuType, shortGpuType } from '#shared/gpu-type.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { Database } from '../db/tables.ts';
-import { catalogueEntryOf, MACHINE_CATALOGUE } from '../providers/machine-catalogue.ts';
 import type { TemplateResponse } from '../templates/template.schemas.ts';
 import type {
   DefaultDockerImage,
@@ -11,6 +10,7 @@ import type {
   MachineCapacityResponse,
   MachineResponse,
 } from './executor.schemas.ts';
+import { catalogueEntryOf, MACHINE_CATALOGUE } from './machine-catalogue.ts';
 import { figuresByMachine, figuresBySize, type MachineFigures } from './market-figures.store.ts';
 
 /** GPU counts that capacity is told for. */

@@ -48,7 +48,6 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
       { clock, random },
       {
         accountId,
-        eventType: 'billing',
         subEventType: 'billing.status',
         actor: SYSTEM_ACTOR,
         payload: {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
-import { answerOnce, type OnceDeps } from '../rentals/once.ts';
+import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
 import { IdParams } from '../wire.ts';
 import { MachineRequest, MachineRequestCreate } from './machine-request.schemas.ts';
 import type { MachineRequests } from './machine-request.service.ts';

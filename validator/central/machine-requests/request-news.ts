@@ -2,15 +2,15 @@
 import type { Clock } from '#shared/clock.ts';
 import { matchesGpuType } from '#shared/gpu-type.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, MachineRequest } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { huidOf } from '../executors/huid.ts';
+import { catalogueEntryOf } from '../executors/machine-catalogue.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { requestFulfilledMail, requestOfferedMail } from '../mail/mail.text.ts';
 import { wants } from '../notification-settings/notification-setting.service.ts';
-import { catalogueEntryOf } from '../providers/machine-catalogue.ts';
 import { setDue } from '../schedule/due.ts';
 import type { DueHandlers } from '../schedule/schedule.ts';
 import { findMachineRequest } from './machine-request.store.ts';
@@ -50,7 +50,6 @@ export function createRequestNews(deps: RequestNewsDeps) {
     if (node === null) throw new Error(`machine request ${id} has no node`);
     await recordEvent(tx, deps, {
       accountId,
-      eventType: 'account',
       subEventType: 'account.status',
       actor,
       payload: {

@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createSeededRandom } from '../../../test/fakes/seeded-random.ts';
-import {
-  addTime,
-  chargeBetween,
-  costOfSegments,
-  NO_COST,
-  partsOf,
-  providerShare,
-  type Rate,
-} from './meter.ts';
+import { providerShare } from '../ledger/shares.ts';
+import { addTime, chargeBetween, costOfSegments, NO_COST, partsOf, type Rate } from './meter.ts';
 
 const HOUR_MS = 3_600_000;
 const rate = (usdPerHour: number, gpus: number): Rate => ({

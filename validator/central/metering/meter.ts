@@ -2,14 +2,11 @@
  * What metered time costs (marketplace reference 2.3). Numerators are summed before they are divided, and every charge
  * is the whole so far less what was charged before: nothing drifts, however often one looks. Pure.
  */
+import { providerShare } from '../ledger/shares.ts';
 
 /** A rate is per GPU and hour. */
 const HOUR_MS = 3_600_000;
 const HOUR = BigInt(HOUR_MS);
-const PROVIDER_PERCENT = 95n;
-/** Of the fee, for whoever brought the renter. */
-const REFERRAL_PERCENT = 20n;
-const PERCENT = 100n;
 
 /** Micro-dollars, exact: `uusd` whole ones and `rest` / 3 600 000 of one. */
 export type Cost = { uusd: number; rest: number };
@@ -39,16 +36,6 @@ export function costOfParts(parts: bigint): Cost {
 export function addTime(cost: Cost, rate: Rate, ms: number): Cost {
   if (ms <= 0) return cost;
   return costOfParts(partsOf(cost) + ratePerHour(rate) * BigInt(ms));
-}
-
-/** The provider's part of everything charged so far; the fee is the rest. */
-export function providerShare(totalUusd: number): number {
-  return Number((BigInt(totalUusd) * PROVIDER_PERCENT) / PERCENT);
-}
-
-/** A referrer's part of the fee on everything that an account has paid so far. */
-export function referralShare(paidUusd: number): number {
-  return Number((BigInt(paidUusd - providerShare(paidUusd)) * REFERRAL_PERCENT) / PERCENT);
 }
 
 /** What of a renter's money the next posting moves. */

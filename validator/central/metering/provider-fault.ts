@@ -7,10 +7,10 @@ import type { Db, Pod } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
+import { providerShare } from '../ledger/shares.ts';
 import { grantedAccount, paidAccount } from '../ledger/wallet.service.ts';
 import { noteAccrued, returnReferral } from '../referrals/referral.service.ts';
 import { insertRefund } from './billing.store.ts';
-import { providerShare } from './meter.ts';
 import { runwayChanged } from './runway.service.ts';
 import { keptCost, providerAccount } from './settlement.ts';
 import { findMeter, listSegmentsSince, type Meter } from './usage.store.ts';
@@ -54,7 +54,6 @@ export async function refundFault(
   await recordEvent(tx, deps, {
     accountId: pod.account_id,
     podId: pod.id,
-    eventType: 'billing',
     subEventType: 'billing.success',
     actor: SYSTEM_ACTOR,
     reason: 'provider_fault',

@@ -3,19 +3,16 @@
  * paid out of what was there, and the time until now is theirs, whatever the change is. Without it a new limit would
  * end a pod in the past, and what it used until now would be nobody's.
  */
-import { costMicroCeil } from '#shared/money.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Db } from '../db/tables.ts';
 import { heldBy } from '../ledger/hold.service.ts';
 import type { LedgerAccount, Leg } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { FLOOR_MS, rentalFloor } from './rental-floor.ts';
 import { runwayChanged } from './runway.service.ts';
 import { settleAccounts } from './settle-accounts.ts';
 import { costUntil } from './settlement.ts';
 import { listBurning, listStartingAgain, placeChanges } from './usage.store.ts';
-
-/** What pods keep of the money when something else wants it: as long as a rental must be covered (specification, Authentication 8). */
-const KEPT_MS = 900_000;
 
 declare const SETTLED: unique symbol;
 
@@ -55,9 +52,9 @@ export async function settledFirst(tx: Db, accountId: string, nowMs: number): Pr
  * stood still and start again, whose rental held that once.
  */
 export async function keptFor(tx: Db, accountId: string, nowMs: number): Promise<number> {
-  let kept = await neededUntil(tx, accountId, nowMs + KEPT_MS);
+  let kept = await neededUntil(tx, accountId, nowMs + FLOOR_MS);
   for (const meter of await listStartingAgain(tx, accountId)) {
-    kept += costMicroCeil(meter.price_uusd_per_gpu_hour, meter.gpu_count, KEPT_MS);
+    kept += rentalFloor(meter.price_uusd_per_gpu_hour, meter.gpu_count);
   }
   return kept;
 }

@@ -1,7 +1,7 @@
 /** Tells renters of a notice period: an event for each of their pods on the node, and one mail for each renter. */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import type { Actor } from '../auth/identity.ts';
 import type { Db, Notice, Pod } from '../db/tables.ts';
 import { huidOf } from '../executors/huid.ts';
@@ -64,7 +64,7 @@ async function tellPod(
   { step, actor, pod }: { step: NoticeStep; actor: Actor; pod: Pod },
 ): Promise<void> {
   await recordPodEvent(tx, deps, pod, {
-    ...{ eventType: 'notice', subEventType: 'notice.status', actor, reason: 'provider_notice' },
+    ...{ subEventType: 'notice.status', actor, reason: 'provider_notice' },
     facts: {
       detail: `notice_${step}`,
       starting_at: notice.start_text,

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError, refusedField } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { holdAccount } from '../accounts/account-access.ts';
+import { holdAccount } from '../auth/account-access.ts';
 import type { Database, Db, Upload } from '../db/tables.ts';
 import type { ObjectStore, RemoteObjects } from '../ports.ts';
 import { type FileInput, type PresignedUpload, UPLOAD_TYPES } from './object.schemas.ts';

@@ -108,7 +108,7 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
       tx,
       { clock, random },
       {
-        ...{ accountId: party.id, eventType: 'billing', actor: SYSTEM_ACTOR },
+        ...{ accountId: party.id, actor: SYSTEM_ACTOR },
         subEventType: isPaid ? 'billing.success' : 'billing.failed',
         payload: { pod_name: null, node: null, detail },
       },

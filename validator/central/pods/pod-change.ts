@@ -108,7 +108,8 @@ export async function beginRestart(
     throw new ApiError('pod_state_conflict', `A pod that is ${statusOf(pod)} cannot be ${what}`);
   }
   await recordPodEvent(tx, deps, pod, {
-    ...{ eventType: 'pod-reboot', subEventType: 'pod-reboot.requested', actor },
+    subEventType: 'pod-reboot.requested',
+    actor,
     ...{ toStatus: 'REBOOT_PENDING', reason: 'user_initiated' },
     facts: template === null ? {} : { detail: kind, template_id: template.id },
   });

@@ -7,7 +7,7 @@ import { type RecordedEvent, recordEvent } from '../events/event.service.ts';
 import { statusOf } from './pod.row.ts';
 import type { WireStatus } from './pod.state.ts';
 
-export type PodEvent = Pick<RecordedEvent, 'eventType' | 'subEventType' | 'actor' | 'reason'> & {
+export type PodEvent = Pick<RecordedEvent, 'subEventType' | 'actor' | 'reason'> & {
   /** What it has come to; by default it stays what it was. */
   toStatus?: WireStatus;
   /** What the event says beside the pod's name and node. */
@@ -16,7 +16,8 @@ export type PodEvent = Pick<RecordedEvent, 'eventType' | 'subEventType' | 'actor
 
 /** Of what comes to a pod in its life, and nobody asked for. */
 export const BY_ITSELF = {
-  ...{ eventType: 'pod-lifecycle', subEventType: 'pod-lifecycle.status', actor: SYSTEM_ACTOR },
+  subEventType: 'pod-lifecycle.status',
+  actor: SYSTEM_ACTOR,
 } as const satisfies PodEvent;
 
 /** In the transaction of what happened; `pod` as it was before. */

@@ -1,6 +1,6 @@
 /** Mails about a renter's pods, for who wants them, in the transaction of what they tell of. */
 import { naiveUtc } from '#shared/clock.ts';
-import { addressOf } from '../accounts/account.service.ts';
+import { addressOf } from '../auth/account-access.ts';
 import type { Db, Pod } from '../db/tables.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import {

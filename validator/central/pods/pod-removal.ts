@@ -51,7 +51,8 @@ export async function beginRemoval(
   if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
   if (pod.state === 'stopped') await clearGraceEnd(tx, pod.id);
   await recordPodEvent(tx, deps, pod, {
-    ...{ eventType: 'pod-delete', subEventType: 'pod-delete.requested', actor },
+    subEventType: 'pod-delete.requested',
+    actor,
     ...{ toStatus: 'DELETING', reason },
   });
   return { ...pod, ...change, state: 'deleting' };
@@ -91,7 +92,8 @@ export async function recordSchedule(
   if (removalAt === pod.removal_at) return;
   await setRemovalDue(tx, pod.id, removalAt);
   await recordPodEvent(tx, deps, pod, {
-    ...{ eventType: 'pod-lifecycle', subEventType: 'pod-lifecycle.requested', actor },
+    subEventType: 'pod-lifecycle.requested',
+    actor,
     reason: 'user_initiated',
     facts: {
       detail: removalAt === null ? 'removal_cancelled' : 'removal_scheduled',

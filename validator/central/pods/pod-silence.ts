@@ -5,7 +5,6 @@ import type { Database, Pod } from '../db/tables.ts';
 import { findExecutor } from '../executors/executor.service.ts';
 import { refundFault } from '../metering/provider-fault.ts';
 import { followPod } from '../metering/usage.service.ts';
-import { maintenanceAt } from '../notices/maintenance.ts';
 import { mayMove, podStateOf, wirePhase } from './pod.state.ts';
 import { changePod, findPod, isBeingCreated, movePod } from './pod.store.ts';
 import { CONTACT_LOST_MS, lossOf } from './pod-contact.ts';
@@ -13,12 +12,14 @@ import { type TellDeps, tellMove } from './pod-sync.tell.ts';
 
 export type PodSilenceDeps = TellDeps & {
   db: Database;
+  /** Whether the node's maintenance was announced for that time. */
+  inMaintenance(executorId: string, atMs: number): Promise<boolean>;
   /** Ends the creation of a pod whose node is lost. */
   endCreation(pod: Pod, message: string): Promise<void>;
 };
 
 export function createPodSilence(deps: PodSilenceDeps) {
-  const { db, clock, endCreation } = deps;
+  const { db, clock, inMaintenance, endCreation } = deps;
   const phase = wirePhase('unknown') ?? '';
 
   /** What was charged since the pod was last well goes back. */
@@ -64,7 +65,7 @@ export function createPodSilence(deps: PodSilenceDeps) {
     const nowMs = clock.now();
     const silent = pods.filter((pod) => nowMs - heardMs(pod) >= CONTACT_LOST_MS);
     if (silent.length === 0) return;
-    const announced = (await maintenanceAt(db, executorId, nowMs)) !== null;
+    const announced = await inMaintenance(executorId, nowMs);
     const node = await findExecutor(db, executorId);
     for (const pod of silent) {
       const lostAtMs = heardMs(pod);

@@ -40,7 +40,6 @@ export async function tellMove(
     await mailPodFailed(tx, deps.mails, pod, message, deps.clock.now());
   }
   await recordPodEvent(tx, deps, pod, {
-    eventType: type,
     subEventType: `${type}.${outcome}`,
     actor: { ...SYSTEM_ACTOR, requestId },
     toStatus: wireStatus(to),

@@ -12,12 +12,11 @@ import { newestRequestId } from '../events/event.service.ts';
 import { findExecutor, noteSeen } from '../executors/executor.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import type { Agents } from '../ports.ts';
-import type { VolumeHolds, VolumePasses } from '../volumes/volume-sync.ts';
 import type { NotebookTokenOf } from './notebook-token.ts';
 import { findPod, isBeingCreated, listAliveOn } from './pod.store.ts';
 import { isUnanswered } from './pod-contact.ts';
 import { createIdleWatch } from './pod-idle.ts';
-import { createPodSilence } from './pod-silence.ts';
+import { createPodSilence, type PodSilenceDeps } from './pod-silence.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
 import { createPodRecorder } from './pod-sync.record.ts';
 
@@ -56,6 +55,7 @@ export type SyncDeps = {
   operations: OperationPasses;
   /** Volumes, which are there before the pods that get them. */
   volumes: VolumePasses;
+  inMaintenance: PodSilenceDeps['inMaintenance'];
   /** Nothing of the pod is left on its node: its volume is free of it. In the transaction that ends the pod. */
   detachVolume(tx: Db, podId: string): Promise<void>;
 };
@@ -68,6 +68,17 @@ export type OperationPasses = {
   restoresAtStart(podId: string): Promise<boolean>;
   /** The agent does not answer. */
   unanswered(executorId: string): Promise<void>;
+};
+
+/** Pods that wait for their volumes, and why; `isFinal`: in vain. */
+export type VolumeHolds = ReadonlyMap<string, { message: string; isFinal: boolean }>;
+
+/** What an agent that answers is asked for its volumes. */
+export type VolumePasses = {
+  /** One pass with it; null where no volume is on it. Rejects with ApiError when it no longer answers. */
+  pass(client: AgentClient, executorId: string): Promise<VolumeHolds | null>;
+  /** Whether to come back soon. */
+  isWorking(executorId: string): Promise<boolean>;
 };
 
 /**

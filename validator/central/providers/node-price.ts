@@ -8,7 +8,7 @@ import {
   MACHINE_CATALOGUE,
   MAX_PRICE_RATE,
   MIN_PRICE_RATE,
-} from './machine-catalogue.ts';
+} from '../executors/machine-catalogue.ts';
 
 /** The known type meant by `gpuType`; 400 listing all of them for any other. */
 export function requireKnownType(gpuType: string): CatalogueEntry {

@@ -2,7 +2,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { providerOf } from '../auth/identity.ts';
 import type { Db } from '../db/tables.ts';
-import { answerOnce, type OnceDeps } from '../rentals/once.ts';
+import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
 import {
   AddNode,
   NodeListQuery,

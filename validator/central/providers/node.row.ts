@@ -4,8 +4,8 @@ import { naiveUtc } from '#shared/clock.ts';
 import { microToUsd } from '#shared/money.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
 import { huidOf } from '../executors/huid.ts';
+import { knownTypeName } from '../executors/machine-catalogue.ts';
 import { noticeOf } from '../executors/notice-period.ts';
-import { knownTypeName } from './machine-catalogue.ts';
 import type { BlockingReason, PortalNode, Verification } from './node.schemas.ts';
 import { remedyOf } from './node-remedies.ts';
 

@@ -1,14 +1,14 @@
 /** The provider portal put together (contract 10), and the shared configuration that is public everywhere. */
 import type { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { type CentralMinerRoutesDeps, registerCentralMinerRoutes } from './central-miner.routes.ts';
-import { type MachineRoutesDeps, registerMachineRoutes } from './machine.routes.ts';
 import {
   MACHINE_CATALOGUE,
   MAX_PRICE_RATE,
   MIN_PRICE_RATE,
   PLATFORM_FEE_RATE,
-} from './machine-catalogue.ts';
+} from '../executors/machine-catalogue.ts';
+import { type CentralMinerRoutesDeps, registerCentralMinerRoutes } from './central-miner.routes.ts';
+import { type MachineRoutesDeps, registerMachineRoutes } from './machine.routes.ts';
 import { type NodeRoutesDeps, registerNodeRoutes } from './node.routes.ts';
 import { createPortalAnswers } from './portal-answer.ts';
 import { type ProviderRoutesDeps, registerProviderRoutes } from './provider.routes.ts';

@@ -5,6 +5,7 @@ import { type Random, randomToken } from '#shared/random.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { PortalIdentity } from '../auth/identity.ts';
+import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from '../auth/provider-token.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database } from '../db/tables.ts';
 import type {
@@ -21,20 +22,12 @@ import {
   touchProviderToken,
 } from './provider-token.store.ts';
 
-/** How they begin; a session's token is a JWT and begins otherwise. */
-export const PROVIDER_TOKEN_PREFIX = 'lpk_';
 const SECRET_BYTES = 32;
 const SHOWN_LAST = 5;
 const MAX_PER_PROVIDER = 20;
 const MAX_TOKEN_CHARS = 100;
 /** A token's last use is written at most this often. */
 const LAST_USED_RESOLUTION_MS = 60_000;
-
-/** Whom a token stands for, or why it stands for nobody. */
-export type ProviderTokenCheck =
-  | { state: 'valid'; tokenId: string; providerId: string; hotkey: Hotkey }
-  | { state: 'expired' }
-  | { state: 'invalid' };
 
 export type ProviderTokens = ReturnType<typeof createProviderTokens>;
 

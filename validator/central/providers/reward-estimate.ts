@@ -2,7 +2,7 @@
 import type { RewardShares } from '#shared/central-api/reward-estimate.ts';
 import type { Clock } from '#shared/clock.ts';
 import { microToUsd } from '#shared/money.ts';
-import { providerShare } from '../metering/meter.ts';
+import { providerShare } from '../ledger/shares.ts';
 import type { Agents } from '../ports.ts';
 import type { MachineQuery, RewardEstimate } from './machine.schemas.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';

@@ -7,8 +7,8 @@ import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { ReferralRow } from '../db/payouts.tables.ts';
 import type { Db } from '../db/tables.ts';
 import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/ledger-account.ts';
+import { referralShare } from '../ledger/shares.ts';
 import { standingOfOne } from '../ledger/wallet.service.ts';
-import { referralShare } from '../metering/meter.ts';
 import {
   deleteReferralsBy,
   findReferrer,

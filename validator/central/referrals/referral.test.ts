@@ -3,8 +3,8 @@ import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts'
 import { setAvailable, testCause } from '../../../test/fakes/wallet.ts';
 import { auditLedger } from '../ledger/audit.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
+import { referralShare } from '../ledger/shares.ts';
 import { paidAccount, standingOfOne } from '../ledger/wallet.service.ts';
-import { referralShare } from '../metering/meter.ts';
 import { referralAccount } from './referral.service.ts';
 
 const USD = 1_000_000;

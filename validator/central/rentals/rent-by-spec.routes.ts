@@ -1,8 +1,8 @@
 /** Renting by a specification (contract 4.2). */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { MarketView } from '../executors/executor.service.ts';
+import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
 import { callerOf } from '../pods/caller.ts';
-import { answerOnce, type OnceDeps } from './once.ts';
 import { RentBySpecRequest, RentBySpecResponse } from './rent-by-spec.schemas.ts';
 import { type RentBySpecDeps, rentBySpecIn } from './rent-by-spec.service.ts';
 

@@ -1,10 +1,10 @@
 /** Renting and the legacy un-rent (contract 4.1). */
 import type { HttpServer } from '#shared/http/server.ts';
 import { ExecutorParams } from '../executors/executor.schemas.ts';
+import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
 import { callerOf } from '../pods/caller.ts';
 import { PodDeletedResponse } from '../pods/pod.schemas.ts';
 import type { Pods } from '../pods/pod.service.ts';
-import { answerOnce, type OnceDeps } from './once.ts';
 import { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
 import { type RentDeps, rentIn } from './rental.service.ts';
 

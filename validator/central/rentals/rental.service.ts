@@ -4,7 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import { microOrNull } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { defaultTerminationHours } from '../accounts/account.service.ts';
-import { accountOf, holdAccount } from '../accounts/account-access.ts';
+import { accountOf, holdAccount } from '../auth/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { beginRestore } from '../backups/restore.service.ts';
 import { requireFloor } from '../balance/balance.service.ts';
@@ -142,7 +142,6 @@ export async function rentIn(
   await recordEvent(tx, deps, {
     accountId: account.id,
     podId,
-    eventType: 'pod-rent',
     subEventType: 'pod-rent.success',
     actor,
     toStatus: 'PENDING',

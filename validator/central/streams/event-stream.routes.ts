@@ -1,7 +1,7 @@
 /** GET /users/me/events/stream: an addition of ours to the interface. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { sendSse } from '#shared/http/sse.ts';
-import { clientGone } from '#shared/websocket/upgrade.ts';
+import { clientGone } from '#shared/http/upgrade.ts';
 import type { CredentialWatch } from '../auth/credential-watch.ts';
 import { userOf } from '../auth/identity.ts';
 import type { EventStreams } from './event-stream.ts';

@@ -34,7 +34,6 @@ function record(db: Db, name: string, podId: string | null = null): Promise<void
   return recordEvent(db, ports, {
     accountId: account.id,
     podId,
-    eventType: 'pod-lifecycle',
     subEventType: 'pod-lifecycle.status',
     actor: SYSTEM_ACTOR,
     payload: { pod_name: name, node: null },

@@ -1,7 +1,7 @@
 /** GET /pods/{pod_id}/logs: Server-Sent Events (contract 7), and the same frames as a WebSocket. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { sendStream } from '#shared/websocket/stream.ts';
-import { clientGone } from '#shared/websocket/upgrade.ts';
+import { sendStream } from '#shared/http/stream.ts';
+import { clientGone } from '#shared/http/upgrade.ts';
 import type { CredentialWatch } from '../auth/credential-watch.ts';
 import { userOf } from '../auth/identity.ts';
 import type { PodLogs } from './pod-logs.ts';

@@ -1,7 +1,7 @@
 /** GET /pods/{id}/terminal: an addition of ours to the interface. */
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/agent-api/terminal.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { clientGone, upgradeRequired } from '#shared/websocket/upgrade.ts';
+import { clientGone, upgradeRequired } from '#shared/http/upgrade.ts';
 import type { CredentialWatch } from '../auth/credential-watch.ts';
 import { userOf } from '../auth/identity.ts';
 import { PodStreamParams, PodTerminalQuery } from './stream.schemas.ts';

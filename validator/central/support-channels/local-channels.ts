@@ -1,7 +1,7 @@
 /** Support channels kept in our own database, where whoever gives support reads them: nothing is opened elsewhere. */
 import type { Clock } from '#shared/clock.ts';
 import type { Random } from '#shared/random.ts';
-import { holdAccount } from '../accounts/account-access.ts';
+import { holdAccount } from '../auth/account-access.ts';
 import type { Database, SupportChannelRow } from '../db/tables.ts';
 import type { SupportChannels } from '../ports.ts';
 import { findChannel, insertChannel } from './support-channel.store.ts';

@@ -1,7 +1,7 @@
 /** Who gets a support channel for which pod (contract 2.3, 5.2). */
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type { Database, Db, Pod } from '../db/tables.ts';
 import { findAnyPod, goneAtOf } from '../pods/pod-access.ts';

@@ -4,7 +4,7 @@ import { ApiError, refusedField } from '#shared/errors.ts';
 import { microOrNull, microToUsd } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { setPaymentCustomer } from '../accounts/account.service.ts';
-import { accountOf, holdAccount } from '../accounts/account-access.ts';
+import { accountOf, holdAccount } from '../auth/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import { balanceOf, fundsIn } from '../balance/balance.service.ts';
 import { hasPodsWithoutMoney } from '../cut-off/cut-off.ts';

@@ -34,7 +34,7 @@ export async function addPaidCredit(
   await fundsAdded(tx, deps, accountId);
   await rearmLowBalance(tx, accountId);
   await recordEvent(tx, deps, {
-    ...{ accountId, eventType: 'billing', subEventType: 'billing.success', actor: SYSTEM_ACTOR },
+    ...{ accountId, subEventType: 'billing.success', actor: SYSTEM_ACTOR },
     payload: { pod_name: null, node: null, detail: `topped up by ${formatUsdFloor(amountUusd)}` },
   });
 }

@@ -3,7 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import { ApiError } from '#shared/errors.ts';
 import { formatUsdFloor } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
-import { addressOf } from '../accounts/account.service.ts';
+import { addressOf } from '../auth/account-access.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import { lockWithPods } from '../cut-off/cut-off.ts';
 import type { TopUpRow } from '../db/around-balance.tables.ts';
@@ -37,7 +37,7 @@ export function createTopUps({ db, clock, random, mails }: TopUpsDeps) {
       tx,
       { clock, random },
       {
-        ...{ accountId, eventType: 'billing', actor: SYSTEM_ACTOR },
+        ...{ accountId, actor: SYSTEM_ACTOR },
         subEventType: 'billing.failed',
         payload: { pod_name: null, node: null, detail },
       },

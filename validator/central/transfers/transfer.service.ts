@@ -4,7 +4,7 @@ import { ApiError } from '#shared/errors.ts';
 import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/money.ts';
 import type { Random } from '#shared/random.ts';
 import { findAccountByAddress } from '../accounts/account.service.ts';
-import { accountOf } from '../accounts/account-access.ts';
+import { accountOf } from '../auth/account-access.ts';
 import type { Actor, UserIdentity } from '../auth/identity.ts';
 import { beside } from '../balance/balance.service.ts';
 import { fundsAdded, lockWithPods } from '../cut-off/cut-off.ts';
@@ -61,7 +61,7 @@ export function createTransfers({ db, clock, random, topUpWaitMs, afterSpend }: 
       tx,
       { clock, random },
       {
-        ...{ accountId, eventType: 'billing', subEventType: 'billing.success', actor },
+        ...{ accountId, subEventType: 'billing.success', actor },
         payload: { pod_name: null, node: null, detail },
       },
     );

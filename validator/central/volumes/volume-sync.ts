@@ -8,6 +8,7 @@ import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
 import type { Database, Pod, VolumeCopy } from '../db/tables.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
+import type { VolumeHolds, VolumePasses } from '../pods/pod-sync.ts';
 import { copyStep, isGoodEnough, isHopeless, PARTIAL } from './volume.plan.ts';
 import { GIVE_UP_MS } from './volume.state.ts';
 import { findVolume, forgetCopy, listCopiesOn, listSilentCopies } from './volume.store.ts';
@@ -25,16 +26,6 @@ const FATAL_CODES: readonly ErrorCode[] = [
 const LOST = 'The node has nothing of the volume any more; it is what was last saved of it';
 const NO_VOLUMES = 'The agent of the node is too old for volumes';
 const SILENT = 'The node was not heard of for a day; the volume is what was last saved of it';
-
-/** Pods that wait for their volumes, and why; `isFinal`: in vain. */
-export type VolumeHolds = ReadonlyMap<string, { message: string; isFinal: boolean }>;
-
-export type VolumePasses = {
-  /** One pass with an agent that answers; null where no volume is on it. Rejects with ApiError when it no longer does. */
-  pass(client: AgentClient, executorId: string): Promise<VolumeHolds | null>;
-  /** Whether to come back soon. */
-  isWorking(executorId: string): Promise<boolean>;
-};
 
 export type VolumeSyncDeps = {
   db: Database;

@@ -27,15 +27,14 @@ export async function tellVolume(
   copy: VolumeCopy,
   { actor, detail, error }: Told,
 ): Promise<void> {
-  const eventType = EVENTS[detail];
-  const isStatus = eventType === 'pod-lifecycle';
+  const type = EVENTS[detail];
+  const isStatus = type === 'pod-lifecycle';
   const outcome = error === undefined ? 'success' : 'failed';
-  const subEventType: SubEventType = `${eventType}.${isStatus ? 'status' : outcome}`;
+  const subEventType: SubEventType = `${type}.${isStatus ? 'status' : outcome}`;
   const pod = await findAnyPod(tx, copy.pod_id);
   await recordEvent(tx, deps, {
     accountId: copy.account_id,
     podId: copy.pod_id,
-    eventType,
     subEventType,
     actor,
     reason: actor.auth === 'system' ? null : 'user_initiated',

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../auth/identity.ts';
-import { answerOnce, type OnceDeps } from '../rentals/once.ts';
+import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
 import { IdParams } from '../wire.ts';
 import type { Deliveries } from './delivery.service.ts';
 import {

@@ -2,7 +2,7 @@
 import { type Clock, naiveUtc } from '#shared/clock.ts';
 import { ApiError, refusedField } from '#shared/errors.ts';
 import type { Random } from '#shared/random.ts';
-import { holdAccount } from '../accounts/account-access.ts';
+import { holdAccount } from '../auth/account-access.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Database, Db, Webhook as WebhookRow } from '../db/tables.ts';

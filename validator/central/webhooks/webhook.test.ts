@@ -52,7 +52,6 @@ async function happen(
 ): Promise<void> {
   await recordEvent(central.ports.db, central.ports, {
     accountId,
-    eventType,
     subEventType: `${eventType}.success`,
     actor: SYSTEM_ACTOR,
     payload: { pod_name: null, node: null, detail },
@@ -85,7 +84,6 @@ it('tells only of what its owner named, and of nobody else', async () => {
   const other = await central.signUp();
   await recordEvent(central.ports.db, central.ports, {
     accountId: other.id,
-    eventType: 'backup',
     subEventType: 'backup.success',
     actor: SYSTEM_ACTOR,
     payload: { pod_name: null, node: null, detail: 'not ours' },

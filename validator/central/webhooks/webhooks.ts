@@ -3,14 +3,14 @@ import type { Clock } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/log.ts';
 import type { Random } from '#shared/random.ts';
-import { accountOf } from '../accounts/account-access.ts';
-import { createWebhookPost } from '../adapters/webhook-post.ts';
+import { accountOf } from '../auth/account-access.ts';
 import { SYSTEM_ACTOR } from '../auth/identity.ts';
 import type { Database, Db, Webhook } from '../db/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Mails } from '../mail/mail.service.ts';
 import { webhookDisabledMail } from '../mail/mail.text.ts';
-import type { Idempotency } from '../rentals/idempotency.ts';
+import type { PostWebhook } from '../ports.ts';
 import { createDeliveries } from './delivery.service.ts';
 import type { Targets } from './target-address.ts';
 import { createWebhookJob } from './webhook.job.ts';
@@ -26,6 +26,8 @@ export type WebhookPartsDeps = {
   random: Random;
   log: Log;
   secret: Uint8Array;
+  /** Goes nowhere that `targets` does not allow. */
+  post: PostWebhook;
   targets: Targets;
   mails: Mails;
   wakeMail(): void;
@@ -34,9 +36,8 @@ export type WebhookPartsDeps = {
 
 /** Nothing runs and nothing is registered yet. */
 export function createWebhookParts(deps: WebhookPartsDeps) {
-  const { db, clock, random, log, targets, mails, wakeMail, stopping } = deps;
+  const { db, clock, random, log, post, targets, mails, wakeMail, stopping } = deps;
   const secrets = createWebhookSecrets(deps);
-  const post = createWebhookPost({ clock, targets });
 
   async function tellDisabled(
     tx: Db,
@@ -50,7 +51,6 @@ export function createWebhookParts(deps: WebhookPartsDeps) {
       { clock, random },
       {
         accountId,
-        eventType: 'account',
         subEventType: 'account.failed',
         actor: SYSTEM_ACTOR,
         payload: { pod_name: null, node: null, detail: `webhook ${id} disabled`, error: reason },

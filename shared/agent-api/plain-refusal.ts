@@ -1,9 +1,9 @@
 /** Refuses what nobody may read over plain HTTP from another machine, by the socket it came on. */
 import type { FastifyRequest } from 'fastify';
-import { secretsIn } from '../agent-api/secrets.ts';
 import { ApiError } from '../errors.ts';
+import type { HttpServer } from '../http/server.ts';
 import { isLoopback } from '../tls/loopback.ts';
-import type { HttpServer } from './server.ts';
+import { secretsIn } from './secrets.ts';
 
 /** Call after authentication was added and before any route is: nothing of the request has had effect then. */
 export function refuseSecretsInClear(server: HttpServer): void {

@@ -1,7 +1,6 @@
 /** Opens WebSockets with a signed request: how central reaches the gateway and the gateway the agent. */
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
-import { refusalFrom } from '../agent-api/refusal.ts';
 import { ApiError, messageOf } from '../errors.ts';
 import {
   MAX_REFUSAL_BYTES,
@@ -9,7 +8,8 @@ import {
   timeToSignAgain,
 } from '../signing/signed-fetch.ts';
 import { signedHeaders } from '../signing/signed-headers.ts';
-import { keepAlive } from './heartbeat.ts';
+import { keepAlive } from '../websocket/heartbeat.ts';
+import { refusalFrom } from './refusal.ts';
 
 export type SocketRequest = {
   /** Below baseUrl, beginning with a slash, query included. */

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
-import { createPostgresDatabase, onPostgres } from '../../../test/fakes/central-database.ts';
-import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
-import { openCentralDatabase } from '../db/database.ts';
+import { createPostgresDatabase, onPostgres } from '../../test/fakes/central-database.ts';
+import { createPodScene, type PodScene } from '../../test/fakes/pod-scene.ts';
+import { openCentralDatabase } from './db/database.ts';
 import { runMoneyCommand } from './money-command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-money-'));
@@ -43,7 +43,7 @@ async function run(words: string, change: { file?: string; format?: string } = {
 
 /** The program that the README gives to everybody. */
 function readdedBy(exported: string) {
-  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const [, program = ''] = /```js\n(\/\/ re-add\.mjs[\s\S]*?)```/.exec(readme) ?? [];
   const file = join(folder, 're-add.mjs');
   writeFileSync(file, program);
@@ -90,7 +90,7 @@ describe('ledger verify', () => {
 });
 
 it('is a command of the validator, whose own ledger it leaves alone', () => {
-  const main = new URL('../../main.ts', import.meta.url).pathname;
+  const main = new URL('../main.ts', import.meta.url).pathname;
   const env = { PATH: process.env['PATH'] ?? '', CENTRAL_DATABASE: target };
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'ledger', 'verify'], {
     env,

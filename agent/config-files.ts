@@ -4,10 +4,10 @@ import { type ConfigCommand, problemsOf, runConfigCommand } from '#shared/config
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { certificateFiles } from '#shared/tls/listener-certificate.ts';
 import { wantsTracing } from '#shared/tracing/start-tracing.ts';
-import { trustedKeysFrom } from '../auth/key-set-file.ts';
-import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure } from '../config.ts';
-import { NO_POLICY, type ProviderPolicy, readPolicyFile } from '../policy/policy-file.ts';
-import { updateLoginOf } from '../updates/update-login.ts';
+import { trustedKeysFrom } from './auth/key-set-file.ts';
+import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure } from './config.ts';
+import { NO_POLICY, type ProviderPolicy, readPolicyFile } from './policy/policy-file.ts';
+import { updateLoginOf } from './updates/update-login.ts';
 
 /** Throws PolicyError. */
 export function policyOf({ AGENT_POLICY: path }: AgentConfig): ProviderPolicy {

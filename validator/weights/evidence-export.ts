@@ -1,13 +1,13 @@
 /** The evidence of one executor or of all, checked on its way out: one JSON line for each document (validator reference 7). */
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
+import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
+import { evidenceAfter, executorsWithEvidence, findEvidence } from '../evidence/evidence.store.ts';
+import { type ChainProblem, createChainCheck, type Link } from '../evidence/evidence-chain.ts';
+import { hasToBeKept, headThatCounts } from '../evidence/evidence-kept.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EvidenceHeadRow, EvidenceRow, Ledger } from '../ledger/ledger.tables.ts';
-import { entriesOf, executorsInCycles } from '../weights/cycle.store.ts';
-import type { CycleEntry } from '../weights/cycle-set.ts';
-import { isJudgedRight, readDocument } from './evidence.document.ts';
-import { evidenceAfter, executorsWithEvidence, findEvidence } from './evidence.store.ts';
-import { type ChainProblem, createChainCheck, type Link } from './evidence-chain.ts';
-import { hasToBeKept, headThatCounts } from './evidence-kept.ts';
+import { entriesOf, executorsInCycles } from './cycle.store.ts';
+import type { CycleEntry } from './cycle-set.ts';
 
 const PAGE = 100;
 

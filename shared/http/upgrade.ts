@@ -9,10 +9,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
 import type { Clock } from '../clock.ts';
 import { ApiError } from '../errors.ts';
-import type { HttpServer } from '../http/server.ts';
 import { ServerResponse } from '../node-http.ts';
-import { CLOSE } from './close-codes.ts';
-import { keepAlive } from './heartbeat.ts';
+import { CLOSE } from '../websocket/close-codes.ts';
+import { keepAlive } from '../websocket/heartbeat.ts';
+import type { HttpServer } from './server.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

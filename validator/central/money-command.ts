@@ -3,12 +3,12 @@ import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
-import { type NamedDatabase, namedDatabase } from '../database-place.ts';
-import { besideCentral, readCentralDatabase } from '../db/database.ts';
-import { moneyTransaction } from '../db/money-transaction.ts';
-import { type PayIn, payIn } from '../top-ups/paid-credit.ts';
-import { auditLedger } from './audit.service.ts';
-import { EXPORT_FORMATS, exportLedger } from './ledger-export.ts';
+import { type NamedDatabase, namedDatabase } from './database-place.ts';
+import { besideCentral, readCentralDatabase } from './db/database.ts';
+import { moneyTransaction } from './db/money-transaction.ts';
+import { auditLedger } from './ledger/audit.service.ts';
+import { EXPORT_FORMATS, exportLedger } from './ledger/ledger-export.ts';
+import { type PayIn, payIn } from './top-ups/paid-credit.ts';
 
 export type MoneyAsk = NamedDatabase & {
   /** After `ledger`. */

@@ -1,11 +1,19 @@
-/** The account that a request is of, which may have been deleted since the request was let in. */
+/** The account that a request is of, or that something is done for: it may have been deleted meanwhile. */
 import { ApiError } from '#shared/errors.ts';
-import type { UserIdentity } from '../auth/identity.ts';
 import { lockRow } from '../db/row-lock.ts';
 import type { Account, Db } from '../db/tables.ts';
-import { findAccount } from './account.store.ts';
+import { findAccount } from './account-access.store.ts';
+import type { UserIdentity } from './identity.ts';
 
 type Caller = Pick<UserIdentity, 'accountId'>;
+
+/** The account with this id; undefined for one that is gone. */
+export const accountById = findAccount;
+
+/** Where mails to the account go; null for one that is gone. */
+export async function addressOf(db: Db, accountId: string): Promise<string | null> {
+  return (await findAccount(db, accountId))?.email ?? null;
+}
 
 /** The caller's row. Throws `unauthorized` for an account that was deleted while the request was under way. */
 export async function accountOf(db: Db, caller: Caller): Promise<Account> {

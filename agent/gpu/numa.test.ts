@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { countCpus } from '../gpu/cpu-place.ts';
+import { countCpus } from './cpu-place.ts';
 import { readNumaNodes } from './numa.ts';
 
 it('reads the nodes in the order of their numbers', async () => {

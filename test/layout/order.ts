@@ -1,0 +1,68 @@
+/** Whether the folders of a side are layers, whose order can be read from who imports whom. */
+import type { Import, SourceFile } from './imports.ts';
+
+/** Named from everywhere, as a pod's row shows its volume: words call nobody. What they import counts as their folder's. */
+const WORDS = /\.(?:schemas|state)\.ts$/;
+
+/** Of each place, by every other that it imports: `path:line imports specifier`. */
+type Graph = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
+
+/**
+ * A ring among what lies in the folder `side`, found by way of the imports that are fewest: its steps, each with its
+ * imports. Empty where there is none. A file beside the folders is a place too; tests are none.
+ */
+export function ringIn(side: string, files: readonly SourceFile[]): string[] {
+  const graph = graphOf(side, files);
+  const edges = [...graph].flatMap(([from, targets]) =>
+    [...targets].map(([to, imports]) => ({ from, to, imports })),
+  );
+  for (const { from, to } of edges.toSorted((a, b) => a.imports.length - b.imports.length)) {
+    const back = shortestWay(graph, to, from);
+    if (back === null) continue;
+    return [from, ...back]
+      .slice(0, -1)
+      .flatMap((place, at) => graph.get(place)?.get(back[at] ?? '') ?? []);
+  }
+  return [];
+}
+
+function graphOf(side: string, files: readonly SourceFile[]): Graph {
+  const graph = new Map<string, Map<string, string[]>>();
+  for (const { path, imports } of files) {
+    const from = path.endsWith('.test.ts') ? null : placeOf(side, path);
+    if (from === null) continue;
+    const targets = graph.get(from) ?? new Map<string, string[]>();
+    graph.set(from, targets);
+    for (const found of imports) {
+      const to = placeMeant(side, found);
+      if (to === null || to === from) continue;
+      targets.set(to, [
+        ...(targets.get(to) ?? []),
+        `${path}:${found.line} imports ${found.specifier}`,
+      ]);
+    }
+  }
+  return graph;
+}
+
+function placeMeant(side: string, { target }: Import): string | null {
+  return target === null || WORDS.test(target) ? null : placeOf(side, target);
+}
+
+/** The folder in `side` that a file lies in, or the file itself where it lies beside them. */
+function placeOf(side: string, path: string): string | null {
+  if (!path.startsWith(side)) return null;
+  return path.slice(side.length).split('/', 1)[0] ?? null;
+}
+
+/** The places from `start` to `end`, both included; null: none leads there. */
+function shortestWay(graph: Graph, start: string, end: string): string[] | null {
+  const ways = new Map([[start, [start]]]);
+  for (const [place, way] of ways) {
+    if (place === end) return way;
+    for (const next of graph.get(place)?.keys() ?? []) {
+      if (!ways.has(next)) ways.set(next, [...way, next]);
+    }
+  }
+  return null;
+}
