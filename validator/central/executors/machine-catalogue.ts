@@ -56,8 +56,6 @@ export const MACHINE_CATALOGUE: readonly CatalogueEntry[] = [
 /** A price lies between these multiples of the reference price. */
 export const MIN_PRICE_RATE = 0.5;
 export const MAX_PRICE_RATE = 4;
-/** The platform's part of what renters pay. */
-export const PLATFORM_FEE_RATE = 0.05;
 
 const CENTS_PER_USD = 100;
 /** As drivers write the profiles of MIG devices. What else may stand there is somebody's own text. */

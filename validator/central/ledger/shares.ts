@@ -5,6 +5,9 @@ const PROVIDER_PERCENT = 95n;
 const REFERRAL_PERCENT = 20n;
 const PERCENT = 100n;
 
+/** The platform's part of what renters pay, of 1. */
+export const PLATFORM_FEE_RATE = Number(PERCENT - PROVIDER_PERCENT) / Number(PERCENT);
+
 /** The provider's part of everything charged so far; the fee is the rest. */
 export function providerShare(totalUusd: number): number {
   return Number((BigInt(totalUusd) * PROVIDER_PERCENT) / PERCENT);
