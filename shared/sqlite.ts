@@ -8,9 +8,12 @@ import { makeFolder } from './make-folder.ts';
 export type { DatabaseSync, StatementSync } from 'node:sqlite';
 
 const BUSY_TIMEOUT_MS = 5_000;
-/** SQLITE_FULL and SQLITE_NOTADB. */
+/** SQLITE_FULL; SQLITE_CORRUPT and SQLITE_NOTADB; SQLITE_READONLY and SQLITE_CANTOPEN. */
 const FULL = 13;
-const NOT_A_DATABASE = 26;
+const NO_DATABASE = [11, 26];
+const NOT_OPENED = [8, 14];
+/** The code itself; above it SQLite says more. */
+const PRIMARY_CODE = 0xff;
 
 /**
  * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a commit that returned survives kill -9
@@ -66,16 +69,22 @@ export function lockExclusively(path: string): DatabaseSync {
 
 /** Whether a write failed because the disk, or the file by its bound, is full. */
 export function isDiskFull(error: unknown): boolean {
-  return hasErrcode(error, FULL);
+  return hasErrcode(error, [FULL]);
 }
 
-/** Whether a file turned out to be none of SQLite's. */
+/** Whether a file turned out to be none of SQLite's, or a part of one. */
 export function isNoDatabase(error: unknown): boolean {
-  return hasErrcode(error, NOT_A_DATABASE);
+  return hasErrcode(error, NO_DATABASE);
 }
 
-function hasErrcode(error: unknown, code: number): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === code;
+/** Whether SQLite may not open a file, or the journal beside it, as it has to. */
+export function isNotOpened(error: unknown): boolean {
+  return hasErrcode(error, NOT_OPENED);
+}
+
+function hasErrcode(error: unknown, codes: readonly number[]): boolean {
+  if (!(error instanceof Error && 'errcode' in error)) return false;
+  return codes.includes(Number(error.errcode) & PRIMARY_CODE);
 }
 
 /** SQLite gives its journals the mode of the database, and leaves an empty file as it was made. */

@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => scene.close());
 
 const ask = (words: readonly string[], ledgerFile = scene.ledgerFile) => ({
-  ...{ words, ledgerFile },
+  ...{ words, ledger: { address: ledgerFile, variable: '--ledger' } },
   policyFile: null as string | null,
   keys: async () => [scene.market.validator],
 });

@@ -1,12 +1,11 @@
 /** What `npm run validator` says of the ledger: explain, replay, evidence export. */
 import { existsSync } from 'node:fs';
 import { ConfigError } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
 import { nearestName } from '#shared/nearest-name.ts';
 import { isPostgresAddress } from './database/target.ts';
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import type { Ledger } from './ledger/ledger.tables.ts';
-import { openLedger } from './ledger/ledger.ts';
+import { besideLedger, type LedgerPlace } from './ledger/ledger.ts';
 import { findEpoch, lastEpoch } from './weights/epoch.store.ts';
 import { epochIdOf } from './weights/epoch-signature.ts';
 import { type ExportWish, exportEvidence } from './weights/evidence-export.ts';
@@ -17,7 +16,7 @@ import { readWeightPolicy, type WeightPolicy } from './weights/weight-policy.ts'
 
 export type LedgerAsk = {
   words: readonly string[];
-  ledgerFile: string;
+  ledger: LedgerPlace;
   /** The policy to compute by instead of the stored one. */
   policyFile: string | null;
   /** Whose signatures count. Rejects with ConfigError where that cannot be known. */
@@ -30,31 +29,22 @@ export type Output = { print(text: string): void; complain(text: string): void }
 /** Whether all is well. Rejects with ConfigError for words that are no command. */
 export async function runLedgerCommand(ask: LedgerAsk, output: Output): Promise<boolean> {
   const work = commandOf(ask);
-  return withLedger(ask.ledgerFile, (ledger) => work(ledger, output));
+  return withLedger(ask.ledger, 'read', (ledger) => work(ledger, output));
 }
 
-/** Rejects with ConfigError where there is none. */
+/** As `besideLedger` does, with the names of the usual places where there is none. */
 export async function withLedger<T>(
-  ledgerFile: string,
+  place: LedgerPlace,
+  use: 'read' | 'write',
   work: (ledger: Ledger) => Promise<T>,
 ): Promise<T> {
-  const isFile = !isPostgresAddress(ledgerFile);
-  if (isFile && !existsSync(ledgerFile)) {
+  const { address } = place;
+  if (!isPostgresAddress(address) && !existsSync(address)) {
     throw new ConfigError(
-      `there is no ledger at ${ledgerFile}: name it with --ledger FILE; that of npm start is validator.db in its home`,
+      `there is no ledger at ${address}: name it with --ledger FILE; that of npm start is validator.db in its home`,
     );
   }
-  const ledger = await openLedger(ledgerFile).catch((cause: unknown) => {
-    if (!isFile || cause instanceof ConfigError) throw cause;
-    throw new ConfigError(`${ledgerFile} cannot be read as a ledger: ${messageOf(cause)}`, {
-      cause,
-    });
-  });
-  try {
-    return await work(ledger);
-  } finally {
-    await ledger.destroy();
-  }
+  return besideLedger(place, use, work);
 }
 
 /** Shown of those that a replay found. */

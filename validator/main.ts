@@ -201,9 +201,12 @@ async function lookUp(
   words: readonly string[],
   { ledger, policy, hotkey = [] }: LookOptions,
 ): Promise<void> {
-  const ledgerFile = ledger ?? ledgerTargetIn(process.env);
+  const place =
+    ledger === undefined
+      ? { address: ledgerTargetIn(process.env), variable: 'VALIDATOR_DATABASE' }
+      : { address: ledger, variable: '--ledger' };
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
-  const ask = { words, ledgerFile, policyFile: policy ?? null, keys };
+  const ask = { words, ledger: place, policyFile: policy ?? null, keys };
   const { runReleaseCommand } = await import('./updates/release-command.ts');
   const { runLedgerCommand } = await import('./ledger-commands.ts');
   const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;

@@ -24,6 +24,9 @@ export function centralDatabaseIn(environment: Environment): string {
   return centralDatabaseOf(parseConfig({ schema: DatabasePlace, prefix: 'CENTRAL_' }, environment));
 }
 
+/** An address, and the variable or option that says so. */
+export type CentralPlace = { address: string; variable: string };
+
 export type NamedDatabase = {
   /** A file that was named; null: the database of the environment. */
   databaseFile: string | null;
@@ -32,9 +35,11 @@ export type NamedDatabase = {
 };
 
 /** Where a command looks. Throws ConfigError for a server's address in an argument, which everybody could read. */
-export function namedDatabase({ databaseFile, usualDatabase }: NamedDatabase): string {
+export function namedDatabase({ databaseFile, usualDatabase }: NamedDatabase): CentralPlace {
   if (databaseFile !== null && isPostgresAddress(databaseFile)) {
     throw new ConfigError('--database takes a file; name a server in CENTRAL_DATABASE');
   }
-  return databaseFile ?? usualDatabase;
+  return databaseFile === null
+    ? { address: usualDatabase, variable: 'CENTRAL_DATABASE' }
+    : { address: databaseFile, variable: '--database' };
 }

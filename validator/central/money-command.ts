@@ -3,7 +3,7 @@ import { systemClock } from '#shared/clock.ts';
 import { ConfigError } from '#shared/config.ts';
 import { usdToMicro } from '#shared/money.ts';
 import { systemRandom } from '#shared/random.ts';
-import { type NamedDatabase, namedDatabase } from './database-place.ts';
+import { type CentralPlace, type NamedDatabase, namedDatabase } from './database-place.ts';
 import { besideCentral, readCentralDatabase } from './db/database.ts';
 import { moneyTransaction } from './db/money-transaction.ts';
 import { auditLedger } from './ledger/audit.service.ts';
@@ -49,7 +49,7 @@ function payInOf(words: readonly string[]): PayIn {
   return { email, amountUusd: usdToMicro(Number(usd)), reference };
 }
 
-async function takePayIn(target: string, paid: PayIn, output: Output): Promise<boolean> {
+async function takePayIn(target: CentralPlace, paid: PayIn, output: Output): Promise<boolean> {
   const deps = { clock: systemClock, random: systemRandom };
   const became = await besideCentral(target, (db) =>
     moneyTransaction({ db, ...deps }, (tx) => payIn(tx, deps, paid)),
@@ -60,7 +60,7 @@ async function takePayIn(target: string, paid: PayIn, output: Output): Promise<b
   return isWell;
 }
 
-async function verify(target: string, { print, complain }: Output): Promise<boolean> {
+async function verify(target: CentralPlace, { print, complain }: Output): Promise<boolean> {
   const result = await readCentralDatabase(target, auditLedger);
   const { transfers, accounts, openHolds, hash, findings, more } = result;
   for (const { rule, where, what } of findings) complain(`${rule} ${where}: ${what}\n`);

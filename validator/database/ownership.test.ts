@@ -1,13 +1,13 @@
 /** Databases of something else stay as they are: on either engine, for either kind of ours. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openSqlite } from '#shared/sqlite.ts';
 import { createEmptyPostgresDatabase, onPostgres } from '../../test/fakes/central-database.ts';
-import { besideCentral, openCentralDatabase } from '../central/db/database.ts';
-import { openLedger } from '../ledger/ledger.ts';
+import { besideCentral, openCentralDatabase, readCentralDatabase } from '../central/db/database.ts';
+import { besideLedger, openLedger } from '../ledger/ledger.ts';
 import { lookIntoLedger } from '../ledger/ledger-look.ts';
 import { tablesIn } from './ownership.ts';
 
@@ -38,7 +38,10 @@ const closed = async (db: { destroy(): Promise<void> }) => db.destroy();
 const openings = {
   central: async () => closed(await openCentralDatabase(address)),
   ledger: async () => closed(await openLedger(address)),
-  besideCentral: () => besideCentral(address, async () => undefined),
+  readCentral: () =>
+    readCentralDatabase({ address, variable: '--database' }, async () => undefined),
+  readLedger: () => besideLedger({ address, variable: '--ledger' }, 'read', async () => undefined),
+  besideCentral: () => besideCentral({ address, variable: '--database' }, async () => undefined),
   ledgerLook: async () => void (await lookIntoLedger(address)),
 };
 const refusal = (message: string) => ({
@@ -68,7 +71,7 @@ it('changes nothing in a database of another program, and says what it found', a
     );
   }
   await expect(openings.ledger()).rejects.toThrow(
-    'Name an empty database, or the ledger of a validator itself, in VALIDATOR_DATABASE.',
+    'Name an empty database, or the ledger of a validator itself, with VALIDATOR_DATABASE.',
   );
   expect(onPostgres() ? null : readFileSync(address)).toEqual(before);
   await elsewhere('drop table "Orders"', 'drop table meta', 'create view seen as select 1');
@@ -109,4 +112,67 @@ it('refuses a file that is none of SQLite, and takes an empty one', async () => 
   const ledger = await openLedger(file);
   expect(await tablesIn(ledger)).toContain('evidence');
   await ledger.destroy();
+});
+
+it('has who looks from outside refuse what is empty, and leaves it empty', async () => {
+  address = await newAddress('empty.db');
+  if (!onPostgres()) writeFileSync(address, '');
+  const what = (name: string) => `${where()} is empty: no ${name} is there.`;
+  for (const open of [openings.readCentral, openings.besideCentral]) {
+    await expect(open()).rejects.toMatchObject(refusal(what('database of a central API')));
+    await expect(open()).rejects.toThrow('Name the database of a central API with --database.');
+  }
+  await expect(openings.readLedger()).rejects.toMatchObject(refusal(what('ledger of a validator')));
+  await expect(openings.readLedger()).rejects.toThrow('with --ledger.');
+  await openings.ledgerLook();
+  if (onPostgres()) return;
+  expect(readdirSync(folder)).toEqual(['empty.db']);
+  expect(readFileSync(address)).toHaveLength(0);
+});
+
+it('reads a copy without changing a byte of it', async () => {
+  const copyOf = (file: string) => {
+    const original = openSqlite(file);
+    address = `${file}.copy`;
+    original.exec(`vacuum into '${address}'`);
+    original.close();
+    return readFileSync(address);
+  };
+  address = join(folder, 'ledger.db');
+  await openings.ledger();
+  const ledger = copyOf(address);
+  await openings.readLedger();
+  await openings.ledgerLook();
+  expect(readFileSync(address)).toEqual(ledger);
+  address = join(folder, 'central.db');
+  await openings.central();
+  const central = copyOf(address);
+  await openings.readCentral();
+  expect(readFileSync(address)).toEqual(central);
+  expect(readdirSync(folder).filter((name) => name.includes('.copy'))).toHaveLength(2);
+});
+
+it('refuses a folder, a part of a file, and what cannot be written, with the name that leads there', async () => {
+  const as = (what: string, name: string) =>
+    refusal(`${address} cannot be read as a ledger of a validator: ${what}. Correct ${name}.`);
+  address = folder;
+  await expect(openings.ledger()).rejects.toMatchObject(as('it is no file', 'VALIDATOR_DATABASE'));
+  await expect(openings.readLedger()).rejects.toMatchObject(as('it is no file', '--ledger'));
+  await expect(openings.readCentral()).rejects.toMatchObject(refusal('Correct --database.'));
+  const whole = join(folder, 'ledger.db');
+  await (await openLedger(whole)).destroy();
+  address = join(folder, 'part.db');
+  writeFileSync(address, readFileSync(whole).subarray(0, 20_000));
+  const malformed = 'database disk image is malformed';
+  await expect(openings.ledger()).rejects.toMatchObject(as(malformed, 'VALIDATOR_DATABASE'));
+  await expect(openings.readLedger()).rejects.toMatchObject(as(malformed, '--ledger'));
+  // Whoever runs the tests may write every file: a path below a file, and a journal that is none.
+  address = join(whole, 'x.db');
+  await expect(openings.central()).rejects.toMatchObject(refusal('CENTRAL_DATABASE: the database'));
+  address = join(folder, 'held.db');
+  writeFileSync(address, readFileSync(whole));
+  mkdirSync(`${address}-wal`);
+  await expect(openings.ledger()).rejects.toMatchObject(
+    refusal('unable to open database file. Copy it into a folder that this user may write'),
+  );
 });

@@ -20,9 +20,11 @@ type DatabaseKind = keyof typeof KINDS;
 export type OwnPlace = {
   /** `postgres://…`, a SQLite file or `:memory:`. */
   address: string;
-  /** Where the address comes from, for people. */
+  /** The variable or option where the address comes from, for people. */
   variable: string;
   kind: DatabaseKind;
+  /** It has to be there already: an empty database is refused, too. */
+  isThere?: true;
 };
 
 /** Any Kysely or transaction: what is asked here needs no types of tables. */
@@ -42,16 +44,19 @@ export async function beginMigration(tx: AnyDb, place: OwnPlace): Promise<void> 
   await refuseOthers(tx, place);
 }
 
-/** Rejects with ConfigError unless the database is empty or of that kind. Reads alone. */
+/** Rejects with ConfigError unless the database is of that kind, or empty where that will do. Reads alone. */
 export async function refuseOthers(db: AnyDb, place: OwnPlace): Promise<void> {
   const tables = await tablesIn(db);
   const found = strangersIn(tables, place.kind);
-  if (found === null) return;
+  const isThere = place.isThere === true;
+  if (found === null && (tables.length > 0 || !isThere)) return;
   const where = isPostgres(db) ? await currentDatabase(db) : place.address;
   const { name } = KINDS[place.kind];
+  const what =
+    found === null ? `is empty: no ${name} is there` : `is no ${name}: it holds ${found}`;
+  const remedy = isThere ? `Name the ${name}` : `Name an empty database, or the ${name} itself,`;
   throw new ConfigError(
-    `${where} is no ${name}: it holds ${found}. Nothing was written there. ` +
-      `Name an empty database, or the ${name} itself, in ${place.variable}.`,
+    `${where} ${what}. Nothing was written there. ${remedy} with ${place.variable}.`,
   );
 }
 

@@ -1,16 +1,21 @@
 /** From an address in the configuration to the engine that it names: a PostgreSQL server or a SQLite file. */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { Kysely } from 'kysely';
 import { ConfigError, type ConfigProblem } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
-import { isNoDatabase, openSqliteToRead } from '#shared/sqlite.ts';
+import { hasCode, messageOf } from '#shared/errors.ts';
+import { isNoDatabase, isNotOpened, openSqliteToRead } from '#shared/sqlite.ts';
 import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { KINDS, type OwnPlace, refuseOthers } from './ownership.ts';
 
 export type DatabaseTarget = OwnPlace & {
   /** Shows in pg_stat_activity. */
   applicationName: string;
+  /** A file is opened for reading alone, beside the process whose it is. */
+  onlyReads?: true;
 };
+
+/** Of a path where no process of this user makes or writes a file, whenever it is started. */
+const REFUSED = ['EACCES', 'EISDIR', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS'];
 
 /** Whether `address` names a PostgreSQL server rather than a file. */
 export function isPostgresAddress(address: string): boolean {
@@ -19,35 +24,56 @@ export function isPostgresAddress(address: string): boolean {
 
 /**
  * The caller ends it with `destroy()`. Rejects when a PostgreSQL server cannot be used, with ConfigError unless waiting may
- * help, and with ConfigError where there is something else than an empty database or one of that kind, which then stays as it is.
+ * help; with ConfigError for a file that cannot be opened, and where there is something else than a database of that kind,
+ * or an empty one where that will do: it then stays as it is.
  */
 export async function openDatabase<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>> {
   const { address, variable } = target;
   const [problem] = databaseProblems(variable, address);
   if (problem !== undefined) throw new ConfigError(problem.message);
-  if (!isPostgresAddress(address)) {
-    // To open a file for writing changes it: its journal becomes ours.
-    if (address !== ':memory:' && existsSync(address)) await lookAtFile(target);
-    return new Kysely({ dialect: nodeSqliteDialect(address) });
-  }
+  if (!isPostgresAddress(address)) return openFile(target);
   const { postgresDialect } = await import('./postgres.ts');
   const db = new Kysely<Tables>({ dialect: await postgresDialect(target) });
   return refusedOrOpen(db, target);
 }
 
-async function lookAtFile(target: DatabaseTarget): Promise<void> {
+async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>> {
+  const { address } = target;
+  if (target.onlyReads === true) return openToRead(target);
+  // To open a file for writing changes it: its journal becomes ours.
+  if (address !== ':memory:' && existsSync(address)) await (await openToRead(target)).destroy();
   try {
-    const file = openSqliteToRead(target.address);
-    const db = new Kysely<unknown>({ dialect: dialectOver(file) });
-    await (await refusedOrOpen(db, target)).destroy();
+    return new Kysely({ dialect: nodeSqliteDialect(address) });
   } catch (error) {
-    if (!isNoDatabase(error)) throw error;
+    const { cause } = error as Error;
+    if (!isNotOpened(cause) && !REFUSED.some((code) => hasCode(cause, code))) throw error;
     throw new ConfigError(
-      `${target.address} cannot be read as a ${KINDS[target.kind].name}: ${messageOf(error)}. ` +
-        `Correct ${target.variable}.`,
-      { cause: error },
+      `${target.variable}: ${messageOf(error)}. ` +
+        `Have the file and its folder written by the user of this process, or name another place with ${target.variable}.`,
+      { cause },
     );
   }
+}
+
+async function openToRead<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>> {
+  const { address } = target;
+  try {
+    if (!statSync(address).isFile()) throw unreadable(target, 'it is no file');
+    const db = new Kysely<Tables>({ dialect: dialectOver(openSqliteToRead(address)) });
+    return await refusedOrOpen(db, target);
+  } catch (error) {
+    if (!isNoDatabase(error) && !isNotOpened(error)) throw error;
+    throw unreadable(target, messageOf(error), error);
+  }
+}
+
+function unreadable({ address, kind, variable }: OwnPlace, why: string, cause?: unknown) {
+  // SQLite makes files beside it to read one, too.
+  const remedy = isNotOpened(cause)
+    ? `Copy it into a folder that this user may write, and name that with ${variable}`
+    : `Correct ${variable}`;
+  const message = `${address} cannot be read as a ${KINDS[kind].name}: ${why}. ${remedy}.`;
+  return new ConfigError(message, { cause });
 }
 
 async function refusedOrOpen<Tables>(

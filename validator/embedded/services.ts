@@ -104,7 +104,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     for (const each of alone) each.close();
   };
   try {
-    ledger = await openLedger(validatorLedger);
+    ledger = await openLedger(validatorLedger, '--home');
     const services = await startOn({ db, signals, ledger }, parts);
     return {
       central: services.central,

@@ -18,7 +18,12 @@ export type LedgerLook = {
 export async function lookIntoLedger(address: string): Promise<LedgerLook | null> {
   // To open a file is to make it.
   if (!isPostgresAddress(address) && !existsSync(address)) return null;
-  const ledger = await openDatabase<Tables>({ address, ...KNOWN_AS });
+  const ledger = await openDatabase<Tables>({
+    address,
+    variable: 'VALIDATOR_DATABASE',
+    ...KNOWN_AS,
+    onlyReads: true,
+  });
   try {
     const names = await tablesIn(ledger);
     const isEmpty = names.length === 0;

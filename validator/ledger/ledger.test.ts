@@ -10,7 +10,7 @@ import { createInspections, HOLD_MS } from '../health/inspections.ts';
 import { takeLease } from './lease.store.ts';
 import { MIGRATIONS, SQLITE_WORDS } from './ledger.migrations.ts';
 import type { Ledger } from './ledger.tables.ts';
-import { isShared, openLedger } from './ledger.ts';
+import { besideLedger, isShared, openLedger } from './ledger.ts';
 import { lookIntoLedger } from './ledger-look.ts';
 
 let folder: string;
@@ -61,6 +61,10 @@ it('keeps what waited in the outbox of an older version', async () => {
     insert into outbox (kind, subject, body, attempts, next_ms, parked_ms, last_error)
       values ('set-weights', 7, '{}', 2, 5, null, 'away')`);
   older.close();
+  const looking = besideLedger({ address: file, variable: '--ledger' }, 'read', async () => true);
+  await expect(looking).rejects.toThrow(
+    /^the ledger has schema 3, this program reads \d+: start a validator of this version on it/,
+  );
   const newer = await openLedger(file);
   expect(await newer.selectFrom('outbox').selectAll().execute()).toMatchObject([
     { seq: 1, kind: 'set-weights', lane: 'set-weights', subject: '7', attempts: 2, next_ms: 5 },

@@ -12,11 +12,11 @@ const MAX_TEXT_CHARS = 2_000;
 
 /** Whether there is something to show. Rejects with ConfigError for what is no command or no value of it. */
 export async function runReleaseCommand(
-  { words, ledgerFile }: Pick<LedgerAsk, 'words' | 'ledgerFile'>,
+  { words, ledger: place }: Pick<LedgerAsk, 'words' | 'ledger'>,
   output: Output,
 ): Promise<boolean> {
   const work = commandOf(words.slice(1));
-  return withLedger(ledgerFile, async (ledger) => {
+  return withLedger(place, words[1] === 'show' ? 'read' : 'write', async (ledger) => {
     await work(ledger);
     const rows = await listReleases(ledger, SHOWN);
     if (rows.length === 0) output.complain('nothing was released yet\n');

@@ -138,7 +138,8 @@ async function createScene(present: string | null = null) {
       const print = (text: string) => {
         said += text;
       };
-      const asked = { words: ['release', ...words], ledgerFile, policyFile: null };
+      const ledger = { address: ledgerFile, variable: '--ledger' };
+      const asked = { words: ['release', ...words], ledger };
       await runReleaseCommand(asked, { print, complain: print });
       await clock.advance(CACHE_MS);
       return said;

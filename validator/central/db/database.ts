@@ -4,7 +4,8 @@ import { sql } from 'kysely';
 import { ConfigError } from '#shared/config.ts';
 import { isPostgres } from '../../database/engine.ts';
 import { beginMigration, type OwnPlace } from '../../database/ownership.ts';
-import { isPostgresAddress, openDatabase } from '../../database/target.ts';
+import { type DatabaseTarget, isPostgresAddress, openDatabase } from '../../database/target.ts';
+import type { CentralPlace } from '../database-place.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { notebooks } from './migrations/0002-notebooks.ts';
 import { podChanges } from './migrations/0003-pod-changes.ts';
@@ -86,7 +87,6 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
 const SCHEMA = MIGRATIONS.length;
 
 const KNOWN_AS = {
-  variable: 'CENTRAL_DATABASE',
   applicationName: 'podwright-central',
   kind: 'central',
 } as const;
@@ -95,8 +95,11 @@ const KNOWN_AS = {
  * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller ends it with `destroy()`.
  * Rejects as `openDatabase` does, and with ConfigError for a database of a newer version.
  */
-export async function openCentralDatabase(target: string): Promise<Database> {
-  const place = { address: target, ...KNOWN_AS };
+export async function openCentralDatabase(
+  target: string,
+  variable = 'CENTRAL_DATABASE',
+): Promise<Database> {
+  const place = { address: target, variable, ...KNOWN_AS };
   const db = await openDatabase<Tables>(place);
   try {
     await migrate(db, place);
@@ -147,13 +150,16 @@ async function schemaOf(db: Db): Promise<number> {
  * What `work` reads of the database at one moment, however long it takes and whoever writes meanwhile; nothing is
  * changed, the schema included. Rejects with ConfigError where there is no database of this schema.
  */
-export function readCentralDatabase<T>(target: string, work: (db: Db) => Promise<T>): Promise<T> {
-  return besideCentral(target, (db) =>
+export function readCentralDatabase<T>(
+  place: CentralPlace,
+  work: (db: Db) => Promise<T>,
+): Promise<T> {
+  return besideCentral({ ...place, onlyReads: true }, (db) =>
     db.connection().execute(async (reader) => {
-      const words = isPostgres(db)
-        ? ['begin isolation level repeatable read read only']
-        : ['pragma query_only = on', 'begin deferred'];
-      for (const word of words) await sql.raw(word).execute(reader);
+      const begin = isPostgres(db)
+        ? 'begin isolation level repeatable read read only'
+        : 'begin deferred';
+      await sql.raw(begin).execute(reader);
       return work(reader);
     }),
   );
@@ -161,13 +167,16 @@ export function readCentralDatabase<T>(target: string, work: (db: Db) => Promise
 
 /** Work on the database of a central API that may be running on it. Rejects as `readCentralDatabase` does. */
 export async function besideCentral<T>(
-  target: string,
+  place: CentralPlace & Pick<DatabaseTarget, 'onlyReads'>,
   work: (db: Database) => Promise<T>,
 ): Promise<T> {
-  if (!isPostgresAddress(target) && !existsSync(target)) {
-    throw new ConfigError(`there is no database of a central API at ${target}`);
+  const { address } = place;
+  if (!isPostgresAddress(address) && !existsSync(address)) {
+    throw new ConfigError(
+      `there is no database of a central API at ${address}: name it with --database FILE; that of npm start is central.db in its home`,
+    );
   }
-  const db = await openDatabase<Tables>({ address: target, ...KNOWN_AS });
+  const db = await openDatabase<Tables>({ ...place, ...KNOWN_AS, isThere: true });
   try {
     await requireSchema(db);
     return await work(db);
@@ -179,5 +188,11 @@ export async function besideCentral<T>(
 async function requireSchema(db: Db): Promise<void> {
   const present = await schemaOf(db);
   if (present === SCHEMA) return;
-  throw new ConfigError(`the database has schema ${present}, this program reads ${SCHEMA}`);
+  const remedy =
+    present > SCHEMA
+      ? 'run a newer version'
+      : 'start a central API of this version on it, or on a copy, which brings it up to date';
+  throw new ConfigError(
+    `the database has schema ${present}, this program reads ${SCHEMA}: ${remedy}`,
+  );
 }
