@@ -47,7 +47,8 @@ export async function serve(
   const keys = createKeyThread();
   const signer = await keys.open(ownKeyPlace(config));
   const target = ledgerTarget(config);
-  const alone = haveAlone(target, 'the ledger of a validator', 'VALIDATOR_DATABASE');
+  const variable = 'VALIDATOR_DATABASE';
+  const alone = await haveAlone({ address: target, variable, kind: 'ledger' });
   const ledger = await openLedger(target);
   const validator = createValidator({
     clock: systemClock,

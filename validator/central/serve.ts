@@ -56,7 +56,8 @@ export async function serve(
     backupFolder: inHome('backups'),
   });
   const target = centralDatabaseOf(config);
-  const alone = haveAlone(target, 'the data of a central API', 'CENTRAL_DATABASE');
+  const variable = 'CENTRAL_DATABASE';
+  const alone = await haveAlone({ address: target, variable, kind: 'central' });
   const db = await openCentralDatabase(target);
   const signals = openSignals({ target, clock: systemClock, log });
   const closeStorage = async () => {

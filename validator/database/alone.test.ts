@@ -1,27 +1,31 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ConfigError } from '#shared/config.ts';
 import { haveAlone } from './alone.ts';
 
-const have = (address: string) => haveAlone(address, 'the ledger of a validator', 'PLACE');
+const have = (address: string) => haveAlone({ address, variable: 'PLACE', kind: 'ledger' });
 
-it('lets one process at a time run on a database in a file, and many on a server', () => {
+it('lets one process at a time run on a database in a file, and many on a server', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
   const file = join(folder, 'ledger.db');
-  const first = have(file);
+  const first = await have(file);
   const words = `another process runs on the ledger of a validator in ${file}: stop it`;
-  expect(() => have(file)).toThrow(words);
+  await expect(have(file)).rejects.toThrow(words);
   // What is over the next time is no wrong configuration.
-  expect(() => have(file)).not.toThrow(ConfigError);
+  await expect(have(file)).rejects.not.toBeInstanceOf(ConfigError);
   first.close();
-  have(file).close();
+  (await have(file)).close();
   for (const address of ['postgres://me@there/x', 'mysql://me@there/x', ':memory:']) {
-    const one = have(address);
-    have(address).close();
+    const one = await have(address);
+    (await have(address)).close();
     one.close();
   }
-  expect(() => have('/proc/none/ledger.db')).toThrow(ConfigError);
+  await expect(have('/proc/none/ledger.db')).rejects.toThrow(ConfigError);
+  const letter = join(folder, 'letter.txt');
+  writeFileSync(letter, 'Dear reader, this is no database. '.repeat(50));
+  await expect(have(letter)).rejects.toThrow('letter.txt cannot be read as a ledger');
+  expect(readdirSync(folder).filter((name) => name.startsWith('letter'))).toEqual(['letter.txt']);
   rmSync(folder, { recursive: true });
 });

@@ -2,19 +2,23 @@
 import { ConfigError } from '#shared/config.ts';
 import { hasCode, messageOf } from '#shared/errors.ts';
 import { lockExclusively } from '#shared/sqlite.ts';
-import { databaseProblems, isPostgresAddress } from './target.ts';
+import { KINDS, type OwnPlace } from './ownership.ts';
+import { databaseProblems, isPostgresAddress, lookAtFile } from './target.ts';
 
 /** Of anything that SQLite refuses: the lock's file is there and open by then. */
 const LOCKED = 'ERR_SQLITE_ERROR';
 
 /**
- * Until `close()` or the end of the process, however it ends. `kept`: what is in it, for people. Throws when another
- * process has it, and ConfigError where no file can be made beside it. Who only looks into the database asks for nothing.
+ * Until `close()` or the end of the process, however it ends. Rejects when another process has it, with ConfigError where no
+ * file can be made beside it, and as `openDatabase` does for what it would refuse: no lock's file is left beside that. Who
+ * only looks into the database asks for nothing.
  */
-export function haveAlone(address: string, kept: string, variable: string): { close(): void } {
+export async function haveAlone(place: OwnPlace): Promise<{ close(): void }> {
+  const { address, variable, kind } = place;
   // One that is refused when it is opened names no file.
   const isFile = databaseProblems(variable, address).length === 0 && !isPostgresAddress(address);
   if (!isFile || address === ':memory:') return { close: () => undefined };
+  await lookAtFile(place);
   try {
     const lock = lockExclusively(`${address}.lock`);
     return { close: () => lock.close() };
@@ -24,7 +28,7 @@ export function haveAlone(address: string, kept: string, variable: string): { cl
         cause,
       });
     }
-    const message = `another process runs on ${kept} in ${address}: stop it, or name another place with ${variable}`;
+    const message = `another process runs on the ${KINDS[kind].name} in ${address}: stop it, or name another place with ${variable}`;
     throw new Error(message, { cause });
   }
 }

@@ -41,7 +41,7 @@ async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>>
   const { address } = target;
   if (target.onlyReads === true) return openToRead(target);
   // To open a file for writing changes it: its journal becomes ours.
-  if (address !== ':memory:' && existsSync(address)) await (await openToRead(target)).destroy();
+  if (address !== ':memory:') await lookAtFile(target);
   try {
     return new Kysely({ dialect: nodeSqliteDialect(address) });
   } catch (error) {
@@ -55,7 +55,12 @@ async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>>
   }
 }
 
-async function openToRead<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>> {
+/** Rejects as `openDatabase` does where there is a file that it refuses. */
+export async function lookAtFile(place: OwnPlace): Promise<void> {
+  if (existsSync(place.address)) await (await openToRead(place)).destroy();
+}
+
+async function openToRead<Tables>(target: OwnPlace): Promise<Kysely<Tables>> {
   const { address } = target;
   try {
     if (!statSync(address).isFile()) throw unreadable(target, 'it is no file');
@@ -78,7 +83,7 @@ function unreadable({ address, kind, variable }: OwnPlace, why: string, cause?: 
 
 async function refusedOrOpen<Tables>(
   db: Kysely<Tables>,
-  target: DatabaseTarget,
+  target: OwnPlace,
 ): Promise<Kysely<Tables>> {
   try {
     await refuseOthers(db, target);

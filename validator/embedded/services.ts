@@ -89,12 +89,13 @@ export function urlsOf(options: StartOptions) {
 
 /** Both listen and work when this resolves; what was opened is closed again when anything fails. */
 export async function startServices(parts: ServicesOptions): Promise<Services> {
-  const { validatorLedger } = parts.home;
+  const { centralDatabase, validatorLedger } = parts.home;
+  const variable = parts.database === centralDatabase ? '--home' : 'CENTRAL_DATABASE';
   const alone = [
-    haveAlone(parts.database, 'the data of a central API', 'CENTRAL_DATABASE'),
-    haveAlone(validatorLedger, 'the ledger of a validator', '--home'),
+    await haveAlone({ address: parts.database, variable, kind: 'central' }),
+    await haveAlone({ address: validatorLedger, variable: '--home', kind: 'ledger' }),
   ];
-  const db = await openCentralDatabase(parts.database);
+  const db = await openCentralDatabase(parts.database, variable);
   const signals = openSignals({ target: parts.database, clock: parts.clock, log: parts.log });
   let ledger: Ledger | null = null;
   const closeStorage = async () => {
