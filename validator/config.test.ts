@@ -15,6 +15,8 @@ it.each<[string, string, RegExp | null]>([
   ['DATABASE', 'postgres://me:hush@db.example:5432/podwright', null],
   ['DATABASE', 'postgres://me:hush@/podwright?host=/run/postgresql', null],
   ['DATABASE', 'mysql://me:hush@db.example/podwright', /mysql:\/\/ is not supported/],
+  ['DATABASE', ':memory:', /DATABASE: all would be gone when the process ends/],
+  ['DATABASE', 'file:x?mode=memory', /DATABASE: write the path of the file alone/],
   [
     'DATABASE',
     'postgres://me:hush@db.example:99999/podwright',

@@ -15,9 +15,9 @@ const LOCKED = 'ERR_SQLITE_ERROR';
  */
 export async function haveAlone(place: OwnPlace): Promise<{ close(): void }> {
   const { address, variable, kind } = place;
-  // One that is refused when it is opened names no file.
+  // One that is refused when it is opened, or is in memory, names no file.
   const isFile = databaseProblems(variable, address).length === 0 && !isPostgresAddress(address);
-  if (!isFile || address === ':memory:') return { close: () => undefined };
+  if (!isFile) return { close: () => undefined };
   await lookAtFile(place);
   try {
     const lock = lockExclusively(`${address}.lock`);

@@ -59,7 +59,7 @@ it('changes nothing in a database of another program, and says what it found', a
     ...(onPostgres() ? [] : ['pragma user_version = 3', 'pragma journal_mode = delete']),
   );
   const before = onPostgres() ? null : readFileSync(address);
-  const found = `it holds tables of something else (Orders, meta). Nothing was written there.`;
+  const found = `it holds tables or views of something else (Orders, meta). Nothing was written there.`;
   for (const open of [openings.central, openings.besideCentral]) {
     await expect(open()).rejects.toMatchObject(
       refusal(`${where()} is no database of a central API: ${found}`),
@@ -75,6 +75,8 @@ it('changes nothing in a database of another program, and says what it found', a
   );
   expect(onPostgres() ? null : readFileSync(address)).toEqual(before);
   await elsewhere('drop table "Orders"', 'drop table meta', 'create view seen as select 1');
+  await expect(openings.central()).rejects.toThrow('views of something else (seen)');
+  await elsewhere('drop view seen');
   await openings.central();
 });
 

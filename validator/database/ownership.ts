@@ -46,7 +46,7 @@ export async function beginMigration(tx: AnyDb, place: OwnPlace): Promise<void> 
 
 /** Rejects with ConfigError unless the database is of that kind, or empty where that will do. Reads alone. */
 export async function refuseOthers(db: AnyDb, place: OwnPlace): Promise<void> {
-  const tables = await tablesIn(db);
+  const tables = await namesIn(db, 'tables and views');
   const found = strangersIn(tables, place.kind);
   const isThere = place.isThere === true;
   if (found === null && (tables.length > 0 || !isThere)) return;
@@ -67,20 +67,29 @@ function strangersIn(tables: readonly string[], kind: DatabaseKind): string | nu
   const other = kind === 'central' ? 'ledger' : 'central';
   if (isOf(other)) return `the ${KINDS[other].name}`;
   const names = tables.slice(0, MAX_NAMED_TABLES).join(', ');
-  return `tables of something else (${names}${tables.length > MAX_NAMED_TABLES ? ', …' : ''})`;
+  return `tables or views of something else (${names}${tables.length > MAX_NAMED_TABLES ? ', …' : ''})`;
 }
 
 /** In the schema where our tables go, whoever owns them; without those that came with an extension. */
-export async function tablesIn(db: AnyDb): Promise<string[]> {
+export const tablesIn = (db: AnyDb): Promise<string[]> => namesIn(db, 'tables');
+
+/** A view may be all that another program has there. */
+const RELATIONS = {
+  tables: { postgres: ['r', 'p', 'f'], sqlite: ['table'] },
+  'tables and views': { postgres: ['r', 'p', 'f', 'v', 'm'], sqlite: ['table', 'view'] },
+} as const;
+
+async function namesIn(db: AnyDb, what: keyof typeof RELATIONS): Promise<string[]> {
+  const { postgres, sqlite } = RELATIONS[what];
   const query = isPostgres(db)
     ? sql<{ name: string }>`select relname as name from pg_class
         join pg_namespace on pg_namespace.oid = relnamespace
-        where nspname = current_schema() and relkind in ('r', 'p', 'f') and not exists (
+        where nspname = current_schema() and relkind in (${sql.join(postgres)}) and not exists (
           select 1 from pg_depend
           where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e')
         order by relname`
     : sql<{ name: string }>`select name from sqlite_master
-        where type = 'table' and name not like 'sqlite_%' order by name`;
+        where type in (${sql.join(sqlite)}) and name not like 'sqlite_%' order by name`;
   const { rows } = await query.execute(db);
   return rows.map(({ name }) => name);
 }

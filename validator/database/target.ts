@@ -29,8 +29,8 @@ export function isPostgresAddress(address: string): boolean {
  */
 export async function openDatabase<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>> {
   const { address, variable } = target;
-  const [problem] = databaseProblems(variable, address);
-  if (problem !== undefined) throw new ConfigError(problem.message);
+  const problem = addressProblem(address);
+  if (problem !== null) throw new ConfigError(`${variable}: ${problem}`);
   if (!isPostgresAddress(address)) return openFile(target);
   const { postgresDialect } = await import('./postgres.ts');
   const db = new Kysely<Tables>({ dialect: await postgresDialect(target) });
@@ -94,17 +94,23 @@ async function refusedOrOpen<Tables>(
   }
 }
 
-/** The problem of the variable that holds an address, or none; for `rules`. */
+/** The problem of the variable that holds the address of a process's database, or none; for `rules`. */
 export function databaseProblems(name: string, address: string | undefined): ConfigProblem[] {
-  const problem = address === undefined ? null : addressProblem(address);
+  if (address === undefined) return [];
+  const problem =
+    address === ':memory:'
+      ? 'all would be gone when the process ends: name a file, or a PostgreSQL server'
+      : addressProblem(address);
   return problem === null ? [] : [{ name, message: `${name}: ${problem}` }];
 }
 
-/** What is wrong with an address, without naming it in full: a mistyped one may hold a password. Null: nothing. */
+/** What is wrong with an address wherever it comes from, without naming it in full: a mistyped one may hold a password. Null: nothing. */
 function addressProblem(address: string): string | null {
   if (!isPostgresAddress(address)) {
     const [scheme] = /^[a-z][a-z0-9+.-]*:(?=\/\/)/i.exec(address) ?? [];
-    return scheme === undefined ? null : `${scheme}// is not supported, postgres:// is`;
+    if (scheme !== undefined) return `${scheme}// is not supported, postgres:// is`;
+    // SQLite would take it for an address with options, such as that of a database in memory.
+    return /^file:/i.test(address) ? 'write the path of the file alone, without file:' : null;
   }
   // pg takes an empty host after a user, with the socket's folder in the query; URL does not.
   const readable = URL.canParse(address.replace('@/', '@host/'));

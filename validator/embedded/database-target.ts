@@ -1,13 +1,19 @@
 /** Which database the central API of a marketplace on this machine uses. */
+import type { z } from 'zod';
 import { ConfigError, type Environment, parseConfig } from '#shared/config.ts';
 import { DatabaseVariable } from '../central/database-place.ts';
 import { openCentralDatabase } from '../central/db/database.ts';
-import { isPostgresAddress } from '../database/target.ts';
+import { databaseProblems, isPostgresAddress } from '../database/target.ts';
 import type { Home } from './home.ts';
+
+type DatabaseSetting = Partial<z.output<typeof DatabaseVariable>>;
 
 /** `CENTRAL_DATABASE`, or the file in the marketplace's folder. A variable: a password in argv could be read by others. */
 export function databaseTarget(environment: Environment, home: Home): string {
-  const spec = { schema: DatabaseVariable, prefix: 'CENTRAL_' };
+  const spec = {
+    ...{ schema: DatabaseVariable, prefix: 'CENTRAL_' },
+    rules: (right: DatabaseSetting) => databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
+  };
   return parseConfig(spec, environment).CENTRAL_DATABASE ?? home.centralDatabase;
 }
 
