@@ -8,7 +8,7 @@ export const ERROR_TABLE = {
   api_key_inactive: { status: 401, hint: 'Activate the key or use another one.' },
   insufficient_balance: {
     status: 403,
-    hint: 'Top up (PUT /users/me/auto-top-up, or a payment that the operator notes with ledger pay-in), then retry with a new Idempotency-Key.',
+    hint: 'Top up (PUT /users/me/auto-top-up, or a payment that the operator notes with ledger pay-in), then retry; with a new Idempotency-Key if there was one.',
   },
   account_balance_invalid: { status: 403, hint: 'Contact support and give the request id.' },
   email_not_verified: { status: 403, hint: 'Confirm your e-mail address, then retry.' },

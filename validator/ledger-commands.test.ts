@@ -277,6 +277,22 @@ it('explains no score without saying that its cycles were altered', async () => 
   expect([isWell, err]).toEqual([false, expect.stringMatching(/^What the weights .* was altered/)]);
 });
 
+it('explains nothing by a check before the last', async () => {
+  const { ledgerFile, ledger } = await copyOfLedger();
+  const own = ledger.deleteFrom('evidence').where('executor_id', '=', scene.node.id);
+  await own
+    .where('seq', '=', (eb) =>
+      eb
+        .selectFrom('evidence')
+        .select((of) => of.fn.max('seq').as('last'))
+        .where('executor_id', '=', scene.node.id),
+    )
+    .execute();
+  await ledger.destroy();
+  const { isWell, err } = await runAs(ask(['explain', scene.node.id], ledgerFile));
+  expect([isWell, err]).toEqual([false, expect.stringMatching(/^Its last check .+ is missing$/m)]);
+});
+
 it('shows what another policy would have given', async () => {
   const policyFile = `${scene.ledgerFile}.policy.json`;
   writeFileSync(policyFile, JSON.stringify(goldenPolicy({ rates_uusd: {} })));

@@ -93,9 +93,10 @@ const PLACE: Record<string, string> = { querystring: 'query', params: 'path', he
 
 function validationError(error: ZodRefusal, request: Asked): ApiError {
   const issues = error.validation.map((entry) => issueFrom(error, entry, request));
+  const fields = new Set(issues.map((issue) => issue.field));
   return new ApiError('validation_error', 'Request validation failed', {
     validationErrors: issues,
-    hint: `Fix ${issues.map((issue) => issue.field).join(', ')} and retry.`,
+    hint: `Fix ${[...fields].join(', ')} and retry.`,
   });
 }
 

@@ -1,7 +1,7 @@
 /** `npm start`: the whole marketplace on this machine (design, Running it). */
 import { rmSync } from 'node:fs';
 import { systemClock } from '#shared/clock.ts';
-import { ConfigError, exitStatusOf, lookAtConfig } from '#shared/config.ts';
+import { exitStatusOf, lookAtConfig } from '#shared/config.ts';
 import { messageOf } from '#shared/errors.ts';
 import { createLog } from '#shared/log.ts';
 import { createProgress } from '#shared/progress.ts';
@@ -13,7 +13,7 @@ import { CENTRAL_CONFIG } from '../central/config.ts';
 import { databaseTarget, refuseFreshOn } from './database-target.ts';
 import { readyText } from './demo-file.ts';
 import { startFresh } from './fresh.ts';
-import { homeAt, prepareHome } from './home.ts';
+import { type Home, homeAt, prepareHome } from './home.ts';
 import { startMarketplace } from './marketplace.ts';
 import { parseStartOptions, START_HELP } from './options.ts';
 import { requireFreePort } from './ports-free.ts';
@@ -43,7 +43,7 @@ async function run(): Promise<void> {
   wantsTracing(process.env);
   const home = homeAt(options.home);
   prepareHome(home);
-  const lock = takeLock(home.lock);
+  const lock = takeLock(home);
   await requireFreePort(options.host, options.port, '--port');
   await requireFreePort(options.host, options['validator-port'], '--validator-port');
   for (let index = 0; index < options.agents; index += 1) {
@@ -103,11 +103,12 @@ function stopOnSignal(stop: () => Promise<void>): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal);
 }
 
-function takeLock(path: string) {
+function takeLock(home: Home) {
   try {
-    return lockExclusively(path);
-  } catch (error) {
-    throw new ConfigError('a marketplace is running in this folder already', { cause: error });
+    return lockExclusively(home.lock);
+  } catch (cause) {
+    const message = `a marketplace is running in ${home.root} already: stop it, or name another folder with --home`;
+    throw new Error(message, { cause });
   }
 }
 

@@ -1,9 +1,8 @@
 /** Says early, and in words, that a port cannot be had: before anything was started. */
 import { createServer } from 'node:net';
-import { ConfigError } from '#shared/config.ts';
 import { listenProblem } from '#shared/http/listen.ts';
 
-/** Throws ConfigError naming the option that chooses another port, or address. */
+/** Rejects naming the option that chooses another port, or address. */
 export async function requireFreePort(host: string, port: number, option: string): Promise<void> {
   const problem = await new Promise<string | null>((resolve) => {
     const server = createServer();
@@ -12,5 +11,5 @@ export async function requireFreePort(host: string, port: number, option: string
     );
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
   });
-  if (problem !== null) throw new ConfigError(problem);
+  if (problem !== null) throw new Error(problem);
 }

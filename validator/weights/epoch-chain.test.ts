@@ -77,6 +77,8 @@ async function wholeChain(): Promise<void> {
 }
 
 const problems = () => epochChainProblems(ledger, [signer]);
+const unsigned = (number: number) =>
+  `epoch ${number}: as it is, it is not signed with a key that counts at its time`;
 const HEADLESS = expect.stringMatching(/^epochs: the signed head of its chain is gone or does not/);
 
 it.each<[string, () => Promise<unknown>, unknown[]]>([
@@ -87,7 +89,7 @@ it.each<[string, () => Promise<unknown>, unknown[]]>([
   [
     'other weights, under a signature of somebody else’s',
     async () => change(2, await signEpoch({ ...(await rowOf(2)), payload_json: '{}' }, other)),
-    ['epoch 3: it does not follow the one before'],
+    [unsigned(2), 'epoch 3: it does not follow the one before'],
   ],
   [
     'two that changed places',
@@ -96,18 +98,28 @@ it.each<[string, () => Promise<unknown>, unknown[]]>([
       await change(3, { number: 2 });
       await change(99, { number: 3 });
     },
-    [2, 3, 4].map((number) => `epoch ${number}: it does not follow the one before`),
+    [
+      ...[2, 3].map(unsigned),
+      ...[2, 3, 4].map((number) => `epoch ${number}: it does not follow the one before`),
+    ],
   ],
   [
     'one that names another',
     () => change(4, { previous: 'a'.repeat(64) }),
-    ['epoch 4', 'epoch 5'].map((named) => `${named}: it does not follow the one before`),
+    [
+      unsigned(4),
+      ...['epoch 4', 'epoch 5'].map((named) => `${named}: it does not follow the one before`),
+    ],
   ],
   [
     'one without its place',
     () => change(3, { previous: null, first_kept: null }),
-    ['epoch 3', 'epoch 4'].map((named) => `${named}: it does not follow the one before`),
+    [
+      unsigned(3),
+      ...['epoch 3', 'epoch 4'].map((named) => `${named}: it does not follow the one before`),
+    ],
   ],
+  ['one without its signature', () => change(4, { signature: null }), [unsigned(4)]],
   ['a beginning that was put off', () => change(5, { first_kept: 5 }), [HEADLESS]],
   ['a last one that nobody signed', () => change(5, { signature: null }), [HEADLESS]],
   // Those before vouch for themselves: only what was posted shows it.

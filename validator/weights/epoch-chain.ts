@@ -1,10 +1,15 @@
 /** Epochs are a chain as the documents of evidence are: each names the one before, and the newest is the head of all (validator reference 7). */
+
 import { createChainCheck } from '../evidence/evidence-chain.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { epochsInOrder, lastEpoch } from './epoch.store.ts';
-import { readInput } from './epoch-record.ts';
-import { type EpochLink, epochIdOf, signatureProblem } from './epoch-signature.ts';
+import {
+  type EpochLink,
+  epochIdOf,
+  type SignedEpoch,
+  signatureProblem,
+} from './epoch-signature.ts';
 
 /**
  * What the epoch after `last` names; `pruned`: the newest that goes when it comes, null for none. One whose signature
@@ -24,18 +29,15 @@ export function linkAfter(
 }
 
 /** Whether it is signed with one of `keys` in that key's time. */
-export function isVouchedFor(row: EpochRow, keys: readonly TrustedHotkey[]): boolean {
-  try {
-    const { validator } = readInput(row);
-    return countsAt(keys, validator, row.computed_ms) && signatureProblem(row, validator) === null;
-  } catch {
-    // Nothing can be read of it any more.
-    return false;
-  }
+function isVouchedFor(row: SignedEpoch, keys: readonly TrustedHotkey[]): boolean {
+  return keys.some(
+    ({ hotkey }) =>
+      countsAt(keys, hotkey, row.computed_ms) && signatureProblem(row, hotkey) === null,
+  );
 }
 
 /**
- * Which epochs are missing or do not follow the one before, from the first that has to be kept to the newest; nothing
+ * Which epochs are missing, are not signed as they are, or do not follow the one before, from the first that has to be kept to the newest; nothing
  * where that is of an older program. Whether newer ones were there no ledger can tell.
  */
 export async function epochChainProblems(
@@ -46,18 +48,24 @@ export async function epochChainProblems(
   if ((newest?.first_kept ?? null) === null) return [];
   const head = headIn(newest, keys);
   const check = createChainCheck(head);
+  const unsigned: string[] = [];
   for await (const row of epochsInOrder(ledger)) {
     const { number: seq, first_kept } = row;
     const isOlder = first_kept === null && seq < (head?.first_seq ?? 0);
     // What the first names may be gone, and those of older programs name nothing.
     const previous = seq === head?.first_seq ? undefined : row.previous;
     if (!isOlder) check.add({ id: epochIdOf(row), seq, previous });
+    const isInChain = head !== null && seq >= head.first_seq;
+    if (isInChain && !isVouchedFor(row, keys)) unsigned.push(`epoch ${seq}: ${UNSIGNED}`);
   }
   const problems = check.end(headIn(await lastEpoch(ledger), keys));
-  return problems.map(
+  const ofChain = problems.map(
     ({ seq, problem }) => `${seq === null ? 'epochs' : `epoch ${seq}`}: ${problem}`,
   );
+  return [...unsigned, ...ofChain];
 }
+
+const UNSIGNED = 'as it is, it is not signed with a key that counts at its time';
 
 /** What the newest epoch says of the chain; null where nobody vouches for it. */
 function headIn(newest: EpochRow | undefined, keys: readonly TrustedHotkey[]) {

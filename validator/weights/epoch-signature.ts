@@ -19,7 +19,7 @@ export async function signEpoch(row: UnsignedEpoch, signer: Signer): Promise<Epo
 }
 
 /** What is wrong with the signature of an epoch of that validator's; null where nothing is. */
-export function signatureProblem(row: EpochRow, validator: Hotkey): string | null {
+export function signatureProblem(row: SignedEpoch, validator: Hotkey): string | null {
   if (row.signature === null) return 'it is not signed: it is of an older program, or of nobody';
   const [signature, key] = [signatureFromHex(row.signature), publicKeyOf(validator)];
   const isGood =
@@ -33,7 +33,8 @@ export const epochIdOf = (row: SignedColumns): string => sha256Hex(claimOf(row))
 const messageOf = (row: SignedColumns): Uint8Array =>
   new TextEncoder().encode(SIGNED_AS + claimOf(row));
 
-export type SignedColumns = Omit<UnsignedEpoch, 'state' | 'input_json' | 'policy_json'>;
+type SignedColumns = Omit<UnsignedEpoch, 'state' | 'input_json' | 'policy_json'>;
+export type SignedEpoch = SignedColumns & Pick<EpochRow, 'signature'>;
 
 /** By the hashes of all that it was made of, the cycles and who was registered included. Of a chain only where it is of one. */
 function claimOf(row: SignedColumns): string {

@@ -1,6 +1,6 @@
 /** Queries of the epochs: weights as they were computed. */
 import type { EpochRow, EpochState, LedgerDb } from '../ledger/ledger.tables.ts';
-import type { SignedColumns } from './epoch-signature.ts';
+import type { SignedEpoch } from './epoch-signature.ts';
 
 const PAGE = 100;
 
@@ -56,15 +56,15 @@ export async function forgetEpochs(db: LedgerDb, upTo: number): Promise<void> {
   await db.deleteFrom('epochs').where('number', '<=', upTo).execute();
 }
 
-/** What is signed of each, oldest first, some in memory at a time. */
-export async function* epochsInOrder(db: LedgerDb): AsyncGenerator<SignedColumns> {
-  let page: SignedColumns[];
+/** What is signed of each, and the signature; oldest first, some in memory at a time. */
+export async function* epochsInOrder(db: LedgerDb): AsyncGenerator<SignedEpoch> {
+  let page: SignedEpoch[];
   let after = 0;
   do {
     page = await db
       .selectFrom('epochs')
       .select(['number', 'computed_ms', 'input_hash', 'policy_hash', 'result_hash'])
-      .select(['payload_json', 'previous', 'first_kept'])
+      .select(['payload_json', 'previous', 'first_kept', 'signature'])
       .where('number', '>', after)
       .orderBy('number')
       .limit(PAGE)

@@ -2,6 +2,7 @@
 import { naiveUtc } from '#shared/clock.ts';
 import { type EvidenceDocument, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence, lastEvidence } from '../evidence/evidence.store.ts';
+import { headThatCounts } from '../evidence/evidence-kept.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
 import { lastEpoch } from './epoch.store.ts';
@@ -73,6 +74,10 @@ async function lastCheckOf(
   keys: readonly TrustedHotkey[],
 ): Promise<Explanation> {
   const last = await lastEvidence(ledger, executorId);
+  const head = await headThatCounts(ledger, executorId, keys);
+  if (head !== null && head.last_seq > (last?.seq ?? 0)) {
+    return { lines: [], problems: [`Its last check (evidence ${head.last_id}) is missing`] };
+  }
   const evidence = last === undefined ? undefined : await findEvidence(ledger, last.id);
   if (evidence === undefined) {
     const nothing = `no check of ${executorId} is on record: is it the id of an executor?`;

@@ -33,11 +33,12 @@ export function fundsIn({ posted, held, burnPerHour, runsOutAtMs }: Balance): Fu
   return { available: posted - held, burnPerHour, runsOutAtMs };
 }
 
-/** What a rental holds. Throws 403 `insufficient_balance` in the words that clients parse (contract 2.3). */
+/** What a rental holds, and a start after a stop asks for. Throws 403 `insufficient_balance` in the words that clients parse (contract 2.3). */
 export function requireFloor(
   { wallet: { paid, granted, available }, keptUusd }: Settled,
   priceUusdPerGpuHour: number,
   gpus: number,
+  act: 'renting it' | 'starting it again' = 'renting it',
 ): number {
   const floor = rentalFloor(priceUusdPerGpuHour, gpus);
   const free = available - keptUusd;
@@ -45,7 +46,7 @@ export function requireFloor(
   const hourly = formatUsdCeil(costMicroCeil(priceUusdPerGpuHour, gpus, HOUR_MS));
   throw new ApiError(
     'insufficient_balance',
-    `Insufficient balance. This node costs ${hourly}/hour, so renting it requires at least ` +
+    `Insufficient balance. This node costs ${hourly}/hour, so ${act} requires at least ` +
       `${formatUsdCeil(floor)} (15 minutes of runtime). Your balance is ${formatUsdFloor(Math.max(0, free))}${beside(keptUusd)}.`,
   );
 }

@@ -95,7 +95,7 @@ it('stores refusals with their request id, and not what was refused before the c
   const poor = await market.rent(account, node.id, ONE, KEY);
   expect([poor.status, poor.body.error.hint]).toEqual([
     403,
-    'Top up (PUT /users/me/auto-top-up, or a payment that the operator notes with ledger pay-in), then retry with a new Idempotency-Key.',
+    'Top up (PUT /users/me/auto-top-up, or a payment that the operator notes with ledger pay-in), then retry; with a new Idempotency-Key if there was one.',
   ]);
   await setAvailable(market.ports.db, 9_000_000);
   const again = await market.rent(account, node.id, ONE, KEY);

@@ -115,6 +115,7 @@ it('starts no two stopped pods on the same money, and says what is missing', asy
   expect([first.status, first.body.status]).toEqual([200, 'PENDING']);
   const refused = await raise(ids[1], { pod_name: 'other' });
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
+  expect(refused.body.error.message).toContain('so starting it again requires at least ');
   expect(await scene.pod(ids[1] ?? '')).toMatchObject({ status: 'STOPPED', pod_name: 'mine' });
   // A limit that is reached already starts nothing, and asks for nothing.
   expect((await raise(ids[1], { max_spend_usd: 0.05 })).body.status).toBe('STOPPED');

@@ -39,6 +39,6 @@ async function resumeFrom(
   if (pod.state !== 'stopped' || pod.reason_code !== reason) return;
   if (!(await mayCostMore(tx, pod.id))) return;
   const settled = await settledFirst(tx, pod.account_id, deps.clock.now());
-  requireFloor(settled, pod.price_uusd_per_gpu_hour, pod.gpu_count);
+  requireFloor(settled, pod.price_uusd_per_gpu_hour, pod.gpu_count, 'starting it again');
   await resumePod(tx, deps, pod);
 }
