@@ -12,6 +12,8 @@ const BUSY_TIMEOUT_MS = 5_000;
 const FULL = 13;
 const NO_DATABASE = [11, 26];
 const NOT_OPENED = [8, 14];
+/** SQLITE_READONLY_ROLLBACK. */
+const TO_BE_ROLLED_BACK = 776;
 /** The code itself; above it SQLite says more. */
 const PRIMARY_CODE = 0xff;
 
@@ -80,6 +82,11 @@ export function isNoDatabase(error: unknown): boolean {
 /** Whether SQLite may not open a file, or the journal beside it, as it has to. */
 export function isNotOpened(error: unknown): boolean {
   return hasErrcode(error, NOT_OPENED);
+}
+
+/** Whether a process died while it wrote a file that was none of WAL: the next one that may write puts it back. */
+export function isToBeRolledBack(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === TO_BE_ROLLED_BACK;
 }
 
 function hasErrcode(error: unknown, codes: readonly number[]): boolean {

@@ -1,7 +1,16 @@
 /** Databases of something else stay as they are: on either engine, for either kind of ours. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openSqlite } from '#shared/sqlite.ts';
@@ -9,6 +18,7 @@ import { createEmptyPostgresDatabase, onPostgres } from '../../test/fakes/centra
 import { besideCentral, openCentralDatabase, readCentralDatabase } from '../central/db/database.ts';
 import { besideLedger, openLedger } from '../ledger/ledger.ts';
 import { lookIntoLedger } from '../ledger/ledger-look.ts';
+import { haveAlone } from './alone.ts';
 import { tablesIn } from './ownership.ts';
 
 let folder: string;
@@ -176,5 +186,25 @@ it('refuses a folder, a part of a file, and what cannot be written, with the nam
   mkdirSync(`${address}-wal`);
   await expect(openings.ledger()).rejects.toMatchObject(
     refusal('unable to open database file. Copy it into a folder that this user may write'),
+  );
+});
+
+it('goes on from a file that its first start was killed in', async () => {
+  if (onPostgres()) return;
+  const file = new DatabaseSync(join(folder, 'written.db'));
+  file.exec('pragma cache_size = 1; create table dropped (a); drop table dropped; begin');
+  file.exec(`create table begun as with recursive numbers (n) as
+    (select 1 union all select n + 1 from numbers where n < 5000) select hex(randomblob(50)) from numbers`);
+  // As a kill leaves it: with a journal that has to be rolled back.
+  address = join(folder, 'killed.db');
+  for (const end of ['', '-journal']) {
+    copyFileSync(join(folder, `written.db${end}`), `${address}${end}`);
+  }
+  file.close();
+  const alone = await haveAlone({ address, variable: 'CENTRAL_DATABASE', kind: 'central' });
+  await openings.central();
+  alone.close();
+  expect(await lookIntoLedger(address).catch(({ message }) => message)).toContain(
+    'it holds the database of a central API',
   );
 });

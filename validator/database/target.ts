@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { Kysely } from 'kysely';
 import { ConfigError, type ConfigProblem } from '#shared/config.ts';
 import { hasCode, messageOf } from '#shared/errors.ts';
-import { isNoDatabase, isNotOpened, openSqliteToRead } from '#shared/sqlite.ts';
+import { isNoDatabase, isNotOpened, isToBeRolledBack, openSqliteToRead } from '#shared/sqlite.ts';
 import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { KINDS, type OwnPlace, refuseOthers } from './ownership.ts';
 
@@ -57,7 +57,13 @@ async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>>
 
 /** Rejects as `openDatabase` does where there is a file that it refuses. */
 export async function lookAtFile(place: OwnPlace): Promise<void> {
-  if (existsSync(place.address)) await (await openToRead(place)).destroy();
+  if (!existsSync(place.address)) return;
+  try {
+    await (await openToRead(place)).destroy();
+  } catch (error) {
+    // The first start, when it dies, leaves this: the next one may write, and its migration looks again.
+    if (!(error instanceof Error && isToBeRolledBack(error.cause))) throw error;
+  }
 }
 
 async function openToRead<Tables>(target: OwnPlace): Promise<Kysely<Tables>> {
