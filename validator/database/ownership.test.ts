@@ -10,7 +10,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openSqlite } from '#shared/sqlite.ts';
@@ -191,8 +190,10 @@ it('refuses a folder, a part of a file, and what cannot be written, with the nam
 
 it('goes on from a file that its first start was killed in', async () => {
   if (onPostgres()) return;
-  const file = new DatabaseSync(join(folder, 'written.db'));
-  file.exec('pragma cache_size = 1; create table dropped (a); drop table dropped; begin');
+  const file = openSqlite(join(folder, 'written.db'));
+  file.exec(
+    'pragma journal_mode = delete; pragma cache_size = 1; create table dropped (a); drop table dropped; begin',
+  );
   file.exec(`create table begun as with recursive numbers (n) as
     (select 1 union all select n + 1 from numbers where n < 5000) select hex(randomblob(50)) from numbers`);
   // As a kill leaves it: with a journal that has to be rolled back.
