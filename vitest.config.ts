@@ -8,10 +8,10 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
     'test/contract/{cheats,line}.test.ts',
     'test/e2e/{prometheus,central-process}.test.ts',
     'test/spec/errors.test.ts',
-    'validator/central/streams/{pod-logs,log-sharing,resumable}.test.ts',
-    'validator/central/{support-channels,feedback,objects}/*.test.ts',
+    'validator/central/delivery/streams/{pod-logs,log-sharing,resumable}.test.ts',
+    'validator/central/{market/support-channels,market/feedback,delivery/uploads}/*.test.ts',
     'validator/updates/release.test.ts',
-    'validator/central/{alpha/alpha,accounts/referral-payout,pods/pod-mails,top-ups/stripe}.test.ts',
+    'validator/central/{money/alpha/alpha,accounts/account/referral-payout,market/pods/pod-mails,money/top-ups/stripe}.test.ts',
   ],
 }).filter((path) =>
   /(?:central-fixture|market-fixture|metering-scene|pod-scene|central-backup-scene|volume-scene|central-database|test-ledger|payout-scene)\.ts'/.test(

@@ -1,10 +1,10 @@
 /** What an agent is given to work with. */
-import type { Enrolment } from '#shared/identity/enrolment.ts';
-import type { Identity } from '#shared/identity/identity-key.ts';
+import type { Enrolment } from '#shared/signing/identity/enrolment.ts';
+import type { Identity } from '#shared/signing/identity/identity-key.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
-import type { Auth } from './auth/auth.ts';
-import type { HostProbe } from './hardware/host-probe.ts';
-import type { ReadHostSources } from './hardware/host-sources.ts';
+import type { HostProbe } from './host/host-probe.ts';
+import type { ReadHostSources } from './host/host-sources.ts';
+import type { Auth } from './identity/auth.ts';
 import type { GpuMetrics } from './metrics/gpu-metrics.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import type { PodCorePorts } from './pod-core.ts';

@@ -1,23 +1,23 @@
 /** Composition root of the agent: ports in, one listening-ready server and its loops out. */
-import { messageOf } from '#shared/errors.ts';
-import type { Loop } from '#shared/loop.ts';
-import type { Vitals } from '#shared/service-manager/vitals.ts';
-import { withDeadline } from '#shared/with-deadline.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Loop } from '#shared/runtime/loop.ts';
+import type { Vitals } from '#shared/runtime/service-manager/vitals.ts';
+import { withDeadline } from '#shared/runtime/with-deadline.ts';
+import { createPodAccess } from './access/access.ts';
 import type { AgentPorts } from './agent-ports.ts';
-import { timedEngine } from './docker/timed-engine.ts';
-import { createExamination } from './examination.ts';
-import { createDiskPercent } from './hardware/disk-percent.ts';
-import { registerHostView } from './host-view.ts';
+import { createSafekeeping } from './backups/backups.ts';
+import { timedEngine } from './containers/engine/timed-engine.ts';
+import { createDiskPercent } from './host/disk-percent.ts';
+import { registerHostView } from './host/host-routes.ts';
+import { problemOfStore } from './host/store-probe.ts';
 import { createListeners } from './listeners.ts';
-import { createMeasuring } from './measuring.ts';
+import { createMeasuring } from './metrics/measurements.ts';
 import { startWork } from './periodic-work.ts';
-import { createPodAccess } from './pod-access.ts';
 import { createPodCore } from './pod-core.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
-import { createSafekeeping } from './safekeeping.ts';
-import { createSelfUpdate } from './self-update.ts';
-import { problemOfStore } from './store/store-probe.ts';
-import { createUpkeep } from './upkeep.ts';
+import { createUpkeep } from './pods/reconcile-loops.ts';
+import { createSelfUpdate } from './updates/updates.ts';
+import { createExamination } from './verify/verification.ts';
 
 /** Sooner than a look at the process is given up: an engine that hangs is away, and no ailment of ours. */
 const PING_WITHIN_MS = 5_000;

@@ -1,12 +1,16 @@
 /** The agent's configuration with the files that its variables name, for whoever starts it or looks at it. */
-import { type Environment, lookAtConfig } from '#shared/config.ts';
-import { type ConfigCommand, problemsOf, runConfigCommand } from '#shared/config-command.ts';
+import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
+import {
+  type ConfigCommand,
+  problemsOf,
+  runConfigCommand,
+} from '#shared/runtime/config-command.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { wantsTracing } from '#shared/telemetry/tracing/start-tracing.ts';
 import { certificateFiles } from '#shared/tls/listener-certificate.ts';
-import { wantsTracing } from '#shared/tracing/start-tracing.ts';
-import { trustedKeysFrom } from './auth/key-set-file.ts';
 import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure } from './config.ts';
-import { NO_POLICY, type ProviderPolicy, readPolicyFile } from './policy/policy-file.ts';
+import { trustedKeysFrom } from './identity/key-set-file.ts';
+import { NO_POLICY, type ProviderPolicy, readPolicyFile } from './pods/policy-file.ts';
 import { updateLoginOf } from './updates/update-login.ts';
 
 /** Throws PolicyError. */

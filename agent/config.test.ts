@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ConfigError } from '#shared/config.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { CONFIG_HELP, dockerSocketOf, isSecure, readConfig, updateOf } from './config.ts';
 
 const ID = '00000000-0000-4000-8000-000000000000';

@@ -1,5 +1,6 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
+import { ListenAddress, portClash } from '#shared/http/listen-address.ts';
 import {
   allOrNone,
   type ConfigProblem,
@@ -8,20 +9,19 @@ import {
   type IsGiven,
   parseConfig,
   refusedFor,
-} from '#shared/config.ts';
-import { ListenAddress, portClash } from '#shared/listen-address.ts';
-import { withoutUrlSecrets } from '#shared/secret-text.ts';
+} from '#shared/runtime/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
+import { withoutUrlSecrets } from '#shared/signing/secret-text.ts';
 import { servesTls, TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
 import { ImageName } from '#shared/updates/update-manifest.ts';
-import { GPU_PROOF_REFERENCE } from './challenges/gpu-proof.ts';
+import { formatCidr, isPrivateRange, parseCidr, parsePool } from './containers/network/subnets.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-share.ts';
 import { KERNEL_LOG_PATH } from './gpu/kernel-log.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
 import { GPU_METRICS } from './metrics/gpu-metrics.ts';
-import { formatCidr, isPrivateRange, parseCidr, parsePool } from './network/subnets.ts';
+import { GPU_PROOF_REFERENCE } from './verify/challenges/gpu-proof.ts';
 
 const MAX_TRUSTED_KEYS = 100;
 const MAX_RANGES = 100;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { agentArguments } from '#shared/node-launch.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 
 const shared = (path: string) =>
   JSON.stringify(new URL(`shared/${path}`, new URL('..', import.meta.url)).href);
@@ -11,9 +11,9 @@ const loaded = [];
 registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
 process.once('beforeExit', async () => {
   const { createHttpServer } = await import(${shared('http/server.ts')});
-  const { createLog } = await import(${shared('log.ts')});
-  const { systemClock: clock } = await import(${shared('clock.ts')});
-  const { systemRandom: random } = await import(${shared('random.ts')});
+  const { createLog } = await import(${shared('runtime/log.ts')});
+  const { systemClock: clock } = await import(${shared('runtime/clock.ts')});
+  const { systemRandom: random } = await import(${shared('runtime/random.ts')});
   const log = createLog({ name: 'lean', level: 'fatal' });
   await createHttpServer({ log, clock, random, bodyLimitBytes: 1 }).close();
   loaded.push('a listener');

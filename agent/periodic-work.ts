@@ -1,7 +1,7 @@
 /** What an agent does again and again, each at its own pace. */
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
-import { type Loop, startLoop } from '#shared/loop.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 
 /** `name` is what the log calls it; the pause lies between two runs. */
 export type PeriodicWork = { name: string; intervalMs: number; run(): Promise<unknown> };

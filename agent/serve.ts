@@ -2,45 +2,45 @@
 import { readFileSync } from 'node:fs';
 import { cpus, hostname, totalmem, uptime } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '#shared/clock.ts';
-import { type Environment, lookAtConfig } from '#shared/config.ts';
-import { warnOfUnknown } from '#shared/config-command.ts';
-import { messageOf } from '#shared/errors.ts';
 import { listenOn } from '#shared/http/listen.ts';
-import { readEnrolment } from '#shared/identity/enrolment-file.ts';
-import { openIdentity } from '#shared/identity/identity-key.ts';
-import { createLog, type Log } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { createServiceManager } from '#shared/service-manager/service-manager.ts';
-import { startTracing, type Tracing } from '#shared/tracing/start-tracing.ts';
-import { VERSION } from '#shared/version.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
+import { warnOfUnknown } from '#shared/runtime/config-command.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { createLog, type Log } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { createServiceManager } from '#shared/runtime/service-manager/service-manager.ts';
+import { VERSION } from '#shared/runtime/version.ts';
+import { readEnrolment } from '#shared/signing/identity/enrolment-file.ts';
+import { openIdentity } from '#shared/signing/identity/identity-key.ts';
+import { startTracing, type Tracing } from '#shared/telemetry/tracing/start-tracing.ts';
+import { gatewayPaths } from './access/ssh/gateway-files.ts';
+import { createGatewayLink } from './access/ssh/gateway-link.ts';
+import { createKeyFolders } from './access/ssh/key-folders.ts';
 import { type Agent, createAgent } from './app.ts';
-import { createAuth } from './auth/auth.ts';
 import { createResticVersion } from './backups/restic-version.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
 import { checkTlsFiles, policyOf, trustedKeysOf } from './config-files.ts';
-import { createDockerodeEngine } from './docker/dockerode-engine.ts';
-import { endLeftoverTask } from './docker/leftover-task.ts';
-import { createRunInContainer } from './docker/run-in-container.ts';
+import { createDockerodeEngine } from './containers/engine/dockerode-engine.ts';
+import { endLeftoverTask } from './containers/engine/leftover-task.ts';
+import { createRunInContainer } from './containers/engine/run-in-container.ts';
+import type { Firewall } from './containers/network/firewall.ts';
+import { openHome } from './database/database.ts';
 import { chooseGpuDriver } from './gpu/choose-gpu-driver.ts';
 import { createGpuSource } from './gpu/gpu-source.ts';
 import { createKernelLog } from './gpu/kernel-log.ts';
 import { readNumaNodes } from './gpu/numa.ts';
 import { createNvidiaSmi } from './gpu/nvidia-smi.ts';
-import { createHostProbe, readBootId } from './hardware/host-probe.ts';
-import { createHostSources } from './hardware/host-sources.ts';
-import { createSideDisk } from './hardware/side-disk.ts';
+import { createHostProbe, readBootId } from './host/host-probe.ts';
+import { createHostSources } from './host/host-sources.ts';
+import { openSecretKey } from './host/secret-key.ts';
+import { createSideDisk } from './host/side-disk.ts';
 import { certificatesOf, firewallOf, sftpFolderIn, updatesOf } from './host-adapters.ts';
+import { createAuth } from './identity/auth.ts';
+import { probePort } from './leases/port-probe.ts';
 import { createMetrics } from './metrics/metrics.ts';
-import type { Firewall } from './network/firewall.ts';
 import { createFolderBytes, createFolderEntries } from './pods/folder-bytes.ts';
-import { probePort } from './ports/port-probe.ts';
-import { gatewayPaths } from './ssh/gateway-files.ts';
-import { createGatewayLink } from './ssh/gateway-link.ts';
-import { createKeyFolders } from './ssh/key-folders.ts';
-import { openHome } from './store/database.ts';
-import { openSecretKey } from './store/secret-key.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
@@ -96,7 +96,7 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
     engine,
     endLeftoverTask,
     execEngine: async () =>
-      (await import('./docker/exec.ts')).createExecEngine({ socketPath, clock }),
+      (await import('./containers/engine/exec.ts')).createExecEngine({ socketPath, clock }),
     gpuDriver,
     gpus: createGpuSource(gpuDriver),
     gpuShare: { split: config.AGENT_GPU_SPLIT, minimum: config.AGENT_MIN_GPU_COUNT },

@@ -4,7 +4,7 @@
  */
 import { request } from 'node:http';
 import type { TestProject } from 'vitest/node';
-import { systemRandom } from '#shared/random.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -4,13 +4,57 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { codeMapPaths } from './layout/code-map.ts';
 import { readSource } from './layout/imports.ts';
-import { ringIn } from './layout/order.ts';
+import { ringIn, upwardIn } from './layout/order.ts';
 import { RULES } from './layout/rules.ts';
+import { STILL_UPWARD } from './layout/still-upward.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** Whose folders are layers each; to the validator the whole central API is one. */
-const SIDES = ['agent/', 'shared/', 'validator/', 'validator/central/'];
+/** Modules of each side in the order of their imports: a module imports only modules below it. */
+const ORDER: Record<string, readonly string[]> = {
+  'agent/': [
+    ...['commands', 'doctor', 'ssh-gateway', 'updates', 'verify', 'metrics', 'host', 'backups'],
+    ...['access', 'pods', 'logs', 'config.ts', 'containers', 'gpu', 'leases', 'identity'],
+    ...['periodic-work.ts', 'database', 'import-without.ts'],
+  ],
+  'shared/': [
+    'updates',
+    'check',
+    'tls',
+    'api',
+    'http',
+    'telemetry',
+    'signing',
+    'runtime',
+    'proof-of-work',
+  ],
+  'validator/': [
+    ...[
+      'embedded',
+      'central',
+      'doctor',
+      'gateway',
+      'inspection',
+      'metrics.ts',
+      'updates',
+      'weights',
+    ],
+    ...['evidence', 'central-client.ts', 'keys', 'checks', 'store', 'config.ts', 'database'],
+  ],
+  'validator/central/': [
+    ...['providers', 'backups', 'market', 'money', 'delivery', 'accounts', 'platform'],
+  ],
+};
+
+/** Folders whose own folders form no ring. */
+const MODULES_OF_FOLDERS = [
+  'agent/containers/',
+  'agent/access/',
+  'validator/inspection/',
+  ...['backups/', 'market/', 'money/', 'delivery/', 'accounts/', 'platform/'].map(
+    (module) => `validator/central/${module}`,
+  ),
+];
 
 describe('the layout', () => {
   const files = globSync('{agent,shared,validator,test}/**/*.ts', { cwd: ROOT }).map((path) =>
@@ -27,7 +71,17 @@ describe('the layout', () => {
     });
   }
 
-  it.each(SIDES)('has no ring of folders in %s', (side) => {
+  it.each(Object.entries(ORDER))(
+    'has no import against the order of modules in %s',
+    (side, order) => {
+      const left = upwardIn(side, order, files).filter(
+        (found) => !STILL_UPWARD.includes(found.replace(/:\d+ /, ' ')),
+      );
+      expect(left).toEqual([]);
+    },
+  );
+
+  it.each(MODULES_OF_FOLDERS)('has no ring of folders in %s', (side) => {
     expect(ringIn(side, files)).toEqual([]);
   });
 

@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
-import { systemClock } from '#shared/clock.ts';
-import { openCentralDatabase } from '../validator/central/db/database.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { openCentralDatabase } from '../validator/central/platform/database/database.ts';
 import { postgresUrl, TEMPLATE_DATABASE } from './fakes/central-database.ts';
 
 const STARTS_WITHIN_MS = 30_000;

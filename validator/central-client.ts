@@ -4,11 +4,11 @@ import {
   type LatestSetWeights,
   LatestSetWeightsResponse,
   signSetWeights,
-} from '#shared/central-api/set-weights.ts';
-import { ExecutorsToCheck } from '#shared/central-api/validator-routes.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
+} from '#shared/api/central/set-weights.ts';
+import { ExecutorsToCheck } from '#shared/api/central/validator-routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { type Signer, toHex } from '#shared/signing/sr25519.ts';
 

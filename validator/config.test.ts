@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lookAtConfig } from '#shared/config.ts';
+import { lookAtConfig } from '#shared/runtime/config.ts';
 import { CENTRAL_CONFIG } from './central/config.ts';
 import { VALIDATOR_CONFIG } from './config.ts';
 

@@ -1,6 +1,7 @@
 /** The validator's configuration: VALIDATOR_* variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { ListenAddress, portClash } from '#shared/http/listen-address.ts';
 import {
   allOrNone,
   type ConfigProblem,
@@ -9,8 +10,7 @@ import {
   type IsGiven,
   parseConfig,
   secret,
-} from '#shared/config.ts';
-import { ListenAddress, portClash } from '#shared/listen-address.ts';
+} from '#shared/runtime/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { isPrivateUrl, TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
 import {

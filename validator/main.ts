@@ -1,21 +1,21 @@
 /** `npm run validator`: one validator, talking to a central API elsewhere; or a look into its ledger. */
 import { parseArgs } from 'node:util';
-import { systemClock } from '#shared/clock.ts';
-import { ConfigError, exitStatusOf, lookAtConfig } from '#shared/config.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { ConfigError, exitStatusOf, lookAtConfig } from '#shared/runtime/config.ts';
 import {
   CONFIG_COMMANDS_HELP,
   type ConfigCommand,
   problemsOf,
   runConfigCommand,
-} from '#shared/config-command.ts';
-import { messageOf } from '#shared/errors.ts';
-import { commandProgress, withProgress } from '#shared/progress.ts';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { stopOnSignal } from '#shared/stop-on-signal.ts';
-import { wantsTracing } from '#shared/tracing/start-tracing.ts';
-import { VERSION } from '#shared/version.ts';
-import { centralDatabaseIn } from './central/database-place.ts';
+} from '#shared/runtime/config-command.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { commandProgress, withProgress } from '#shared/runtime/progress.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { stopOnSignal } from '#shared/runtime/stop-on-signal.ts';
+import { VERSION } from '#shared/runtime/version.ts';
+import { wantsTracing } from '#shared/telemetry/tracing/start-tracing.ts';
+import { centralDatabaseIn } from './central/platform/database-place.ts';
 import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
 import {
   keyConfigIn,
@@ -130,8 +130,8 @@ async function examineSurroundings(args: readonly string[]): Promise<never> {
 }
 
 async function writeDiagnosis(args: readonly string[]): Promise<never> {
-  const { diagnoseValidator } = await import('./diagnosis/validator-diagnosis.ts');
-  const { runDiag } = await import('#shared/diagnosis/diag-command.ts');
+  const { diagnoseValidator } = await import('./doctor/validator-diagnosis.ts');
+  const { runDiag } = await import('#shared/check/diagnosis/diag-command.ts');
   const ports = lookPorts();
   const status = await runDiag({
     ...{ ...ports, program: 'validator', args, print },
@@ -208,7 +208,7 @@ async function lookUp(
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
   const ask = { words, ledger: place, policyFile: policy ?? null, keys };
   const { runReleaseCommand } = await import('./updates/release-command.ts');
-  const { runLedgerCommand } = await import('./ledger-commands.ts');
+  const { runLedgerCommand } = await import('./evidence-commands.ts');
   const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
   const isWell = await withProgress('reading the ledger', TERMINAL, (output) => run(ask, output));
   if (!isWell) process.exitCode = 1;
@@ -218,7 +218,7 @@ async function lookAtMoney(
   words: readonly string[],
   { database, format }: { database?: string | undefined; format?: string | undefined },
 ): Promise<void> {
-  const { runMoneyCommand } = await import('./central/money-command.ts');
+  const { runMoneyCommand } = await import('./central/money/money-command.ts');
   const usualDatabase = centralDatabaseIn(process.env);
   const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
   const isWell = await withProgress('adding up the ledger', TERMINAL, (output) =>
@@ -228,8 +228,8 @@ async function lookAtMoney(
 }
 
 async function payOut(words: readonly string[], databaseFile: string | null): Promise<void> {
-  const { runPayoutCommand } = await import('./central/payouts/payout-command.ts');
-  const { paysOut } = await import('./central/payouts/payout-variable.ts');
+  const { runPayoutCommand } = await import('./central/money/payouts/payout-command.ts');
+  const { paysOut } = await import('./central/money/payouts/payout-variable.ts');
   const place = { databaseFile, usualDatabase: centralDatabaseIn(process.env) };
   const ports = { clock: systemClock, random: systemRandom, print };
   await runPayoutCommand({ ...place, words, isPaid: paysOut(process.env) }, ports);

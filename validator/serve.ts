@@ -1,25 +1,26 @@
 /** The validator that runs, from its configuration to its end. Loaded only to run: its other commands do without. */
-import { systemClock } from '#shared/clock.ts';
-import { type Environment, lookAtConfig } from '#shared/config.ts';
-import { warnOfUnknown } from '#shared/config-command.ts';
+
 import { listenOn } from '#shared/http/listen.ts';
-import { createLog, type Log } from '#shared/log.ts';
-import { requireFolder } from '#shared/make-folder.ts';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { createServiceManager } from '#shared/service-manager/service-manager.ts';
-import { startTracing } from '#shared/tracing/start-tracing.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
+import { warnOfUnknown } from '#shared/runtime/config-command.ts';
+import { createLog, type Log } from '#shared/runtime/log.ts';
+import { requireFolder } from '#shared/runtime/make-folder.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { createServiceManager } from '#shared/runtime/service-manager/service-manager.ts';
+import { startTracing } from '#shared/telemetry/tracing/start-tracing.ts';
 import { createValidator } from './app.ts';
 import type { CheckPolicy } from './checks/check-policy.ts';
 import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
 import { haveAlone } from './database/alone.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
+import { FULL_LINE } from './inspection/lines/measure-line.ts';
+import { FULL_PROOF } from './inspection/proof/proof-facts.ts';
 import { ownKeyPlace } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
 import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
-import { openLedger } from './ledger/ledger.ts';
-import { FULL_LINE } from './lines/measure-line.ts';
-import { FULL_PROOF } from './pow/proof-facts.ts';
+import { openLedger } from './store/ledger.ts';
 import type { ReleaseSource } from './updates/release.service.ts';
 import { releaseLoginOf } from './updates/release-login.ts';
 import type { Weighing } from './weights/weights.ts';

@@ -12,9 +12,9 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, it, vi } from 'vitest';
-import type { OperationView } from '#shared/agent-api/operations.ts';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
+import type { OperationView } from '#shared/api/agent/operations.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import {
   type BackupScene,
   createBackupScene,

@@ -1,6 +1,7 @@
 /** One backup, from its path to a verified snapshot (agent reference 14). */
-import type { BackupRow } from '../store/operation.store.ts';
+
 import { locate } from './data-path.ts';
+import type { BackupRow } from './operation.store.ts';
 import type { RunPorts, Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 import type { BackupStatus } from './restic-output.ts';

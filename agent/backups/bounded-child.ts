@@ -1,7 +1,7 @@
 /** A long-running program as a child of its own group: bounded output, cancelled gently, gone for sure. */
 import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 
 /**
  * From SIGINT, on which restic removes its lock, to SIGKILL: who cancels waits for it. What it leaves when its storage

@@ -1,5 +1,5 @@
 /** Why a backup or restore failed, as its row will say. */
-import type { OperationError } from '#shared/agent-api/operations.ts';
+import type { OperationError } from '#shared/api/agent/operations.ts';
 
 /** `message` is shown to the renter: no secrets and no paths of the host in it. */
 export class OperationFailure extends Error {

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { OperationList, OperationView } from '#shared/agent-api/operations.ts';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
+import { OperationList, OperationView } from '#shared/api/agent/operations.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { PASSWORD } from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';

@@ -9,8 +9,8 @@ import {
   RestoreRequest,
   TargetView,
   VerifyRequest,
-} from '#shared/agent-api/operations.ts';
-import { PodId } from '#shared/agent-api/pod.ts';
+} from '#shared/api/agent/operations.ts';
+import { PodId } from '#shared/api/agent/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { OperationService } from './operation.service.ts';
 

@@ -1,14 +1,7 @@
 /** One operation under way: its row kept true by the second, its end written whatever happens. */
 import { rm } from 'node:fs/promises';
-import { RepositoryAccess } from '#shared/agent-api/operations.ts';
-import { messageOf } from '#shared/errors.ts';
-import type {
-  BackupRow,
-  OperationRow,
-  Progress,
-  RestoreRow,
-  VerifyRow,
-} from '../store/operation.store.ts';
+import { RepositoryAccess } from '#shared/api/agent/operations.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 import {
   advanced,
   finished,
@@ -17,6 +10,13 @@ import {
   mayMove,
   withLine,
 } from './operation.state.ts';
+import type {
+  BackupRow,
+  OperationRow,
+  Progress,
+  RestoreRow,
+  VerifyRow,
+} from './operation.store.ts';
 import { AgentStopping, CancelRequested, type RunPorts, type Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 

@@ -7,13 +7,12 @@ import type {
   RestoreRequest,
   TargetState,
   VerifyRequest,
-} from '#shared/agent-api/operations.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import { createSealing } from '#shared/sealing.ts';
-import { createSemaphore } from '#shared/semaphore.ts';
-import { inSpan } from '#shared/tracing/spans.ts';
-import type { OperationRow } from '../store/operation.store.ts';
+} from '#shared/api/agent/operations.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { createSemaphore } from '#shared/runtime/semaphore.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
+import { inSpan } from '#shared/telemetry/tracing/spans.ts';
 import { placeOfRepository, runOperation } from './operation.run.ts';
 import {
   isCancellable,
@@ -22,6 +21,7 @@ import {
   operationView,
   recovered,
 } from './operation.state.ts';
+import type { OperationRow } from './operation.store.ts';
 import { AgentStopping, CancelRequested, type RunPorts } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 

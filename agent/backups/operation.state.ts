@@ -3,8 +3,8 @@ import {
   FINAL_STAGES,
   type OperationError,
   type OperationView,
-} from '#shared/agent-api/operations.ts';
-import type { OperationRow, Progress } from '../store/operation.store.ts';
+} from '#shared/api/agent/operations.ts';
+import type { OperationRow, Progress } from './operation.store.ts';
 
 export type Stage = OperationView['stage'];
 

@@ -1,12 +1,12 @@
 /** What the work on one operation has and may do. */
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
-import type { RunCommand } from '#shared/run-command.ts';
-import type { Sealing } from '#shared/sealing.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
+import type { Sealing } from '#shared/signing/sealing.ts';
 import type { DataRoot } from '../pods/pod-data.ts';
 import type { PodHold } from '../pods/pod-hold.ts';
-import type { OperationRow, OperationStore, Progress } from '../store/operation.store.ts';
 import type { Stage } from './operation.state.ts';
+import type { OperationRow, OperationStore, Progress } from './operation.store.ts';
 import type { Restic, Talk } from './restic.ts';
 
 /** The agent ends: what is under way is left for the next one. */

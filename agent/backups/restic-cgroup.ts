@@ -4,7 +4,7 @@
  */
 import { mkdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Log } from '#shared/log.ts';
+import type { Log } from '#shared/runtime/log.ts';
 
 const ROOT = '/sys/fs/cgroup';
 const OWN_GROUPS = '/proc/self/cgroup';

@@ -1,5 +1,5 @@
 /** What restic's plain-text errors mean, and its lines without secrets. Pure (agent reference 14). */
-import type { OperationError } from '#shared/agent-api/operations.ts';
+import type { OperationError } from '#shared/api/agent/operations.ts';
 
 /** Somebody else works on the repository alone, as a prune does: it passes. */
 export type ResticProblem = OperationError | 'locked';

@@ -1,7 +1,7 @@
 /** Which restic the host has, asked of the program itself and remembered for a while. */
-import { MAX_NAME_CHARS } from '#shared/agent-api/bounds.ts';
-import type { Clock } from '#shared/clock.ts';
-import type { RunCommand } from '#shared/run-command.ts';
+import { MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 const FRESH_MS = 600_000;
 const RUN = { timeoutMs: 2_000, maxOutputBytes: 4_096 };

@@ -1,7 +1,7 @@
 /** restic, 0.14 or newer, for one repository: the few commands that operations need (agent reference 14). */
 import { homedir } from 'node:os';
-import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
-import type { Clock } from '#shared/clock.ts';
+import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunChild } from './bounded-child.ts';
 import { OperationFailure } from './operation-failure.ts';
 import { NO_SEAT, type ResticCgroup } from './restic-cgroup.ts';

@@ -1,8 +1,8 @@
 /** Where a restored tree goes in a pod, and what is there (contract 9.1, `mode`). */
 import { opendir } from 'node:fs/promises';
-import type { TargetState } from '#shared/agent-api/operations.ts';
-import type { RestoreRow } from '../store/operation.store.ts';
+import type { TargetState } from '#shared/api/agent/operations.ts';
 import { type DataPlace, locate } from './data-path.ts';
+import type { RestoreRow } from './operation.store.ts';
 import type { RunPorts } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 

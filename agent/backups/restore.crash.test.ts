@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createBackupScene } from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import type { OperationRow, OperationStore } from '../store/operation.store.ts';
 import { isFinal } from './operation.state.ts';
+import type { OperationRow, OperationStore } from './operation.store.ts';
 import type { Restic } from './restic.ts';
 
 const SNAPSHOT = 'a'.repeat(64);

@@ -1,9 +1,9 @@
 /** The first half of a restore: the snapshot as a verified tree beside the pod's volume; the pod notices nothing. */
 import { chmod, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { OperationRow, RestoreJournal, RestoreRow } from '../store/operation.store.ts';
 import type { DataPlace } from './data-path.ts';
 import { syncFolder } from './durable-files.ts';
+import type { OperationRow, RestoreJournal, RestoreRow } from './operation.store.ts';
 import type { RunPorts, Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 import type { SnapshotStats } from './restic-output.ts';

@@ -5,9 +5,9 @@
  */
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { RestoreJournal, RestoreRow } from '../store/operation.store.ts';
 import { ensureFolders, exists, moveOnce } from './durable-files.ts';
 import { isCancellable } from './operation.state.ts';
+import type { RestoreJournal, RestoreRow } from './operation.store.ts';
 import { AgentStopping, type RunPorts, type Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 import { fetchSnapshot } from './restore.fetch.ts';

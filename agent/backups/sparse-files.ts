@@ -1,7 +1,7 @@
 /** restic 0.14 writes the holes of sparse files out: a restored tree could take far more than the one that it was. */
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { RunCommand } from '#shared/run-command.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 /** Smaller files are left as they are, and so are smaller holes. */
 export const SPARSE_FROM_BYTES = 1024 * 1024;

@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { OperationView } from '#shared/agent-api/operations.ts';
+import type { OperationView } from '#shared/api/agent/operations.ts';
 import { createAgentHome } from '../../test/fakes/agent-process.ts';
 import { type BackupScene, createBackupScene } from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';

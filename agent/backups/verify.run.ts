@@ -5,8 +5,8 @@
  */
 import { lstat, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { parseIsoTime } from '#shared/clock.ts';
-import type { VerifyRow } from '../store/operation.store.ts';
+import { parseIsoTime } from '#shared/runtime/clock.ts';
+import type { VerifyRow } from './operation.store.ts';
 import type { RunPorts, Working } from './operation.work.ts';
 import { OperationFailure } from './operation-failure.ts';
 import { checkSpace, watchProgress } from './restore.fetch.ts';

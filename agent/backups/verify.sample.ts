@@ -1,6 +1,6 @@
 /** Which files of a snapshot a drill reads back: by chance, within bounds, and the same for the same seed. Pure. */
 import { createHash } from 'node:crypto';
-import type { VerifyRequest } from '#shared/agent-api/operations.ts';
+import type { VerifyRequest } from '#shared/api/agent/operations.ts';
 import type { ListedNode } from './restic-output.ts';
 
 export type SampledFile = Pick<ListedNode, 'path' | 'size' | 'mode' | 'mtime'>;

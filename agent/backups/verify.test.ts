@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { type BackupScene, createBackupScene } from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { MAX_ATTEMPTS } from './operation.state.ts';

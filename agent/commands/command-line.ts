@@ -1,8 +1,9 @@
 /** The agent's commands: each is loaded when asked for, that which runs the agent too. */
-import { ConfigError, type Environment, exitStatusOf } from '#shared/config.ts';
-import { CONFIG_COMMANDS_HELP } from '#shared/config-command.ts';
-import { messageOf } from '#shared/errors.ts';
-import { VERSION } from '#shared/version.ts';
+
+import { ConfigError, type Environment, exitStatusOf } from '#shared/runtime/config.ts';
+import { CONFIG_COMMANDS_HELP } from '#shared/runtime/config-command.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import { CONFIG_HELP, readConfig } from '../config.ts';
 import { showConfiguration } from '../config-files.ts';
 

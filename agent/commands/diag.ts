@@ -1,11 +1,12 @@
 /** `npm run agent -- diag`. */
-import { systemClock } from '#shared/clock.ts';
-import type { Environment } from '#shared/config.ts';
-import { runDiag } from '#shared/diagnosis/diag-command.ts';
-import { commandProgress } from '#shared/progress.ts';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { diagnoseAgent } from '../diagnosis/agent-diagnosis.ts';
+
+import { runDiag } from '#shared/check/diagnosis/diag-command.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import type { Environment } from '#shared/runtime/config.ts';
+import { commandProgress } from '#shared/runtime/progress.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { diagnoseAgent } from '../doctor/diagnosis/agent-diagnosis.ts';
 
 export async function writeDiagnosis(
   args: readonly string[],

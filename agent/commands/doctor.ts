@@ -1,9 +1,9 @@
 /** `npm run agent -- doctor`. */
-import { systemClock } from '#shared/clock.ts';
-import type { Environment } from '#shared/config.ts';
-import { commandProgress } from '#shared/progress.ts';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import type { Environment } from '#shared/runtime/config.ts';
+import { commandProgress } from '#shared/runtime/progress.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { runDoctor } from '../doctor/run-doctor.ts';
 
 export async function examineHost(

@@ -1,7 +1,7 @@
 /** `npm run agent -- enrol`. */
-import { systemClock } from '#shared/clock.ts';
-import type { Environment } from '#shared/config.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import type { Environment } from '#shared/runtime/config.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { readConfig } from '../config.ts';
 import { EnrolError, runEnrol } from '../identity/enrol-command.ts';
 

@@ -1,13 +1,14 @@
 /** `npm run agent -- remove-all`. */
-import { systemClock } from '#shared/clock.ts';
-import type { Environment } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
-import { createProgress } from '#shared/progress.ts';
+
+import { systemClock } from '#shared/runtime/clock.ts';
+import type { Environment } from '#shared/runtime/config.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { createProgress } from '#shared/runtime/progress.ts';
 import { type AgentConfig, dockerSocketOf, readConfig } from '../config.ts';
-import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
+import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
+import { openHome } from '../database/database.ts';
 import { firewallOf } from '../host-adapters.ts';
 import { removeAll } from '../pods/remove-all.ts';
-import { openHome } from '../store/database.ts';
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 

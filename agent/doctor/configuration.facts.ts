@@ -1,8 +1,9 @@
 /** The agent's configuration as far as it is right: a wrong variable is named, and the host checked all the same. */
-import { ConfigError, lookAtConfig, parseConfig } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
+
+import { ConfigError, lookAtConfig, parseConfig } from '#shared/runtime/config.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 import { AGENT_CONFIG, type AgentConfig, readConfig } from '../config.ts';
-import { readPolicyFile } from '../policy/policy-file.ts';
+import { readPolicyFile } from '../pods/policy-file.ts';
 
 export type ConfigurationFacts = {
   /** What is used for the other checks: wrong variables have their defaults. */

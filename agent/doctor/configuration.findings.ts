@@ -1,6 +1,6 @@
 /** Judges the agent's configuration: variables, identity, who may command, the provider's policy. Pure. */
 
-import { type Finding, fail, ok, warn } from '#shared/doctor/finding.ts';
+import { type Finding, fail, ok, warn } from '#shared/check/finding.ts';
 import type { ConfigurationFacts } from './configuration.facts.ts';
 
 export function configurationFindings(facts: ConfigurationFacts): Finding[] {

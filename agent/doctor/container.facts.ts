@@ -1,8 +1,8 @@
 /** The self-test that the validator runs, from this process: a container with what a pod would ask for. */
-import type { DiskQuota, VerifyResult } from '#shared/agent-api/inventory.ts';
-import type { Clock } from '#shared/clock.ts';
-import { type Told, tell } from '#shared/doctor/told.ts';
-import type { Random } from '#shared/random.ts';
+import type { DiskQuota, VerifyResult } from '#shared/api/agent/inventory.ts';
+import { type Told, tell } from '#shared/check/told.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { tryUsageFiles } from './usage.facts.ts';
 
@@ -32,8 +32,8 @@ export async function tryContainers(options: {
 }): Promise<ContainerFacts> {
   const { clock, random, executorId, busybox, gpuUuids } = options;
   const [{ createDockerodeEngine }, { ensureBuiltinImage }, verifying, quotas] = await Promise.all([
-    import('../docker/dockerode-engine.ts'),
-    import('../images/builtin-image.ts'),
+    import('../containers/engine/dockerode-engine.ts'),
+    import('../containers/images/builtin-image.ts'),
     import('../verify/verify.service.ts'),
     import('../pods/disk-quota.ts'),
   ]);

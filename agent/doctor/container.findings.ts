@@ -1,6 +1,6 @@
 /** Judges the self-test: its reason codes are those that the validator's check goes by. Pure. */
 
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
 import type { ContainerFacts } from './container.facts.ts';
 
 const REMEDIES: Record<string, string> = {

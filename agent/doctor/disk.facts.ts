@@ -1,8 +1,9 @@
 /** How full the disks are that images, pods and the agent's store lie on. */
-import type { Clock } from '#shared/clock.ts';
-import { type DiskUse, nearestFolder, readDiskUse } from '#shared/doctor/disk-use.ts';
-import type { Told } from '#shared/doctor/told.ts';
-import type { RunCommand } from '#shared/run-command.ts';
+
+import { type DiskUse, nearestFolder, readDiskUse } from '#shared/check/disk-use.ts';
+import type { Told } from '#shared/check/told.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 export type DiskFacts = { engine: Told<DiskUse>; home: Told<DiskUse> };
 

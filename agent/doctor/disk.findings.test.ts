@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { readDiskFacts } from './disk.facts.ts';
 import { diskFindings } from './disk.findings.ts';
 

@@ -1,6 +1,6 @@
 /** Judges how full the disks are. Pure. */
-import { diskFinding } from '#shared/doctor/disk-use.ts';
-import type { Finding } from '#shared/doctor/finding.ts';
+import { diskFinding } from '#shared/check/disk-use.ts';
+import type { Finding } from '#shared/check/finding.ts';
 import type { DiskFacts } from './disk.facts.ts';
 
 const REMEDIES = {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { EngineReport } from '../docker/engine-report.ts';
+import type { EngineReport } from '../containers/engine/engine-report.ts';
 import { type EngineFacts, engineFindings } from './engine.findings.ts';
 
 const GOOD: EngineReport = {

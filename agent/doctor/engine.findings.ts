@@ -1,8 +1,8 @@
 /** Judges what the container engine says of itself (agent reference 1 fact 7, 5, 11). Pure. */
-import type { DiskQuota } from '#shared/agent-api/inventory.ts';
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
-import type { Told } from '#shared/doctor/told.ts';
-import type { EngineReport } from '../docker/engine-report.ts';
+import type { DiskQuota } from '#shared/api/agent/inventory.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
+import type { Told } from '#shared/check/told.ts';
+import type { EngineReport } from '../containers/engine/engine-report.ts';
 
 /** The oldest engine that this agent is tested on, and its API. */
 const OLDEST_ENGINE = [20, 10] as const;

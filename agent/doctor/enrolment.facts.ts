@@ -1,9 +1,10 @@
 /** The agent's key and its provider's word for it, as they lie in the agent's folder. Only looked at. */
-import type { Clock } from '#shared/clock.ts';
-import { type Told, tell } from '#shared/doctor/told.ts';
-import { type Enrolment, isGenuine } from '#shared/identity/enrolment.ts';
-import { readEnrolment } from '#shared/identity/enrolment-file.ts';
-import { readIdentity } from '#shared/identity/identity-key.ts';
+
+import { type Told, tell } from '#shared/check/told.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { type Enrolment, isGenuine } from '#shared/signing/identity/enrolment.ts';
+import { readEnrolment } from '#shared/signing/identity/enrolment-file.ts';
+import { readIdentity } from '#shared/signing/identity/identity-key.ts';
 
 export type EnrolmentFacts = Told<{
   /** Null: the agent has made none yet. */

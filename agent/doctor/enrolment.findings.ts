@@ -1,6 +1,6 @@
 /** Judges whether validators can believe this agent: its key, signed by the provider's hotkey. Pure. */
 
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
 import type { EnrolmentFacts } from './enrolment.facts.ts';
 
 const ID = 'enrolment';

@@ -1,15 +1,16 @@
 /** Asks the host everything, side by side and each with its deadline, then judges: the doctor's one path. */
-import type { Clock } from '#shared/clock.ts';
-import { readClockFacts } from '#shared/doctor/clock.facts.ts';
-import { clockFindings } from '#shared/doctor/clock.findings.ts';
-import type { Finding } from '#shared/doctor/finding.ts';
-import { known, tell } from '#shared/doctor/told.ts';
-import type { Random } from '#shared/random.ts';
-import type { RunCommand } from '#shared/run-command.ts';
+
+import { readClockFacts } from '#shared/check/clock.facts.ts';
+import { clockFindings } from '#shared/check/clock.findings.ts';
+import type { Finding } from '#shared/check/finding.ts';
+import { known, tell } from '#shared/check/told.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { dockerSocketOf, isSecure } from '../config.ts';
-import { readEngineReport } from '../docker/engine-report.ts';
+import { readEngineReport } from '../containers/engine/engine-report.ts';
 import { createNvidiaSmi } from '../gpu/nvidia-smi.ts';
-import { probePort } from '../ports/port-probe.ts';
+import { probePort } from '../leases/port-probe.ts';
 import { type ConfigurationFacts, NOBODY, readConfiguration } from './configuration.facts.ts';
 import { configurationFindings } from './configuration.findings.ts';
 import { notTried, tryContainers } from './container.facts.ts';

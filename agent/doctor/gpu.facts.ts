@@ -1,9 +1,9 @@
 /** What the host shows of NVIDIA's GPUs: driver, bus, device nodes, container toolkit. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '#shared/clock.ts';
-import { type Told, tell } from '#shared/doctor/told.ts';
-import type { RunCommand } from '#shared/run-command.ts';
+import { type Told, tell } from '#shared/check/told.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { GpuMode } from '../gpu/choose-gpu-driver.ts';
 import type { NvidiaSmi, SmiOutput } from '../gpu/nvidia-smi.ts';
 

@@ -1,8 +1,8 @@
 /** Judges what was seen of the GPUs: driver, agreement of the three sources, nodes, toolkit (agent reference 9). Pure. */
 
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
-import { known } from '#shared/doctor/told.ts';
-import type { EngineReport } from '../docker/engine-report.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
+import { known } from '#shared/check/told.ts';
+import type { EngineReport } from '../containers/engine/engine-report.ts';
 import type { GpuFacts, GpuTree } from './gpu.facts.ts';
 
 type Card = { uuid: string; name: string; driver: string; address: string; persistent: boolean };

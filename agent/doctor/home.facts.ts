@@ -2,11 +2,11 @@
 import { access, constants, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { z } from 'zod';
-import type { Clock } from '#shared/clock.ts';
-import { known, type Told, tell } from '#shared/doctor/told.ts';
-import { GatewaySnapshot, GatewayStatus, gatewayPaths } from '../ssh/gateway-files.ts';
-import { isAlive } from '../ssh/gateway-link.ts';
-import { SFTP_PROGRAMS } from '../ssh/sftp-folder.ts';
+import { known, type Told, tell } from '#shared/check/told.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { GatewaySnapshot, GatewayStatus, gatewayPaths } from '../access/ssh/gateway-files.ts';
+import { isAlive } from '../access/ssh/gateway-link.ts';
+import { SFTP_PROGRAMS } from '../access/ssh/sftp-folder.ts';
 
 export type HomeFacts = {
   home: string;

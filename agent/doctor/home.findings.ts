@@ -1,5 +1,5 @@
 /** Judges the agent's folder, its process, the SSH gateway and the programs that they need. Pure. */
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
 import type { HomeFacts } from './home.facts.ts';
 
 const OTHERS = 0o077;

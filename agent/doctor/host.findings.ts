@@ -1,5 +1,5 @@
 /** Judges kernel, memory and rights. Pure. */
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
 import type { HostFacts } from './host.facts.ts';
 
 /** Older ones lack what pods' limits and current drivers need. */

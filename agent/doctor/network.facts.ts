@@ -1,10 +1,15 @@
 /** The host's packet filter, forwarding and routes. Nothing is changed: the rules are only listed. */
 import { readFile } from 'node:fs/promises';
-import type { Clock } from '#shared/clock.ts';
-import { type Told, tell } from '#shared/doctor/told.ts';
-import type { RunCommand } from '#shared/run-command.ts';
-import { type Listing, RULE_NAMES, readListing, TABLE } from '../network/firewall-rules.ts';
-import { type Cidr, formatCidr } from '../network/subnets.ts';
+import { type Told, tell } from '#shared/check/told.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
+import {
+  type Listing,
+  RULE_NAMES,
+  readListing,
+  TABLE,
+} from '../containers/network/firewall-rules.ts';
+import { type Cidr, formatCidr } from '../containers/network/subnets.ts';
 
 export type Route = { device: string; range: Cidr };
 

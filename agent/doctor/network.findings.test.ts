@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseCidr } from '../network/subnets.ts';
+import { parseCidr } from '../containers/network/subnets.ts';
 import { type NetworkFacts, routesIn } from './network.facts.ts';
 import { networkFindings } from './network.findings.ts';
 

@@ -1,8 +1,8 @@
 /** Judges packet filter, forwarding and the subnets of pods (agent reference 10). Pure. */
 
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
-import { RULE_NAMES } from '../network/firewall-rules.ts';
-import { formatCidr } from '../network/subnets.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
+import { RULE_NAMES } from '../containers/network/firewall-rules.ts';
+import { formatCidr } from '../containers/network/subnets.ts';
 import { type NetworkFacts, overlap, wordsOf } from './network.facts.ts';
 
 /** Bridges of the engine's own networks: it keeps off them by itself. */

@@ -2,12 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { z } from 'zod';
-import type { Clock } from '#shared/clock.ts';
-import { type Told, tell } from '#shared/doctor/told.ts';
-import { localHostOf, placeOf } from '#shared/listen-address.ts';
+import { type Told, tell } from '#shared/check/told.ts';
+import { localHostOf, placeOf } from '#shared/http/listen-address.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
-import type { PortRange } from '../ports/port.service.ts';
-import type { PortProbe } from '../ports/port-probe.ts';
+import type { PortRange } from '../leases/port.service.ts';
+import type { PortProbe } from '../leases/port-probe.ts';
 
 export type PortFacts = {
   agentHost: string;

@@ -1,10 +1,10 @@
 /** Judges the agent's port, the ports of pods, and what can be told of reaching them (agent reference 8). Pure. */
 
 import { isIP } from 'node:net';
-import { isPublicAddress } from '#shared/address-ranges.ts';
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
-import { placeOf } from '#shared/listen-address.ts';
-import { isLocalRegistry as isLocalName } from '../images/registry-host.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
+import { isPublicAddress } from '#shared/http/address-ranges.ts';
+import { placeOf } from '#shared/http/listen-address.ts';
+import { isLocalRegistry as isLocalName } from '../containers/images/registry-host.ts';
 import type { PortFacts } from './ports.facts.ts';
 
 /** More than this share in use, and pods begin to get no ports. */

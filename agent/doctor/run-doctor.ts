@@ -1,7 +1,7 @@
 /** `npm run agent -- doctor`: options in, report and exit status out. */
 
-import { jsonReport, textReport } from '#shared/doctor/report.ts';
-import type { Progress } from '#shared/progress.ts';
+import { jsonReport, textReport } from '#shared/check/report.ts';
+import type { Progress } from '#shared/runtime/progress.ts';
 import type { DoctorPorts } from './examine.ts';
 import { DOCTOR_HELP, readOptions } from './options.ts';
 

@@ -1,8 +1,8 @@
 /** Whether what a container uses can be read from the kernel's files, tried with one that sleeps. */
-import type { Random } from '#shared/random.ts';
-import { type ContainerEngine, LABELS } from '../docker/engine.ts';
-import { createFileUsage } from '../usage/file-usage.ts';
-import { createKernelFiles } from '../usage/kernel-files.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { type ContainerEngine, LABELS } from '../containers/engine/engine.ts';
+import { createFileUsage } from '../metrics/usage/file-usage.ts';
+import { createKernelFiles } from '../metrics/usage/kernel-files.ts';
 
 /** Longer than a look takes, and not for ever where the doctor is killed. */
 const SLEEP_SECONDS = '60';

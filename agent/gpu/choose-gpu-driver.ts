@@ -1,5 +1,5 @@
 /** Which GPU driver a process uses, decided once at its start. */
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import type { GpuDriver } from './gpu-driver.ts';
 import { createNvidiaDriver } from './nvidia-driver.ts';
 import { type NvidiaSmi, PROGRAM_MISSING } from './nvidia-smi.ts';

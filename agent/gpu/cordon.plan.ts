@@ -1,6 +1,7 @@
 /** Which cordons follow from what the cards say now (agent reference 9). Pure. */
-import type { Cordon, SeenCard } from '../store/gpu-health.store.ts';
+
 import type { HealthReading } from './gpu-driver.ts';
+import type { Cordon, SeenCard } from './gpu-health.store.ts';
 import { pciKey } from './xid.ts';
 
 export type CordonPlan = {

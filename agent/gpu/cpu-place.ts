@@ -1,5 +1,5 @@
 /** Which processors and memory lie beside a pod's GPUs (agent reference 9). Pure. */
-import type { GpuTopology } from '#shared/agent-api/inventory.ts';
+import type { GpuTopology } from '#shared/api/agent/inventory.ts';
 import type { NumaNode } from './numa.ts';
 
 /** `memoryNodes` is null where the node has too little memory for the pod. */

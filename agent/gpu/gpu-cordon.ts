@@ -1,6 +1,6 @@
 /** Whether a card is kept from new pods, and why. */
-import type { GpuDevice } from '#shared/agent-api/inventory.ts';
-import type { Cordon, GpuHealthStore } from '../store/gpu-health.store.ts';
+import type { GpuDevice } from '#shared/api/agent/inventory.ts';
+import type { Cordon, GpuHealthStore } from './gpu-health.store.ts';
 import { pciKey } from './xid.ts';
 
 /** What identifies a GPU or MIG device. */

@@ -1,11 +1,12 @@
 /** Keeps faulty cards from new pods: asks the driver, reads the kernel's log, remembers both (agent reference 9). */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import { type DatabaseSync, inTransaction } from '#shared/sqlite.ts';
-import type { GpuHealthStore } from '../store/gpu-health.store.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { type DatabaseSync, inTransaction } from '#shared/runtime/sqlite.ts';
 import { planCordons } from './cordon.plan.ts';
 import type { GpuDriver } from './gpu-driver.ts';
+import type { GpuHealthStore } from './gpu-health.store.ts';
 import type { KernelLog } from './kernel-log.ts';
 import { CORDONING_XIDS, type Xid, xidOf } from './xid.ts';
 

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
-import { createLog } from '#shared/log.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { kernelLine, XID_13, XID_79 } from '../../test/fixtures/kernel-log.ts';
-import { openDatabase } from '../store/database.ts';
-import { createGpuHealthStore } from '../store/gpu-health.store.ts';
+import { openDatabase } from '../database/database.ts';
 import type { CardHealth } from './card-health.ts';
 import { cordonOf } from './gpu-cordon.ts';
 import type { GpuDriver, HealthReading } from './gpu-driver.ts';
 import { faultOf, type GpuFault } from './gpu-fault.ts';
 import { createGpuHealthJob } from './gpu-health.job.ts';
+import { createGpuHealthStore } from './gpu-health.store.ts';
 import { type KernelRecord, parseKernelRecord } from './xid.ts';
 
 const BOOT_MS = 1_000_000;

@@ -1,8 +1,8 @@
 /** What the agent says of its GPUs: the reading joined with the leases. Pure. */
 
 import type { z } from 'zod';
-import { MAX_TEXT_CHARS } from '#shared/agent-api/bounds.ts';
-import type { GpuDevice, GpuInventory } from '#shared/agent-api/inventory.ts';
+import { MAX_TEXT_CHARS } from '#shared/api/agent/bounds.ts';
+import type { GpuDevice, GpuInventory } from '#shared/api/agent/inventory.ts';
 import type { GpuDriver, GpuFigures, GpuReading } from './gpu-driver.ts';
 
 /** What is known of a GPU beside what the driver says. */

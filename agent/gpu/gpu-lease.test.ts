@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { inTransaction } from '#shared/sqlite.ts';
+import { inTransaction } from '#shared/runtime/sqlite.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { fakeGpus } from '../../test/fakes/test-agent.ts';
-import { openDatabase } from '../store/database.ts';
-import { createGpuHealthStore } from '../store/gpu-health.store.ts';
-import { createLeaseStore } from '../store/lease.store.ts';
+import { openDatabase } from '../database/database.ts';
+import { createLeaseStore } from '../leases/lease.store.ts';
 import { createGpuCordons } from './gpu-cordon.ts';
+import { createGpuHealthStore } from './gpu-health.store.ts';
 import { createGpuLeases, type GpuSource } from './gpu-lease.ts';
 import { createGpuShare, type GpuShareRule } from './gpu-share.ts';
 

@@ -1,9 +1,9 @@
 /** GPU leases: by UUID, all or nothing, owned by a pod (agent reference 9). */
-import type { GpuDevice } from '#shared/agent-api/inventory.ts';
-import type { ReasonCode } from '#shared/agent-api/pod.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError, messageOf } from '#shared/errors.ts';
-import type { Lease, LeaseStore } from '../store/lease.store.ts';
+import type { GpuDevice } from '#shared/api/agent/inventory.ts';
+import type { ReasonCode } from '#shared/api/agent/pod.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import type { Lease, LeaseStore } from '../leases/lease.store.ts';
 import type { GpuCordons, GpuIdentity } from './gpu-cordon.ts';
 import type { GpuShare } from './gpu-share.ts';
 

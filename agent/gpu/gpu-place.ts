@@ -1,5 +1,5 @@
 /** Where a pod's GPUs lie on this host, asked when its container is made. */
-import type { PodSpec } from '#shared/agent-api/pod.ts';
+import type { PodSpec } from '#shared/api/agent/pod.ts';
 import { type CpuPlace, cpuPlace } from './cpu-place.ts';
 import type { GpuDriver } from './gpu-driver.ts';
 import type { NumaNode } from './numa.ts';

@@ -1,5 +1,5 @@
 /** Which part of its GPUs a host rents out: the provider's rule, whoever signed the request. Pure. */
-import { ApiError } from '#shared/errors.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 
 export const GPU_SPLITS = ['any', 'whole'] as const;
 

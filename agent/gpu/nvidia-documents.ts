@@ -1,6 +1,6 @@
 /** The outputs of nvidia-smi that cost much or change seldom: kept for a while, read again when asked to. */
-import type { GpuTopology } from '#shared/agent-api/inventory.ts';
-import type { Clock } from '#shared/clock.ts';
+import type { GpuTopology } from '#shared/api/agent/inventory.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import type { GpuCard, GpuProcess } from './gpu-driver.ts';
 import { LIST_ARGS, type ListedGpu, parseGpuList } from './gpu-list.ts';
 import type { NvidiaSmi } from './nvidia-smi.ts';

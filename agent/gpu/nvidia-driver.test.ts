@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { EVERYTHING, FAULTS, HEALTHY, MAX_ERROR_CHARS } from '../../test/fixtures/nvidia-faults.ts';

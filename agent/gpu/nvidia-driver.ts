@@ -1,5 +1,5 @@
 /** The GPUs of this host through nvidia-smi; remembers the last good figures for when it fails. */
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import type {
   GpuCard,
   GpuDriver,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { CommandResult, RunCommand } from '#shared/run-command.ts';
+import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createNvidiaSmi } from './nvidia-smi.ts';
 

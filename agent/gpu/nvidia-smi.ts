@@ -1,8 +1,9 @@
 /** Runs nvidia-smi so that a wedged driver can neither block the agent nor pile up processes. */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { CommandResult, RunCommand } from '#shared/run-command.ts';
-import { withDeadline } from '#shared/with-deadline.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
+import { withDeadline } from '#shared/runtime/with-deadline.ts';
 
 export type SmiOutput = {
   /** Whatever was printed, also by a run that failed: data beside a warning is still data. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { GpuTopology } from '#shared/agent-api/inventory.ts';
+import { GpuTopology } from '#shared/api/agent/inventory.ts';
 import {
   EIGHT_NVSWITCH,
   EIGHT_PCIE,

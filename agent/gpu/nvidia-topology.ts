@@ -1,5 +1,5 @@
 /** Reads `nvidia-smi topo -m`: how the cards are joined and where they lie. Pure, and tolerant of any text. */
-import type { GpuTopology } from '#shared/agent-api/inventory.ts';
+import type { GpuTopology } from '#shared/api/agent/inventory.ts';
 
 export const TOPOLOGY_ARGS = ['topo', '-m'] as const;
 

@@ -1,5 +1,5 @@
 /** Whose the processes on a leased card are, by their control groups (validator reference 5, gpu_side_use). */
-import { cgroupOf, type ProcFiles } from '../exec/container-process.ts';
+import { cgroupOf, type ProcFiles } from '../access/exec/container-process.ts';
 
 /**
  * How many of `pids` are of another than the container. Null where nobody holds the card or nothing is known; what

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { GpuInventory } from '#shared/agent-api/inventory.ts';
-import { GpuUuid } from '#shared/agent-api/pod.ts';
+import { GpuInventory } from '#shared/api/agent/inventory.ts';
+import { GpuUuid } from '#shared/api/agent/pod.ts';
 import { gpuInventory } from './gpu-inventory.ts';
 import { createSimulatedDriver, parseSimulatedGpus } from './simulated-gpus.ts';
 

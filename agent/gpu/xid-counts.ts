@@ -1,5 +1,5 @@
 /** Xids by card and code, out of the store's rows. Pure. */
-import type { SeenCard, XidRow } from '../store/gpu-health.store.ts';
+import type { SeenCard, XidRow } from './gpu-health.store.ts';
 
 export type CountedXid = { uuid: string; code: number; count: number; lastMs: number };
 

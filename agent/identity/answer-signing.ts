@@ -1,8 +1,11 @@
 /** Signs every answer to a request that carries a nonce, refusals included; streams are left to TLS. */
 import type { HttpServer } from '#shared/http/server.ts';
-import type { Identity } from '#shared/identity/identity-key.ts';
-import { RESPONSE_SIGNATURE_HEADER, signAnswer } from '#shared/identity/response-signature.ts';
 import { SIGNATURE_HEADERS } from '#shared/signing/canonical-request.ts';
+import type { Identity } from '#shared/signing/identity/identity-key.ts';
+import {
+  RESPONSE_SIGNATURE_HEADER,
+  signAnswer,
+} from '#shared/signing/identity/response-signature.ts';
 
 const NONCE = /^[A-Za-z0-9_-]{22}$/;
 

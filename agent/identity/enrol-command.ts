@@ -2,8 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { z } from 'zod';
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { readPrivateFile } from '#shared/runtime/private-file.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import {
   ENROLMENT_DAYS,
   Enrolment,
@@ -13,11 +15,9 @@ import {
   isGenuine,
   MAX_ENROLMENT_DAYS,
   signEnrolment,
-} from '#shared/identity/enrolment.ts';
-import { readEnrolment, writeEnrolment } from '#shared/identity/enrolment-file.ts';
-import { openIdentity } from '#shared/identity/identity-key.ts';
-import { readPrivateFile } from '#shared/private-file.ts';
-import type { Random } from '#shared/random.ts';
+} from '#shared/signing/identity/enrolment.ts';
+import { readEnrolment, writeEnrolment } from '#shared/signing/identity/enrolment-file.ts';
+import { openIdentity } from '#shared/signing/identity/identity-key.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 
 export const ENROL_HELP = `Usage: npm run agent -- enrol [request | sign | accept | show]

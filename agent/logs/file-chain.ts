@@ -1,7 +1,7 @@
 /** The files of one log, oldest first, told apart by inode and held open, so that no rotation hides what was written. */
 import { constants } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 
 export type LogFile = {
   handle: FileHandle;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LogFrame } from '#shared/agent-api/pod.ts';
+import { LogFrame } from '#shared/api/agent/pod.ts';
 import { entryNs, FRESH, flushOpen, parseEntries } from './json-lines.ts';
 import { MAX_LINE_BYTES } from './log-frames.ts';
 

@@ -1,6 +1,7 @@
 /** Turns the engine's json-file entries into the frames of the wire (contract 7), without decoding most of them. Pure. */
-import { parseIsoTime } from '#shared/clock.ts';
+
 import { dataFrame } from '#shared/http/sse.ts';
+import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { MAX_LINE_BYTES, wholeCharacters } from './log-frames.ts';
 
 export type StreamName = 'stdout' | 'stderr';

@@ -1,7 +1,7 @@
 /** Streams that a reader can leave at any moment and that show life while nothing happens. */
-import type { LogFrame } from '#shared/agent-api/pod.ts';
-import type { Clock } from '#shared/clock.ts';
+import type { LogFrame } from '#shared/api/agent/pod.ts';
 import { dataFrame } from '#shared/http/sse.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 
 /** How long a stream may be silent. */
 export const KEEP_ALIVE_MS = 15_000;

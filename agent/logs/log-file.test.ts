@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { CONTAINER, createLogFolder, type LogFolder, read } from '../../test/fakes/log-folder.ts';
 import { openLogFile, POLL_MS } from './log-file.ts';
 import { startAtOldest } from './log-seek.ts';

@@ -1,7 +1,7 @@
 /** One container's json-file for all its readers: each has a cursor of its own, what is read is shared. */
 import { watch } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import { type LogFile as OpenFile, openFileChain } from './file-chain.ts';
 import { FRESH, flushOpen, type LineBlock, type ParseState, parseEntries } from './json-lines.ts';
 import { shortId } from './log-frames.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LogFrame } from '#shared/agent-api/pod.ts';
+import { LogFrame } from '#shared/api/agent/pod.ts';
 import { createLineFramer, MAX_LINE_BYTES, parseFrameId } from './log-frames.ts';
 
 const CONTAINER = 'abcdef0123456789';

@@ -1,6 +1,6 @@
 /** Turns the engine's output into line frames (contract 7). Pure. */
-import { parseIsoTime } from '#shared/clock.ts';
-import type { LogChunk } from '../docker/engine.ts';
+import { parseIsoTime } from '#shared/runtime/clock.ts';
+import type { LogChunk } from '../containers/engine/engine.ts';
 
 export type LineFrame = { log: string; id: string; ts: string; stream: 'stdout' | 'stderr' };
 

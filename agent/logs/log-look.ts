@@ -1,6 +1,10 @@
 /** How a container is, asked of the engine once for all its readers. */
-import type { Clock } from '#shared/clock.ts';
-import { type ContainerEngine, type ContainerState, EngineError } from '../docker/engine.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import {
+  type ContainerEngine,
+  type ContainerState,
+  EngineError,
+} from '../containers/engine/engine.ts';
 
 /** `unknown` while the engine does not answer. */
 export type LookAt = (id: string) => Promise<ContainerState | 'gone' | 'unknown'>;

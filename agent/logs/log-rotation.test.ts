@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import {
   createLogFolder,
   framesOf,

@@ -1,6 +1,6 @@
 /** Log files in use: opened with the first reader, shared by all of a container's, closed with the last. */
-import type { Clock } from '#shared/clock.ts';
-import type { ContainerState } from '../docker/engine.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
 import { type LogFile, openLogFile } from './log-file.ts';
 
 export type LogShelf = ReturnType<typeof createLogShelf>;

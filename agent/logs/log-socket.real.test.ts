@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import type { PodView } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { createSequenceCheck, openLog, startLogPod } from '../../test/bench/log-pod.ts';
 import { type AgentProcess, createAgentHome } from '../../test/fakes/agent-process.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
 import { mustRun } from '../../test/fakes/real-host.ts';
-import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
-import { LABELS } from '../docker/engine.ts';
+import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
+import { LABELS } from '../containers/engine/engine.ts';
 import { MAX_FOLLOWERS } from './log.service.ts';
 
 const LINES = 300_000;

@@ -1,7 +1,8 @@
 /** A container's output from its json-file: at a reader's own pace, and at once when the engine writes. */
-import type { Clock } from '#shared/clock.ts';
+
 import { dataFrame } from '#shared/http/sse.ts';
-import type { ContainerState } from '../docker/engine.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
 import type { StreamName } from './json-lines.ts';
 import type { LogText } from './keep-alive.ts';
 import type { LogFile } from './log-file.ts';

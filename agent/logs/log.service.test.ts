@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { LogFrame, type PodPhase } from '#shared/agent-api/pod.ts';
-import { naiveUtc, systemClock } from '#shared/clock.ts';
+import { LogFrame, type PodPhase } from '#shared/api/agent/pod.ts';
 import { createHttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { type ContainerState, EngineError } from '../docker/engine.ts';
+import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
 import type { LiveFrames } from './keep-alive.ts';
 import { registerLogRoutes } from './log.routes.ts';
 import { createLogService, MAX_FOLLOWERS } from './log.service.ts';

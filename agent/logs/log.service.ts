@@ -1,7 +1,7 @@
 /** Opens log streams: who may have how many, and from where they begin. */
-import type { LogsQuery } from '#shared/agent-api/pod.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+import type { LogsQuery } from '#shared/api/agent/pod.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
 import { type LiveFrames, liveFrames } from './keep-alive.ts';
 import { batchOf, type LogBatch } from './log-batch.ts';

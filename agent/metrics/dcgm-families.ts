@@ -1,5 +1,5 @@
 /** GPU metrics under the names of NVIDIA's DCGM exporter, as far as nvidia-smi tells them (agent reference 15, set B). */
-import type { Family, Sample } from '#shared/metrics/family.ts';
+import type { Family, Sample } from '#shared/telemetry/family.ts';
 import type { GpuCard } from '../gpu/gpu-driver.ts';
 import type { GpuFacts } from './gpu-families.ts';
 import { inBaseUnits, type Unit } from './gpu-units.ts';

@@ -1,6 +1,6 @@
 /** The host's own figures, under names that no node_exporter beside has (agent reference 15, set C). */
-import { type Family, single } from '#shared/metrics/family.ts';
-import type { HostSample } from '../hardware/host-probe.ts';
+import { type Family, single } from '#shared/telemetry/family.ts';
+import type { HostSample } from '../host/host-probe.ts';
 import { AGENT_PREFIX } from './instruments.ts';
 
 const PREFIX = `${AGENT_PREFIX}host_`;

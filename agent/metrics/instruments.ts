@@ -1,8 +1,8 @@
 /** What the agent counts and times of its own work (agent reference 15, set E). No label takes what somebody wrote. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { OperationRow } from '../backups/operation.store.ts';
 import type { LogBatch } from '../logs/log-batch.ts';
 import type { LaunchStage } from '../pods/timed-steps.ts';
-import type { OperationRow } from '../store/operation.store.ts';
 
 export const AGENT_PREFIX = 'podwright_agent_';
 const MS_PER_SECOND = 1_000;

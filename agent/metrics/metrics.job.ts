@@ -1,14 +1,14 @@
 /** Collects what metrics show, apart from the reconcile: a driver that hangs must not hold that up. */
-import { SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
-import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
-import type { Clock } from '#shared/clock.ts';
-import type { Family } from '#shared/metrics/family.ts';
+import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
+import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Family } from '#shared/telemetry/family.ts';
+import type { OperationRow, OperationStore } from '../backups/operation.store.ts';
 import type { CountedXid } from '../gpu/xid-counts.ts';
+import type { LeaseStore } from '../leases/lease.store.ts';
 import { containerName, specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
-import type { LeaseStore } from '../store/lease.store.ts';
-import type { OperationRow, OperationStore } from '../store/operation.store.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { PodRow } from '../pods/pod.store.ts';
 import { dcgmFamilies } from './dcgm-families.ts';
 import { type GpuFacts, gpuFamilies, gpuProcessFamilies } from './gpu-families.ts';
 import type { GpuMetrics } from './gpu-metrics.ts';

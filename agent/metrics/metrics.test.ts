@@ -2,9 +2,9 @@
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createHttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { MAX_SCRAPES, registerScrape } from '#shared/metrics/scrape.ts';
-import { systemRandom } from '#shared/random.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { MAX_SCRAPES, registerScrape } from '#shared/telemetry/scrape.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';

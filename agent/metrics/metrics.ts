@@ -1,9 +1,9 @@
 /** The agent's metrics (agent reference 15). A scrape reads memory and never measures anything. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Gauge, Registry } from 'prom-client';
-import type { Clock } from '#shared/clock.ts';
-import { type Family, registerFamily } from '#shared/metrics/family.ts';
-import { VERSION } from '#shared/version.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { VERSION } from '#shared/runtime/version.ts';
+import { type Family, registerFamily } from '#shared/telemetry/family.ts';
 import { AGENT_PREFIX, createInstruments } from './instruments.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;

@@ -1,6 +1,6 @@
 /** What pods use, under the names of cAdvisor (agent reference 15, set D), and who has which GPU. */
-import type { Family } from '#shared/metrics/family.ts';
-import type { ContainerUsage } from '../docker/engine.ts';
+import type { Family } from '#shared/telemetry/family.ts';
+import type { ContainerUsage } from '../containers/engine/engine.ts';
 import { AGENT_PREFIX } from './instruments.ts';
 
 /** A pod with a container, as of the last sample. */

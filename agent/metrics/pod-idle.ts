@@ -1,6 +1,6 @@
 /** Since when nobody has used a pod: what the renter's wish to have it stopped then goes by (README, "Idle pods"). Pure. */
-import { SAMPLE_INTERVAL_MS } from '#shared/agent-api/metrics.ts';
-import type { ContainerUsage } from '../docker/engine.ts';
+import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
+import type { ContainerUsage } from '../containers/engine/engine.ts';
 
 /** Of each GPU. */
 const MAX_GPU_PERCENT = 3;

@@ -1,6 +1,6 @@
 /** What a pod used at its latest samples: a bounded history, without clock or engine. Pure. */
-import { type GpuReadings, MAX_HISTORY, type PodUsagePoint } from '#shared/agent-api/metrics.ts';
-import type { ContainerUsage } from '../docker/engine.ts';
+import { type GpuReadings, MAX_HISTORY, type PodUsagePoint } from '#shared/api/agent/metrics.ts';
+import type { ContainerUsage } from '../containers/engine/engine.ts';
 import { idleSince, type Use } from './pod-idle.ts';
 
 const NANOS_PER_MS = 1e6;

@@ -4,7 +4,7 @@
  */
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
-import { type Family, registerFamily } from '#shared/metrics/family.ts';
+import { type Family, registerFamily } from '#shared/telemetry/family.ts';
 import type { GpuCard, GpuReading } from '../gpu/gpu-driver.ts';
 import { CSV_FIELDS, METRIC_FIELDS } from '../gpu/nvidia-fields.ts';
 import { dcgmFamilies } from './dcgm-families.ts';

@@ -1,7 +1,7 @@
 /** What the host and its pods use just now (design, "The agent's HTTP interface"); read from memory. */
 import { z } from 'zod';
-import { HostMetrics, PodMetrics } from '#shared/agent-api/metrics.ts';
-import { PodId } from '#shared/agent-api/pod.ts';
+import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
+import { PodId } from '#shared/api/agent/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Samples } from './samples.ts';
 

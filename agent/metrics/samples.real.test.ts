@@ -1,12 +1,12 @@
 /** A pod that works on the real engine, and what the agent says that it uses. */
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { HostMetrics, PodMetrics } from '#shared/agent-api/metrics.ts';
+import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createRealHost, type RealHost } from '../../test/fakes/real-host.ts';
-import type { ContainerUsage } from '../docker/engine.ts';
-import { createFileUsage } from '../usage/file-usage.ts';
-import { createKernelFiles } from '../usage/kernel-files.ts';
+import type { ContainerUsage } from '../containers/engine/engine.ts';
+import { createFileUsage } from './usage/file-usage.ts';
+import { createKernelFiles } from './usage/kernel-files.ts';
 
 const MIB = 2 ** 20;
 /** A sleeper's processor time between two looks, on a busy host. */

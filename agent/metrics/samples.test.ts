@@ -1,14 +1,18 @@
 import { expect, it } from 'vitest';
-import { MAX_AGE_MS } from '#shared/agent-api/bounds.ts';
-import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/agent-api/metrics.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { MAX_AGE_MS } from '#shared/api/agent/bounds.ts';
+import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/api/agent/metrics.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { IDLE_USAGE } from '../../test/fakes/fake-engine-containers.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
-import { type ContainerUsage, EngineError, type EngineErrorKind } from '../docker/engine.ts';
+import {
+  type ContainerUsage,
+  EngineError,
+  type EngineErrorKind,
+} from '../containers/engine/engine.ts';
 import type { GpuReading } from '../gpu/gpu-driver.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 

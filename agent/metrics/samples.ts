@@ -1,22 +1,22 @@
 /** The latest figures of the host and of running pods. A job takes them; who asks gets what is there, with its age. */
-import { MAX_AGE_MS, MAX_TEXT_CHARS } from '#shared/agent-api/bounds.ts';
+import { MAX_AGE_MS, MAX_TEXT_CHARS } from '#shared/api/agent/bounds.ts';
 import {
   type HostMetrics,
   type PodMetrics,
   SAMPLE_INTERVAL_MS,
-} from '#shared/agent-api/metrics.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError, messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import type { ContainerEngine, ContainerUsage } from '../docker/engine.ts';
+} from '#shared/api/agent/metrics.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { GatewayLink } from '../access/ssh/gateway-link.ts';
+import type { ContainerEngine, ContainerUsage } from '../containers/engine/engine.ts';
 import type { GpuDriver, GpuReading } from '../gpu/gpu-driver.ts';
-import type { HostProbe, HostSample } from '../hardware/host-probe.ts';
+import type { HostProbe, HostSample } from '../host/host-probe.ts';
 import { specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
-import type { GatewayLink } from '../ssh/gateway-link.ts';
-import type { PodRow } from '../store/pod.store.ts';
-import type { PodUsage } from '../usage/pod-usage.ts';
+import type { PodRow } from '../pods/pod.store.ts';
 import { nextSample, type PodSample } from './pod-sample.ts';
+import type { PodUsage } from './usage/pod-usage.ts';
 
 const MS_PER_SECOND = 1_000;
 /** Of what the driver says of its failure. */

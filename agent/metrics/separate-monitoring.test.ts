@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createTestAgent } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';

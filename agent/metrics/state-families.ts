@@ -1,8 +1,8 @@
 /** How the agent and what it lends out stand (agent reference 15, set E): what is set anew by each collection. */
-import { POD_PHASES, type PodPhase } from '#shared/agent-api/pod.ts';
-import type { UpdateState } from '#shared/agent-api/update-status.ts';
-import { type Family, single } from '#shared/metrics/family.ts';
-import type { GatewayTraffic } from '../ssh/gateway-files.ts';
+import { POD_PHASES, type PodPhase } from '#shared/api/agent/pod.ts';
+import type { UpdateState } from '#shared/api/agent/update-status.ts';
+import { type Family, single } from '#shared/telemetry/family.ts';
+import type { GatewayTraffic } from '../access/ssh/gateway-files.ts';
 import { AGENT_PREFIX } from './instruments.ts';
 
 /** `held` by a pod, `free`, or `dirty` (a process outlived its pod). */

@@ -1,7 +1,7 @@
 /** What can hold a pod to its share of the disk, found by trying: engines say no only when they are asked. */
-import type { DiskQuota } from '#shared/agent-api/inventory.ts';
-import type { Random } from '#shared/random.ts';
-import { type ContainerEngine, EngineError, LABELS } from '../docker/engine.ts';
+import type { DiskQuota } from '#shared/api/agent/inventory.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { type ContainerEngine, EngineError, LABELS } from '../containers/engine/engine.ts';
 
 export type DiskQuotaProbe = ReturnType<typeof createDiskQuotaProbe>;
 

@@ -1,8 +1,8 @@
 /** Stops a pod that has written more than it may; its data stays until it is removed or changed. */
-import type { ContainerEngine } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { ContainerEngine } from '../containers/engine/engine.ts';
 import { specOf } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
+import type { PodRow } from './pod.store.ts';
 
 export type DiskStop = ReturnType<typeof createDiskStop>;
 

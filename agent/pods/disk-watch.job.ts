@@ -1,14 +1,14 @@
 /** Holds pods to their share of the disk as far as the kernel does not: measures one after the other, warns, stops. */
-import type { PodCondition } from '#shared/agent-api/pod.ts';
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
-import { type ContainerEngine, EngineError } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { PodCondition } from '#shared/api/agent/pod.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { type ContainerEngine, EngineError } from '../containers/engine/engine.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
 import type { DiskStop } from './disk-stop.ts';
 import type { FolderBytes } from './folder-bytes.ts';
 import { specOf } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
+import type { PodRow } from './pod.store.ts';
 import type { PodVolumes } from './pod-volumes.ts';
 
 /** The engine walks all files of a container to answer. */

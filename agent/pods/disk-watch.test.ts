@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { PodSpecInput } from '#shared/agent-api/pod.ts';
-import { systemRandom } from '#shared/random.ts';
+import type { PodSpecInput } from '#shared/api/agent/pod.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';

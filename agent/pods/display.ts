@@ -1,5 +1,5 @@
 /** Whether this host gives containers the driver's display capability: asked for until it is refused once. */
-import { EngineError } from '../docker/engine.ts';
+import { EngineError } from '../containers/engine/engine.ts';
 
 /** What the container runtime says where the device of the capability is missing. */
 const REFUSAL = /nvidia-modeset/i;

@@ -1,13 +1,13 @@
 /** What a pod is told to have suffered when the host or the engine went down under it, and when it keeps failing by itself. */
 import { expect, it } from 'vitest';
-import { PodSpec, type PodView } from '#shared/agent-api/pod.ts';
-import { systemRandom } from '#shared/random.ts';
-import type { DatabaseSync } from '#shared/sqlite.ts';
+import { PodSpec, type PodView } from '#shared/api/agent/pod.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, podSpec, TEST_HOST } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
-import { openDatabase } from '../store/database.ts';
+import { openDatabase } from '../database/database.ts';
 
 const IMAGE = 'registry.example/one:1';
 const ID = '00000000-0000-4000-8000-000000000001';

@@ -2,7 +2,7 @@ import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type RunCommand, runCommand } from '#shared/run-command.ts';
+import { type RunCommand, runCommand } from '#shared/runtime/run-command.ts';
 import { createFolderBytes } from './folder-bytes.ts';
 
 const MIB = 2 ** 20;

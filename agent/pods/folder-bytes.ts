@@ -1,6 +1,6 @@
 /** How much lies in folders that others write to, told by a child: a walk of millions of files must not hold the agent. */
 import { access, constants } from 'node:fs/promises';
-import type { RunCommand } from '#shared/run-command.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 /**
  * Bytes on disk below the folders, each file once, nothing followed out of them. Null when that cannot be

@@ -1,8 +1,8 @@
 /** What a pod with real GPUs is told of them: the condition GpuHealthy (agent reference 9). Pure. */
-import type { PodCondition } from '#shared/agent-api/pod.ts';
+import type { PodCondition } from '#shared/api/agent/pod.ts';
 import { cordonOf, type GpuIdentity } from '../gpu/gpu-cordon.ts';
+import type { Cordon, XidRow } from '../gpu/gpu-health.store.ts';
 import { CORDONING_XIDS } from '../gpu/xid.ts';
-import type { Cordon, XidRow } from '../store/gpu-health.store.ts';
 
 /** When a container ran: only what happened then, and to its own cards, is its affair. */
 export type RunWindow = { startedMs: number; finishedMs: number | null };

@@ -1,8 +1,8 @@
 /** Everything about the GPUs of pods, put together: leases, health, the looks from inside, and their periodic work. */
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
-import type { DatabaseSync } from '#shared/sqlite.ts';
-import type { ContainerEngine } from '../docker/engine.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
+import type { ContainerEngine } from '../containers/engine/engine.ts';
 import { createGpuCordons } from '../gpu/gpu-cordon.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import {
@@ -10,15 +10,15 @@ import {
   GPU_HEALTH_INTERVAL_MS,
   KERNEL_LOG_INTERVAL_MS,
 } from '../gpu/gpu-health.job.ts';
+import { createGpuHealthStore } from '../gpu/gpu-health.store.ts';
 import { createGpuLeases, GPU_LEASE_INTERVAL_MS, type GpuSource } from '../gpu/gpu-lease.ts';
 import { createPlaceOf } from '../gpu/gpu-place.ts';
 import { createGpuShare, type GpuShareRule } from '../gpu/gpu-share.ts';
 import type { KernelLog } from '../gpu/kernel-log.ts';
 import type { NumaNode } from '../gpu/numa.ts';
 import { countXids } from '../gpu/xid-counts.ts';
+import type { LeaseStore } from '../leases/lease.store.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
-import { createGpuHealthStore } from '../store/gpu-health.store.ts';
-import type { LeaseStore } from '../store/lease.store.ts';
 import { createGpuProbe, GPU_PROBE_INTERVAL_MS, type RunInContainer } from './gpu-probe.job.ts';
 import { createGpuWatch, GPU_WATCH_INTERVAL_MS } from './gpu-watch.job.ts';
 import type { PodRecords } from './pod.records.ts';

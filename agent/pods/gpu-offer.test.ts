@@ -1,7 +1,7 @@
 /** What a host offers of its GPUs, asked as central API and validators ask: over the agent's own routes. */
 import { expect, it } from 'vitest';
-import { Inventory } from '#shared/agent-api/inventory.ts';
-import { systemRandom } from '#shared/random.ts';
+import { Inventory } from '#shared/api/agent/inventory.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';

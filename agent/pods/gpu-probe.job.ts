@@ -1,8 +1,9 @@
 /** Looks from inside each pod whether its GPUs are still there: a reload of systemd may take them away unseen. */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import { createSemaphore } from '#shared/semaphore.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { LIST_ARGS, listedUuids } from '../gpu/gpu-list.ts';
 import { specOf } from './pod.record.ts';

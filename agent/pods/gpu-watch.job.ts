@@ -1,12 +1,12 @@
 /** Follows the GPUs of running pods: which cards they are, when their containers ran, what became of them. */
-import type { PodCondition } from '#shared/agent-api/pod.ts';
-import type { Clock } from '#shared/clock.ts';
-import { type ContainerState, EngineError } from '../docker/engine.ts';
+import type { PodCondition } from '#shared/api/agent/pod.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
 import type { GpuIdentity } from '../gpu/gpu-cordon.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
+import type { GpuHealthStore } from '../gpu/gpu-health.store.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import { pciKey } from '../gpu/xid.ts';
-import type { GpuHealthStore } from '../store/gpu-health.store.ts';
 import { gpuCondition, type RunWindow } from './gpu-condition.ts';
 import type { GpuProbe } from './gpu-probe.job.ts';
 import { executorLabels } from './pod.container.ts';

@@ -1,17 +1,17 @@
 import { beforeEach, expect, it } from 'vitest';
-import type { PodCondition } from '#shared/agent-api/pod.ts';
-import { PodSpec } from '#shared/agent-api/pod.ts';
-import { createLog } from '#shared/log.ts';
+import type { PodCondition } from '#shared/api/agent/pod.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { podSpec } from '../../test/fakes/test-agent.ts';
 import { H100_A } from '../../test/fixtures/nvidia-smi.ts';
-import { openDatabase } from '../store/database.ts';
-import { createGpuHealthStore } from '../store/gpu-health.store.ts';
-import { createPodStore } from '../store/pod.store.ts';
+import { openDatabase } from '../database/database.ts';
+import { createGpuHealthStore } from '../gpu/gpu-health.store.ts';
 import { createGpuProbe, GPU_PROBE_INTERVAL_MS } from './gpu-probe.job.ts';
 import { createGpuWatch } from './gpu-watch.job.ts';
 import { newPodRow } from './pod.record.ts';
 import { createPodRecords } from './pod.records.ts';
+import { createPodStore } from './pod.store.ts';
 
 const PCI = '00000000:1B:00.0';
 const SEEN = `GPU 0: NVIDIA H100 (UUID: ${H100_A})\n`;

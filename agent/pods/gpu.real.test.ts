@@ -4,8 +4,8 @@
  */
 import { appendFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { CARD_C, CARD_D, createGpuHost, type GpuHost } from '../../test/fakes/gpu-host.ts';
 import { type OwnEngine, startOwnEngine } from '../../test/fakes/own-engine.ts';

@@ -3,8 +3,8 @@ import { readdir, stat } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { PodView } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { command, createRealHost, mustRun, type RealHost } from '../../test/fakes/real-host.ts';
 

@@ -1,6 +1,6 @@
 /** Removes pods whose time is over, as their spec says: nobody has to be there to ask for it. */
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import { specOf } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
 import type { PodService } from './pod.service.ts';

@@ -1,14 +1,14 @@
 /** Objects with our label and this executor's id that no row accounts for: told of, never removed on a guess (agent reference 3). */
-import type { Orphan } from '#shared/agent-api/inventory.ts';
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
+import type { Orphan } from '#shared/api/agent/inventory.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import {
   type ContainerEngine,
   type ContainerState,
   LABELS,
   type NetworkState,
   type VolumeState,
-} from '../docker/engine.ts';
+} from '../containers/engine/engine.ts';
 import type { PodRecords } from './pod.records.ts';
 
 export const ORPHANS_INTERVAL_MS = 5 * 60_000;

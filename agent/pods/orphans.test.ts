@@ -1,13 +1,13 @@
 /** What the store does not know, or cannot read: told of, left alone, and removed when that is asked for. */
 import { beforeEach, expect, it } from 'vitest';
-import { PodSpec } from '#shared/agent-api/pod.ts';
-import { systemRandom } from '#shared/random.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
-import { LABELS } from '../docker/engine.ts';
-import { openDatabase } from '../store/database.ts';
+import { LABELS } from '../containers/engine/engine.ts';
+import { openDatabase } from '../database/database.ts';
 import { volumeName } from './pod-volumes.ts';
 
 const IMAGE = 'registry.example/one:1';

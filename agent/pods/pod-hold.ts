@@ -2,8 +2,8 @@
  * What restores need of pods: have one stand still while its tree is exchanged, as long as its row of operations says so,
  * and see it run again (agent reference 14).
  */
-import { type ContainerState, EngineError } from '../docker/engine.ts';
-import type { EngineHealth } from '../docker/engine-health.ts';
+import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
+import type { EngineHealth } from '../containers/engine/engine-health.ts';
 import { podLabels } from './pod.container.ts';
 import { isAlive } from './pod.containers.ts';
 import type { PodRecords } from './pod.records.ts';

@@ -1,7 +1,7 @@
 /** What pods need of whoever lets people log in to them. */
-import type { PodView } from '#shared/agent-api/pod.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
 import type { LoginState } from './pod.containers.ts';
+import type { PodRow } from './pod.store.ts';
 
 /** The parts of a pod's view that are about logging in. */
 export type SshView = Pick<PodView, 'ssh' | 'ssh_keys_hash'> & {

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { PodSpec } from '#shared/agent-api/pod.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
 import {
   type ChangingPod,
   createChangingPod,
   ID,
   PROVEN_MS,
 } from '../../test/fakes/changing-pod.ts';
-import { LABELS } from '../docker/engine.ts';
+import { LABELS } from '../containers/engine/engine.ts';
 import { specHash } from './pod.record.ts';
 import { volumeName } from './pod-volumes.ts';
 

@@ -1,13 +1,13 @@
 /** The data volumes of a pod: one per mount path, made before its container and gone with the pod (agent reference 11). */
 import { createHash } from 'node:crypto';
-import { mountPathOf } from '#shared/agent-api/volume-paths.ts';
+import { mountPathOf } from '#shared/api/agent/volume-paths.ts';
 import {
   type ContainerEngine,
   EngineError,
   LABELS,
   type VolumeMount,
   type VolumeState,
-} from '../docker/engine.ts';
+} from '../containers/engine/engine.ts';
 import { podLabels } from './pod.container.ts';
 import { NameTaken } from './pod.failure.ts';
 

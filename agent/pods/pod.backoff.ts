@@ -1,11 +1,11 @@
 /** When to try a pod again: 1 s doubling to 5 min with full jitter (agent reference 5). Pure. */
-import type { ReasonCode } from '#shared/agent-api/pod.ts';
-import type { Random } from '#shared/random.ts';
-import type { ContainerState } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { ReasonCode } from '#shared/api/agent/pod.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
 import { type ExitCause, LONGEST_BACKOFF_MS } from './pod.containers.ts';
 import type { LastExit } from './pod.record.ts';
 import type { PodPatch } from './pod.records.ts';
+import type { PodRow } from './pod.store.ts';
 
 const FIRST_BACKOFF_MS = 1_000;
 /** A container that ran this long was healthy: its exit begins a new row of failures. */

@@ -9,7 +9,7 @@ import {
   OTHER_IMAGE,
   PROVEN_MS,
 } from '../../test/fakes/changing-pod.ts';
-import type { EngineError } from '../docker/engine.ts';
+import type { EngineError } from '../containers/engine/engine.ts';
 import { LOGIN_WAIT_MS } from './pod.trial.ts';
 
 let pod: ChangingPod;

@@ -1,6 +1,5 @@
 /** The effects of a change's steps (agent reference 4, edit); each may be cut off anywhere and run again. */
-import type { ContainerState } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
 import {
   type Cause,
   COMMIT_PATCH,
@@ -12,6 +11,7 @@ import {
 } from './pod.change.ts';
 import { specOf } from './pod.record.ts';
 import { type Commit, LOOK, type Outcome, type StepPorts } from './pod.step.ts';
+import type { PodRow } from './pod.store.ts';
 
 const UNKNOWN: Cause = { reason: 'Internal', message: 'The new container failed' };
 

@@ -6,11 +6,11 @@
  * has proved itself the fallback is dropped; if it fails, the fallback becomes the present one again and the
  * newer generation is remembered as refused. Each of these moves is one write of the row.
  */
-import type { PodChange, PodSpec, ReasonCode } from '#shared/agent-api/pod.ts';
-import type { PodRow } from '../store/pod.store.ts';
-import { FallbackGeneration, RefusedGeneration, StagedGeneration } from '../store/pod-change.ts';
+import type { PodChange, PodSpec, ReasonCode } from '#shared/api/agent/pod.ts';
 import { type PodContent, specOf } from './pod.record.ts';
 import { REBOOTABLE_PHASES, RESTING_PHASES } from './pod.state.ts';
+import type { PodRow } from './pod.store.ts';
+import { FallbackGeneration, RefusedGeneration, StagedGeneration } from './pod-change.ts';
 
 export type Cause = { reason: ReasonCode; message: string };
 

@@ -1,14 +1,14 @@
 /** Random requests, faults and kills at any moment: whatever happens, no lease is held twice and all of it settles. */
 import { expect, it } from 'vitest';
-import { PodSpec } from '#shared/agent-api/pod.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
-import { openDatabase } from '../store/database.ts';
+import { openDatabase } from '../database/database.ts';
 
 const RUNS = 30;
 const OPERATIONS = 80;

@@ -1,7 +1,7 @@
 /** What is in place for a pod, derived from its row (agent reference 4). Pure. */
-import type { PodView } from '#shared/agent-api/pod.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
 import { changeOf } from './pod.change.ts';
+import type { PodRow } from './pod.store.ts';
 
 export type Condition = PodView['conditions'][number];
 

@@ -1,7 +1,7 @@
 /** What the containers of a pod, as just observed, are to its row. Pure. */
-import { type ContainerState, LABELS } from '../docker/engine.ts';
-import type { Outage } from '../docker/engine-health.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import { type ContainerState, LABELS } from '../containers/engine/engine.ts';
+import type { Outage } from '../containers/engine/engine-health.ts';
+import type { PodRow } from './pod.store.ts';
 
 /**
  * - `none`: the SSH gateway does not serve this pod; `unknown`: it has said nothing of the present container

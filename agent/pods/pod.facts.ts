@@ -1,12 +1,12 @@
 /** Gathers what a plan rests on beside a pod's row and containers. */
-import type { Clock } from '#shared/clock.ts';
-import type { EngineHealth } from '../docker/engine-health.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { EngineHealth } from '../containers/engine/engine-health.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
-import type { PortService } from '../ports/port.service.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { PortService } from '../leases/port.service.ts';
 import { specsInUse } from './pod.change.ts';
 import type { PlanFacts } from './pod.containers.ts';
 import { launchHash, publishedPorts } from './pod.record.ts';
+import type { PodRow } from './pod.store.ts';
 import type { PodSsh } from './pod-ssh.ts';
 
 export type FactsOf = (row: PodRow) => PlanFacts;

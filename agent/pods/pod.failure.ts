@@ -1,11 +1,11 @@
 /** What a failed step means for the pod: which reason, and whether trying again can help. Pure. */
-import type { ReasonCode } from '#shared/agent-api/pod.ts';
-import { messageOf } from '#shared/errors.ts';
-import { EngineError, type EngineErrorKind } from '../docker/engine.ts';
-import { BuildFailure } from '../images/build-failure.ts';
-import { ImageDigestMismatch } from '../images/image.service.ts';
-import { NetworkUnavailable } from '../network/network-unavailable.ts';
-import { PortPoolExhausted } from '../ports/port.service.ts';
+import type { ReasonCode } from '#shared/api/agent/pod.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { EngineError, type EngineErrorKind } from '../containers/engine/engine.ts';
+import { BuildFailure } from '../containers/images/build-failure.ts';
+import { ImageDigestMismatch } from '../containers/images/image.service.ts';
+import { NetworkUnavailable } from '../containers/network/network-unavailable.ts';
+import { PortPoolExhausted } from '../leases/port.service.ts';
 import type { Step } from './pod.plan.ts';
 
 export type StepKind = Step['kind'];

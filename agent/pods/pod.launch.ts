@@ -1,10 +1,14 @@
 /** The steps from an image's name to a running container. */
-import type { PodSpec } from '#shared/agent-api/pod.ts';
-import { createSemaphore } from '#shared/semaphore.ts';
-import { type ContainerState, EngineError, LABELS, type VolumeMount } from '../docker/engine.ts';
-import type { BuildProgress } from '../images/build.service.ts';
-import { NetworkUnavailable } from '../network/network-unavailable.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { PodSpec } from '#shared/api/agent/pod.ts';
+import { createSemaphore } from '#shared/runtime/semaphore.ts';
+import {
+  type ContainerState,
+  EngineError,
+  LABELS,
+  type VolumeMount,
+} from '../containers/engine/engine.ts';
+import type { BuildProgress } from '../containers/images/build.service.ts';
+import { NetworkUnavailable } from '../containers/network/network-unavailable.ts';
 import { createDisplay } from './display.ts';
 import { isInfrastructure } from './pod.backoff.ts';
 import { podContainer } from './pod.container.ts';
@@ -18,6 +22,7 @@ import {
   runningPatch,
   type StepPorts,
 } from './pod.step.ts';
+import type { PodRow } from './pod.store.ts';
 
 export const MAX_PARALLEL_STARTS = 4;
 

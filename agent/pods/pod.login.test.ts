@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
-import { EngineError } from '../docker/engine.ts';
-import { openDatabase } from '../store/database.ts';
+import { EngineError } from '../containers/engine/engine.ts';
+import { openDatabase } from '../database/database.ts';
 
 const PASSWORD = 'S3CRET-of-ann';
 const auth = { host: 'registry.example', username: 'ann', password: PASSWORD };

@@ -1,11 +1,11 @@
 /** Pods that the store has lost, or cannot read any more, while the engine still has something of them. */
-import { PodSpec } from '#shared/agent-api/pod.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import { type ContainerEngine, EngineError, LABELS } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { type ContainerEngine, EngineError, LABELS } from '../containers/engine/engine.ts';
 import { newPodRow, specHash } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
+import type { PodRow } from './pod.store.ts';
 
 export type LostPods = ReturnType<typeof createLostPods>;
 

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { type ContainerState, LABELS } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import { type ContainerState, LABELS } from '../containers/engine/engine.ts';
 import type { PlanFacts } from './pod.containers.ts';
 import { planPod } from './pod.plan.ts';
 import { newPodRow } from './pod.record.ts';
+import type { PodRow } from './pod.store.ts';
 
 const FACTS: PlanFacts = {
   nowMs: 1_000_000,

@@ -1,6 +1,5 @@
 /** What to do next for a pod, given its row and its containers (agent reference 5). Pure. */
-import type { ContainerState } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
 import { type Cause, fallbackOf, stagedOf } from './pod.change.ts';
 import {
   causeOfExit,
@@ -15,6 +14,7 @@ import {
 } from './pod.containers.ts';
 import { lastExitOf } from './pod.record.ts';
 import { RESTING_PHASES } from './pod.state.ts';
+import type { PodRow } from './pod.store.ts';
 import { planTrial } from './pod.trial.ts';
 
 export type Step =

@@ -1,20 +1,20 @@
 /** Fetches the image of a pod's staged generation while the present one goes on, one attempt after the other. */
 import { isDeepStrictEqual } from 'node:util';
-import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import type { Random } from '#shared/random.ts';
-import type { EngineHealth } from '../docker/engine-health.ts';
-import type { BuildProgress } from '../images/build.service.ts';
-import type { PodImages } from '../images/pod-images.ts';
-import type { PodRow } from '../store/pod.store.ts';
-import type { StagedGeneration } from '../store/pod-change.ts';
+import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { EngineHealth } from '../containers/engine/engine-health.ts';
+import type { BuildProgress } from '../containers/images/build.service.ts';
+import type { PodImages } from '../containers/images/pod-images.ts';
 import { backoffMs } from './pod.backoff.ts';
 import { type Cause, refuseStagedPatch, stagedOf } from './pod.change.ts';
 import { failureOf } from './pod.failure.ts';
 import { specOf } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
+import type { PodRow } from './pod.store.ts';
+import type { StagedGeneration } from './pod-change.ts';
 
 export type PreparationPorts = {
   records: PodRecords;

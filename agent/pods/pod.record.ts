@@ -1,8 +1,8 @@
 /** A pod as the agent works with it: its row with the spec and the structured columns read. Pure. */
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
-import { PodSpec, PodView } from '#shared/agent-api/pod.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import { PodSpec, PodView } from '#shared/api/agent/pod.ts';
+import type { PodRow } from './pod.store.ts';
 
 export type LastExit = NonNullable<PodView['last_exit']>;
 export type PortMapping = { internal: number; host: number };

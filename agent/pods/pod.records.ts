@@ -1,11 +1,11 @@
 /** The only writer of pod rows: checks each move, keeps times, conditions and the event log in step. */
 import { ZodError } from 'zod';
-import type { Clock } from '#shared/clock.ts';
-import { type DatabaseSync, inTransaction } from '#shared/sqlite.ts';
-import type { PodRow, PodStore } from '../store/pod.store.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { type DatabaseSync, inTransaction } from '#shared/runtime/sqlite.ts';
 import { deriveConditions } from './pod.conditions.ts';
 import { conditionsOf } from './pod.record.ts';
 import { mayMove } from './pod.state.ts';
+import type { PodRow, PodStore } from './pod.store.ts';
 
 type Kept = 'id' | 'phase_since_ms' | 'conditions_json' | 'created_ms' | 'updated_ms';
 export type PodPatch = Partial<Omit<PodRow, Kept>>;

@@ -10,7 +10,7 @@ import {
   RebootRequest,
   SshKeysRequest,
   StandRequest,
-} from '#shared/agent-api/pod.ts';
+} from '#shared/api/agent/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { PodService } from './pod.service.ts';
 

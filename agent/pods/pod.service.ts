@@ -1,25 +1,25 @@
 /** What can be asked of pods: put, get, list, remove, reboot, SSH keys. Intents are durable before they are answered. */
-import type { NotebookView } from '#shared/agent-api/notebook.ts';
-import type { PodCondition, PodPut, PodSpec, PodVerdict, PodView } from '#shared/agent-api/pod.ts';
-import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+import type { NotebookView } from '#shared/api/agent/notebook.ts';
+import type { PodCondition, PodPut, PodSpec, PodVerdict, PodView } from '#shared/api/agent/pod.ts';
+import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { RegistryLogins } from '../containers/images/registry-logins.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
-import type { RegistryLogins } from '../images/registry-logins.ts';
-import type { Refusal } from '../policy/provider-rules.ts';
-import { PortPoolExhausted, type PortService } from '../ports/port.service.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import { PortPoolExhausted, type PortService } from '../leases/port.service.ts';
 import { mustStage, newestOf, stagePatch } from './pod.change.ts';
 import type { GpuMode } from './pod.container.ts';
 import type { LostPods } from './pod.lost.ts';
 import { newPodRow, type PodContent, specHash } from './pod.record.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
 import { REBOOTABLE_PHASES } from './pod.state.ts';
+import type { PodRow } from './pod.store.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
 import { podView } from './pod.view.ts';
 import type { PodPulls } from './pod-pulls.ts';
 import type { PodSsh } from './pod-ssh.ts';
 import { checkLogin, checkPolicy, type HostLimits, refusalsOf, specRefused } from './policy.ts';
+import type { Refusal } from './provider-rules.ts';
 
 export type PodService = ReturnType<typeof createPodService>;
 

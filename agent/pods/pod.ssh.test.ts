@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { PodSpec } from '#shared/agent-api/pod.ts';
-import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
-import { systemRandom } from '#shared/random.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
+import { sshKeysHash } from '#shared/api/agent/ssh-keys-hash.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/test-agent.ts';
+import type { GatewayPodStatus, GatewaySnapshot } from '../access/ssh/gateway-files.ts';
+import { LEAVE_WITHIN_MS } from '../access/ssh/ssh.service.ts';
 import type { Agent } from '../app.ts';
-import type { GatewayPodStatus, GatewaySnapshot } from '../ssh/gateway-files.ts';
-import { LEAVE_WITHIN_MS } from '../ssh/ssh.service.ts';
 
 const ID = systemRandom.uuid();
 const SPEC = PodSpec.parse(podSpec({ internal_ports: [22], ssh_public_keys: ['ssh-ed25519 one'] }));

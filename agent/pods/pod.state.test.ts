@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { POD_PHASES, type PodPhase } from '#shared/agent-api/pod.ts';
+import { POD_PHASES, type PodPhase } from '#shared/api/agent/pod.ts';
 import { MOVES, mayMove, RESTING_PHASES } from './pod.state.ts';
 
 it('lets every phase but the last be left for removal, and nothing leave the last', () => {

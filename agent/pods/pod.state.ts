@@ -1,5 +1,5 @@
 /** Phases of a pod and the moves between them, as data (agent reference 4). Pure. */
-import type { PodPhase } from '#shared/agent-api/pod.ts';
+import type { PodPhase } from '#shared/api/agent/pod.ts';
 
 const GIVEN_UP = ['failed', 'quarantined', 'removing'] as const;
 /** Where whatever is under way may come to. */

@@ -1,23 +1,23 @@
 /** What all steps of a pod share: their ports, their outcome, and the one way in which they write. */
-import type { PullProgress } from '#shared/agent-api/pull-progress.ts';
-import type { Clock } from '#shared/clock.ts';
-import type { Random } from '#shared/random.ts';
+import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import type {
   ContainerEngine,
   ContainerSpec,
   ContainerState,
   VolumeMount,
-} from '../docker/engine.ts';
-import type { EndLeftoverTask } from '../docker/leftover-task.ts';
+} from '../containers/engine/engine.ts';
+import type { EndLeftoverTask } from '../containers/engine/leftover-task.ts';
+import type { PodImages } from '../containers/images/pod-images.ts';
+import type { PodNetworks } from '../containers/network/pod-network.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import type { PlaceOf } from '../gpu/gpu-place.ts';
-import type { PodImages } from '../images/pod-images.ts';
-import type { PodNetworks } from '../network/pod-network.ts';
-import type { PortService } from '../ports/port.service.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { PortService } from '../leases/port.service.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
 import type { GpuMode } from './pod.container.ts';
 import type { PodPatch, PodRecords } from './pod.records.ts';
+import type { PodRow } from './pod.store.ts';
 import type { PodSsh } from './pod-ssh.ts';
 import type { PodVolumes } from './pod-volumes.ts';
 

@@ -1,6 +1,5 @@
 /** The effects of a plan's steps, each of which may be cut off anywhere and run again. */
-import type { ContainerState } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
 import { afterExit, afterFailure } from './pod.backoff.ts';
 import { createChangeSteps } from './pod.change-steps.ts';
 import { createLaunch } from './pod.launch.ts';
@@ -14,6 +13,7 @@ import {
   runningPatch,
   type StepPorts,
 } from './pod.step.ts';
+import type { PodRow } from './pod.store.ts';
 
 export type PodSteps = ReturnType<typeof createPodSteps>;
 

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { PodSpec } from '#shared/agent-api/pod.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
 import { podSpec } from '../../test/fakes/test-agent.ts';
-import { type ContainerState, LABELS } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import { type ContainerState, LABELS } from '../containers/engine/engine.ts';
 import type { PlanFacts } from './pod.containers.ts';
 import { planPod } from './pod.plan.ts';
 import { newPodRow } from './pod.record.ts';
+import type { PodRow } from './pod.store.ts';
 import { LOGIN_WAIT_MS, SETTLING_MS, TRIAL_DEADLINE_MS } from './pod.trial.ts';
 
 const NOW = 1_000_000;

@@ -1,7 +1,5 @@
 /** What to do next for a pod whose newer generation has to prove itself, with the one before it kept. Pure. */
-import type { ContainerState } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
-import type { FallbackGeneration } from '../store/pod-change.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
 import { exitOf, messageOfExit } from './pod.backoff.ts';
 import type { Cause } from './pod.change.ts';
 import {
@@ -17,6 +15,8 @@ import {
 import type { Step } from './pod.plan.ts';
 import { lastExitOf } from './pod.record.ts';
 import { RESTING_PHASES } from './pod.state.ts';
+import type { PodRow } from './pod.store.ts';
+import type { FallbackGeneration } from './pod-change.ts';
 
 /** From the stop of the old container until the new one has to run: nothing of the pod runs meanwhile. */
 export const TRIAL_DEADLINE_MS = 120_000;

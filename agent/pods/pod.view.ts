@@ -1,10 +1,10 @@
 /** A pod's row as the wire shows it. Pure. */
-import type { NotebookView } from '#shared/agent-api/notebook.ts';
-import type { PodCondition, PodSpec, PodView } from '#shared/agent-api/pod.ts';
-import type { FinishedPull, PullProgress } from '#shared/agent-api/pull-progress.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { NotebookView } from '#shared/api/agent/notebook.ts';
+import type { PodCondition, PodSpec, PodView } from '#shared/api/agent/pod.ts';
+import type { FinishedPull, PullProgress } from '#shared/api/agent/pull-progress.ts';
 import { changeOf, newestOf } from './pod.change.ts';
 import { conditionsOf, lastExitOf, type PortMapping, servedPorts, specOf } from './pod.record.ts';
+import type { PodRow } from './pod.store.ts';
 import type { SshView } from './pod-ssh.ts';
 
 /** What an image that is built here is called to the outside. */

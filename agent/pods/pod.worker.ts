@@ -1,7 +1,6 @@
 /** One pod's worker: looks, plans, does one step, and again until there is nothing left to do. Strictly serial. */
-import type { ContainerState } from '../docker/engine.ts';
-import type { PortService } from '../ports/port.service.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
+import type { PortService } from '../leases/port.service.ts';
 import { afterFailure } from './pod.backoff.ts';
 import { podLabels } from './pod.container.ts';
 import type { FactsOf } from './pod.facts.ts';
@@ -10,6 +9,7 @@ import { planPod } from './pod.plan.ts';
 import { createPreparation, type PreparationPorts } from './pod.preparation.ts';
 import type { PodPatch } from './pod.records.ts';
 import type { PodSteps } from './pod.steps.ts';
+import type { PodRow } from './pod.store.ts';
 
 export type WorkerPorts = PreparationPorts & {
   executorId: string;

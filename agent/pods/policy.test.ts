@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { PodSpec } from '#shared/agent-api/pod.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
 import { podSpec } from '../../test/fakes/test-agent.ts';
-import { NO_POLICY } from '../policy/policy-file.ts';
 import { checkPolicy, type HostLimits } from './policy.ts';
+import { NO_POLICY } from './policy-file.ts';
 
 const HOST: HostLimits = {
   memoryBytes: 2 ** 33,

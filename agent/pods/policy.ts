@@ -1,19 +1,19 @@
 /** What this host allows in a pod's spec, whoever signed it (agent reference 7). Pure. */
-import { parseDockerfile } from '#shared/agent-api/dockerfile.ts';
-import { isPlainKey, type PodSpec } from '#shared/agent-api/pod.ts';
+import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
+import { isPlainKey, type PodSpec } from '#shared/api/agent/pod.ts';
 import {
   BUILTIN_HOST,
   type RegistryAuth,
   registryAddressOf,
-} from '#shared/agent-api/registry-auth.ts';
-import { reservedVariable } from '#shared/agent-api/reserved-variables.ts';
-import { volumesProblem } from '#shared/agent-api/volume-paths.ts';
-import { VOLUME_MOUNT_PATH } from '#shared/agent-api/volumes.ts';
-import { ApiError } from '#shared/errors.ts';
-import { referencesOf } from '../images/image-references.ts';
-import { isLocalRegistry, registryHostOf } from '../images/registry-host.ts';
-import type { ProviderPolicy } from '../policy/policy-file.ts';
-import { providerRefusals, type Refusal } from '../policy/provider-rules.ts';
+} from '#shared/api/agent/registry-auth.ts';
+import { reservedVariable } from '#shared/api/agent/reserved-variables.ts';
+import { volumesProblem } from '#shared/api/agent/volume-paths.ts';
+import { VOLUME_MOUNT_PATH } from '#shared/api/agent/volumes.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { referencesOf } from '../containers/images/image-references.ts';
+import { isLocalRegistry, registryHostOf } from '../containers/images/registry-host.ts';
+import type { ProviderPolicy } from './policy-file.ts';
+import { providerRefusals, type Refusal } from './provider-rules.ts';
 
 export type HostLimits = {
   memoryBytes: number;

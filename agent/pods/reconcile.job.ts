@@ -1,20 +1,21 @@
 /** Compares the rows with what the engine has, wakes pods that differ, and looks after leases and tombstones. */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import {
   type ContainerEngine,
   type ContainerState,
   EngineError,
   LABELS,
-} from '../docker/engine.ts';
-import type { EngineHealth } from '../docker/engine-health.ts';
-import type { PortService } from '../ports/port.service.ts';
-import type { PodRow } from '../store/pod.store.ts';
+} from '../containers/engine/engine.ts';
+import type { EngineHealth } from '../containers/engine/engine-health.ts';
+import type { PortService } from '../leases/port.service.ts';
 import { executorLabels } from './pod.container.ts';
 import type { FactsOf } from './pod.facts.ts';
 import { planPod } from './pod.plan.ts';
 import type { PodRecords } from './pod.records.ts';
+import type { PodRow } from './pod.store.ts';
 import type { PodSupervisor } from './pod.supervisor.ts';
 
 export const RECONCILE_INTERVAL_MS = 10_000;

@@ -1,5 +1,5 @@
 /** The steps as they are, with the duration of those of a launch told to somebody. */
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import type { PodSteps } from './pod.steps.ts';
 
 /** Steps of a launch that are timed. */

@@ -1,11 +1,11 @@
 import { beforeEach, expect, it } from 'vitest';
-import { PodVerdict } from '#shared/agent-api/pod.ts';
-import { systemRandom } from '#shared/random.ts';
+import { PodVerdict } from '#shared/api/agent/pod.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
-import { ProviderPolicy } from './policy-file.ts';
+import { ProviderPolicy } from '../pods/policy-file.ts';
 
 const HOST = {
   memoryBytes: 2 ** 33,

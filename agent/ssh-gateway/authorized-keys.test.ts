@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import ssh2, { type PublicKeyAuthContext } from 'ssh2';
 import { expect, it } from 'vitest';
-import { createSshKeyPair, sshFingerprint } from '#shared/openssh-key.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createSshKeyPair, sshFingerprint } from '#shared/signing/openssh-key.ts';
 import { hasSigned, keyMeant, parseAuthorizedKeys } from './authorized-keys.ts';
 
 const pair = createSshKeyPair(systemRandom, 'me');

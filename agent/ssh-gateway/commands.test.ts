@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { commandArgv, shellArgv } from '../exec/shell.ts';
+import { commandArgv, shellArgv } from '../access/exec/shell.ts';
 import { mayBeSet, relayArgv, sftpArgv } from './commands.ts';
 
 it('passes data as arguments, never as text of a script', () => {

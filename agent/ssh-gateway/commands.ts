@@ -1,5 +1,5 @@
 /** What is run in a container for each request that is no shell's: fixed scripts, as in exec/shell.ts. Pure. */
-import { script } from '../exec/shell.ts';
+import { script } from '../access/exec/shell.ts';
 import { MOUNT_POINT } from '../pods/mount-point.ts';
 
 /** sftp-server asks for its user's name, which an image without /etc/passwd cannot tell. */

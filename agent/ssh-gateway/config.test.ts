@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lookAtConfig } from '#shared/config.ts';
+import { lookAtConfig } from '#shared/runtime/config.ts';
 import { readConfig, SSH_CONFIG } from './config.ts';
 
 it('has defaults for all, and names what is wrong', () => {

@@ -1,6 +1,6 @@
 /** The SSH gateway's configuration: SSH_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
-import { type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
+import { type ConfigSpec, type Environment, parseConfig } from '#shared/runtime/config.ts';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 /** Set by sshd and its clients for whatever runs under them, which may well be us. */

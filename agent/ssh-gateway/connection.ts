@@ -1,8 +1,8 @@
 /** One client that has logged in: its channels, their bounds, and the record of its stay. */
 import type { Socket } from 'node:net';
 import type { Connection } from 'ssh2';
-import type { ProcessPorts } from '../exec/run-process.ts';
-import type { GatewayPod } from '../ssh/gateway-files.ts';
+import type { ProcessPorts } from '../access/exec/run-process.ts';
+import type { GatewayPod } from '../access/ssh/gateway-files.ts';
 import type { AuthorizedKey } from './authorized-keys.ts';
 import { serveForward } from './forward.ts';
 import type { Meter } from './pump.ts';

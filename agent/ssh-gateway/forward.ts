@@ -2,9 +2,9 @@
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ServerChannel } from 'ssh2';
-import { messageOf } from '#shared/errors.ts';
-import type { ExecProcess, OutputChunk } from '../docker/exec.ts';
-import type { ProcessPorts } from '../exec/run-process.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { ProcessPorts } from '../access/exec/run-process.ts';
+import type { ExecProcess, OutputChunk } from '../containers/engine/exec.ts';
 import { relayArgv } from './commands.ts';
 import { joinSocket, type Meter, pumpInput, pumpOutput } from './pump.ts';
 import type { SessionPod } from './session.ts';

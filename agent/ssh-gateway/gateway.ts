@@ -1,15 +1,14 @@
 /** The gateway: a door per pod of the agent's snapshot, and how each was found, for the agent to read. */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import { localHostOf } from '#shared/listen-address.ts';
-import type { Log } from '#shared/log.ts';
-import type { Random } from '#shared/random.ts';
-import { createTurns } from '#shared/service-manager/turns.ts';
-import type { Vitals } from '#shared/service-manager/vitals.ts';
-import { createFailureLimit } from '../auth/failure-limit.ts';
-import type { ExecEngine } from '../docker/exec.ts';
-import { type Mark, SESSION_MARK } from '../exec/leftovers.ts';
-import { watchFile } from '../ssh/file-watch.ts';
+
+import { localHostOf } from '#shared/http/listen-address.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { createTurns } from '#shared/runtime/service-manager/turns.ts';
+import type { Vitals } from '#shared/runtime/service-manager/vitals.ts';
+import { type Mark, SESSION_MARK } from '../access/exec/leftovers.ts';
+import { watchFile } from '../access/ssh/file-watch.ts';
 import {
   type GatewayPod,
   type GatewayPodStatus,
@@ -18,7 +17,9 @@ import {
   readWhole,
   statusPathOf,
   writeWhole,
-} from '../ssh/gateway-files.ts';
+} from '../access/ssh/gateway-files.ts';
+import type { ExecEngine } from '../containers/engine/exec.ts';
+import { createFailureLimit } from '../identity/failure-limit.ts';
 import { createPodDoor, type DoorPorts, type PodDoor } from './pod-door.ts';
 import { createProbeKey, probeLogin } from './probe.ts';
 import { BOUNDS, type Bounds, createSeats } from './seats.ts';

@@ -3,12 +3,12 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import ssh2 from 'ssh2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PodView } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createSecurityKey, startSecurityKeyAgent } from '../../test/fakes/security-key.ts';
 import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
-import { GatewayStatus, gatewayPaths, readWhole } from '../ssh/gateway-files.ts';
+import { GatewayStatus, gatewayPaths, readWhole } from '../access/ssh/gateway-files.ts';
 import { BOUNDS } from './seats.ts';
 
 let host: SshHost;

@@ -1,19 +1,23 @@
 /** The SSH gateway's process: environment -> engine connection -> gateway. Sessions outlive the agent's restarts. */
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '#shared/clock.ts';
-import { definedIn, exitStatusOf, lookAtConfig } from '#shared/config.ts';
-import { CONFIG_COMMANDS_HELP, runConfigCommand, warnOfUnknown } from '#shared/config-command.ts';
-import { messageOf } from '#shared/errors.ts';
-import { createLog, type Log } from '#shared/log.ts';
-import { startLoop } from '#shared/loop.ts';
-import { requireFolder } from '#shared/make-folder.ts';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { createServiceManager } from '#shared/service-manager/service-manager.ts';
-import { VERSION } from '#shared/version.ts';
-import { createExecEngine } from '../docker/exec.ts';
-import { hangUpLeftovers } from '../exec/leftovers.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { definedIn, exitStatusOf, lookAtConfig } from '#shared/runtime/config.ts';
+import {
+  CONFIG_COMMANDS_HELP,
+  runConfigCommand,
+  warnOfUnknown,
+} from '#shared/runtime/config-command.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { createLog, type Log } from '#shared/runtime/log.ts';
+import { startLoop } from '#shared/runtime/loop.ts';
+import { requireFolder } from '#shared/runtime/make-folder.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { createServiceManager } from '#shared/runtime/service-manager/service-manager.ts';
+import { VERSION } from '#shared/runtime/version.ts';
+import { hangUpLeftovers } from '../access/exec/leftovers.ts';
+import { createExecEngine } from '../containers/engine/exec.ts';
 import { CONFIG_HELP, type GatewayConfig, readConfig, SSH_CONFIG } from './config.ts';
 import { startGateway } from './gateway.ts';
 import {

@@ -1,11 +1,11 @@
 /** The SSH server of one pod: listens on its port with its host key, and lets in who has one of its keys. */
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import ssh2, { type Connection } from 'ssh2';
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
-import type { FailureLimit } from '../auth/failure-limit.ts';
-import type { ExecEngine } from '../docker/exec.ts';
-import type { GatewayPod } from '../ssh/gateway-files.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { GatewayPod } from '../access/ssh/gateway-files.ts';
+import type { ExecEngine } from '../containers/engine/exec.ts';
+import type { FailureLimit } from '../identity/failure-limit.ts';
 import { type AuthorizedKey, parseAuthorizedKeys } from './authorized-keys.ts';
 import { serveConnection } from './connection.ts';
 import { logIn } from './login.ts';

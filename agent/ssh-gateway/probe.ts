@@ -1,9 +1,9 @@
 /** Finds out whether a login works by logging in: a port that accepts connections proves nothing. */
 import { connect } from 'node:net';
 import ssh2 from 'ssh2';
-import type { Clock } from '#shared/clock.ts';
-import { createSshKeyPair, type SshKeyPair } from '#shared/openssh-key.ts';
-import type { Random } from '#shared/random.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { createSshKeyPair, type SshKeyPair } from '#shared/signing/openssh-key.ts';
 import { type AuthorizedKey, parseAuthorizedKeys } from './authorized-keys.ts';
 
 export const PROBE_TIMEOUT_MS = 10_000;

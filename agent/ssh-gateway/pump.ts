@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import type { Duplex, Writable } from 'node:stream';
 import type { ServerChannel } from 'ssh2';
-import type { OutputChunk } from '../docker/exec.ts';
-import type { ProcessClient } from '../exec/run-process.ts';
+import type { ProcessClient } from '../access/exec/run-process.ts';
+import type { OutputChunk } from '../containers/engine/exec.ts';
 
 /** Counts what has passed, for the audit record and the idle limit. */
 export type Meter = { sent(bytes: number): void; received(bytes: number): void };

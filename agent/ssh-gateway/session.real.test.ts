@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PodView } from '#shared/agent-api/pod.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
 import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';

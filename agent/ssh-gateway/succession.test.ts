@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createLog } from '#shared/log.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createSuccession, createSuccessor } from './succession.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });

@@ -4,9 +4,9 @@
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import type { RunCommand } from '#shared/run-command.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { createReleaseTree } from '../updates/release-tree.ts';
 
 export type SuccessionPorts = {

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PodView } from '#shared/agent-api/pod.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
 import { copyPrograms } from '../../test/fakes/host-programs.ts';

@@ -1,6 +1,7 @@
 /** Who comes and goes at all doors, counted for the agent's metrics since the gateway's start. */
-import type { FailureLimit } from '../auth/failure-limit.ts';
-import type { GatewayTraffic } from '../ssh/gateway-files.ts';
+
+import type { GatewayTraffic } from '../access/ssh/gateway-files.ts';
+import type { FailureLimit } from '../identity/failure-limit.ts';
 import type { Seats } from './seats.ts';
 
 /** The same limit and seats, with what they see counted. */

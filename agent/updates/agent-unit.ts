@@ -1,6 +1,6 @@
 /** The agent's service, as systemd knows it: what the switcher of a tree stops, starts and looks at. */
-import { messageOf } from '#shared/errors.ts';
-import type { RunCommand } from '#shared/run-command.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 const UNIT = 'podwright-agent.service';
 /** Longer than its TimeoutStopSec=. */

@@ -4,9 +4,9 @@
  * stopped, as `<name>-previous-<sequence>` until the update after.
  */
 import { statfs } from 'node:fs/promises';
-import { switcherArguments } from '#shared/node-launch.ts';
-import { type ContainerEngine, EngineError, LABELS } from '../docker/engine.ts';
-import type { OwnContainer, OwnContainers } from '../docker/own-containers.ts';
+import { switcherArguments } from '#shared/runtime/node-launch.ts';
+import { type ContainerEngine, EngineError, LABELS } from '../containers/engine/engine.ts';
+import type { OwnContainer, OwnContainers } from '../containers/engine/own-containers.ts';
 import type { Installation, Look, Replacement } from './installation.ts';
 import type { SignedImage } from './signed-image.ts';
 import type { Target } from './update.state.ts';

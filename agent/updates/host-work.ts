@@ -1,7 +1,7 @@
 /** What on this host an update would cut off, what it has to leave alone, and what its probe container tells. Pure. */
-import type { VerifyResult } from '#shared/agent-api/inventory.ts';
-import type { PodPhase } from '#shared/agent-api/pod.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import type { VerifyResult } from '#shared/api/agent/inventory.ts';
+import type { PodPhase } from '#shared/api/agent/pod.ts';
+import type { PodRow } from '../pods/pod.store.ts';
 import type { Hold } from './update.service.ts';
 import type { PodMark } from './update.state.ts';
 

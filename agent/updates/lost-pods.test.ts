@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LABELS } from '../docker/engine.ts';
+import { LABELS } from '../containers/engine/engine.ts';
 import { createLostPods } from './lost-pods.ts';
 
 const MARK = { id: 'pod', container_id: 'container', generation: 2 };

@@ -1,6 +1,6 @@
 /** Pods that a new version of the agent has lost: what ends, or is removed, as renters wish is no fault of its. */
-import { type ContainerEngine, LABELS } from '../docker/engine.ts';
-import type { PodRow } from '../store/pod.store.ts';
+import { type ContainerEngine, LABELS } from '../containers/engine/engine.ts';
+import type { PodRow } from '../pods/pod.store.ts';
 import type { PodMark } from './update.state.ts';
 
 export type LostPodsOptions = {

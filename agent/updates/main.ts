@@ -3,10 +3,10 @@
  * its own beside the agent's or as podwright-agent-update.service. It holds the row of the update from SWITCHING on; for a
  * tree it puts the new release in place before.
  */
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { isSecure, readConfig, updateOf } from '../config.ts';
-import { SCHEMA } from '../store/database.ts';
-import { createPodStore } from '../store/pod.store.ts';
+import { SCHEMA } from '../database/database.ts';
+import { createPodStore } from '../pods/pod.store.ts';
 import { createAgentReady } from './agent-ready.ts';
 import { createLostPods } from './lost-pods.ts';
 import { createStoreCopy } from './store-copy.ts';

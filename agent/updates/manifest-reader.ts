@@ -1,6 +1,7 @@
 /** Asks the marketplace which version of the agent is to run. */
-import type { Clock } from '#shared/clock.ts';
+
 import { boundedText } from '#shared/http/bounded-text.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import { PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { MAX_DIGEST_BYTES } from '#shared/updates/update-manifest.ts';
 

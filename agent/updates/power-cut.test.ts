@@ -2,17 +2,17 @@
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { readPrivateFile, replacePrivateFile } from '#shared/private-file.ts';
-import { systemRandom } from '#shared/random.ts';
-import { openSqlite } from '#shared/sqlite.ts';
-import { syncFolder } from '#shared/sync-folder.ts';
+import { readPrivateFile, replacePrivateFile } from '#shared/runtime/private-file.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { openSqlite } from '#shared/runtime/sqlite.ts';
+import { syncFolder } from '#shared/runtime/sync-folder.ts';
 import { type CutDisk, mountCutDisk } from '../../test/fakes/cut-disk.ts';
 import { digestOf, NOW_MS } from '../../test/fixtures/update-manifest.ts';
-import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../store/database.ts';
-import { createUpdateStore } from '../store/update.store.ts';
+import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../database/database.ts';
 import { createReleaseTree, releaseNameOf } from './release-tree.ts';
 import { createStoreCopy } from './store-copy.ts';
 import { NO_UPDATE } from './update.state.ts';
+import { createUpdateStore } from './update.store.ts';
 
 const DISK_MIB = 16;
 const TARGET = { sequence: 7, digest: digestOf('b') };

@@ -1,14 +1,14 @@
 /** Pulls from Debian's own registry, which lets in one login alone. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
-import { systemClock } from '#shared/clock.ts';
+import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import {
   type ImageRegistry,
   REGISTRY_LOGIN,
   startImageRegistry,
 } from '../../test/fakes/image-registry.ts';
 import { mustRun } from '../../test/fakes/real-host.ts';
-import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
+import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { createSignedImage } from './signed-image.ts';
 
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });

@@ -1,6 +1,6 @@
 /** The image that a validator has signed for, in this host's engine: known by its digest alone. */
-import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
-import { type ContainerEngine, EngineError } from '../docker/engine.ts';
+import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import { type ContainerEngine, EngineError } from '../containers/engine/engine.ts';
 import type { Target } from './update.state.ts';
 
 export type SignedImageOptions = {

@@ -2,12 +2,12 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
+import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 import { digestOf } from '../../test/fixtures/update-manifest.ts';
-import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../store/database.ts';
-import { createUpdateStore } from '../store/update.store.ts';
+import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../database/database.ts';
 import { createStoreCopy } from './store-copy.ts';
 import { NO_UPDATE } from './update.state.ts';
+import { createUpdateStore } from './update.store.ts';
 
 const TARGET = { sequence: 7, digest: digestOf('b') };
 const ROW = { ...NO_UPDATE, sequence: 7 };

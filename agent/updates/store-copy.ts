@@ -9,11 +9,11 @@ import {
   rmSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { openSqlite } from '#shared/sqlite.ts';
-import { syncFolder } from '#shared/sync-folder.ts';
-import { schemaOf } from '../store/database.ts';
-import { createUpdateStore } from '../store/update.store.ts';
+import { openSqlite } from '#shared/runtime/sqlite.ts';
+import { syncFolder } from '#shared/runtime/sync-folder.ts';
+import { schemaOf } from '../database/database.ts';
 import type { Target } from './update.state.ts';
+import { createUpdateStore } from './update.store.ts';
 
 export type StoreCopy = {
   /** Called while nobody writes. One of this target stays: the store may be the new version's by now. */

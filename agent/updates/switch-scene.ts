@@ -2,21 +2,21 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '#shared/clock.ts';
-import type { Environment } from '#shared/config.ts';
-import { openIdentity, ownPinOf } from '#shared/identity/identity-key.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import type { Environment } from '#shared/runtime/config.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
+import { openIdentity, ownPinOf } from '#shared/signing/identity/identity-key.ts';
 import { pinOfCertificate } from '#shared/tls/pin.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import { type AgentConfig, dockerSocketOf, isSecure, type UpdateConfig } from '../config.ts';
-import { createDockerodeEngine } from '../docker/dockerode-engine.ts';
-import { createOwnContainers } from '../docker/own-containers.ts';
-import { STORE_FILE } from '../store/database.ts';
-import { createUpdateStore, type UpdateStore } from '../store/update.store.ts';
+import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
+import { createOwnContainers } from '../containers/engine/own-containers.ts';
+import { STORE_FILE } from '../database/database.ts';
 import { createSignedImage } from './signed-image.ts';
+import { createUpdateStore, type UpdateStore } from './update.store.ts';
 
 const LOGIN_FILE = 'AGENT_UPDATE_LOGIN_FILE';
 

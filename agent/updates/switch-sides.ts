@@ -1,11 +1,12 @@
 /** The two ways in which an agent is installed, as the switcher replaces it: a container, or a release in a folder of them. */
-import { systemClock } from '#shared/clock.ts';
-import { definedIn } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
-import { localHostOf } from '#shared/listen-address.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { VERSION } from '#shared/version.ts';
-import { trustedKeysFrom } from '../auth/key-set-file.ts';
+
+import { localHostOf } from '#shared/http/listen-address.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { definedIn } from '#shared/runtime/config.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { VERSION } from '#shared/runtime/version.ts';
+import { trustedKeysFrom } from '../identity/key-set-file.ts';
 import { createAgentUnit } from './agent-unit.ts';
 import { createContainerInstallation } from './container-installation.ts';
 import type { Replacement } from './installation.ts';

@@ -3,10 +3,10 @@
  * (validator reference 4.3). Whatever it does may be cut off by kill -9 anywhere and is begun again: each step looks at
  * what is there, and a way back that was decided on is in the row before it begins.
  */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import type { UpdateStore } from '../store/update.store.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import type { Replacement } from './installation.ts';
 import type { StoreCopy } from './store-copy.ts';
 import {
@@ -17,6 +17,7 @@ import {
   SWITCHERS,
   type Target,
 } from './update.state.ts';
+import type { UpdateStore } from './update.store.ts';
 
 export type SwitchOptions = {
   clock: Clock;

@@ -5,8 +5,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Clock } from '#shared/clock.ts';
-import type { ContainerEngine } from '../docker/engine.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { ContainerEngine } from '../containers/engine/engine.ts';
 import type { Installation } from './installation.ts';
 import { digestOfRelease, type ReleaseTree } from './release-tree.ts';
 import type { SignedImage } from './signed-image.ts';

@@ -5,10 +5,10 @@
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock } from '#shared/clock.ts';
-import type { RunCommand } from '#shared/run-command.ts';
-import { LABELS } from '../docker/engine.ts';
-import type { OwnContainers } from '../docker/own-containers.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
+import { LABELS } from '../containers/engine/engine.ts';
+import type { OwnContainers } from '../containers/engine/own-containers.ts';
 import type { ReleaseTree } from './release-tree.ts';
 import type { SignedImage } from './signed-image.ts';
 import { unpackTree } from './unpack-tree.ts';

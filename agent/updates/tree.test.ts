@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pack } from 'tar-stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { runCommand } from '#shared/run-command.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import {

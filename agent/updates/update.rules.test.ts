@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemRandom } from '#shared/random.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import type { UpdateManifest } from '#shared/updates/update-manifest.ts';
 import {

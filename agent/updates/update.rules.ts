@@ -1,5 +1,6 @@
 /** Whether a signed manifest is taken: the checks in their order (validator reference 4.2). Pure. */
 import { createHash } from 'node:crypto';
+import { compareVersions } from '#shared/runtime/version-order.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import {
   isSignatureGood,
@@ -9,7 +10,6 @@ import {
   targetDigestOf,
   type UpdateManifest,
 } from '#shared/updates/update-manifest.ts';
-import { compareVersions } from '#shared/version-order.ts';
 import type { Target, UpdateRow } from './update.state.ts';
 
 /** Whoever may command an agent says what it runs. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createLog } from '#shared/log.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import {
@@ -9,12 +9,12 @@ import {
   signedDigest,
   validatorKey,
 } from '../../test/fixtures/update-manifest.ts';
-import { openDatabase } from '../store/database.ts';
-import { createUpdateStore } from '../store/update.store.ts';
+import { openDatabase } from '../database/database.ts';
 import type { Replacement } from './installation.ts';
 import { runSwitch } from './switch.run.ts';
 import { createUpdateService, type Hold } from './update.service.ts';
 import { backOffMs, type Target, type UpdateRow } from './update.state.ts';
+import { createUpdateStore } from './update.store.ts';
 
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 const INTERVAL_MS = 300_000;

@@ -5,15 +5,14 @@
  * that runs now, which is known to work. The service manager, here the engine, starts it again when it is killed; it
  * goes when the row rests. Pods are containers of the engine's, and in nobody's way.
  */
-import type { UpdateState, UpdateStatus } from '#shared/agent-api/update-status.ts';
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import type { Random } from '#shared/random.ts';
+import type { UpdateState, UpdateStatus } from '#shared/api/agent/update-status.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { SignedDigest } from '#shared/updates/update-manifest.ts';
-import { VERSION } from '#shared/version.ts';
-import type { UpdateStore } from '../store/update.store.ts';
 import type { Installation } from './installation.ts';
 import { judgeManifest, REFUSALS } from './update.rules.ts';
 import {
@@ -25,6 +24,7 @@ import {
   type UpdateRow,
 } from './update.state.ts';
 import { statusOf } from './update.status.ts';
+import type { UpdateStore } from './update.store.ts';
 
 /** Why it stays where it is, for now. */
 export type Hold = { reason: string; message: string };

@@ -1,6 +1,6 @@
 /** The states of an update, the moves between them, and the row that holds them, as data (validator reference 4.3). Pure. */
 import { z } from 'zod';
-import { UPDATE_STATES, type UpdateState } from '#shared/agent-api/update-status.ts';
+import { UPDATE_STATES, type UpdateState } from '#shared/api/agent/update-status.ts';
 import { Digest, SignedDigest } from '#shared/updates/update-manifest.ts';
 
 /** Every move there is. A newer manifest begins anew wherever the agent still is what it was. */

@@ -1,6 +1,6 @@
 /** What GET /update-status and the inventory say of the row of the update. Pure. */
-import type { UpdateStatus } from '#shared/agent-api/update-status.ts';
-import { VERSION } from '#shared/version.ts';
+import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import { NO_UPDATE, type UpdateRow } from './update.state.ts';
 
 /** Of an agent that is not set up to update itself. */

@@ -1,6 +1,6 @@
 /** Whether containers can be run in containers here, found out by doing what an engine inside would do first. */
-import type { VerifyStep } from '#shared/agent-api/inventory.ts';
-import type { ContainerSpec, EngineInfo } from '../docker/engine.ts';
+import type { VerifyStep } from '#shared/api/agent/inventory.ts';
+import type { ContainerSpec, EngineInfo } from '../containers/engine/engine.ts';
 
 /** The runtime that pods with an engine of their own get. */
 export const NESTED_RUNTIME = 'sysbox-runc';

@@ -1,5 +1,5 @@
 /** POST /v1/verify. */
-import { VerifyRequest, VerifyResult } from '#shared/agent-api/inventory.ts';
+import { VerifyRequest, VerifyResult } from '#shared/api/agent/inventory.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { VerifyService } from './verify.service.ts';
 

@@ -1,11 +1,16 @@
 /** The self-test: does this host start a container with what a pod would ask for? */
 
 import type { z } from 'zod';
-import type { VerifyRequest, VerifyResult } from '#shared/agent-api/inventory.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import { type ContainerEngine, type ContainerSpec, EngineError, LABELS } from '../docker/engine.ts';
+import type { VerifyRequest, VerifyResult } from '#shared/api/agent/inventory.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import {
+  type ContainerEngine,
+  type ContainerSpec,
+  EngineError,
+  LABELS,
+} from '../containers/engine/engine.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { isNestedOffered, NESTED_STEP, nestedSpec } from './nested.ts';
 import { createSteps } from './verify.steps.ts';

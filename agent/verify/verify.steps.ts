@@ -1,8 +1,8 @@
 /** The steps of a self-test: timed, the rest skipped after a failure, each failure with a reason code. */
-import type { VerifyResult } from '#shared/agent-api/inventory.ts';
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import { EngineError } from '../docker/engine.ts';
+import type { VerifyResult } from '#shared/api/agent/inventory.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { EngineError } from '../containers/engine/engine.ts';
 
 export const VERIFY_REASONS = [
   'ENGINE_UNAVAILABLE',

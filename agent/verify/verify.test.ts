@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { VerifyResult } from '#shared/agent-api/inventory.ts';
+import { VerifyResult } from '#shared/api/agent/inventory.ts';
 import { createHttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import {
   type ContainerSpec,
@@ -10,7 +10,7 @@ import {
   EngineError,
   type EngineInfo,
   LABELS,
-} from '../docker/engine.ts';
+} from '../containers/engine/engine.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 import { registerVerifyRoutes } from './verify.routes.ts';

@@ -1,8 +1,8 @@
 /** What is no HTTP request at all is answered with the envelope too, written by hand: there is no reply object yet. */
 import type { Socket } from 'node:net';
-import { ApiError } from '../errors.ts';
-import { STATUS_CODES } from '../node-http.ts';
+import { ApiError } from '../runtime/errors.ts';
 import { errorBody } from './error-body.ts';
+import { STATUS_CODES } from './node-http.ts';
 
 type Refusal = { status: number; message: string; hint: string };
 

@@ -1,8 +1,8 @@
 /** The two error bodies of the interface (specification, Errors; contract 2.3) and how errors become them. */
 import type { FastifyError, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
-import { naiveUtc } from '../clock.ts';
-import { ApiError, type ValidationIssue } from '../errors.ts';
+import { naiveUtc } from '../runtime/clock.ts';
+import { ApiError, type ValidationIssue } from '../runtime/errors.ts';
 import { parameterProblem } from './parameter-problem.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** Bodies of requests: JSON in UTF-8 and nothing else; why one was not read is told once its request is let in. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { ApiError } from '../errors.ts';
+import { ApiError } from '../runtime/errors.ts';
 import type { HttpServer } from './server.ts';
 
 declare module 'fastify' {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../clock.ts';
-import { createLog } from '../log.ts';
-import { systemRandom } from '../random.ts';
+import { systemClock } from '../runtime/clock.ts';
+import { createLog } from '../runtime/log.ts';
+import { systemRandom } from '../runtime/random.ts';
 import { listenOn } from './listen.ts';
 import { createHttpServer } from './server.ts';
 

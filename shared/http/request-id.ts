@@ -1,6 +1,6 @@
 /** X-Request-Id: a client's own id is kept when well formed, otherwise one is made (specification, Errors). */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Random } from '../random.ts';
+import type { Random } from '../runtime/random.ts';
 
 const WELL_FORMED = /^[A-Za-z0-9_.:-]{8,64}$/;
 

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createHttpServer } from './server.ts';

@@ -16,12 +16,11 @@ import {
   validatorCompiler,
   type ZodTypeProvider,
 } from 'fastify-type-provider-zod';
-import type { Clock } from '../clock.ts';
-import { ApiError } from '../errors.ts';
-import type { Log } from '../log.ts';
-import type { Random } from '../random.ts';
-import { forRequest } from '../request-context.ts';
-import { type OpenSpan, openSpan, within } from '../tracing/spans.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { ApiError } from '../runtime/errors.ts';
+import type { Log } from '../runtime/log.ts';
+import type { Random } from '../runtime/random.ts';
+import { type OpenSpan, openSpan, within } from '../telemetry/tracing/spans.ts';
 import { answerClientError } from './client-error.ts';
 import {
   contentTypeOf,
@@ -32,6 +31,7 @@ import {
 } from './error-body.ts';
 import { acceptOnlyJson } from './json-body.ts';
 import { createMethodIndex } from './method-index.ts';
+import { forRequest } from './request-context.ts';
 import { requestIdFrom } from './request-id.ts';
 import { acceptUpgrades, wantsWebSocket } from './upgrade.ts';
 

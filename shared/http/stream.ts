@@ -1,7 +1,7 @@
 /** An event stream as the client asked for it: server-sent events, or the same frames over a WebSocket. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { sendFrames } from '../websocket/send.ts';
 import { type SseSource, sendSse } from './sse.ts';
+import { sendFrames } from './websocket/send.ts';
 
 /** Clients have nothing to say on a stream. */
 const MAX_CLIENT_MESSAGE_BYTES = 1_024;

@@ -7,12 +7,12 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
-import type { Clock } from '../clock.ts';
-import { ApiError } from '../errors.ts';
-import { ServerResponse } from '../node-http.ts';
-import { CLOSE } from '../websocket/close-codes.ts';
-import { keepAlive } from '../websocket/heartbeat.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { ApiError } from '../runtime/errors.ts';
+import { ServerResponse } from './node-http.ts';
 import type { HttpServer } from './server.ts';
+import { CLOSE } from './websocket/close-codes.ts';
+import { keepAlive } from './websocket/heartbeat.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,7 +1,7 @@
 /** Checks signed requests in the order cheap to dear (validator reference 2.2). Shared by agent and gateway. */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Clock } from '../clock.ts';
-import { ApiError } from '../errors.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { ApiError } from '../runtime/errors.ts';
 import { canonicalRequest, SIGNATURE_HEADERS, sha256Hex } from './canonical-request.ts';
 import { type Hotkey, publicKeyOf } from './hotkey.ts';
 import type { ReplayCache } from './replay-cache.ts';

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
-import { createLog } from '../log.ts';
-import { systemRandom } from '../random.ts';
+import { createLog } from '../runtime/log.ts';
+import { systemRandom } from '../runtime/random.ts';
 import { createReplayCache } from './replay-cache.ts';
 import { createRequestVerifier, MAX_SKEW_MS } from './request-verifier.ts';
 import { createSignedFetch } from './signed-fetch.ts';

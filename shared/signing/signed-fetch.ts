@@ -1,9 +1,10 @@
 /** fetch with a signed request: how central, validator and tests call the gateway and the agent. */
-import type { Clock } from '../clock.ts';
-import type { Random } from '../random.ts';
-import { currentRequestId } from '../request-context.ts';
+
+import { currentRequestId } from '../http/request-context.ts';
+import type { Clock } from '../runtime/clock.ts';
+import type { Random } from '../runtime/random.ts';
+import { currentTraceparent, inSpan, type SpanWish } from '../telemetry/tracing/spans.ts';
 import { type OutgoingInit, PLAIN_TRANSPORT, type Transport } from '../tls/transport.ts';
-import { currentTraceparent, inSpan, type SpanWish } from '../tracing/spans.ts';
 import { SIGNATURE_HEADERS } from './canonical-request.ts';
 import { MAX_SKEW_MS } from './request-verifier.ts';
 import { signedHeaders } from './signed-headers.ts';

@@ -1,5 +1,5 @@
 /** The headers that make a request a signed one (validator reference 2.1). */
-import { type Random, randomToken } from '../random.ts';
+import { type Random, randomToken } from '../runtime/random.ts';
 import { canonicalRequest, SIGNATURE_HEADERS, sha256Hex } from './canonical-request.ts';
 import { type Signer, toHex } from './sr25519.ts';
 

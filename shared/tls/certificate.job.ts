@@ -1,8 +1,9 @@
 /** Shows the renewed certificate, ours or the given one, without a restart. */
-import type { Clock } from '../clock.ts';
+
 import { changeCertificate, type HttpServer } from '../http/server.ts';
-import type { Log } from '../log.ts';
-import { type Loop, startLoop } from '../loop.ts';
+import type { Clock } from '../runtime/clock.ts';
+import type { Log } from '../runtime/log.ts';
+import { type Loop, startLoop } from '../runtime/loop.ts';
 import type { CertificateSource, ListenerCertificate } from './listener-certificate.ts';
 
 export const CERTIFICATE_INTERVAL_MS = 3_600_000;

@@ -1,6 +1,6 @@
 /** Self-signed certificates, written as DER: Node can read X.509 but not make it. Pure. */
 import { createPublicKey, type KeyObject, sign } from 'node:crypto';
-import { naiveUtc } from '../clock.ts';
+import { naiveUtc } from '../runtime/clock.ts';
 
 export type CertificateParts = {
   /** ed25519. */

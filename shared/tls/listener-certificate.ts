@@ -1,11 +1,11 @@
 /** The certificate that a listener shows: given files, or one of our own that is renewed in time. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import type { Clock } from '../clock.ts';
-import { ConfigError } from '../config.ts';
-import { messageOf } from '../errors.ts';
-import { readPrivateFile, replacePrivateFile } from '../private-file.ts';
-import type { Random } from '../random.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { ConfigError } from '../runtime/config.ts';
+import { messageOf } from '../runtime/errors.ts';
+import { readPrivateFile, replacePrivateFile } from '../runtime/private-file.ts';
+import type { Random } from '../runtime/random.ts';
 import { makeCertificate } from './certificate.ts';
 import { type Pin, pinOfCertificate } from './pin.ts';
 

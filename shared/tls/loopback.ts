@@ -1,6 +1,6 @@
 /** Where TLS is needed: everywhere but within one machine. Pure. */
 
-import { allOrNone, type ConfigProblem, type IsGiven } from '../config.ts';
+import { allOrNone, type ConfigProblem, type IsGiven } from '../runtime/config.ts';
 
 /** When a listener serves TLS; `auto`: unless it listens on the loopback address. */
 export const TLS_MODES = ['auto', 'on', 'off'] as const;

@@ -4,7 +4,7 @@ import { Agent } from 'node:https';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../runtime/clock.ts';
 import { PeerRefused } from './peer-refused.ts';
 import { type Pin, pinOfCertificate } from './pin.ts';
 

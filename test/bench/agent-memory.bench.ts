@@ -1,7 +1,7 @@
 /** Resident memory of an idle agent, beside a Node process that does nothing. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
 import { type BenchRow, ceilingRow } from './row.ts';
 

@@ -1,10 +1,10 @@
 /** From the request to a running container: our agent beside the docker command line doing the same. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { PodSpecInput } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
-import { CAPABILITIES } from '../../agent/docker/container-options.ts';
+import type { PodSpecInput } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { CAPABILITIES } from '../../agent/containers/engine/container-options.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
 import { type BenchRow, median, ratioRow } from './row.ts';
 
@@ -88,7 +88,7 @@ async function launchByDocker(): Promise<number> {
   }
 }
 
-/** What agent/docker/container-options.ts asks for, in the command line's words. */
+/** What agent/containers/engine/container-options.ts asks for, in the command line's words. */
 function sameOptions(): string[] {
   const ports = ['tcp', 'udp'].flatMap((protocol) => [
     '--publish',

@@ -1,7 +1,7 @@
 /** A worker that asks one address over and over on several kept connections, and posts how many answers a second came. */
 import { connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 
 export type Load = {
   url: string;

@@ -2,13 +2,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '#shared/clock.ts';
-import { openSqlite } from '#shared/sqlite.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import type { Database } from '../../validator/central/db/tables.ts';
-import { placeHold, settleHold } from '../../validator/central/ledger/hold.service.ts';
-import { postGroup, postGroups } from '../../validator/central/ledger/ledger.service.ts';
-import { paidAccount, walletOf } from '../../validator/central/ledger/wallet.service.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { openSqlite } from '#shared/runtime/sqlite.ts';
+import { placeHold, settleHold } from '../../validator/central/money/ledger/hold.service.ts';
+import { postGroup, postGroups } from '../../validator/central/money/ledger/ledger.service.ts';
+import { paidAccount, walletOf } from '../../validator/central/money/ledger/wallet.service.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { testCause } from '../fakes/wallet.ts';
 import { type BenchRow, floorRow, median, ratioRow } from './row.ts';
 

@@ -1,5 +1,5 @@
 /** What one follower that stops reading costs the agent while its pod writes without end. */
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
 import { residentMb } from './agent-memory.bench.ts';
 import { openLog, removeLogPod, startLogPod } from './log-pod.ts';

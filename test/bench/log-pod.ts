@@ -1,7 +1,7 @@
 /** Pods that write, and readers of their output that look at bytes only, so that the agent is what is measured. */
-import type { PodView } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
 
 const IMAGE = 'podwright.local/base:1';

@@ -1,6 +1,6 @@
 /** A million lines: followed while they are written at full speed, then read again beside `docker logs`. */
 import { spawn } from 'node:child_process';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
 import { createSequenceCheck, openLog, removeLogPod, startLogPod } from './log-pod.ts';
 import { type BenchRow, median, ratioRow } from './row.ts';

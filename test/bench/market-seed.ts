@@ -1,6 +1,14 @@
 /** A market of many nodes in a database file, for measuring how fast it is listed. */
-import type { Database, GpuSlot, NewExecutor } from '../../validator/central/db/tables.ts';
-import { figuresOf, UNMEASURED } from '../../validator/central/executors/measured-figures.ts';
+
+import {
+  figuresOf,
+  UNMEASURED,
+} from '../../validator/central/market/executors/measured-figures.ts';
+import type {
+  Database,
+  GpuSlot,
+  NewExecutor,
+} from '../../validator/central/platform/database/tables.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 
 const MACHINES = [

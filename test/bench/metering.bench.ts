@@ -5,8 +5,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createTestCentral } from '../fakes/central-fixture.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { seedMarket } from './market-seed.ts';

@@ -1,7 +1,7 @@
 /** What metrics cost: a scrape of eight GPUs and fifty pods, a reading of eight cards, a look at what pods use. */
 import Fastify from 'fastify';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createNvidiaDriver } from '../../agent/gpu/nvidia-driver.ts';
 import type { NvidiaSmi } from '../../agent/gpu/nvidia-smi.ts';
 import { parseGpuXml } from '../../agent/gpu/nvidia-xml.ts';

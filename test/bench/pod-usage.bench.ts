@@ -1,13 +1,13 @@
 /** Fifty looks at what containers of the real engine use: from the kernel's files, and asked of the engine. */
-import { systemClock } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
-import { type ContainerSpec, LABELS } from '../../agent/docker/engine.ts';
-import { ensureBuiltinImage } from '../../agent/images/builtin-image.ts';
-import { createFileUsage } from '../../agent/usage/file-usage.ts';
-import { createKernelFiles } from '../../agent/usage/kernel-files.ts';
-import { createPodUsage } from '../../agent/usage/pod-usage.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
+import { type ContainerSpec, LABELS } from '../../agent/containers/engine/engine.ts';
+import { ensureBuiltinImage } from '../../agent/containers/images/builtin-image.ts';
+import { createFileUsage } from '../../agent/metrics/usage/file-usage.ts';
+import { createKernelFiles } from '../../agent/metrics/usage/kernel-files.ts';
+import { createPodUsage } from '../../agent/metrics/usage/pod-usage.ts';
 import { type BenchRow, median, ratioRow } from './row.ts';
 
 const PODS = 10;

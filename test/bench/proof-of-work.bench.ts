@@ -1,9 +1,10 @@
 /** What it costs a validator to verify a product, beside what it costs a host to make it. */
-import { systemClock } from '#shared/clock.ts';
+
 import { leafHash, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
 import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.ts';
-import { systemRandom } from '#shared/random.ts';
-import { faultInRows } from '../../validator/pow/verify-rows.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { faultInRows } from '../../validator/inspection/proof/verify-rows.ts';
 import { type BenchRow, ratioRow } from './row.ts';
 
 const N = 4_096;

@@ -4,11 +4,11 @@ import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { PodView } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
-import { COMPILE_CACHE, gatewayArguments } from '#shared/node-launch.ts';
-import { createSshKeyPair } from '#shared/openssh-key.ts';
-import { systemRandom } from '#shared/random.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { COMPILE_CACHE, gatewayArguments } from '#shared/runtime/node-launch.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
 import { type BenchRow, median, ratioRow } from './row.ts';
 

@@ -1,6 +1,6 @@
 /** What dishonest agents do, and the check that catches each: how it is called, what it gives, how many looks that takes. */
-import type { CARD_FAULTS, Commitment } from '#shared/agent-api/challenges.ts';
-import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { CARD_FAULTS, Commitment } from '#shared/api/agent/challenges.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { type Conduct, USUAL_MS } from '../fakes/conducted-agent.ts';
 
 type Gpu = Inventory['gpu'];

@@ -1,7 +1,7 @@
 /** What every ContainerEngine must do: run against the real one and the fake, so that the fake can be believed. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import {
   type ContainerEngine,
   type ContainerSpec,
@@ -9,8 +9,8 @@ import {
   type EngineEvent,
   LABELS,
   type NetworkPlace,
-} from '../../agent/docker/engine.ts';
-import { buildContext } from '../../agent/images/build-context.ts';
+} from '../../agent/containers/engine/engine.ts';
+import { buildContext } from '../../agent/containers/images/build-context.ts';
 import { eventually } from '../fakes/eventually.ts';
 
 /** The image must hold a shell, and a default command that ends on SIGTERM. */

@@ -1,9 +1,9 @@
 /** What a validator asks of a host whose provider lets no pod have the whole, held against the agent's own rules. */
 import { expect, it } from 'vitest';
-import { PodPut } from '#shared/agent-api/pod.ts';
-import { NO_POLICY } from '../../agent/policy/policy-file.ts';
-import { providerRefusals } from '../../agent/policy/provider-rules.ts';
-import { leastSpec, probeSpec } from '../../validator/rental-probe/probe-spec.ts';
+import { PodPut } from '#shared/api/agent/pod.ts';
+import { NO_POLICY } from '../../agent/pods/policy-file.ts';
+import { providerRefusals } from '../../agent/pods/provider-rules.ts';
+import { leastSpec, probeSpec } from '../../validator/inspection/rental-probe/probe-spec.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 
 const GIB = 2 ** 30;

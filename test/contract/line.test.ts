@@ -1,14 +1,18 @@
 /** The line between validator and agent, measured over a real connection. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createSignedConnect, type SignedConnect } from '#shared/agent-api/connect.ts';
-import { SPEED_TEST_PATH } from '#shared/agent-api/speed-test.ts';
-import { systemClock } from '#shared/clock.ts';
+import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
+import { SPEED_TEST_PATH } from '#shared/api/agent/speed-test.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { registerSpeedTestRoutes } from '../../agent/speed-test/speed-test.routes.ts';
-import { createSpeedTests } from '../../agent/speed-test/speed-test.service.ts';
-import { type LineSample, type LineSize, measureLine } from '../../validator/lines/measure-line.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { registerSpeedTestRoutes } from '../../agent/verify/speed-test.routes.ts';
+import { createSpeedTests } from '../../agent/verify/speed-test.service.ts';
+import {
+  type LineSample,
+  type LineSize,
+  measureLine,
+} from '../../validator/inspection/lines/measure-line.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { testSigner } from '../fakes/market-fixture.ts';

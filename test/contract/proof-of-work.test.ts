@@ -9,20 +9,20 @@ import {
   Commitment,
   Opening,
   type OpenRequest,
-} from '#shared/agent-api/challenges.ts';
-import { refusalFrom } from '#shared/agent-api/refusal.ts';
-import { systemClock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+} from '#shared/api/agent/challenges.ts';
+import { refusalFrom } from '#shared/api/agent/refusal.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { createHttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { createCardChallenges } from '../../agent/challenges/card-challenges.ts';
-import { registerChallengeRoutes } from '../../agent/challenges/challenge.routes.ts';
-import { createChallengeService } from '../../agent/challenges/challenge.service.ts';
-import { proofThreads } from '../../agent/challenges/proof-threads.ts';
-import { type ProofPlan, prove } from '../../validator/pow/prove.ts';
-import { createVerifier } from '../../validator/pow/verifier.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createCardChallenges } from '../../agent/verify/challenges/card-challenges.ts';
+import { registerChallengeRoutes } from '../../agent/verify/challenges/challenge.routes.ts';
+import { createChallengeService } from '../../agent/verify/challenges/challenge.service.ts';
+import { proofThreads } from '../../agent/verify/challenges/proof-threads.ts';
+import { type ProofPlan, prove } from '../../validator/inspection/proof/prove.ts';
+import { createVerifier } from '../../validator/inspection/proof/verifier.ts';
 import { NO_CARDS } from '../fakes/host-cards.ts';
 import { command } from '../fakes/real-host.ts';
 

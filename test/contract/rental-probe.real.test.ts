@@ -1,22 +1,22 @@
 /** Rental probes of a real agent with its SSH gateway, on the real Docker engine. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { PodSpecInput } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { LABELS } from '../../agent/docker/engine.ts';
+import type { PodSpecInput } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { LABELS } from '../../agent/containers/engine/engine.ts';
 import type { Facts } from '../../validator/checks/check.ts';
 import { judgeRentalProbe, judgeSshReach } from '../../validator/checks/rental.check.ts';
-import { sshReach } from '../../validator/health/ssh-reach.ts';
-import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
-import { openLedger } from '../../validator/ledger/ledger.ts';
-import { createRentalProbes } from '../../validator/rental-probe/rental-probe.service.ts';
+import { createRentalProbes } from '../../validator/inspection/rental-probe/rental-probe.service.ts';
 import {
   beginRentalProbe,
   findRentalProbe,
-} from '../../validator/rental-probe/rental-probe.store.ts';
-import { gaveWay } from '../../validator/rental-probe/rental-probe.ts';
-import { createSshLogin, readBanner } from '../../validator/rental-probe/ssh-session.ts';
+} from '../../validator/inspection/rental-probe/rental-probe.store.ts';
+import { gaveWay } from '../../validator/inspection/rental-probe/rental-probe.ts';
+import { createSshLogin, readBanner } from '../../validator/inspection/rental-probe/ssh-session.ts';
+import { sshReach } from '../../validator/inspection/ssh-reach.ts';
+import type { Ledger } from '../../validator/store/ledger.tables.ts';
+import { openLedger } from '../../validator/store/ledger.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { type SshHost, startSshHost } from '../fakes/ssh-host.ts';
 import { podSpec } from '../fakes/test-agent.ts';

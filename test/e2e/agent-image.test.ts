@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { VersionInfo } from '#shared/agent-api/inventory.ts';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { VERSION } from '#shared/version.ts';
+import { VersionInfo } from '#shared/api/agent/inventory.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { importImageBase } from '../fakes/image-base.ts';
 import { command, mustRun } from '../fakes/real-host.ts';

@@ -3,20 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { UpdateStatus } from '#shared/agent-api/update-status.ts';
-import { systemClock } from '#shared/clock.ts';
+import { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import {
   type SignedDigest,
   signUpdate,
   type UpdateManifest,
 } from '#shared/updates/update-manifest.ts';
-import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
-import { openLedger } from '../../validator/ledger/ledger.ts';
+import type { Ledger } from '../../validator/store/ledger.tables.ts';
+import { openLedger } from '../../validator/store/ledger.ts';
 import { createReadTag } from '../../validator/updates/image-registry.ts';
 import { createReleases } from '../../validator/updates/release.service.ts';
 import { eventually } from '../fakes/eventually.ts';

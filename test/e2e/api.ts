@@ -1,5 +1,5 @@
 /** Calls the marketplace's API with the demo account's key. */
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import type { DemoFile } from '../../validator/embedded/demo-file.ts';
 
 export type ApiAnswer = { status: number; headers: Headers; body: unknown };

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
 import { readSse } from '#shared/http/sse.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import type { Database } from '../../validator/central/db/tables.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
 import type { TestAccount } from '../fakes/central-fixture.ts';
 import {
   type CentralAnswer,

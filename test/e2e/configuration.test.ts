@@ -1,9 +1,9 @@
 /** The configuration of every process, as its program says it and as the README tells it. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { lookAtConfig } from '#shared/config.ts';
-import { COMPILE_CACHE } from '#shared/node-launch.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { lookAtConfig } from '#shared/runtime/config.ts';
+import { COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { AGENT_CONFIG } from '../../agent/config.ts';
 import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
 import { CENTRAL_CONFIG } from '../../validator/central/config.ts';

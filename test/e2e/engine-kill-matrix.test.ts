@@ -1,12 +1,12 @@
 /** kill -9 of the engine, alone and together with the agent, before and after every change that pods make in it. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
-import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
-import { type ContainerEngine, LABELS } from '../../agent/docker/engine.ts';
-import { createRunInContainer } from '../../agent/docker/run-in-container.ts';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
+import { type ContainerEngine, LABELS } from '../../agent/containers/engine/engine.ts';
+import { createRunInContainer } from '../../agent/containers/engine/run-in-container.ts';
 import { median } from '../bench/row.ts';
 import { type AgentHome, type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
 import { type CallGate, createCallGate } from '../fakes/call-gate.ts';

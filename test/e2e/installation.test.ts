@@ -1,7 +1,7 @@
 /** The real programs under a real systemd: installed, in their sandboxes, restarted, ended. Upgrades: release-*.test.ts. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
 
 const INSTALL = 'sh /src/systemd/install.sh --probation 0';

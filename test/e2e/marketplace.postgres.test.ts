@@ -2,9 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
-import { LABELS } from '../../agent/docker/engine.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
+import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { createPostgresDatabase } from '../fakes/central-database.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { api } from './api.ts';

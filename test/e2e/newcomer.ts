@@ -2,14 +2,14 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
 import {
   fundsLowered,
   settledFirst,
   takePaid,
-} from '../../validator/central/metering/settled-first.ts';
+} from '../../validator/central/money/metering/settled-first.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { testCause } from '../fakes/wallet.ts';
 import { type ApiAnswer, api } from './api.ts';
 import type { MarketplaceProcess } from './marketplace-process.ts';

@@ -1,7 +1,7 @@
 /** An agent under a real systemd exchanges its release for a signed one, with all that is given to its service as credentials. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { UpdateStatus } from '#shared/agent-api/update-status.ts';
-import { systemRandom } from '#shared/random.ts';
+import { UpdateStatus } from '#shared/api/agent/update-status.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { command, mustRun } from '../fakes/real-host.ts';
 import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
 import { ENDS, startTreeUpdates, type TreeUpdates, WORKS } from '../fakes/tree-updates.ts';

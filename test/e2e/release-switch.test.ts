@@ -1,6 +1,6 @@
 /** Upgrades, ways back and removal of an installation under a real systemd, with small trees in place of the real one. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemRandom } from '#shared/random.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { command, mustRun } from '../fakes/real-host.ts';
 import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
 

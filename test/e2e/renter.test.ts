@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
-import { type ContainerState, LABELS } from '../../agent/docker/engine.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
+import { type ContainerState, LABELS } from '../../agent/containers/engine/engine.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { api } from './api.ts';
 import {

@@ -1,7 +1,7 @@
 import { globSync, mkdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runCommand } from '#shared/run-command.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { mountCutDisk } from '../fakes/cut-disk.ts';
 import { mustRun } from '../fakes/real-host.ts';
 

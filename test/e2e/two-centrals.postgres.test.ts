@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import type { Database } from '../../validator/central/db/tables.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { createPostgresDatabase } from '../fakes/central-database.ts';
 import type { TestAccount } from '../fakes/central-fixture.ts';
 import {

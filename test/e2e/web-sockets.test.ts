@@ -1,9 +1,9 @@
 /** Log streams and terminals as WebSockets, through central API, gateway and agent, on the real Docker engine. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { systemClock } from '#shared/clock.ts';
-import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
-import { LABELS } from '../../agent/docker/engine.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
+import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { MAX_FOLLOWERS } from '../../agent/logs/log.service.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from '../fakes/otlp-receiver.ts';

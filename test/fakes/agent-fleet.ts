@@ -1,7 +1,7 @@
 /** Nodes of a market with a stand-in for an agent each: enrolled, honest, without Docker; counts who was looked at. */
 import { createHttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 import { enrolAgent } from './enrolled-agent.ts';
 import type { TestMarket } from './market-fixture.ts';

@@ -9,19 +9,19 @@ import type {
   RepositoryAccess,
   RestoreRequestInput,
   VerifyRequestInput,
-} from '#shared/agent-api/operations.ts';
-import { BackupRequest, RestoreRequest, VerifyRequest } from '#shared/agent-api/operations.ts';
-import { systemClock } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { type RunCommand, runCommand } from '#shared/run-command.ts';
+} from '#shared/api/agent/operations.ts';
+import { BackupRequest, RestoreRequest, VerifyRequest } from '#shared/api/agent/operations.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { type RunCommand, runCommand } from '#shared/runtime/run-command.ts';
 import { createRunChild } from '../../agent/backups/bounded-child.ts';
 import { createOperationService } from '../../agent/backups/operation.service.ts';
 import { holdsPod, isFinal } from '../../agent/backups/operation.state.ts';
+import { createOperationStore, type OperationStore } from '../../agent/backups/operation.store.ts';
 import { createRestic, type Restic } from '../../agent/backups/restic.ts';
+import { openDatabase } from '../../agent/database/database.ts';
 import type { PodStanding } from '../../agent/pods/pod-hold.ts';
-import { openDatabase } from '../../agent/store/database.ts';
-import { createOperationStore, type OperationStore } from '../../agent/store/operation.store.ts';
 import { eventually } from './eventually.ts';
 import { writeQuickRepository } from './quick-repository.ts';
 

@@ -2,15 +2,15 @@
 import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { systemClock } from '#shared/clock.ts';
 import { createHttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import {
   type BackupFolder,
   openEmbeddedBackups,
-} from '../../validator/central/backup-storage/backup-storage.ts';
-import type { RepositoryPlace } from '../../validator/central/ports.ts';
+} from '../../validator/central/backups/storage/backup-storage.ts';
+import type { RepositoryPlace } from '../../validator/central/platform/ports.ts';
 
 export type RestAnswer = {
   status: number;

@@ -1,7 +1,7 @@
 /** Holds each of several operations at one of its changes in the engine, until all of them stand there. */
 
-import type { ContainerEngine } from '../../agent/docker/engine.ts';
-import { LABELS } from '../../agent/docker/engine.ts';
+import type { ContainerEngine } from '../../agent/containers/engine/engine.ts';
+import { LABELS } from '../../agent/containers/engine/engine.ts';
 import type { CallSubject, EngineCall, EngineProxy } from './engine-proxy.ts';
 
 export type CallGate = ReturnType<typeof createCallGate>;

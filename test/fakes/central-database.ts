@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { Client } from 'pg';
 import { inject } from 'vitest';
-import { systemRandom } from '#shared/random.ts';
-import { openSqlite } from '#shared/sqlite.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import type { Database, Tables } from '../../validator/central/db/tables.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { openSqlite } from '#shared/runtime/sqlite.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
+import type { Database, Tables } from '../../validator/central/platform/database/tables.ts';
 import { dialectOver } from '../../validator/database/node-sqlite-dialect.ts';
 
 declare module 'vitest' {

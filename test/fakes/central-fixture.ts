@@ -1,11 +1,14 @@
 /** A central API on an empty database and a manual clock, for tests that inject requests. */
 import type { InjectOptions } from 'fastify';
-import { ApiError } from '#shared/errors.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createCentral } from '../../validator/central/app.ts';
-import type { CentralOptions, CentralPorts } from '../../validator/central/central-deps.ts';
-import type { Agents } from '../../validator/central/ports.ts';
+import type {
+  CentralOptions,
+  CentralPorts,
+} from '../../validator/central/platform/central-deps.ts';
+import type { Agents } from '../../validator/central/platform/ports.ts';
 import { hotkey } from '../fixtures/cycle-set.ts';
 import { createTestDatabase } from './central-database.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';

@@ -1,6 +1,6 @@
 /** `npm run central`'s program as a real process on a free port. */
 import type { ChildProcess } from 'node:child_process';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { freePorts } from './free-ports.ts';
 import { startProgram } from './program-process.ts';
 

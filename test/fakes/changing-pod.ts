@@ -1,9 +1,9 @@
 /** An agent in memory with one pod that is changed in place, and a gateway that says what it is told to. */
-import { PodSpec, type PodSpecInput } from '#shared/agent-api/pod.ts';
-import type { EngineError } from '../../agent/docker/engine.ts';
+import { PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
+import type { GatewayPodStatus, GatewaySnapshot } from '../../agent/access/ssh/gateway-files.ts';
+import type { EngineError } from '../../agent/containers/engine/engine.ts';
+import { openDatabase } from '../../agent/database/database.ts';
 import { SETTLING_MS } from '../../agent/pods/pod.trial.ts';
-import type { GatewayPodStatus, GatewaySnapshot } from '../../agent/ssh/gateway-files.ts';
-import { openDatabase } from '../../agent/store/database.ts';
 import { breakEngine, holdEngine } from './engine-faults.ts';
 import { createFakeEngine } from './fake-engine.ts';
 import { createManualClock } from './manual-clock.ts';

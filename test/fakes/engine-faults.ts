@@ -1,5 +1,5 @@
 /** Faults of the engine in memory, each until it is taken back. */
-import { EngineError } from '../../agent/docker/engine.ts';
+import { EngineError } from '../../agent/containers/engine/engine.ts';
 import type { FakeEngine } from './fake-engine.ts';
 
 /** Fails every call of `method` with `kind`, but for those that are `spared`; what is returned mends it. */

@@ -1,5 +1,5 @@
 /** Waits for something to become true without guessing how long it takes. */
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 
 const DEFAULT_TIMEOUT_MS = 45_000;
 const POLL_MS = 20;

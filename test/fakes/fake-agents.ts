@@ -1,22 +1,22 @@
 /** Agents in memory behind the port of the central API: they take pods, lose them, fall silent, as told. */
 import type { z } from 'zod';
-import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import { Inventory } from '#shared/agent-api/inventory.ts';
-import { HostMetrics, PodMetrics } from '#shared/agent-api/metrics.ts';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { Inventory } from '#shared/api/agent/inventory.ts';
+import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
 import {
   type LogFrame,
   PodList,
   type PodPhase,
   type PodSpecInput,
   type PodView,
-} from '#shared/agent-api/pod.ts';
-import { sshKeysHash } from '#shared/agent-api/ssh-keys-hash.ts';
-import { VolumeList } from '#shared/agent-api/volumes.ts';
-import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-estimate.ts';
-import type { CheckWish, HealthReport } from '#shared/central-api/validator-routes.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Agents } from '../../validator/central/ports.ts';
+} from '#shared/api/agent/pod.ts';
+import { sshKeysHash } from '#shared/api/agent/ssh-keys-hash.ts';
+import { VolumeList } from '#shared/api/agent/volumes.ts';
+import type { RewardQuestion, RewardShares } from '#shared/api/central/reward-estimate.ts';
+import type { CheckWish, HealthReport } from '#shared/api/central/validator-routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Agents } from '../../validator/central/platform/ports.ts';
 import { hotkey } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 import { createFakeLog, type FakeLog } from './fake-log.ts';

@@ -1,5 +1,5 @@
 /** A place for backups in memory, and a pruner of what lies in it. */
-import type { BackupStorage, PruneRepository } from '../../validator/central/ports.ts';
+import type { BackupStorage, PruneRepository } from '../../validator/central/platform/ports.ts';
 
 export type FakeBackupStorage = ReturnType<typeof createFakeBackupStorage>;
 

@@ -1,10 +1,10 @@
 /** The containers of the engine in memory. */
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import {
   type ContainerEngine,
   type ContainerUsage,
   EngineError,
-} from '../../agent/docker/engine.ts';
+} from '../../agent/containers/engine/engine.ts';
 import type { FakeCall } from './fake-engine.ts';
 import { fakeVolume } from './fake-engine-volumes.ts';
 import { hasLabels, type World, type WorldActions } from './fake-engine-world.ts';

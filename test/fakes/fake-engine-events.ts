@@ -1,5 +1,5 @@
 /** One follower of the events of the engine in memory. */
-import { EngineError, type EngineEvent } from '../../agent/docker/engine.ts';
+import { EngineError, type EngineEvent } from '../../agent/containers/engine/engine.ts';
 import { hasLabels, type World } from './fake-engine-world.ts';
 
 /** Ends with `signal`; throws when the engine goes away. */

@@ -1,6 +1,6 @@
 /** The networks of the engine in memory. */
-import type { Clock } from '#shared/clock.ts';
-import { type ContainerEngine, EngineError } from '../../agent/docker/engine.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { type ContainerEngine, EngineError } from '../../agent/containers/engine/engine.ts';
 import type { FakeCall } from './fake-engine.ts';
 import { hasLabels, type World, type WorldActions } from './fake-engine-world.ts';
 

@@ -1,6 +1,10 @@
 /** The volumes of the engine in memory: what lies in them is not faked. */
-import type { Clock } from '#shared/clock.ts';
-import { type ContainerEngine, EngineError, type VolumeState } from '../../agent/docker/engine.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import {
+  type ContainerEngine,
+  EngineError,
+  type VolumeState,
+} from '../../agent/containers/engine/engine.ts';
 import type { FakeCall } from './fake-engine.ts';
 import { hasLabels, type World } from './fake-engine-world.ts';
 

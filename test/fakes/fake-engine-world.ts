@@ -1,5 +1,5 @@
 /** What the engine in memory holds, and what happens to its containers whoever asks. */
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import {
   type ContainerSpec,
   type ContainerState,
@@ -9,7 +9,7 @@ import {
   type ImageState,
   type NetworkPlace,
   type VolumeState,
-} from '../../agent/docker/engine.ts';
+} from '../../agent/containers/engine/engine.ts';
 
 export type FakeNetwork = {
   id: string;

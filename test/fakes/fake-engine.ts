@@ -1,5 +1,5 @@
 /** A container engine in memory, held to the same contract as the real one by test/contract. */
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import {
   type ContainerEngine,
   type ContainerSpec,
@@ -7,7 +7,7 @@ import {
   type ContainerUsage,
   EngineError,
   type VolumeState,
-} from '../../agent/docker/engine.ts';
+} from '../../agent/containers/engine/engine.ts';
 import { createContainerMethods } from './fake-engine-containers.ts';
 import { eventStream } from './fake-engine-events.ts';
 import { createImageMethods, PLAIN } from './fake-engine-images.ts';

@@ -1,12 +1,12 @@
 /** A validator's gateway over HTTP with agents in memory behind it, for central APIs that are real processes. */
 import { z } from 'zod';
-import { PodSpec } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
+import { PodSpec } from '#shared/api/agent/pod.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { dataFrame, sendSse } from '#shared/http/sse.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createFakeAgents, type FakeAgents } from './fake-agents.ts';
 
 export type FakeGateway = {

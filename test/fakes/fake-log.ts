@@ -1,5 +1,5 @@
 /** A pod's log as an agent serves it, in memory: tail, since and follow, rotation, and a connection that breaks. */
-import type { LogFrame } from '#shared/agent-api/pod.ts';
+import type { LogFrame } from '#shared/api/agent/pod.ts';
 
 export type FakeLog = ReturnType<typeof createFakeLog>;
 type Query = { tail: number; follow: boolean; since?: string };

@@ -4,8 +4,8 @@ import type {
   OperationView,
   RestoreRequestInput,
   VerifyRequestInput,
-} from '#shared/agent-api/operations.ts';
-import { ApiError } from '#shared/errors.ts';
+} from '#shared/api/agent/operations.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 
 type Request = BackupRequestInput | RestoreRequestInput | VerifyRequestInput;
 type Progress = Partial<Omit<OperationView, 'id' | 'pod_id' | 'kind'>>;

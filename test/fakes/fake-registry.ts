@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 
 const MANIFEST_TYPE = 'application/vnd.docker.distribution.manifest.v2+json';
 /** Two zero blocks: an empty tar archive. */

@@ -1,6 +1,6 @@
 /** Copies of volumes on a fake agent: made, measured and lost by the test. */
-import type { VolumePut, VolumeView } from '#shared/agent-api/volumes.ts';
-import { ApiError } from '#shared/errors.ts';
+import type { VolumePut, VolumeView } from '#shared/api/agent/volumes.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 
 export type FakeVolumes = ReturnType<typeof createFakeVolumes>;
 

@@ -2,8 +2,8 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
-import type { OperationView } from '#shared/agent-api/operations.ts';
-import { systemRandom } from '#shared/random.ts';
+import type { OperationView } from '#shared/api/agent/operations.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import type { OperationService } from '../../agent/backups/operation.service.ts';
 import type { Asked, FaultPod, FaultScene } from './fault-scene.ts';
 import { fingerprintOf } from './mixed-tree.ts';

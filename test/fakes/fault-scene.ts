@@ -11,10 +11,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { BackupRequest, RestoreRequest } from '#shared/agent-api/operations.ts';
-import { systemRandom } from '#shared/random.ts';
-import { createRepositoryCredentials } from '../../validator/central/backup-storage/repository-credentials.ts';
-import { makeRepository } from '../../validator/central/backup-storage/repository-folder.ts';
+import type { BackupRequest, RestoreRequest } from '#shared/api/agent/operations.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createRepositoryCredentials } from '../../validator/central/backups/storage/repository-credentials.ts';
+import { makeRepository } from '../../validator/central/backups/storage/repository-folder.ts';
 import { type BackupScene, createBackupScene, PASSWORD } from './backup-scene.ts';
 import { type CentralProcess, startCentralProcess } from './central-process.ts';
 import { eventually } from './eventually.ts';

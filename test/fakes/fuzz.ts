@@ -1,6 +1,6 @@
 /** Bad requests, as many as are wanted, made from the interface's own description; the same seed makes the same ones. */
 import { z } from 'zod';
-import type { Random } from '#shared/random.ts';
+import type { Random } from '#shared/runtime/random.ts';
 
 export type FuzzRequest = {
   method: string;

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemRandom } from '#shared/random.ts';
-import { makeRepository } from '../../validator/central/backup-storage/repository-folder.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { makeRepository } from '../../validator/central/backups/storage/repository-folder.ts';
 import { createBackupScene, PASSWORD, type SceneOptions } from './backup-scene.ts';
 import { startBackupServer } from './backup-server.ts';
 import { writeQuickRepository } from './quick-repository.ts';

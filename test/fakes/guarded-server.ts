@@ -1,10 +1,11 @@
 /** An HTTP server with the agent's authentication and no routes yet. */
-import type { Clock } from '#shared/clock.ts';
+
 import { createHttpServer } from '#shared/http/server.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
-import { createAuth, registerAuth } from '../../agent/auth/auth.ts';
+import { createAuth, registerAuth } from '../../agent/identity/auth.ts';
 
 export const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 

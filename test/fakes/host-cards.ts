@@ -1,10 +1,10 @@
 /** Cards that prove their work on the test's own processor: no containers, no program. */
-import type { CardCommitment } from '#shared/agent-api/challenges.ts';
+import type { CardCommitment } from '#shared/api/agent/challenges.ts';
 import { leafHash, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
 import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.ts';
 import { nextSeed } from '#shared/proof-of-work/seed.ts';
 import { filledBlocks, walk } from '#shared/proof-of-work/walk.ts';
-import type { CardTask, GpuProof } from '../../agent/challenges/gpu-proof.ts';
+import type { CardTask, GpuProof } from '../../agent/verify/challenges/gpu-proof.ts';
 
 type Cards = Pick<GpuProof, 'image' | 'commit' | 'open'>;
 

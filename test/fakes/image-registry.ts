@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runCommand } from '#shared/run-command.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 

@@ -1,8 +1,8 @@
 /** The agent of this checkout as install.sh has it run on a host with systemd, driven from outside as a validator drives it. */
-import { type AgentClient, createAgentClient } from '#shared/agent-api/agent-client.ts';
-import { systemClock } from '#shared/clock.ts';
-import { identityFrom, ownPinOf } from '#shared/identity/identity-key.ts';
-import { systemRandom } from '#shared/random.ts';
+import { type AgentClient, createAgentClient } from '#shared/api/agent/agent-client.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { identityFrom, ownPinOf } from '#shared/signing/identity/identity-key.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type LocalSigner } from '#shared/signing/sr25519.ts';
 import { createSecureTransport } from '#shared/tls/transport.ts';

@@ -1,10 +1,11 @@
 /** The journal of one ledger posted again into an empty one. */
-import type { Database } from '../../validator/central/db/tables.ts';
-import { allTransfers } from '../../validator/central/ledger/audit.store.ts';
-import type { Entry } from '../../validator/central/ledger/ledger.entries.ts';
-import { postOne } from '../../validator/central/ledger/ledger.service.ts';
-import { pendingOf } from '../../validator/central/ledger/ledger.store.ts';
-import type { LedgerAccount } from '../../validator/central/ledger/ledger-account.ts';
+
+import { allTransfers } from '../../validator/central/money/ledger/audit.store.ts';
+import type { Entry } from '../../validator/central/money/ledger/ledger.entries.ts';
+import { postOne } from '../../validator/central/money/ledger/ledger.service.ts';
+import { pendingOf } from '../../validator/central/money/ledger/ledger.store.ts';
+import type { LedgerAccount } from '../../validator/central/money/ledger/ledger-account.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { testCause } from './wallet.ts';
 
 /** Posts the same groups to an empty database, in order. */

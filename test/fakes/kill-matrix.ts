@@ -1,12 +1,12 @@
 /** An agent process before a proxied engine: killed before and after every change that an operation makes there. */
 import { expect } from 'vitest';
-import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
-import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
-import { type ContainerState, LABELS } from '../../agent/docker/engine.ts';
-import { createRunInContainer } from '../../agent/docker/run-in-container.ts';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
+import { type ContainerState, LABELS } from '../../agent/containers/engine/engine.ts';
+import { createRunInContainer } from '../../agent/containers/engine/run-in-container.ts';
 import { median } from '../bench/row.ts';
 import { type AgentProcess, createAgentHome } from './agent-process.ts';
 import { type EngineCall, startEngineProxy } from './engine-proxy.ts';

@@ -1,9 +1,9 @@
 /** A process that posts to the ledger of the database LEDGER_DATABASE until it is killed, and says what is committed. */
-import { systemRandom } from '#shared/random.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import { placeHold, settleHold } from '../../validator/central/ledger/hold.service.ts';
-import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
-import { paidAccount } from '../../validator/central/ledger/wallet.service.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { placeHold, settleHold } from '../../validator/central/money/ledger/hold.service.ts';
+import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
+import { paidAccount } from '../../validator/central/money/ledger/wallet.service.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { testCause } from './wallet.ts';
 
 const db = await openCentralDatabase(process.env['LEDGER_DATABASE'] ?? '');

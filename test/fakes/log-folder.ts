@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LogFrame } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
+import { LogFrame } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { type LogFile, openLogFile } from '../../agent/logs/log-file.ts';
 import { type Start, selectLines } from '../../agent/logs/log-seek.ts';
 import { createLogWriter } from './log-writer.ts';

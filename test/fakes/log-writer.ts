@@ -7,7 +7,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { naiveUtc } from '#shared/clock.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
 
 export type LogWriter = ReturnType<typeof createLogWriter>;
 

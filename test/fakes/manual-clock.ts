@@ -1,5 +1,5 @@
 /** A clock that moves only when told to. Sleepers wake in order of their times. */
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 
 type Sleeper = { dueMs: number; wake(): void };
 

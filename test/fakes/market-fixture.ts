@@ -1,6 +1,6 @@
 /** A market in memory: the real central API, fake agents, a provider, a validator and verified nodes. */
 import type { InjectOptions } from 'fastify';
-import type { HealthReport } from '#shared/central-api/validator-routes.ts';
+import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
 import { type InventoryWish, testInventory } from '../fixtures/host-inventory.ts';
 import {

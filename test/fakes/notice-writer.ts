@@ -1,6 +1,6 @@
 /** A central API on the database in NOTICE_FILE that saves a notice period for a node with a pod, sends no mail, and waits to be killed. */
-import { naiveUtc, systemClock } from '#shared/clock.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createManualClock } from './manual-clock.ts';
 import { createTestMarket } from './market-fixture.ts';
 

@@ -4,9 +4,9 @@
  */
 import { writeFileSync } from 'node:fs';
 import { z } from 'zod';
-import { BackupRequest, RestoreRequest } from '#shared/agent-api/operations.ts';
-import { systemClock } from '#shared/clock.ts';
-import type { OperationStore } from '../../agent/store/operation.store.ts';
+import { BackupRequest, RestoreRequest } from '#shared/api/agent/operations.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import type { OperationStore } from '../../agent/backups/operation.store.ts';
 import { createBackupScene } from './backup-scene.ts';
 
 const Order = z.object({

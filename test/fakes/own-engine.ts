@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CommandResult, runCommand } from '#shared/run-command.ts';
+import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
 import { eventually } from './eventually.ts';
 
 export type OwnEngine = {

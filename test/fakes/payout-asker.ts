@@ -1,11 +1,11 @@
 /** A process that requests the payout of PAYOUT_PARTY and asks a processor, whose answer it never gets. */
-import { systemClock } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
-import { createPayoutJob } from '../../validator/central/payouts/payout.job.ts';
-import { createPayouts } from '../../validator/central/payouts/payout.service.ts';
-import { createSimulatedPayouts } from '../../validator/central/payouts/simulated-payouts.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createPayoutJob } from '../../validator/central/money/payouts/payout.job.ts';
+import { createPayouts } from '../../validator/central/money/payouts/payout.service.ts';
+import { createSimulatedPayouts } from '../../validator/central/money/payouts/simulated-payouts.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 
 const { PAYOUT_DATABASE: target = '', PAYOUT_PARTY: id = '' } = process.env;
 const db = await openCentralDatabase(target);

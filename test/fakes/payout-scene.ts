@@ -1,16 +1,16 @@
 /** A provider and an account with earnings, and a processor of payouts that does what a test says. */
-import { systemRandom } from '#shared/random.ts';
-import type { Database } from '../../validator/central/db/tables.ts';
-import { auditLedger } from '../../validator/central/ledger/audit.service.ts';
-import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
-import { standingOfOne } from '../../validator/central/ledger/wallet.service.ts';
-import { accountOfParty, type Party } from '../../validator/central/payouts/payout.party.ts';
-import { createPayouts } from '../../validator/central/payouts/payout.service.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
+import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
+import { standingOfOne } from '../../validator/central/money/ledger/wallet.service.ts';
+import { accountOfParty, type Party } from '../../validator/central/money/payouts/payout.party.ts';
+import { createPayouts } from '../../validator/central/money/payouts/payout.service.ts';
 import {
   createSimulatedPayouts,
   type SIMULATED_NETWORKS,
-} from '../../validator/central/payouts/simulated-payouts.ts';
-import type { PayoutProcessor } from '../../validator/central/ports.ts';
+} from '../../validator/central/money/payouts/simulated-payouts.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
+import type { PayoutProcessor } from '../../validator/central/platform/ports.ts';
 import { createTestDatabase } from './central-database.ts';
 import { createManualClock } from './manual-clock.ts';
 import { createPodScene } from './pod-scene.ts';

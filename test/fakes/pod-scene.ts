@@ -1,5 +1,5 @@
 /** A renter and a verified node of two GPUs, and what tests of pods do with them. */
-import type { PodChange, PodView } from '#shared/agent-api/pod.ts';
+import type { PodChange, PodView } from '#shared/api/agent/pod.ts';
 import type { FakeHost } from './fake-agents.ts';
 import { createTestMarket, type TestMarketOverrides } from './market-fixture.ts';
 import { openHolds } from './wallet.ts';

@@ -1,16 +1,16 @@
 /** Agents on the real engine for tests: each with its own executor, ports and firewall; nothing is left behind. */
 
-import { type PodSpecInput, PodView } from '#shared/agent-api/pod.ts';
-import { systemClock } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { type CommandResult, runCommand } from '#shared/run-command.ts';
+import { type PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
 import type { Agent } from '../../agent/app.ts';
-import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
-import { LABELS } from '../../agent/docker/engine.ts';
-import type { RuleNames } from '../../agent/network/firewall-rules.ts';
-import { createIptablesFirewall } from '../../agent/network/iptables-firewall.ts';
-import { probePort } from '../../agent/ports/port-probe.ts';
+import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
+import { LABELS } from '../../agent/containers/engine/engine.ts';
+import type { RuleNames } from '../../agent/containers/network/firewall-rules.ts';
+import { createIptablesFirewall } from '../../agent/containers/network/iptables-firewall.ts';
+import { probePort } from '../../agent/leases/port-probe.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 import { createTestAgent, NO_GATEWAY, podSpec } from './test-agent.ts';

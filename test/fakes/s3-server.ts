@@ -1,7 +1,7 @@
 /** A bucket on loopback that takes what is signed by AWS Signature Version 4, and works the signature out itself. */
 import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
-import { parseIsoTime } from '#shared/clock.ts';
+import { parseIsoTime } from '#shared/runtime/clock.ts';
 
 export const S3_CREDENTIALS = { accessKeyId: 'AKIAEXAMPLE', secretAccessKey: 'secret/key+EXAMPLE' };
 const REGION = 'eu-test-1';

@@ -1,5 +1,5 @@
 /** Randomness that repeats: the same seed gives the same run. */
-import type { Random } from '#shared/random.ts';
+import type { Random } from '#shared/runtime/random.ts';
 
 const MODULUS = 2 ** 32;
 

@@ -1,5 +1,5 @@
 /** Headers of a signed request, for `inject`; every field can be set apart from what is signed. */
-import { randomToken, systemRandom } from '#shared/random.ts';
+import { randomToken, systemRandom } from '#shared/runtime/random.ts';
 import {
   type CanonicalParts,
   canonicalRequest,

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemRandom } from '#shared/random.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from './eventually.ts';
 import { mustRun } from './real-host.ts';
 

@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { systemRandom } from '#shared/random.ts';
-import { type CommandResult, runCommand } from '#shared/run-command.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
 
 export type SystemdHost = {
   /** Runs a shell script as root; this checkout is at /src, read-only. */

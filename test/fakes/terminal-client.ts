@@ -1,7 +1,7 @@
 /** Somebody at a terminal's WebSocket: types, looks at what is shown, notes how it ends. */
 
 import type { WebSocket } from 'ws';
-import { TerminalExit } from '#shared/agent-api/terminal.ts';
+import { TerminalExit } from '#shared/api/agent/terminal.ts';
 import { eventually } from './eventually.ts';
 
 export type TerminalClient = ReturnType<typeof createTerminalClient>;

@@ -1,24 +1,24 @@
 /** An agent for tests: real inside, with the ports that the test gives. Nobody has to sign. */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { PodSpecInput } from '#shared/agent-api/pod.ts';
-import { identityFrom } from '#shared/identity/identity-key.ts';
-import { createLog } from '#shared/log.ts';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
+import type { PodSpecInput } from '#shared/api/agent/pod.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { identityFrom } from '#shared/signing/identity/identity-key.ts';
+import type { GatewayLink } from '../../agent/access/ssh/gateway-link.ts';
+import type { KeyFolders } from '../../agent/access/ssh/key-folders.ts';
 import type { AgentPorts } from '../../agent/agent-ports.ts';
 import { type Agent, createAgent } from '../../agent/app.ts';
-import { createExecEngine } from '../../agent/docker/exec.ts';
+import { createExecEngine } from '../../agent/containers/engine/exec.ts';
+import type { Firewall } from '../../agent/containers/network/firewall.ts';
+import { openDatabase } from '../../agent/database/database.ts';
 import type { GpuSource } from '../../agent/gpu/gpu-lease.ts';
 import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
-import { createHostProbe } from '../../agent/hardware/host-probe.ts';
+import { createHostProbe } from '../../agent/host/host-probe.ts';
 import { createMetrics } from '../../agent/metrics/metrics.ts';
-import type { Firewall } from '../../agent/network/firewall.ts';
 import { createFolderBytes, createFolderEntries } from '../../agent/pods/folder-bytes.ts';
-import { NO_POLICY } from '../../agent/policy/policy-file.ts';
-import type { GatewayLink } from '../../agent/ssh/gateway-link.ts';
-import type { KeyFolders } from '../../agent/ssh/key-folders.ts';
-import { openDatabase } from '../../agent/store/database.ts';
+import { NO_POLICY } from '../../agent/pods/policy-file.ts';
 import { KERNEL_SOURCES } from '../fixtures/host-inventory.ts';
 
 /** 10.204.0.0: apart from the pools of agents and of other tests. */

@@ -1,6 +1,6 @@
 /** The validator's ledger in tests: in memory, or in the project that says so on the run's PostgreSQL. */
-import type { Ledger } from '../../validator/ledger/ledger.tables.ts';
-import { openLedger } from '../../validator/ledger/ledger.ts';
+import type { Ledger } from '../../validator/store/ledger.tables.ts';
+import { openLedger } from '../../validator/store/ledger.ts';
 import { createEmptyPostgresDatabase, onPostgres } from './central-database.ts';
 
 /** Empty, with the present schema. End it with `destroy()`. */

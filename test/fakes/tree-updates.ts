@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { signUpdate } from '#shared/updates/update-manifest.ts';

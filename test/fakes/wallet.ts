@@ -1,13 +1,13 @@
 /** What accounts have, set by transfers like any other, and what is held of it. */
-import { systemRandom } from '#shared/random.ts';
-import type { Database, Db } from '../../validator/central/db/tables.ts';
-import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
-import type { Cause, LedgerAccount } from '../../validator/central/ledger/ledger-account.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
+import type { Cause, LedgerAccount } from '../../validator/central/money/ledger/ledger-account.ts';
 import {
   grantedAccount,
   paidAccount,
   walletOf,
-} from '../../validator/central/ledger/wallet.service.ts';
+} from '../../validator/central/money/ledger/wallet.service.ts';
+import type { Database, Db } from '../../validator/central/platform/database/tables.ts';
 
 /** A cause like no other. */
 export function testCause(change: Partial<Cause> = {}): Cause {

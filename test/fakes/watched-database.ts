@@ -1,5 +1,5 @@
 /** A database whose queries are counted, and can fail, lose to others or be kept waiting for their answers. */
-import type { Database } from '../../validator/central/db/tables.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
 
 const WRITES = new Set(['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode']);
 

@@ -66,3 +66,23 @@ function shortestWay(graph: Graph, start: string, end: string): string[] | null 
   }
   return null;
 }
+
+/**
+ * Imports that point against `order` (first = may import all that follow), as `path:line imports specifier`. A file
+ * directly in `side` that `order` does not list is part of the composition and may import everything.
+ */
+export function upwardIn(
+  side: string,
+  order: readonly string[],
+  files: readonly SourceFile[],
+): string[] {
+  const rank = (place: string) => {
+    const at = order.indexOf(place);
+    return at < 0 && !place.endsWith('.ts') ? Number.POSITIVE_INFINITY : at;
+  };
+  return [...graphOf(side, files)].flatMap(([from, targets]) =>
+    [...targets].flatMap(([to, imports]) =>
+      rank(from) === Number.POSITIVE_INFINITY || rank(to) < rank(from) ? imports : [],
+    ),
+  );
+}

@@ -14,28 +14,40 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
     ['validator/embedded/local-agent.ts', "const a = await import('../../agent/main.ts');"],
   ],
   'only validator/main.ts and validator/embedded compose the central API': [
-    ['validator/health/health.job.ts', "import { a } from '../central/app.ts';"],
+    ['validator/inspection/health.job.ts', "import { a } from '../central/app.ts';"],
   ],
   'routes never import stores': [
-    ['validator/central/pods/pod.routes.ts', "import { a } from './pod.store.ts';"],
+    ['validator/central/market/pods/pod.routes.ts', "import { a } from './pod.store.ts';"],
     ['agent/pods/pod.routes.ts', "import { a } from '../store/pod.store.ts';"],
   ],
   'a central concept reaches another one by its service, schemas and states': [
-    ['validator/central/pods/pod.service.ts', "import { a } from '../events/event.store.ts';"],
-    ['validator/central/pods/pod.service.ts', "export { a } from '../events/event.routes.ts';"],
+    [
+      'validator/central/market/pods/pod.service.ts',
+      "import { a } from '../../delivery/events/event.store.ts';",
+    ],
+    [
+      'validator/central/market/pods/pod.service.ts',
+      "export { a } from '../../delivery/events/event.routes.ts';",
+    ],
   ],
   'services import types, row locks and transactions from the central database, nothing else': [
-    ['validator/central/pods/pod.service.ts', "import { open } from '../db/database.ts';"],
+    [
+      'validator/central/market/pods/pod.service.ts',
+      "import { open } from '../../platform/database/database.ts';",
+    ],
   ],
   'dockerode has one home': [['agent/pods/pod.service.ts', "import Docker from 'dockerode';"]],
   'node:sqlite has one home': [
-    ['validator/central/db/dialect.ts', "import { DatabaseSync } from 'node:sqlite';"],
+    [
+      'validator/central/platform/database/dialect.ts',
+      "import { DatabaseSync } from 'node:sqlite';",
+    ],
   ],
   'kysely has one home': [
-    ['validator/central/pods/pod.service.ts', "import { sql } from 'kysely';"],
-    ['validator/central/pods/pod.schemas.ts', "import type { Kysely } from 'kysely/esm';"],
+    ['validator/central/market/pods/pod.service.ts', "import { sql } from 'kysely';"],
+    ['validator/central/market/pods/pod.schemas.ts', "import type { Kysely } from 'kysely/esm';"],
   ],
-  'pg has one home': [['validator/central/pods/pod.store.ts', "import { Pool } from 'pg';"]],
+  'pg has one home': [['validator/central/market/pods/pod.store.ts', "import { Pool } from 'pg';"]],
   'systeminformation has one home': [['agent/app.ts', "import 'systeminformation';"]],
   'node:child_process has one home': [
     ['agent/backups/restic.ts', "import { spawn } from 'node:child_process';"],
@@ -55,10 +67,10 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
   ],
   'money leaves an account that was settled first': [
     [
-      'validator/central/transfers/transfer.service.ts',
+      'validator/central/money/transfers/transfer.service.ts',
       "const a = { debit: paidAccount(id), credit: 'external:topup' };",
     ],
-    ['validator/central/rentals/rental.service.ts', 'await placeHold(tx, id, 1, cause);'],
+    ['validator/central/market/rentals/rental.service.ts', 'await placeHold(tx, id, 1, cause);'],
   ],
   'time comes from the Clock': [
     ['agent/app.ts', 'const a = Date.now();'],
@@ -107,7 +119,7 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
 const SOUND: [path: string, text: string][] = [
   [
     'agent/app.ts',
-    "import { a } from '#shared/clock.ts';\n// import b from 'dockerode'; Date.now()",
+    "import { a } from '#shared/runtime/clock.ts';\n// import b from 'dockerode'; Date.now()",
   ],
   ['agent/app.ts', 'const help = "import x from \'ssh2\'; new Date(); as any";'],
   ['agent/app.ts', "const a = /['\"`]/; const b = 'Date.now()'; const c = /setTimeout(/;"],
@@ -115,20 +127,23 @@ const SOUND: [path: string, text: string][] = [
   ['agent/app.ts', 'server.setTimeout(1000); sum = total / 2; sum = sum / 2;'],
   ['agent/main.ts', 'start(process.env);'],
   ['agent/app.test.ts', 'setTimeout(run, 1); const a = process.env; randomUUID();'],
-  ['agent/docker/dockerode-engine.ts', "import Docker from 'dockerode';"],
-  ['shared/clock.ts', 'export const now = () => Date.now();'],
+  ['agent/containers/engine/dockerode-engine.ts', "import Docker from 'dockerode';"],
+  ['shared/runtime/clock.ts', 'export const now = () => Date.now();'],
   ['shared/http/server.test.ts', "import { a } from '../../test/fakes/manual-clock.ts';"],
   ['validator/main.ts', "import { a } from './central/app.ts';"],
   ['validator/embedded/demo.ts', "import { a } from '../central/app.ts';"],
   ['validator/central/app.ts', "import { a } from './pods/pod.store.ts';"],
   [
-    'validator/central/pods/pod.service.ts',
-    "import type { Db } from '../db/database.ts';\nimport { a } from './pod.store.ts';\n" +
-      "import { b } from '../events/event.service.ts';\nimport { type C } from '../db/tables.ts';",
+    'validator/central/market/pods/pod.service.ts',
+    "import type { Db } from '../../platform/database/database.ts';\nimport { a } from './pod.store.ts';\n" +
+      "import { b } from '../events/event.service.ts';\nimport { type C } from '../../platform/database/tables.ts';",
   ],
-  ['validator/central/pods/pod.store.ts', "import { sql } from 'kysely';"],
+  ['validator/central/market/pods/pod.store.ts', "import { sql } from 'kysely';"],
   ['validator/weights/weight.chain.ts', "import { Keyring } from '@polkadot/keyring';"],
-  ['test/e2e/rent.test.ts', "import { a } from '../../validator/central/pods/pod.store.ts';"],
+  [
+    'test/e2e/rent.test.ts',
+    "import { a } from '../../validator/central/market/pods/pod.store.ts';",
+  ],
   ['vitest.config.ts', 'export default {};'],
 ];
 

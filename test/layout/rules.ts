@@ -9,21 +9,21 @@ export type Rule = {
 
 /** What of the central database services may use as it is. */
 const MEANT_FOR_SERVICES = [
-  'validator/central/db/row-lock.ts',
-  'validator/central/db/money-transaction.ts',
+  'validator/central/platform/database/row-lock.ts',
+  'validator/central/platform/database/money-transaction.ts',
 ];
 
 /** Who takes money from accounts: the ledger itself, and what asks for a settled account. */
 const TAKES_MONEY =
-  /^validator\/central\/(?:ledger\/|metering\/settled-first\.ts$|pods\/pod-hold\.ts$)/;
+  /^validator\/central\/(?:money\/ledger\/|money\/metering\/settled-first\.ts$|market\/pods\/pod-hold\.ts$)/;
 
 /** One per process and meant so; what is in them is the same for every test, or set by each. */
 const KEEPS_STATE = [
-  'shared/tracing/spans.ts',
+  'shared/telemetry/tracing/spans.ts',
   'test/bench/http-load.ts',
   'test/contract/cheats.cases.ts',
   'test/fakes/central-database.ts',
-  'validator/central/db/prepared.ts',
+  'validator/central/platform/database/prepared.ts',
 ];
 
 export const RULES: readonly Rule[] = [
@@ -59,42 +59,50 @@ export const RULES: readonly Rule[] = [
     'services import types, row locks and transactions from the central database, nothing else',
     (path, { target, typeOnly }) =>
       path.endsWith('.service.ts') &&
-      isUnder(target, 'validator/central/db/') &&
+      isUnder(target, 'validator/central/platform/database/') &&
       !MEANT_FOR_SERVICES.some((meant) => meant === target) &&
       !typeOnly,
   ),
 
-  home('dockerode', (path) => isUnder(path, 'agent/docker/')),
-  home('node:sqlite', (path) => path === 'shared/sqlite.ts'),
+  home('dockerode', (path) => isUnder(path, 'agent/containers/engine/')),
+  home('node:sqlite', (path) => path === 'shared/runtime/sqlite.ts'),
   home(
     'kysely',
     (path) =>
-      isUnder(path, 'validator/database/', 'validator/central/db/', 'validator/ledger/') ||
+      isUnder(
+        path,
+        'validator/database/',
+        'validator/central/platform/database/',
+        'validator/store/',
+      ) ||
       path === 'test/fakes/central-database.ts' ||
       /\.store(?:\.test)?\.ts$/.test(path),
   ),
   home(
     'pg',
-    (path) => isUnder(path, 'validator/database/', 'validator/central/db/') || isTest(path),
+    (path) =>
+      isUnder(path, 'validator/database/', 'validator/central/platform/database/') || isTest(path),
   ),
-  home('systeminformation', (path) => isUnder(path, 'agent/hardware/')),
+  home('systeminformation', (path) => isUnder(path, 'agent/host/')),
   home(
     'node:child_process',
     (path) =>
-      isUnder(path, 'agent/gpu/', 'agent/hardware/', 'validator/embedded/') ||
+      isUnder(path, 'agent/gpu/', 'agent/host/', 'validator/embedded/') ||
       path === 'agent/backups/bounded-child.ts' ||
-      path === 'shared/run-command.ts' ||
+      path === 'shared/runtime/run-command.ts' ||
       isTest(path),
   ),
   home('@polkadot/*', (path) => isUnder(path, 'validator/') || isTest(path)),
-  home('ssh2', (path) => isUnder(path, 'agent/ssh-gateway/', 'validator/rental-probe/')),
+  home('ssh2', (path) => isUnder(path, 'agent/ssh-gateway/', 'validator/inspection/rental-probe/')),
   home('fast-xml-parser', (path) => isUnder(path, 'agent/gpu/')),
-  home('pino', (path) => path === 'shared/log.ts'),
+  home('pino', (path) => path === 'shared/runtime/log.ts'),
   home(
     'tar-stream',
-    (path) => isUnder(path, 'agent/images/', 'agent/updates/', 'shared/diagnosis/') || isTest(path),
+    (path) =>
+      isUnder(path, 'agent/containers/images/', 'agent/updates/', 'shared/check/diagnosis/') ||
+      isTest(path),
   ),
-  home('node:timers', (path) => path === 'shared/clock.ts' || isTest(path)),
+  home('node:timers', (path) => path === 'shared/runtime/clock.ts' || isTest(path)),
 
   forbidCode(
     'the environment is read in main.ts only',
@@ -104,12 +112,12 @@ export const RULES: readonly Rule[] = [
   forbidCode(
     'time comes from the Clock',
     /\bDate\.now\b|\bnew Date\b|\bperformance\.now\b|\bprocess\.hrtime\b|\bAbortSignal\.timeout\b|(?:(?<!\.)|\bglobalThis\.)\bset(?:Timeout|Interval)\b/g,
-    (path) => !isTest(path) && path !== 'shared/clock.ts',
+    (path) => !isTest(path) && path !== 'shared/runtime/clock.ts',
   ),
   forbidCode(
     'chance comes from Random',
     /\bMath\.random\b|\brandom(?:UUID|Bytes|Int|FillSync)\b|\bgetRandomValues\b/g,
-    (path) => !isTest(path) && path !== 'shared/random.ts',
+    (path) => !isTest(path) && path !== 'shared/runtime/random.ts',
   ),
 
   forbidCode(
@@ -192,7 +200,7 @@ function hasRole(path: string | null, ...roles: string[]): boolean {
   return path !== null && roles.some((role) => path.endsWith(`.${role}.ts`));
 }
 
-/** The concept folder of the central API that a file belongs to. */
+/** The concept folder of the central API that contains a file; null for the composition file of a module. */
 function conceptOf(path: string | null): string | null {
-  return /^validator\/central\/([^/]+)\//.exec(path ?? '')?.[1] ?? null;
+  return /^validator\/central\/(\w+\/[\w-]+)\//.exec(path ?? '')?.[1] ?? null;
 }

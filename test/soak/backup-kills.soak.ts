@@ -1,5 +1,5 @@
 /** Kills of agent, restic and central at requests of backups and restores, taken by chance, for as long as there is time. */
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { createFaultMatrix, VICTIMS } from '../fakes/fault-matrix.ts';
 import { startFaultScene } from '../fakes/fault-scene.ts';
 import { fingerprintOf } from '../fakes/mixed-tree.ts';

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { OperationView, RepositoryAccess } from '#shared/agent-api/operations.ts';
-import { systemClock } from '#shared/clock.ts';
-import { systemRandom } from '#shared/random.ts';
-import { createDockerodeEngine } from '../../agent/docker/dockerode-engine.ts';
-import { LABELS } from '../../agent/docker/engine.ts';
+import type { OperationView, RepositoryAccess } from '#shared/api/agent/operations.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
+import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
 import { PASSWORD } from '../fakes/backup-scene.ts';
 import { startBackupServer } from '../fakes/backup-server.ts';

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { residentMb } from '../bench/agent-memory.bench.ts';
 import { median } from '../bench/row.ts';
 import { type CentralProcess, startCentralProcess } from '../fakes/central-process.ts';

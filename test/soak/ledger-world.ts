@@ -1,22 +1,30 @@
 /** Random postings to a money ledger, each beside a model of what accounts then have. */
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import type { Database, Db } from '../../validator/central/db/tables.ts';
-import { auditLedger } from '../../validator/central/ledger/audit.service.ts';
-import { placeHold, settleHold, voidHold } from '../../validator/central/ledger/hold.service.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
+import {
+  placeHold,
+  settleHold,
+  voidHold,
+} from '../../validator/central/money/ledger/hold.service.ts';
 import {
   CauseTaken,
   postGroup,
   postGroups,
-} from '../../validator/central/ledger/ledger.service.ts';
-import type { Cause, LedgerAccount, Leg } from '../../validator/central/ledger/ledger-account.ts';
+} from '../../validator/central/money/ledger/ledger.service.ts';
+import type {
+  Cause,
+  LedgerAccount,
+  Leg,
+} from '../../validator/central/money/ledger/ledger-account.ts';
 import {
   grantedAccount,
   lockedWalletOf,
   paidAccount,
   spendLegs,
   walletOf,
-} from '../../validator/central/ledger/wallet.service.ts';
+} from '../../validator/central/money/ledger/wallet.service.ts';
+import type { Database, Db } from '../../validator/central/platform/database/tables.ts';
 
 const RENTERS = ['ada', 'ben', 'cem', 'dua', 'eve'];
 const PROVIDERS: readonly LedgerAccount[] = ['provider:north', 'provider:south'];

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '#shared/clock.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { createLedgerWorld } from './ledger-world.ts';
 import type { SoakRow } from './row.ts';

@@ -1,7 +1,7 @@
 /** What an agent's process comes to while renters follow the logs of eight busy pods for a long time. */
 import { readdirSync, readlinkSync } from 'node:fs';
-import { systemClock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 import { residentMb } from '../bench/agent-memory.bench.ts';
 import { openLog, removeLogPod, startLogPod } from '../bench/log-pod.ts';
 import { median } from '../bench/row.ts';

@@ -1,7 +1,7 @@
 /** `npm run soak`: long runs on the real engine; prints a table and writes var/soak.json. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { systemRandom } from '#shared/random.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createAgentHome } from '../fakes/agent-process.ts';
 import { backupKills } from './backup-kills.soak.ts';
 import { backupTree } from './backup-tree.soak.ts';

@@ -1,14 +1,14 @@
 /** What has to be true of the money after each step of a random run (marketplace reference 2.4). */
 import { strict as assert } from 'node:assert';
-import type { Database } from '../../validator/central/db/tables.ts';
-import { auditLedger } from '../../validator/central/ledger/audit.service.ts';
-import { providerShare, referralShare } from '../../validator/central/ledger/shares.ts';
-import { costOfSegments } from '../../validator/central/metering/meter.ts';
-import { accountRunsOutAt } from '../../validator/central/metering/runway.service.ts';
-import { spendsOutAt } from '../../validator/central/metering/runway.ts';
-import { burningOf } from '../../validator/central/metering/settlement.ts';
-import { spentBy } from '../../validator/central/metering/spent.ts';
-import type { SegmentRow } from '../../validator/central/metering/usage.store.ts';
+import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
+import { providerShare, referralShare } from '../../validator/central/money/ledger/shares.ts';
+import { costOfSegments } from '../../validator/central/money/metering/meter.ts';
+import { accountRunsOutAt } from '../../validator/central/money/metering/runway.service.ts';
+import { spendsOutAt } from '../../validator/central/money/metering/runway.ts';
+import { burningOf } from '../../validator/central/money/metering/settlement.ts';
+import { spentBy } from '../../validator/central/money/metering/spent.ts';
+import type { SegmentRow } from '../../validator/central/money/metering/usage.store.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { openHolds } from '../fakes/wallet.ts';
 
 /** Wall clock time that was lived through once more, because the clock went back. */

@@ -1,10 +1,10 @@
 /** Random lives of pods, silences, jumps of the clock, deletions, limits, transfers and payouts. */
-import type { Random } from '#shared/random.ts';
-import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
-import { paidAccount, standingOfOne } from '../../validator/central/ledger/wallet.service.ts';
-import { providerAccount } from '../../validator/central/metering/settlement.ts';
-import { createPayouts } from '../../validator/central/payouts/payout.service.ts';
-import type { PayoutProcessor } from '../../validator/central/ports.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
+import { paidAccount, standingOfOne } from '../../validator/central/money/ledger/wallet.service.ts';
+import { providerAccount } from '../../validator/central/money/metering/settlement.ts';
+import { createPayouts } from '../../validator/central/money/payouts/payout.service.ts';
+import type { PayoutProcessor } from '../../validator/central/platform/ports.ts';
 import type { TestAccount } from '../fakes/central-fixture.ts';
 import {
   type AddedNode,

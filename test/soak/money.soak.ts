@@ -1,6 +1,6 @@
 /** Ten thousand random events, and a month of a small market's rentals: not a micro-dollar is lost. */
-import { systemClock } from '#shared/clock.ts';
-import { openCentralDatabase } from '../../validator/central/db/database.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { createMoneyWorld, type MoneyScene } from './money-world.ts';
 import type { SoakRow } from './row.ts';

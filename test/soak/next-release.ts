@@ -3,9 +3,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { systemRandom } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
-import { VERSION } from '#shared/version.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import { importImageBase } from '../fakes/image-base.ts';
 import { command } from '../fakes/real-host.ts';
 
@@ -26,7 +26,7 @@ export async function buildNextRelease(reference: string): Promise<void> {
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });
     }
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    for (const file of ['package.json', 'package-lock.json', 'shared/version.ts']) {
+    for (const file of ['package.json', 'package-lock.json', 'shared/runtime/version.ts']) {
       const text = readFileSync(join(folder, file), 'utf8');
       writeFileSync(join(folder, file), text.replace(VERSION, NEXT_VERSION));
     }

@@ -1,6 +1,6 @@
 /** What must be true after every random operation, and what must become true soon. */
 import assert from 'node:assert/strict';
-import type { PodView } from '#shared/agent-api/pod.ts';
+import type { PodView } from '#shared/api/agent/pod.ts';
 import { eventually } from '../fakes/eventually.ts';
 import type { EngineObject, ObjectKind, World } from './random-world.ts';
 

@@ -1,5 +1,5 @@
 /** Random operations and faults from a fresh seed for a long time. */
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { runAtRandom } from './random-run.ts';
 import type { SoakRow } from './row.ts';
 

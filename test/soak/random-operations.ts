@@ -1,6 +1,6 @@
 /** What a run of random operations does to an agent and its engine, one at a time. */
-import { ApiError } from '#shared/errors.ts';
-import { createSshKeyPair } from '#shared/openssh-key.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { podSpec } from '../fakes/test-agent.ts';
 import type { World } from './random-world.ts';
 

@@ -1,5 +1,5 @@
 /** A run of random operations and faults: what must always hold is looked at after each, and settling now and then. */
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { assertAlways, assertEnds, assertSettles, plantForeign } from './random-invariants.ts';
 import { actAtRandom } from './random-operations.ts';

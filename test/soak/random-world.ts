@@ -1,8 +1,8 @@
 /** An agent on an engine of its own, with what a run of random operations knows of its pods. */
-import { PodList, type PodView } from '#shared/agent-api/pod.ts';
-import type { Random } from '#shared/random.ts';
-import { type CommandResult, runCommand } from '#shared/run-command.ts';
-import { LABELS } from '../../agent/docker/engine.ts';
+import { PodList, type PodView } from '#shared/api/agent/pod.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
+import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { freePorts } from '../fakes/free-ports.ts';

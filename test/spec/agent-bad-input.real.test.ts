@@ -2,9 +2,9 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ERROR_TABLE } from '#shared/errors.ts';
-import { systemRandom } from '#shared/random.ts';
-import { LABELS } from '../../agent/docker/engine.ts';
+import { ERROR_TABLE } from '#shared/runtime/errors.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { createRealHost, mustRun, type RealHost } from '../fakes/real-host.ts';
 import { podSpec } from '../fakes/test-agent.ts';
 

@@ -1,8 +1,9 @@
 /** For each code of the error table, a request that is answered with it. */
-import type { Database } from '../../validator/central/db/tables.ts';
-import { postGroup } from '../../validator/central/ledger/ledger.service.ts';
-import { paidAccount } from '../../validator/central/ledger/wallet.service.ts';
-import { type RentRequest, rentIn } from '../../validator/central/rentals/rental.service.ts';
+
+import { type RentRequest, rentIn } from '../../validator/central/market/rentals/rental.service.ts';
+import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
+import { paidAccount } from '../../validator/central/money/ledger/wallet.service.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
 import type { TestAccount } from '../fakes/central-fixture.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { DEFAULT_TEMPLATE, type TestMarket } from '../fakes/market-fixture.ts';

@@ -1,7 +1,7 @@
 /** Every row of the specification's error table: its code, status and body, reached by a request. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { ERROR_TABLE } from '#shared/errors.ts';
-import { DEFAULT_LIMITS } from '../../validator/central/rate-limits/policies.ts';
+import { ERROR_TABLE } from '#shared/runtime/errors.ts';
+import { DEFAULT_LIMITS } from '../../validator/central/platform/rate-limits/policies.ts';
 import { onPostgres } from '../fakes/central-database.ts';
 import { createFakeBackupStorage } from '../fakes/fake-backup-storage.ts';
 import { createTestMarket } from '../fakes/market-fixture.ts';

@@ -1,6 +1,6 @@
 /** Generated bad requests on every route: only statuses that the specification has, never 500, never without an end. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/fuzz.ts';
 import { createTestMarket, type TestMarket } from '../fakes/market-fixture.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';

@@ -1,8 +1,8 @@
 /** What every refusal of the central API has to look like, and bodies that have to get one. */
 import type { LightMyRequestResponse } from 'fastify';
 import { expect } from 'vitest';
-import { ERROR_TABLE } from '#shared/errors.ts';
-import { errorProfileOf } from '../../validator/central/edge/error-profiles.ts';
+import { ERROR_TABLE } from '#shared/runtime/errors.ts';
+import { errorProfileOf } from '../../validator/central/platform/edge/error-profiles.ts';
 
 /** What would be an inside of ours in a refusal. */
 const LEAK = /node_modules|\.ts\b|\bat \w+ \(|SQLITE|sqlite|select .* from|\/home|\/root\/|stack/i;

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { expect, it } from 'vitest';
-import { createLog } from '#shared/log.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createTestCentral } from '../../test/fakes/central-fixture.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };

@@ -1,16 +1,16 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type ConfigSpec, type Environment, parseConfig } from '#shared/config.ts';
-import { ListenAddress, portClash } from '#shared/listen-address.ts';
+import { ListenAddress, portClash } from '#shared/http/listen-address.ts';
+import { type ConfigSpec, type Environment, parseConfig } from '#shared/runtime/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { isPrivateUrl } from '#shared/tls/loopback.ts';
 import { Pin } from '#shared/tls/pin.ts';
 import { databaseProblems } from '../database/target.ts';
-import { DatabasePlace } from './database-place.ts';
-import { CorsVariables } from './edge/config.ts';
-import { RateLimitVariables } from './rate-limits/config.ts';
-import { SURROUNDINGS, surroundingProblems } from './surroundings-config.ts';
+import { SURROUNDINGS, surroundingProblems } from './platform/adapters-config.ts';
+import { DatabasePlace } from './platform/database-place.ts';
+import { CorsVariables } from './platform/edge/config.ts';
+import { RateLimitVariables } from './platform/rate-limits/config.ts';
 
 const HotkeyList = z
   .string()

@@ -1,11 +1,11 @@
 /** What an agent leaves unanswered that has shown itself. */
 import { expect, it } from 'vitest';
-import { createAgentClient } from '#shared/agent-api/agent-client.ts';
-import type { Inventory } from '#shared/agent-api/inventory.ts';
+import { createAgentClient } from '#shared/api/agent/agent-client.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { factsOf, sourcesWith } from '../../test/fixtures/check-facts.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
-import { ask } from '../health/question.ts';
+import { ask } from '../inspection/question.ts';
 import type { Unanswered } from './measured.ts';
 import { judgeAll } from './pipeline.ts';
 import { untoldIn } from './untold.ts';

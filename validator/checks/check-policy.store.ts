@@ -1,6 +1,6 @@
 /** Policies that evidence was judged by, by their hash. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import type { LedgerDb } from '../ledger/ledger.tables.ts';
+import type { LedgerDb } from '../store/ledger.tables.ts';
 import { CheckPolicy, checkPolicyHashOf } from './check-policy.ts';
 
 /** Resolves with its hash. */

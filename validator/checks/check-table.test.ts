@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { ConfigError } from '#shared/config.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { factsOf, POLICY } from '../../test/fixtures/check-facts.ts';
 import { CheckPolicy, readCheckPolicy } from './check-policy.ts';
 import { CHECKS } from './check-table.ts';

@@ -1,11 +1,11 @@
 /** A check as data: a pure verdict over facts, with a reason code and what to do (validator reference 5). */
-import type { Inventory, VerifyResult } from '#shared/agent-api/inventory.ts';
+import type { Inventory, VerifyResult } from '#shared/api/agent/inventory.ts';
 import type {
   CheckCategory,
   CheckMode,
   CheckSeverity,
   ExecutorToCheck,
-} from '#shared/central-api/validator-routes.ts';
+} from '#shared/api/central/validator-routes.ts';
 import { PEER_REFUSALS } from '#shared/tls/peer-refused.ts';
 import type { CheckPolicy } from './check-policy.ts';
 import type { Measured } from './measured.ts';

@@ -1,6 +1,6 @@
 /** What a look at an idle host found stands until such a look shows that it is over. */
 import { expect, it } from 'vitest';
-import { naiveUtc } from '#shared/clock.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
 import { type Change, factsOf, NOW_MS, POLICY } from '../../test/fixtures/check-facts.ts';
 import type { Facts } from './check.ts';
 import type { Measured } from './measured.ts';

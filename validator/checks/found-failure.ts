@@ -1,7 +1,7 @@
 /** Failures that a look at an idle host found: a run that leaves the look out lifts none of them. */
 import { z } from 'zod';
-import { Name, Text } from '#shared/agent-api/bounds.ts';
-import { naiveUtc } from '#shared/clock.ts';
+import { Name, Text } from '#shared/api/agent/bounds.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { Check, Failure, Outcome } from './check.ts';
 
 /** In a result of a check. */

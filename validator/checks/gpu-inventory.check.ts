@@ -1,5 +1,5 @@
 /** What the agent measured is what the provider offers: readable, real, of the claimed type and count. */
-import { matchesGpuType } from '#shared/gpu-type.ts';
+import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import { failed, type Judge, passed } from './check.ts';
 
 /**

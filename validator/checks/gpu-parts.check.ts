@@ -1,7 +1,7 @@
 /** What is told as a part of a card (MIG) can be one: parts are offered, paid and proven otherwise than whole cards. */
-import { CardUuid } from '#shared/agent-api/challenges.ts';
-import type { GpuDevice } from '#shared/agent-api/inventory.ts';
-import { migSlicesOf } from '#shared/gpu-type.ts';
+import { CardUuid } from '#shared/api/agent/challenges.ts';
+import type { GpuDevice } from '#shared/api/agent/inventory.ts';
+import { migSlicesOf } from '#shared/api/gpu-type.ts';
 import { type Facts, failed, type Judge, passed, unknown } from './check.ts';
 
 /** As drivers write UUIDs of parts: since release 470, and before. */

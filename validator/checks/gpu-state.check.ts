@@ -1,5 +1,5 @@
 /** How the cards are: sound, unthrottled, awake, and not at work for somebody else. */
-import type { GpuDevice } from '#shared/agent-api/inventory.ts';
+import type { GpuDevice } from '#shared/api/agent/inventory.ts';
 import { failed, type Judge, passed, unknown } from './check.ts';
 import { ONE_THOUSAND } from './check-policy.ts';
 import { withLoad } from './load.ts';

@@ -1,6 +1,6 @@
 /** What checks make of cards: what they are called, how they are, whose they are. */
 import { expect, it } from 'vitest';
-import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import {
   type Failing,

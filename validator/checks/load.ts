@@ -1,5 +1,5 @@
 /** What is at work on a host, without what our own trials put on it. Pure. */
-import type { GpuDevice, Inventory } from '#shared/agent-api/inventory.ts';
+import type { GpuDevice, Inventory } from '#shared/api/agent/inventory.ts';
 import type { Load } from './measured.ts';
 
 /** The load that an inventory tells. */

@@ -1,5 +1,5 @@
 /** Whose the offer is, and whether the host is free for it. */
-import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { type Failure, failed, type Judge, passed, unknown } from './check.ts';
 import type { CheckPolicy } from './check-policy.ts';
 import { withLoad } from './load.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isBlocking } from '#shared/central-api/validator-routes.ts';
+import { isBlocking } from '#shared/api/central/validator-routes.ts';
 import { factsOf, NOW_MS, POLICY, resultOf, verdictWhen } from '../../test/fixtures/check-facts.ts';
 import { modeOf } from './check-policy.ts';
 import type { ProofFacts } from './measured.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isBlocking } from '#shared/central-api/validator-routes.ts';
+import { isBlocking } from '#shared/api/central/validator-routes.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import type { Facts, Refusal } from './check.ts';
 import { readCheckPolicy } from './check-policy.ts';

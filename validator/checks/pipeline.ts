@@ -3,7 +3,7 @@ import {
   type CheckResult,
   type HealthReport,
   isBlocking,
-} from '#shared/central-api/validator-routes.ts';
+} from '#shared/api/central/validator-routes.ts';
 import { type Check, type Facts, type Outcome, unknown } from './check.ts';
 import { modeOf } from './check-policy.ts';
 import { CHECKS } from './check-table.ts';

@@ -1,6 +1,6 @@
 /** Queries of how long proofs of work take executors. */
 import type { Insertable } from 'kysely';
-import type { LedgerDb, ProofPacesTable } from '../ledger/ledger.tables.ts';
+import type { LedgerDb, ProofPacesTable } from '../store/ledger.tables.ts';
 
 export type Device = ProofPacesTable['device'];
 export type Pace = Pick<ProofPacesTable, 'mean_ms' | 'samples'>;

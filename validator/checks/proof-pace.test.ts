@@ -3,9 +3,9 @@ import { createManualClock, type ManualClock } from '../../test/fakes/manual-clo
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
-import { openLedger } from '../ledger/ledger.ts';
-import { deadlineFor } from '../pow/proof-timing.ts';
+import { deadlineFor } from '../inspection/proof/proof-timing.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
+import { openLedger } from '../store/ledger.ts';
 import type { Facts } from './check.ts';
 import type { GpuProofFacts, ProofFacts } from './measured.ts';
 import { baselineOf, createProofPaces, type ProofPaces } from './proof-pace.ts';

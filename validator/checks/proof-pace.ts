@@ -1,7 +1,7 @@
 /** What proofs of work took executors, and what they are to take: learned, durable (validator reference 6). */
-import type { Inventory } from '#shared/agent-api/inventory.ts';
-import type { Clock } from '#shared/clock.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
 import type { Facts } from './check.ts';
 import { ONE_THOUSAND } from './check-policy.ts';
 import {

@@ -1,6 +1,6 @@
 /** What checks make of pods and of the cards that they have, and whom they do not blame. */
 import { describe, expect, it } from 'vitest';
-import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import {
   type Change,
   deadPod,

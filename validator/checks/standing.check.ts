@@ -1,5 +1,5 @@
 /** The executor is what it was when it passed first, and its cards are nobody else's. */
-import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { failed, type Judge, passed, unknown } from './check.ts';
 
 const MAX_NAMED = 5;

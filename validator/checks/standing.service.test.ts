@@ -3,7 +3,7 @@ import { createManualClock, type ManualClock } from '../../test/fakes/manual-clo
 import { createTestLedger } from '../../test/fakes/test-ledger.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId } from '../../test/fixtures/cycle-set.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
 import type { Facts } from './check.ts';
 import { judgeAll } from './pipeline.ts';
 import { createStandings, type Standings } from './standing.service.ts';

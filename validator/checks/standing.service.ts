@@ -1,8 +1,8 @@
 /** What is known of executors from the times before, and what is kept of a time for the next ones. */
-import type { Inventory } from '#shared/agent-api/inventory.ts';
-import type { ExecutorToCheck, HealthReport } from '#shared/central-api/validator-routes.ts';
-import type { Clock } from '#shared/clock.ts';
-import type { Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import type { ExecutorToCheck, HealthReport } from '#shared/api/central/validator-routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Ledger, LedgerDb } from '../store/ledger.tables.ts';
 import type { AgentIdentity, Facts } from './check.ts';
 import type { Measured } from './measured.ts';
 import { specOf } from './standing.check.ts';

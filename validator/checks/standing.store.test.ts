@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestLedger } from '../../test/fakes/test-ledger.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
-import { unmeasuredLine } from '../lines/line.state.ts';
-import { findLine, keepLine } from '../lines/line.store.ts';
+import { unmeasuredLine } from '../inspection/lines/line.state.ts';
+import { findLine, keepLine } from '../inspection/lines/line.store.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
 import { UNKNOWN_KEY } from './standing.state.ts';
 import { accept, claim, claimsOn, findAccepted, forgetOthers } from './standing.store.ts';
 

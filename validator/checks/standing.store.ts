@@ -1,5 +1,5 @@
 /** Queries of what the ledger knows of executors beside their evidence. */
-import type { GpuClaimRow, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { GpuClaimRow, LedgerDb } from '../store/ledger.tables.ts';
 import { type Claimant, UNKNOWN_KEY } from './standing.state.ts';
 
 export type Accepted = { executorId: string; listed: string; spec: string; gpuUuids: string[] };

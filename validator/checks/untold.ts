@@ -1,5 +1,5 @@
 /** What an inventory leaves out that an agent of this program finds on every host of its kind: nothing to compare with. */
-import type { Inventory } from '#shared/agent-api/inventory.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Unanswered } from './measured.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { UpdateStatus } from '#shared/agent-api/update-status.ts';
+import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { digestOf } from '../../test/fixtures/update-manifest.ts';
 import { updateStatus } from '../../test/fixtures/update-status.ts';

@@ -1,7 +1,8 @@
 /** A database in a file has one process at a time that runs on it; those of a PostgreSQL server know of each other. */
-import { ConfigError } from '#shared/config.ts';
-import { hasCode, messageOf } from '#shared/errors.ts';
-import { lockExclusively } from '#shared/sqlite.ts';
+
+import { ConfigError } from '#shared/runtime/config.ts';
+import { hasCode, messageOf } from '#shared/runtime/errors.ts';
+import { lockExclusively } from '#shared/runtime/sqlite.ts';
 import { KINDS, type OwnPlace } from './ownership.ts';
 import { databaseProblems, isPostgresAddress, lookAtFile } from './target.ts';
 

@@ -1,6 +1,6 @@
 /** Kysely's SQLite dialect over node:sqlite, for the central API and the validator's ledger (marketplace reference 5.3). */
 import { SqliteDialect, type SqliteStatement } from 'kysely';
-import { type DatabaseSync, openSqlite } from '#shared/sqlite.ts';
+import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 
 /** Distinct statements of the product are some hundreds; beyond this the oldest is prepared anew. */
 const STATEMENT_CACHE_SIZE = 1_000;

@@ -12,11 +12,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openSqlite } from '#shared/sqlite.ts';
+import { openSqlite } from '#shared/runtime/sqlite.ts';
 import { createEmptyPostgresDatabase, onPostgres } from '../../test/fakes/central-database.ts';
-import { besideCentral, openCentralDatabase, readCentralDatabase } from '../central/db/database.ts';
-import { besideLedger, openLedger } from '../ledger/ledger.ts';
-import { lookIntoLedger } from '../ledger/ledger-look.ts';
+import {
+  besideCentral,
+  openCentralDatabase,
+  readCentralDatabase,
+} from '../central/platform/database/database.ts';
+import { besideLedger, openLedger } from '../store/ledger.ts';
+import { lookIntoLedger } from '../store/ledger-look.ts';
 import { haveAlone } from './alone.ts';
 import { tablesIn } from './ownership.ts';
 

@@ -1,6 +1,6 @@
 /** Whether what an address names is ours and of the right kind: our tables never go beside those of something else. */
 import { type Kysely, sql } from 'kysely';
-import { ConfigError } from '#shared/config.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { isPostgres } from './engine.ts';
 
 /** Tables of a kind's first migration that none after it takes away: what has all of them is of that kind. */

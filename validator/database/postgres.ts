@@ -1,8 +1,8 @@
 /** The way to a PostgreSQL server: loaded only when the configuration names one. */
 import { type Dialect, PostgresDialect } from 'kysely';
 import { Client, type ClientConfig, DatabaseError, Pool, types } from 'pg';
-import { ConfigError } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 import type { DatabaseTarget } from './target.ts';
 
 /** Per process; a server's own default is 100 in all. */

@@ -1,9 +1,14 @@
 /** From an address in the configuration to the engine that it names: a PostgreSQL server or a SQLite file. */
 import { existsSync, statSync } from 'node:fs';
 import { Kysely } from 'kysely';
-import { ConfigError, type ConfigProblem } from '#shared/config.ts';
-import { hasCode, messageOf } from '#shared/errors.ts';
-import { isNoDatabase, isNotOpened, isToBeRolledBack, openSqliteToRead } from '#shared/sqlite.ts';
+import { ConfigError, type ConfigProblem } from '#shared/runtime/config.ts';
+import { hasCode, messageOf } from '#shared/runtime/errors.ts';
+import {
+  isNoDatabase,
+  isNotOpened,
+  isToBeRolledBack,
+  openSqliteToRead,
+} from '#shared/runtime/sqlite.ts';
 import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { KINDS, type OwnPlace, refuseOthers } from './ownership.ts';
 

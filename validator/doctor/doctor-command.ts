@@ -1,7 +1,7 @@
 /** `npm run validator -- doctor`: options in, report and exit status out. */
-import type { Finding } from '#shared/doctor/finding.ts';
-import { jsonReport, textReport } from '#shared/doctor/report.ts';
-import type { Progress } from '#shared/progress.ts';
+import type { Finding } from '#shared/check/finding.ts';
+import { jsonReport, textReport } from '#shared/check/report.ts';
+import type { Progress } from '#shared/runtime/progress.ts';
 import { type DoctorPorts, readConfigurationFacts, readFacts } from './facts.ts';
 import { configurationFinding, validatorFindings } from './findings.ts';
 import { DOCTOR_HELP, readOptions } from './options.ts';

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
-import { FINDING_STATUSES } from '#shared/doctor/finding.ts';
-import { COMPILE_CACHE } from '#shared/node-launch.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { FINDING_STATUSES } from '#shared/check/finding.ts';
+import { COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { type CentralProcess, startCentralProcess } from '../../test/fakes/central-process.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
-import { openLedger } from '../ledger/ledger.ts';
+import { openLedger } from '../store/ledger.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const LIMITS = { timeoutMs: 60_000, maxOutputBytes: 1_000_000 };

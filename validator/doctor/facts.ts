@@ -1,15 +1,15 @@
 /** What the validator's doctor sees: each question by itself, with a deadline. */
 import { access, constants, stat } from 'node:fs/promises';
 import { z } from 'zod';
-import type { Clock } from '#shared/clock.ts';
-import { type Environment, lookAtConfig } from '#shared/config.ts';
-import { type ClockFacts, readClockFacts } from '#shared/doctor/clock.facts.ts';
-import { type DiskUse, nearestFolder, readDiskUse } from '#shared/doctor/disk-use.ts';
-import { type Told, tell } from '#shared/doctor/told.ts';
+import { type ClockFacts, readClockFacts } from '#shared/check/clock.facts.ts';
+import { type DiskUse, nearestFolder, readDiskUse } from '#shared/check/disk-use.ts';
+import { type Told, tell } from '#shared/check/told.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
-import { localPlaceOf } from '#shared/listen-address.ts';
-import type { Random } from '#shared/random.ts';
-import type { RunCommand } from '#shared/run-command.ts';
+import { localPlaceOf } from '#shared/http/listen-address.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { servesTls } from '#shared/tls/loopback.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
@@ -19,7 +19,7 @@ import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.
 import { ownKeyPlace } from '../keys/key-commands.ts';
 import { openKey } from '../keys/key-place.ts';
 import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
-import { type LedgerLook, lookIntoLedger } from '../ledger/ledger-look.ts';
+import { type LedgerLook, lookIntoLedger } from '../store/ledger-look.ts';
 import { createReadTag } from '../updates/image-registry.ts';
 import { releaseLoginOf } from '../updates/release-login.ts';
 import { fileMetagraph } from '../weights/metagraph.ts';

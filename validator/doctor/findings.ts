@@ -1,8 +1,8 @@
 /** Judges what the validator works with. Pure. */
-import { clockFindings } from '#shared/doctor/clock.findings.ts';
-import { diskFinding } from '#shared/doctor/disk-use.ts';
-import { type Finding, fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
-import { placeOf } from '#shared/listen-address.ts';
+import { clockFindings } from '#shared/check/clock.findings.ts';
+import { diskFinding } from '#shared/check/disk-use.ts';
+import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
+import { placeOf } from '#shared/http/listen-address.ts';
 import type { ConfigurationFacts, ValidatorFacts } from './facts.ts';
 
 const OTHERS = 0o077;

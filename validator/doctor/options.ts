@@ -1,6 +1,6 @@
 /** The command line of the validator's doctor. Pure. */
 import { parseArgs } from 'node:util';
-import { messageOf } from '#shared/errors.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 
 export type DoctorOptions = { json: boolean; help: boolean };
 

@@ -1,8 +1,12 @@
 /** What `npm start` reads of the central API's own variables. */
-import { parseConfig } from '#shared/config.ts';
-import type { CentralOptions } from '../central/central-deps.ts';
-import { CorsVariables, corsOriginsFrom } from '../central/edge/config.ts';
-import { LOCAL_LIMITS, RateLimitVariables, rateLimitsFrom } from '../central/rate-limits/config.ts';
+import { parseConfig } from '#shared/runtime/config.ts';
+import type { CentralOptions } from '../central/platform/central-deps.ts';
+import { CorsVariables, corsOriginsFrom } from '../central/platform/edge/config.ts';
+import {
+  LOCAL_LIMITS,
+  RateLimitVariables,
+  rateLimitsFrom,
+} from '../central/platform/rate-limits/config.ts';
 
 /** Throws ConfigError naming the wrong variable. */
 export function centralOptionsFrom(

@@ -1,8 +1,8 @@
 /** An agent or a gateway as a supervised child of `npm start`: restarted when it dies, as systemd would. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
-import { COMPILE_CACHE } from '#shared/node-launch.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
 import type { CappedFile } from './capped-file.ts';
 
 export type SupervisedChild = {

@@ -1,8 +1,8 @@
 /** Which database the central API of a marketplace on this machine uses. */
 import type { z } from 'zod';
-import { ConfigError, type Environment, parseConfig } from '#shared/config.ts';
-import { DatabaseVariable } from '../central/database-place.ts';
-import { openCentralDatabase } from '../central/db/database.ts';
+import { ConfigError, type Environment, parseConfig } from '#shared/runtime/config.ts';
+import { openCentralDatabase } from '../central/platform/database/database.ts';
+import { DatabaseVariable } from '../central/platform/database-place.ts';
 import { databaseProblems, isPostgresAddress } from '../database/target.ts';
 import type { Home } from './home.ts';
 

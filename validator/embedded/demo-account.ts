@@ -1,8 +1,8 @@
 /** The demo renter: signed up through the API like anybody, kept over restarts. */
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { createSshKeyPair } from '#shared/openssh-key.ts';
-import { type Random, randomToken } from '#shared/random.ts';
+import { type Random, randomToken } from '#shared/runtime/random.ts';
+import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { type Home, readOrCreateFile, writePrivateFile } from './home.ts';
 import { CallRefused, callJson } from './json-call.ts';
 

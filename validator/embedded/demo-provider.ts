@@ -1,6 +1,6 @@
 /** The demo provider: its executors enter through the portal's own door, with a signed log-in. */
 import { z } from 'zod';
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import { type Signer, toHex } from '#shared/signing/sr25519.ts';
 import { callJson } from './json-call.ts';
 

@@ -1,7 +1,7 @@
 /** `--fresh`: forgets a local marketplace, its containers first, so that none is left without an owner. */
 import { existsSync, readdirSync } from 'node:fs';
-import { agentArguments } from '#shared/node-launch.ts';
-import { runCommand } from '#shared/run-command.ts';
+import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { emptyHome, type Home } from './home.ts';
 
 const REMOVAL_TIMEOUT_MS = 120_000;

@@ -12,9 +12,9 @@ import {
   writeSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { ConfigError } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
-import { makeFolder } from '#shared/make-folder.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { makeFolder } from '#shared/runtime/make-folder.ts';
 
 export type Home = ReturnType<typeof homeAt>;
 

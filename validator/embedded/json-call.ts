@@ -1,6 +1,6 @@
 /** Calls our own API as any client would: JSON in, JSON out, parsed by a schema. */
 import type { z } from 'zod';
-import { type Clock, systemClock } from '#shared/clock.ts';
+import { type Clock, systemClock } from '#shared/runtime/clock.ts';
 
 export type JsonCall = {
   method: 'GET' | 'POST' | 'DELETE';

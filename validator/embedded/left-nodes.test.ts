@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { afterAll, expect, it } from 'vitest';
-import { createLog } from '#shared/log.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { removeHome, temporaryHome } from '../../test/e2e/marketplace-process.ts';
 import { homeAt } from './home.ts';
 import { withdrawLeftNodes } from './left-nodes.ts';

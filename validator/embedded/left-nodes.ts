@@ -1,6 +1,6 @@
 /** Nodes that earlier runs of `npm start` offered and no agent of this one serves: they are withdrawn. */
 import { existsSync } from 'node:fs';
-import type { Log } from '#shared/log.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import type { DemoProvider } from './demo-provider.ts';
 import type { Home } from './home.ts';
 

@@ -1,5 +1,5 @@
 /** Which GPUs the agents of a local marketplace offer: real ones on the first where there are any, else simulated. */
-import type { RunCommand } from '#shared/run-command.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 export type LocalGpus = {
   gpuType: string;

@@ -1,14 +1,14 @@
 /** Composes the whole marketplace in and below this process: central, validator, agents, demo data. */
 import { z } from 'zod';
-import type { Clock } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
-import { agentArguments, COMPILE_CACHE } from '#shared/node-launch.ts';
-import type { Progress } from '#shared/progress.ts';
-import type { Random } from '#shared/random.ts';
-import { runCommand } from '#shared/run-command.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import type { Progress } from '#shared/runtime/progress.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner, type Signer } from '#shared/signing/sr25519.ts';
-import { openSurroundings } from '../central/surroundings.ts';
-import { readSurroundings } from '../central/surroundings-config.ts';
+import { readSurroundings } from '../central/platform/adapters-config.ts';
+import { openSurroundings } from '../central/platform/adapters-from-config.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { readOrCreateSeedFile } from '../keys/seed-file.ts';
 import { type LocalAgent, startAgents } from './agents.ts';

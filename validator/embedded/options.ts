@@ -1,7 +1,7 @@
 /** Command line of `npm start` (design, Running it). */
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { ConfigError } from '#shared/config.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 
 export const START_HELP = `Runs the whole Podwright marketplace on this machine: central API, validator and agents on the real Docker engine.
 

@@ -1,5 +1,5 @@
 /** Takes all pods along when a local marketplace stops. */
-import type { Clock } from '#shared/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import type { Central } from '../central/app.ts';
 
 const GONE_WITHIN_MS = 30_000;

@@ -1,31 +1,32 @@
 /** The central API and the validator of a local marketplace: one process, talking over loopback all the same. */
-import type { Clock } from '#shared/clock.ts';
-import { parseConfig } from '#shared/config.ts';
-import { placeOf } from '#shared/listen-address.ts';
-import type { Log } from '#shared/log.ts';
-import type { Random } from '#shared/random.ts';
+
+import { placeOf } from '#shared/http/listen-address.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { parseConfig } from '#shared/runtime/config.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { servesTls } from '#shared/tls/loopback.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { createValidator } from '../app.ts';
-import { createGatewayAgents } from '../central/adapters/gateway-agents.ts';
 import { type Central, createCentral } from '../central/app.ts';
-import type { CentralPorts } from '../central/central-deps.ts';
-import { centralSecret } from '../central/central-secret.ts';
 import { MetricsVariable } from '../central/config.ts';
-import { openCentralDatabase } from '../central/db/database.ts';
-import { openSignals } from '../central/db/signals.ts';
-import { createCentralMetrics } from '../central/metrics/central-metrics.ts';
-import { listenForScrapes } from '../central/metrics/scrape-listener.ts';
-import type { Surroundings } from '../central/surroundings.ts';
+import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
+import type { Surroundings } from '../central/platform/adapters-from-config.ts';
+import type { CentralPorts } from '../central/platform/central-deps.ts';
+import { centralSecret } from '../central/platform/central-secret.ts';
+import { openCentralDatabase } from '../central/platform/database/database.ts';
+import { openSignals } from '../central/platform/database/signals.ts';
+import { createCentralMetrics } from '../central/platform/metrics/central-metrics.ts';
+import { listenForScrapes } from '../central/platform/metrics/scrape-listener.ts';
 import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
 import { haveAlone } from '../database/alone.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
-import { openLedger } from '../ledger/ledger.ts';
-import { SMALL_LINE } from '../lines/measure-line.ts';
-import { SMALL_PROOF } from '../pow/proof-facts.ts';
+import { SMALL_LINE } from '../inspection/lines/measure-line.ts';
+import { SMALL_PROOF } from '../inspection/proof/proof-facts.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
+import { openLedger } from '../store/ledger.ts';
 import { localMetagraph } from '../weights/metagraph.ts';
 import {
   DEFAULT_POLICY_FILE,

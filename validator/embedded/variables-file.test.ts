@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { runCommand } from '#shared/run-command.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
 import { shellVariables, variablesIn } from './variables-file.ts';
 
 it('is read as it was written, by us and by a shell', async () => {

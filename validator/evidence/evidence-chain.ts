@@ -1,5 +1,5 @@
 /** Whether documents or epochs, one after the other, are a chain from where its head says that it begins to where it ends. Pure. */
-import type { EvidenceHeadRow } from '../ledger/ledger.tables.ts';
+import type { EvidenceHeadRow } from '../store/ledger.tables.ts';
 
 /** What is wrong with a chain, at one document or, where `seq` is null, as a whole. */
 export type ChainProblem = { seq: number | null; problem: string };

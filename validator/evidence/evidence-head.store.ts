@@ -1,5 +1,5 @@
 /** Queries of the heads of chains. */
-import type { EvidenceHeadRow, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { EvidenceHeadRow, LedgerDb } from '../store/ledger.tables.ts';
 
 export function findHead(db: LedgerDb, executorId: string): Promise<EvidenceHeadRow | undefined> {
   return db

@@ -3,7 +3,7 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow } from '../ledger/ledger.tables.ts';
+import type { EvidenceHeadRow } from '../store/ledger.tables.ts';
 
 /** So that a signature can mean nothing else. */
 const SIGNED_AS = 'podwright-evidence-head-v1\n';

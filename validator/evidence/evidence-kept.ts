@@ -1,6 +1,6 @@
 /** What of an executor's evidence has to be there, by the signed head of its chain. */
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { EvidenceHeadRow, LedgerDb } from '../store/ledger.tables.ts';
 import { findHead } from './evidence-head.store.ts';
 import { isHeadOf } from './evidence-head.ts';
 

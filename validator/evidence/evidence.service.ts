@@ -1,12 +1,12 @@
 /** Writes every check run into the executor's chain, and takes away what is too old (validator reference 7). */
-import { type Clock, createBreath } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
+import { type Clock, createBreath } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { keepCheckPolicy } from '../checks/check-policy.store.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow, Ledger, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { EvidenceHeadRow, Ledger, LedgerDb } from '../store/ledger.tables.ts';
 import { type CheckRun, documentOf, signDocument } from './evidence.document.ts';
 import {
   executorsWithEvidence,

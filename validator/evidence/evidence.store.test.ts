@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createSigner, type LocalSigner } from '#shared/signing/sr25519.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow, Ledger } from '../ledger/ledger.tables.ts';
-import { openLedger } from '../ledger/ledger.ts';
+import type { EvidenceHeadRow, Ledger } from '../store/ledger.tables.ts';
+import { openLedger } from '../store/ledger.ts';
 import { exportEvidence } from '../weights/evidence-export.ts';
 import { policyHashOf } from '../weights/weight-policy.ts';
 import { isJudgedRight, readDocument, signDocument } from './evidence.document.ts';

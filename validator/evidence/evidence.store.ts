@@ -1,5 +1,5 @@
 /** Queries of the evidence table. */
-import type { EvidenceRow, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { EvidenceRow, LedgerDb } from '../store/ledger.tables.ts';
 
 /** The end of an executor's chain. */
 export function lastEvidence(

@@ -1,8 +1,8 @@
 /** Only the central API's key, by signed request, may use the gateway. */
 import type { FastifyRequest } from 'fastify';
-import type { Clock } from '#shared/clock.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import type { Log } from '#shared/log.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createReplayCache } from '#shared/signing/replay-cache.ts';
 import {

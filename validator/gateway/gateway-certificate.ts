@@ -1,8 +1,8 @@
 /** The gateway's certificate, as the validator's configuration asks for it. */
 import { join } from 'node:path';
-import { systemClock } from '#shared/clock.ts';
-import { openIdentity } from '#shared/identity/identity-key.ts';
-import { systemRandom } from '#shared/random.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { openIdentity } from '#shared/signing/identity/identity-key.ts';
 import {
   type CertificateSource,
   certificateFiles,

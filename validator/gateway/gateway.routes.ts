@@ -2,20 +2,20 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { AGENT_ROUTES, type AgentRoute } from '#shared/agent-api/routes.ts';
+import { AGENT_ROUTES, type AgentRoute } from '#shared/api/agent/routes.ts';
 import {
   CheckWish,
   type ExecutorToCheck,
   HealthReport,
-} from '#shared/central-api/validator-routes.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError, messageOf } from '#shared/errors.ts';
+} from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import { withDeadline } from '#shared/runtime/with-deadline.ts';
 import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
-import { withDeadline } from '#shared/with-deadline.ts';
-import type { ExecutorDirectory } from '../health/executor-directory.ts';
-import type { HealthService } from '../health/health.service.ts';
-import type { RentalProbes } from '../rental-probe/rental-probe.service.ts';
+import type { ExecutorDirectory } from '../inspection/executor-directory.ts';
+import type { HealthService } from '../inspection/health.service.ts';
+import type { RentalProbes } from '../inspection/rental-probe/rental-probe.service.ts';
 import type { SocketRelay } from './socket-relay.ts';
 
 export type GatewayOptions = {

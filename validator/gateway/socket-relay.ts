@@ -1,11 +1,11 @@
 /** Relays WebSockets to agents: signed anew, messages, backpressure and close codes passed on both ways. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { SignedConnect } from '#shared/agent-api/connect.ts';
-import type { ExecutorToCheck } from '#shared/central-api/validator-routes.ts';
-import { createCounter } from '#shared/counter.ts';
-import { ApiError } from '#shared/errors.ts';
+import type { SignedConnect } from '#shared/api/agent/connect.ts';
+import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
-import { joinWebSockets } from '#shared/websocket/join.ts';
+import { joinWebSockets } from '#shared/http/websocket/join.ts';
+import { createCounter } from '#shared/runtime/counter.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 
 /** Sockets relayed at a time, to one executor and in all; each holds two connections. */
 export const MAX_SOCKETS_PER_EXECUTOR = 200;

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Clock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
-import { fileProblem } from '#shared/file-problem.ts';
-import type { Random } from '#shared/random.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { fileProblem } from '#shared/runtime/file-problem.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import { proveAccount } from '#shared/signing/account-proof.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';

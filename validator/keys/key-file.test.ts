@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ConfigError } from '#shared/config.ts';
-import { systemRandom } from '#shared/random.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { AccountProof, isProofOf } from '#shared/signing/account-proof.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { KeySet, SignedKeySet, signKeySet, trustedBy } from '#shared/signing/key-set.ts';

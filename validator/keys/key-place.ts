@@ -1,5 +1,5 @@
 /** Where a key lies, and how it is opened there. */
-import type { Random } from '#shared/random.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { readKeyFile } from './key-file.ts';
 import { readPrivateText } from './private-file.ts';

@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { createSigner, type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { createKeyThread, type KeyThread } from './key-thread.ts';

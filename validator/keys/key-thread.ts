@@ -1,7 +1,7 @@
 /** The keys of a process, in a thread of their own: whoever holds a Signer can sign, and nobody can read (validator reference 3). */
-import { ConfigError } from '#shared/config.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { createThreadCalls } from '#shared/runtime/thread-calls.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { createThreadCalls } from '#shared/thread-calls.ts';
 import type { KeyAnswer, KeyTask } from './key.tasks.ts';
 import type { KeyPlace } from './key-place.ts';
 

@@ -1,6 +1,6 @@
 /** What the key thread does: it opens keys, which never leave it, and signs with them. */
-import { ConfigError } from '#shared/config.ts';
-import { systemRandom } from '#shared/random.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { type KeyPlace, openKey } from './key-place.ts';

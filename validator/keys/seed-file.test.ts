@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { systemRandom } from '#shared/random.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { createSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { readOrCreateSeedFile, readSeedFile } from './seed-file.ts';

@@ -1,8 +1,8 @@
 /** Hotkeys at rest as seeds: a file of 64 hex digits, mode 0600, made once (validator reference 3). */
 import { existsSync } from 'node:fs';
-import { ConfigError } from '#shared/config.ts';
-import { makePrivateFile } from '#shared/private-file.ts';
-import type { Random } from '#shared/random.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { makePrivateFile } from '#shared/runtime/private-file.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import { readPrivateText } from './private-file.ts';
 
 const SEED_BYTES = 32;

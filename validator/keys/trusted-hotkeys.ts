@@ -1,6 +1,7 @@
 /** Whose signatures under evidence count, and when: the validator's own key, and those that it changed from or to. */
-import { ConfigError } from '#shared/config.ts';
-import { messageOf } from '#shared/errors.ts';
+
+import { ConfigError } from '#shared/runtime/config.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { trustedBy } from '#shared/signing/key-set.ts';
 import { readSignedKeySet } from '#shared/signing/key-set-file.ts';

@@ -3,8 +3,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import {
@@ -12,7 +12,7 @@ import {
   REGISTRY_LOGIN,
   startImageRegistry,
 } from '../../test/fakes/image-registry.ts';
-import { openLedger } from '../ledger/ledger.ts';
+import { openLedger } from '../store/ledger.ts';
 import { createReadTag } from './image-registry.ts';
 import { createReleases } from './release.service.ts';
 

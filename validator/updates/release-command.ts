@@ -1,9 +1,9 @@
 /** `npm run validator -- release …`: what agents are to run, shown and changed in the ledger, beside a running validator or not. */
-import { naiveUtc, systemClock } from '#shared/clock.ts';
-import { ConfigError } from '#shared/config.ts';
+import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { Permille, VersionText } from '#shared/updates/update-manifest.ts';
-import type { AgentReleaseRow, Ledger } from '../ledger/ledger.tables.ts';
-import { type LedgerAsk, type Output, withLedger } from '../ledger-commands.ts';
+import { type LedgerAsk, type Output, withLedger } from '../evidence-commands.ts';
+import type { AgentReleaseRow, Ledger } from '../store/ledger.tables.ts';
 import { rollbackOf, targetOf } from './release.state.ts';
 import { addRelease, listReleases, newestRelease, setRelease } from './release.store.ts';
 

@@ -1,8 +1,8 @@
 /** The signed answer to what agents are to run: the registry is asked now and then, the rest is on record (validator reference 4.1). */
-import type { RegistryAuth } from '#shared/agent-api/registry-auth.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError, messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
+import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import {
   type SignedDigest,
@@ -10,7 +10,7 @@ import {
   type UpdateManifest,
 } from '#shared/updates/update-manifest.ts';
 import type { Measured } from '../checks/measured.ts';
-import type { AgentReleaseRow, Ledger } from '../ledger/ledger.tables.ts';
+import type { AgentReleaseRow, Ledger } from '../store/ledger.tables.ts';
 import type { ReadTag, TagContent } from './image-registry.ts';
 import { releaseOf, targetOf } from './release.state.ts';
 import { addRelease, newestRelease, wasReleased } from './release.store.ts';

@@ -1,5 +1,5 @@
 /** Queries of the agent's releases. */
-import type { AgentReleaseRow, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { AgentReleaseRow, LedgerDb } from '../store/ledger.tables.ts';
 
 /** More are forgotten: whoever runs an older one runs none that is known. */
 const KEPT = 200;

@@ -1,10 +1,10 @@
 /** Closes cycles: equal slices of time, each with one verdict for every executor that was looked at in it (validator reference 10). */
-import { type Clock, createBreath } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
+import { type Clock, createBreath } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { parseDocument } from '../evidence/evidence.document.ts';
 import { decisiveEvidence, findEvidence, firstEvidenceTime } from '../evidence/evidence.store.ts';
-import type { CycleEntriesTable, EvidenceRow, Ledger } from '../ledger/ledger.tables.ts';
+import type { CycleEntriesTable, EvidenceRow, Ledger } from '../store/ledger.tables.ts';
 import { forgetCycles, insertCycle, lastCycle } from './cycle.store.ts';
 import { cycleEntryOf } from './cycle-entry.ts';
 import { pastOf } from './past.ts';

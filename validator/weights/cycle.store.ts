@@ -4,7 +4,7 @@ import type {
   CycleEntryRow,
   CyclesTable,
   LedgerDb,
-} from '../ledger/ledger.tables.ts';
+} from '../store/ledger.tables.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 
 /** Rows of one statement, whose number of variables is bounded. */

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createLog } from '#shared/log.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { checkRun, type RunWish } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
-import { openLedger } from '../ledger/ledger.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
+import { openLedger } from '../store/ledger.ts';
 import { createCycles } from './cycle.service.ts';
 import { newestCycles, readCycle } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';

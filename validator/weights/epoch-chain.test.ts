@@ -1,11 +1,11 @@
 /** The chain of epochs, on either database: what is missing or altered is named, what is old goes without a word. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { createLog } from '#shared/log.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestLedger } from '../../test/fakes/test-ledger.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
-import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
+import type { EpochRow, Ledger } from '../store/ledger.tables.ts';
 import { createEpochs } from './epoch.service.ts';
 import { findEpoch } from './epoch.store.ts';
 import { epochChainProblems } from './epoch-chain.ts';

@@ -2,7 +2,7 @@
 
 import { createChainCheck } from '../evidence/evidence-chain.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
+import type { EpochRow, Ledger } from '../store/ledger.tables.ts';
 import { epochsInOrder, lastEpoch } from './epoch.store.ts';
 import {
   type EpochLink,

@@ -1,9 +1,9 @@
 /** Weights as they are stored and posted, and the way back from what is stored to what they were computed from. Pure. */
 import { z } from 'zod';
-import { type LatestSetWeights, LatestSetWeightsRequest } from '#shared/central-api/set-weights.ts';
-import { naiveUtc } from '#shared/clock.ts';
+import { type LatestSetWeights, LatestSetWeightsRequest } from '#shared/api/central/set-weights.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
 import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-json.ts';
-import type { EpochRow } from '../ledger/ledger.tables.ts';
+import type { EpochRow } from '../store/ledger.tables.ts';
 import type { WeightResult } from './compute-weights.ts';
 import { CycleSet } from './cycle-set.ts';
 import type { EpochLink, UnsignedEpoch } from './epoch-signature.ts';

@@ -3,7 +3,7 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
-import type { EpochRow } from '../ledger/ledger.tables.ts';
+import type { EpochRow } from '../store/ledger.tables.ts';
 
 /** So that a signature can mean nothing else. */
 const SIGNED_AS = 'podwright-epoch-v1\n';

@@ -1,12 +1,13 @@
 /** Computes weights once per epoch and stores them, and what is to be posted, before anything is sent (validator reference 8.3). */
-import { type Clock, createBreath } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
+
+import { type Clock, createBreath } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { VERSION } from '#shared/version.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
-import { enqueue } from '../outbox/outbox.store.ts';
+import type { EpochRow, Ledger } from '../store/ledger.tables.ts';
+import { enqueue } from '../store/outbox/outbox.store.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, newestCycles } from './cycle.store.ts';
 import { forgetEpochs, insertEpoch, lastEpoch, newestBefore } from './epoch.store.ts';

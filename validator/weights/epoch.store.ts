@@ -1,5 +1,5 @@
 /** Queries of the epochs: weights as they were computed. */
-import type { EpochRow, EpochState, LedgerDb } from '../ledger/ledger.tables.ts';
+import type { EpochRow, EpochState, LedgerDb } from '../store/ledger.tables.ts';
 import type { SignedEpoch } from './epoch-signature.ts';
 
 const PAGE = 100;

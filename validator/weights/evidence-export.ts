@@ -5,7 +5,7 @@ import { evidenceAfter, executorsWithEvidence, findEvidence } from '../evidence/
 import { type ChainProblem, createChainCheck, type Link } from '../evidence/evidence-chain.ts';
 import { hasToBeKept, headThatCounts } from '../evidence/evidence-kept.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow, EvidenceRow, Ledger } from '../ledger/ledger.tables.ts';
+import type { EvidenceHeadRow, EvidenceRow, Ledger } from '../store/ledger.tables.ts';
 import { entriesOf, executorsInCycles } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
 

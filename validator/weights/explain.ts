@@ -1,5 +1,5 @@
 /** Why an executor has the weight it has, and what would raise it, in words. Pure. */
-import { microToUsd } from '#shared/money.ts';
+import { microToUsd } from '#shared/api/money.ts';
 import { type Posted, weightOf } from './epoch-record.ts';
 import type { CycleSetHead } from './input-hash.ts';
 import { FACTORS, type Factor, type Obstacle, pointsOf, type Score } from './points.ts';

@@ -1,10 +1,10 @@
 /** What the ledger has to say of an executor's score and its last check, for people. */
-import { naiveUtc } from '#shared/clock.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
 import { type EvidenceDocument, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence, lastEvidence } from '../evidence/evidence.store.ts';
 import { headThatCounts } from '../evidence/evidence-kept.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
+import type { EpochRow, Ledger } from '../store/ledger.tables.ts';
 import { lastEpoch } from './epoch.store.ts';
 import { readPolicy, readPosted } from './epoch-record.ts';
 import { signatureProblem } from './epoch-signature.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
 import { type Neuron, Neurons } from './cycle-set.ts';
 import { addNeurons, listNeurons } from './neuron.store.ts';
 

@@ -1,5 +1,5 @@
 /** Queries of the neurons of a marketplace on one's own machine. */
-import type { LedgerDb, NeuronsTable } from '../ledger/ledger.tables.ts';
+import type { LedgerDb, NeuronsTable } from '../store/ledger.tables.ts';
 
 /** Gives those who have none the next uids, from 0, in this order. */
 export async function addNeurons(ledger: LedgerDb, hotkeys: readonly string[]): Promise<void> {

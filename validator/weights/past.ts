@@ -1,5 +1,5 @@
 /** What the cycles before say of an executor: its uptime and its failure average, from the ledger alone. */
-import type { LedgerDb } from '../ledger/ledger.tables.ts';
+import type { LedgerDb } from '../store/ledger.tables.ts';
 import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
 import { nextFailurePpm, type Past } from './cycle-entry.ts';
 import type { CycleEntry } from './cycle-set.ts';

@@ -1,5 +1,5 @@
 /** What another policy would have made of stored cycles: a look at it before it counts (validator reference 8.1). */
-import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
+import type { EpochRow, Ledger } from '../store/ledger.tables.ts';
 import { readPosted, uidsOf, weightOf } from './epoch-record.ts';
 import { weighStored } from './replay.ts';
 import type { WeightPolicy } from './weight-policy.ts';

@@ -5,7 +5,7 @@ import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
 import { createHeads, hasToBeKept } from '../evidence/evidence-kept.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EpochRow, Ledger } from '../ledger/ledger.tables.ts';
+import type { EpochRow, Ledger } from '../store/ledger.tables.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, entryOf, keptCycles } from './cycle.store.ts';
 import { cycleEntryOf, type Past } from './cycle-entry.ts';

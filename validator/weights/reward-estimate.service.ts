@@ -1,7 +1,7 @@
 /** Answers what a node would earn, from the last closed cycle of the ledger. */
-import type { RewardQuestion, RewardShares } from '#shared/central-api/reward-estimate.ts';
+import type { RewardQuestion, RewardShares } from '#shared/api/central/reward-estimate.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
 import { lastCycle, readCycle } from './cycle.store.ts';
 import type { Cycle } from './cycle-set.ts';
 import type { Metagraph } from './metagraph.ts';

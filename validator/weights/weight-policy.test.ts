@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { ConfigError } from '#shared/config.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { goldenPolicy, H100 } from '../../test/fixtures/cycle-set.ts';
-import { MACHINE_CATALOGUE } from '../central/executors/machine-catalogue.ts';
+import { MACHINE_CATALOGUE } from '../central/market/executors/machine-catalogue.ts';
 import { DEFAULT_POLICY_FILE, policyHashOf, rateOf, readWeightPolicy } from './weight-policy.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));

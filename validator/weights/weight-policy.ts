@@ -1,11 +1,11 @@
 /** The policy that weights are computed by: a versioned file, hashed, so that anybody can recompute them (validator reference 8). */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { migSlicesOf } from '#shared/gpu-type.ts';
+import { migSlicesOf } from '#shared/api/gpu-type.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { readPolicyFile } from '../policy-file.ts';
+import { readPolicyFile } from '../checks/policy-file.ts';
 
 /** Parts per million: a factor of 1. */
 export const ONE_PPM = 1_000_000;

@@ -1,13 +1,13 @@
 /** Posts the weights of an epoch, reads them back and compares (validator reference 8.3). */
-import { LatestSetWeightsRequest } from '#shared/central-api/set-weights.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
+import { LatestSetWeightsRequest } from '#shared/api/central/set-weights.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { CentralClient } from '../central-client.ts';
-import type { EpochState, Ledger, OutboxRow } from '../ledger/ledger.tables.ts';
-import type { Delivery } from '../outbox/outbox.service.ts';
-import { type Outcome, outcomeOf } from '../outbox/outbox.state.ts';
+import type { EpochState, Ledger, OutboxRow } from '../store/ledger.tables.ts';
+import type { Delivery } from '../store/outbox/outbox.service.ts';
+import { type Outcome, outcomeOf } from '../store/outbox/outbox.state.ts';
 import { setEpochState } from './epoch.store.ts';
 
 export type WeightsDeliveryOptions = {

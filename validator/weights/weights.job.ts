@@ -1,8 +1,8 @@
 /** From evidence to posted weights: closes cycles, computes what is due, posts it, forgets what is old. */
-import type { Clock } from '#shared/clock.ts';
-import { runEach } from '#shared/loop.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { runEach } from '#shared/runtime/loop.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
-import type { Outbox } from '../outbox/outbox.service.ts';
+import type { Outbox } from '../store/outbox/outbox.service.ts';
 import type { Cycles } from './cycle.service.ts';
 import type { Epochs } from './epoch.service.ts';
 

@@ -1,11 +1,11 @@
 /** The validator's way from evidence to posted weights, put together. */
-import type { Clock } from '#shared/clock.ts';
-import type { Log } from '#shared/log.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { Ledger } from '../ledger/ledger.tables.ts';
-import type { Outbox } from '../outbox/outbox.service.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
+import type { Outbox } from '../store/outbox/outbox.service.ts';
 import { createCycles } from './cycle.service.ts';
 import { createEpochs } from './epoch.service.ts';
 import type { Metagraph } from './metagraph.ts';

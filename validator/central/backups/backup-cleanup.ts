@@ -1,11 +1,12 @@
 /** Takes what was deleted or has expired out of the storage: nothing uses a repository meanwhile. */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import type { BackupRepository, Database } from '../db/tables.ts';
-import { findAnyPod } from '../pods/pod-access.ts';
-import type { BackupStorage, PruneRepository } from '../ports.ts';
-import type { Processes } from '../processes/process.service.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { findAnyPod } from '../market/pods/pod-access.ts';
+import type { BackupRepository, Database } from '../platform/database/tables.ts';
+import type { BackupStorage, PruneRepository } from '../platform/ports.ts';
+import type { Processes } from '../platform/processes/process.service.ts';
 import { type BackupRepositories, holdRepository } from './backup-repository.service.ts';
 import {
   listKept,

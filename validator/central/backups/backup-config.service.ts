@@ -1,11 +1,12 @@
 /** Schedules of backups: one for each pod (contract 9.1). */
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import type { UserIdentity } from '../auth/identity.ts';
-import type { BackupConfig, Database, Db, Pod } from '../db/tables.ts';
-import { podStateOf, REMOVAL_STATES } from '../pods/pod.state.ts';
-import { findAnyPod, requireAnyOwnPod, requireOwnPod } from '../pods/pod-access.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { UserIdentity } from '../accounts/auth/identity.ts';
+import { podStateOf, REMOVAL_STATES } from '../market/pods/pod.state.ts';
+import { findAnyPod, requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
+import type { BackupConfig, Database, Db, Pod } from '../platform/database/tables.ts';
 import { configRow } from './backup.row.ts';
 import type { BackupConfigCreate, BackupConfigResponse } from './backup.schemas.ts';
 import { findConfig, findConfigOf, listConfigs, putConfig, setNextRun } from './backup.store.ts';

@@ -1,7 +1,7 @@
 /** What may be begun on a pod just now (contract 9.1). */
-import { ApiError } from '#shared/errors.ts';
-import type { BackupRepository, Db, Pod } from '../db/tables.ts';
-import { type PodState, podStateOf } from '../pods/pod.state.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { type PodState, podStateOf } from '../market/pods/pod.state.ts';
+import type { BackupRepository, Db, Pod } from '../platform/database/tables.ts';
 import { findOpenOf } from './operation.store.ts';
 
 /** Where a pod has data that its node can reach. */

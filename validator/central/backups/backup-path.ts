@@ -1,8 +1,8 @@
 /** Which folders of a pod can be backed up and restored (contract 9.1). Pure. */
 import { z } from 'zod';
-import { PodPath } from '#shared/agent-api/operations.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Pod } from '../db/tables.ts';
+import { PodPath } from '#shared/api/agent/operations.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Pod } from '../platform/database/tables.ts';
 
 /** Never, whatever a pod keeps there: what is temporary, and what is mounted from elsewhere. */
 const REFUSED = ['/tmp', '/var/tmp', '/mnt'];

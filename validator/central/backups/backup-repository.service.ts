@@ -1,13 +1,13 @@
 /** Where backups lie and what opens them: one repository for each pod, which outlives it. */
-import type { RepositoryAccess } from '#shared/agent-api/operations.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import { type Random, randomToken } from '#shared/random.ts';
-import { createSealing } from '#shared/sealing.ts';
-import { deriveKey } from '../auth/derived-key.ts';
-import { lockRow } from '../db/row-lock.ts';
-import type { BackupRepository, Database, Db } from '../db/tables.ts';
-import type { BackupStorage } from '../ports.ts';
+import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { type Random, randomToken } from '#shared/runtime/random.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
+import { deriveKey } from '../accounts/auth/derived-key.ts';
+import { lockRow } from '../platform/database/row-lock.ts';
+import type { BackupRepository, Database, Db } from '../platform/database/tables.ts';
+import type { BackupStorage } from '../platform/ports.ts';
 import { findRepository, findRepositoryOf, insertRepository } from './backup-repository.store.ts';
 
 const PASSWORD_BYTES = 32;

@@ -1,5 +1,5 @@
 /** Queries of backup_repositories, and of what lies in them. */
-import type { BackupRepository, Db } from '../db/tables.ts';
+import type { BackupRepository, Db } from '../platform/database/tables.ts';
 
 export async function insertRepository(db: Db, row: BackupRepository): Promise<void> {
   await db.insertInto('backup_repositories').values(row).execute();

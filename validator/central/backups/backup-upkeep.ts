@@ -1,10 +1,10 @@
 /** What falls due by time alone: scheduled backups, those that were kept for long enough, old logs. */
-import type { Clock } from '#shared/clock.ts';
-import type { Random } from '#shared/random.ts';
-import { lockRow } from '../db/row-lock.ts';
-import type { Database, Db, Pod } from '../db/tables.ts';
-import { podStateOf, REMOVAL_STATES } from '../pods/pod.state.ts';
-import { findAnyPod } from '../pods/pod-access.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { podStateOf, REMOVAL_STATES } from '../market/pods/pod.state.ts';
+import { findAnyPod } from '../market/pods/pod-access.ts';
+import { lockRow } from '../platform/database/row-lock.ts';
+import type { Database, Db, Pod } from '../platform/database/tables.ts';
 import { beginScheduled } from './backup.begin.ts';
 import {
   discardBackup,

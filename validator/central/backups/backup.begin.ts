@@ -1,10 +1,17 @@
 /** How backups begin, whoever wants them: as a row that the sync brings to the node. */
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import { type Actor, SYSTEM_ACTOR } from '../auth/identity.ts';
-import type { OperationColumns } from '../db/backups.tables.ts';
-import type { BackupConfig, BackupLog, BackupRepository, Db, Pod } from '../db/tables.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { type Actor, SYSTEM_ACTOR } from '../accounts/auth/identity.ts';
+import type { OperationColumns } from '../platform/database/backups.tables.ts';
+import type {
+  BackupConfig,
+  BackupLog,
+  BackupRepository,
+  Db,
+  Pod,
+} from '../platform/database/tables.ts';
 import { insertBackup } from './backup.store.ts';
 import { type Busy, busyWith, requireState } from './backup-gate.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';

@@ -1,8 +1,9 @@
 /** The periodic work on backups that no node is needed for: schedules and clean-up, each at its pace. */
-import type { Clock } from '#shared/clock.ts';
-import { messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import { type Loop, startLoop } from '#shared/loop.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { BackupUpkeep } from './backup-upkeep.ts';
 import type { DrillUpkeep } from './drill-upkeep.ts';
 import type { OperationSync } from './operation-sync.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
 import { createPostgresDatabase } from '../../../test/fakes/central-database.ts';
 import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
-import { openCentralDatabase } from '../db/database.ts';
+import { openCentralDatabase } from '../platform/database/database.ts';
 
 let scene: BackupScene;
 let other: TestMarket;

@@ -1,11 +1,11 @@
 /** Backups, restores and their schedules (contract 9.1). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../auth/identity.ts';
-import type { Db } from '../db/tables.ts';
-import { answerOnce, type OnceDeps } from '../idempotency/once.ts';
-import { callerOf } from '../pods/caller.ts';
-import { IdParams } from '../wire.ts';
+import { userOf } from '../accounts/auth/identity.ts';
+import { callerOf } from '../market/pods/caller.ts';
+import type { Db } from '../platform/database/tables.ts';
+import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
+import { IdParams } from '../platform/wire.ts';
 import {
   BackupConfig,
   BackupConfigCreate,

@@ -1,7 +1,14 @@
 /** Backups and restores on the central API's wire (contract 9.1). */
 import { z } from 'zod';
-import { RESTORE_MODES } from '#shared/agent-api/operations.ts';
-import { displayName, displayText, NaiveTime, optional, queryNumber, Uuid } from '../wire.ts';
+import { RESTORE_MODES } from '#shared/api/agent/operations.ts';
+import {
+  displayName,
+  displayText,
+  NaiveTime,
+  optional,
+  queryNumber,
+  Uuid,
+} from '../platform/wire.ts';
 import { BACKUP_STATES, RESTORE_STATES } from './backup.state.ts';
 import { VERIFY_STATUSES } from './drill.state.ts';
 

@@ -1,6 +1,12 @@
 /** Queries of backup_configs, backup_logs and restore_logs, but those that all kinds of operation share. */
 import type { SelectQueryBuilder } from 'kysely';
-import type { BackupConfig, BackupLog, Db, RestoreLog, Tables } from '../db/tables.ts';
+import type {
+  BackupConfig,
+  BackupLog,
+  Db,
+  RestoreLog,
+  Tables,
+} from '../platform/database/tables.ts';
 import { sourcesOf } from './backup.state.ts';
 
 /** Stores the schedule of a pod, over the one that it had. */

@@ -1,7 +1,7 @@
 /** Backups as their renter sees them (contract 9.1), from the request to the node and back. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { naiveUtc } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
 import { createPodScene } from '../../../test/fakes/pod-scene.ts';
 

@@ -1,10 +1,10 @@
 /** Scheduled drills: each schedule's newest backup is read back once in an interval, one at a time on a node. */
-import type { Clock } from '#shared/clock.ts';
-import type { Random } from '#shared/random.ts';
-import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import { lockRow } from '../db/row-lock.ts';
-import type { Database } from '../db/tables.ts';
-import { findAnyPod } from '../pods/pod-access.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { SYSTEM_ACTOR } from '../accounts/auth/identity.ts';
+import { findAnyPod } from '../market/pods/pod-access.ts';
+import { lockRow } from '../platform/database/row-lock.ts';
+import type { Database } from '../platform/database/tables.ts';
 import { findConfig } from './backup.store.ts';
 import { nextRunAt } from './backup-schedule.ts';
 import { beginDrill } from './drill.begin.ts';

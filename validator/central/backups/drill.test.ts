@@ -1,7 +1,7 @@
 /** Restore drills as their renter sees them (marketplace reference 1.17), and when they run by themselves. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { naiveUtc } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';

@@ -1,12 +1,12 @@
 /** Brings the backups, restores and drills of one executor to its agent, and what comes of them back: every step may be repeated. */
-import type { AgentClient } from '#shared/agent-api/agent-client.ts';
-import type { OperationView } from '#shared/agent-api/operations.ts';
-import type { Clock } from '#shared/clock.ts';
-import { ApiError, type ErrorCode, messageOf } from '#shared/errors.ts';
-import type { Log } from '#shared/log.ts';
-import type { Random } from '#shared/random.ts';
-import type { Database, Pod } from '../db/tables.ts';
-import { findAnyPod } from '../pods/pod-access.ts';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import type { OperationView } from '#shared/api/agent/operations.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, type ErrorCode, messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { findAnyPod } from '../market/pods/pod-access.ts';
+import type { Database, Pod } from '../platform/database/tables.ts';
 import { hasOpenStart } from './backup.store.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';
 import { listStrandedDrills } from './drill.store.ts';

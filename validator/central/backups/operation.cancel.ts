@@ -1,9 +1,10 @@
 /** How the end of an operation is asked for. */
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import type { Actor } from '../auth/identity.ts';
-import type { Db } from '../db/tables.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Actor } from '../accounts/auth/identity.ts';
+import type { Db } from '../platform/database/tables.ts';
 import { GAVE_WAY, noteDrill } from './drill.record.ts';
 import { tellOperation } from './operation.events.ts';
 import { cancelUnsent, changeOpen, type Operation } from './operation.store.ts';

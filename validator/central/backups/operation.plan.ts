@@ -1,6 +1,7 @@
 /** What is to be done about one operation, from its row and its pod. Pure. */
-import type { Pod } from '../db/tables.ts';
-import { CREATION_STATES, podStateOf } from '../pods/pod.state.ts';
+
+import { CREATION_STATES, podStateOf } from '../market/pods/pod.state.ts';
+import type { Pod } from '../platform/database/tables.ts';
 import type { Operation } from './operation.store.ts';
 
 /** Without a sign of life for this long it counts as failed (marketplace reference 1.17). */

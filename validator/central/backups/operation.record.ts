@@ -1,9 +1,9 @@
 /** Writes what a node said of an operation into its row: conditional moves, each with its event. */
-import type { OperationView } from '#shared/agent-api/operations.ts';
-import type { Clock } from '#shared/clock.ts';
-import type { Random } from '#shared/random.ts';
-import { SYSTEM_ACTOR } from '../auth/identity.ts';
-import type { BackupDrill, BackupLog, Database, Db } from '../db/tables.ts';
+import type { OperationView } from '#shared/api/agent/operations.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { SYSTEM_ACTOR } from '../accounts/auth/identity.ts';
+import type { BackupDrill, BackupLog, Database, Db } from '../platform/database/tables.ts';
 import { noteLog, noteSnapshot } from './backup.store.ts';
 import { noteMade } from './backup-repository.store.ts';
 import { type DrillNews, GAVE_WAY, noteDrill } from './drill.record.ts';

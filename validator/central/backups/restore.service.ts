@@ -1,12 +1,13 @@
 /** What renters do with restores (contract 9.1). Effects on nodes are left to the sync. */
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import type { UserIdentity } from '../auth/identity.ts';
-import type { Database, Db, Pod, RestoreLog } from '../db/tables.ts';
-import type { Caller } from '../pods/caller.ts';
-import { requireAnyOwnPod, requireOwnPod } from '../pods/pod-access.ts';
-import type { Agents } from '../ports.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { UserIdentity } from '../accounts/auth/identity.ts';
+import type { Caller } from '../market/pods/caller.ts';
+import { requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
+import type { Database, Db, Pod, RestoreLog } from '../platform/database/tables.ts';
+import type { Agents } from '../platform/ports.ts';
 import { newOperation } from './backup.begin.ts';
 import { pageFacts, restoreRow } from './backup.row.ts';
 import type {

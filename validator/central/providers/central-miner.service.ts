@@ -1,18 +1,19 @@
 /** A provider's nodes here and at the central miner server, made the same: from there or to there (contract 10). */
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import { microToUsd } from '#shared/money.ts';
-import type { Random } from '#shared/random.ts';
-import type { PortalIdentity } from '../auth/identity.ts';
-import { moneyTransaction } from '../db/money-transaction.ts';
-import { lockRow } from '../db/row-lock.ts';
-import type { Database, Db } from '../db/tables.ts';
+
+import { microToUsd } from '#shared/api/money.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { PortalIdentity } from '../accounts/auth/identity.ts';
 import {
   type ExecutorEntry,
   listOfProvider,
   requireExecutor,
-} from '../executors/executor.service.ts';
-import type { CentralMiner, MinerNode } from '../ports.ts';
+} from '../market/executors/executor.service.ts';
+import { moneyTransaction } from '../platform/database/money-transaction.ts';
+import { lockRow } from '../platform/database/row-lock.ts';
+import type { Database, Db } from '../platform/database/tables.ts';
+import type { CentralMiner, MinerNode } from '../platform/ports.ts';
 import { type NodePlaces, nodeAddress } from './node-address.ts';
 import {
   addNode,

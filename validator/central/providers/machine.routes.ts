@@ -1,7 +1,7 @@
 /** GET /machines and what they bring in, open to everybody (contract 10). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { MachineResponse } from '../executors/executor.schemas.ts';
-import type { MarketOverview } from '../executors/market-overview.ts';
+import { MachineResponse } from '../market/executors/executor.schemas.ts';
+import type { MarketOverview } from '../market/executors/market-overview.ts';
 import { MachineQuery, RewardEstimate } from './machine.schemas.ts';
 import { type PortalAnswers, pageOf } from './portal-answer.ts';
 import { MachinePageQuery, portalAnswer, portalList } from './provider.schemas.ts';

@@ -1,6 +1,6 @@
 /** The portal's catalogue of machines and what they bring in, on the wire (contract 10). */
 import { z } from 'zod';
-import { queryNumber, Usd } from '../wire.ts';
+import { queryNumber, Usd } from '../platform/wire.ts';
 import { GpuType } from './provider.schemas.ts';
 
 const MAX_GPUS = 64;

@@ -1,6 +1,6 @@
 /** When a node may be rented in parts (marketplace reference 1.11). Pure. */
-import { ApiError } from '#shared/errors.ts';
-import type { ExecutorEntry } from '../executors/executor.service.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { ExecutorEntry } from '../market/executors/executor.service.ts';
 
 type Splittable = Pick<ExecutorEntry, 'gpu_count' | 'can_split'>;
 

@@ -1,7 +1,7 @@
 /** Which addresses a node may have. Pure. */
 import { BlockList, isIP } from 'node:net';
-import { isPublicAddress } from '#shared/address-ranges.ts';
-import { ApiError } from '#shared/errors.ts';
+import { isPublicAddress } from '#shared/http/address-ranges.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 
 /** `public`: on the internet. `private`: in the operator's own networks too, or on this machine. */
 export const NODE_PLACES = ['public', 'private'] as const;

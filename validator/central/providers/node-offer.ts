@@ -1,9 +1,8 @@
 /** What becomes of a node's row when its provider adds, prices, resizes or removes it; each in the caller's transaction. */
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import { lockRow } from '../db/row-lock.ts';
-import type { Db, NewExecutor } from '../db/tables.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import {
   countUnproven,
   dropFreeGpus,
@@ -13,9 +12,11 @@ import {
   requireExecutor,
   retireExecutor,
   updateExecutor,
-} from '../executors/executor.service.ts';
-import { UNMEASURED } from '../executors/measured-figures.ts';
-import { hasUnsaved } from '../volumes/volume.attach.ts';
+} from '../market/executors/executor.service.ts';
+import { UNMEASURED } from '../market/executors/measured-figures.ts';
+import { hasUnsaved } from '../market/volumes/volume.attach.ts';
+import { lockRow } from '../platform/database/row-lock.ts';
+import type { Db, NewExecutor } from '../platform/database/tables.ts';
 import type { AddNode } from './node.schemas.ts';
 import { type NodePlaces, nodeAddress } from './node-address.ts';
 import { nodePriceUusd, priceWithin, requireKnownType, requireTypeName } from './node-price.ts';

@@ -1,10 +1,10 @@
 /** The pods on a node as its provider sees them: not whose they are (contract 10). */
 import { createHmac } from 'node:crypto';
-import { naiveUtc } from '#shared/clock.ts';
-import { microToUsd } from '#shared/money.ts';
-import { deriveKey } from '../auth/derived-key.ts';
-import type { Pod } from '../db/tables.ts';
-import { statusOf } from '../pods/pod.row.ts';
+import { microToUsd } from '#shared/api/money.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { deriveKey } from '../accounts/auth/derived-key.ts';
+import { statusOf } from '../market/pods/pod.row.ts';
+import type { Pod } from '../platform/database/tables.ts';
 import type { NodePod } from './node.schemas.ts';
 
 const REFERENCE_CHARS = 22;

@@ -1,6 +1,7 @@
 /** What a node may cost. Pure. */
-import { ApiError } from '#shared/errors.ts';
-import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/money.ts';
+
+import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/api/money.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import {
   type CatalogueEntry,
   catalogueEntryOf,
@@ -8,7 +9,7 @@ import {
   MACHINE_CATALOGUE,
   MAX_PRICE_RATE,
   MIN_PRICE_RATE,
-} from '../executors/machine-catalogue.ts';
+} from '../market/executors/machine-catalogue.ts';
 
 /** The known type meant by `gpuType`; 400 listing all of them for any other. */
 export function requireKnownType(gpuType: string): CatalogueEntry {

@@ -1,11 +1,11 @@
 /** How a node looks to providers (contract 10). Pure. */
-import { type CheckResult, isBlocking } from '#shared/central-api/validator-routes.ts';
-import { naiveUtc } from '#shared/clock.ts';
-import { microToUsd } from '#shared/money.ts';
-import type { ExecutorEntry } from '../executors/executor.service.ts';
-import { huidOf } from '../executors/huid.ts';
-import { knownTypeName } from '../executors/machine-catalogue.ts';
-import { noticeOf } from '../executors/notice-period.ts';
+import { type CheckResult, isBlocking } from '#shared/api/central/validator-routes.ts';
+import { microToUsd } from '#shared/api/money.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import type { ExecutorEntry } from '../market/executors/executor.service.ts';
+import { huidOf } from '../market/executors/huid.ts';
+import { knownTypeName } from '../market/executors/machine-catalogue.ts';
+import { noticeOf } from '../market/executors/notice-period.ts';
 import type { BlockingReason, PortalNode, Verification } from './node.schemas.ts';
 import { remedyOf } from './node-remedies.ts';
 

@@ -1,8 +1,8 @@
 /** Nodes of the provider portal on the wire (contract 10). */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { NoticePeriod } from '../executors/notice-period.ts';
-import { NaiveTime, Usd } from '../wire.ts';
+import { NoticePeriod } from '../market/executors/notice-period.ts';
+import { NaiveTime, Usd } from '../platform/wire.ts';
 import { GpuType, PageQuery } from './provider.schemas.ts';
 
 const DEFAULT_AGENT_PORT = 8_080;

@@ -1,18 +1,19 @@
 /** A provider's nodes: adding, listing, changing, removing (specification, Provider portal operations). */
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
-import type { PortalIdentity } from '../auth/identity.ts';
-import { moneyTransaction } from '../db/money-transaction.ts';
-import { lockRow } from '../db/row-lock.ts';
-import type { Database, Db } from '../db/tables.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { PortalIdentity } from '../accounts/auth/identity.ts';
 import {
   type ExecutorEntry,
   pageOfProvider,
   requireExecutor,
   updateExecutor,
-} from '../executors/executor.service.ts';
-import { listAliveOn } from '../pods/pod.service.ts';
+} from '../market/executors/executor.service.ts';
+import { listAliveOn } from '../market/pods/pod.service.ts';
+import { moneyTransaction } from '../platform/database/money-transaction.ts';
+import { lockRow } from '../platform/database/row-lock.ts';
+import type { Database, Db } from '../platform/database/tables.ts';
 import { requireMinimum, requireNoPart } from './minimum-rule.ts';
 import { nodeRow, verificationOf } from './node.row.ts';
 import type {

@@ -1,5 +1,5 @@
 /** How the portal wraps what it answers (contract 10). */
-import { type Clock, naiveUtc } from '#shared/clock.ts';
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { PageQuery } from './provider.schemas.ts';
 
 export type PortalAnswers = ReturnType<typeof createPortalAnswers>;

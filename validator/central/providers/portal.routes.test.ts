@@ -5,7 +5,7 @@ import {
   type TestMarket,
   testSigner,
 } from '../../../test/fakes/market-fixture.ts';
-import { MACHINE_CATALOGUE } from '../executors/machine-catalogue.ts';
+import { MACHINE_CATALOGUE } from '../market/executors/machine-catalogue.ts';
 
 let market: TestMarket;
 

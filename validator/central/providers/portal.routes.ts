@@ -5,8 +5,8 @@ import {
   MACHINE_CATALOGUE,
   MAX_PRICE_RATE,
   MIN_PRICE_RATE,
-} from '../executors/machine-catalogue.ts';
-import { PLATFORM_FEE_RATE } from '../ledger/shares.ts';
+} from '../market/executors/machine-catalogue.ts';
+import { PLATFORM_FEE_RATE } from '../money/ledger/shares.ts';
 import { type CentralMinerRoutesDeps, registerCentralMinerRoutes } from './central-miner.routes.ts';
 import { type MachineRoutesDeps, registerMachineRoutes } from './machine.routes.ts';
 import { type NodeRoutesDeps, registerNodeRoutes } from './node.routes.ts';

@@ -1,13 +1,17 @@
 /** What a provider says of itself: contact, subscriptions, its chat account, whether it takes part (contract 10). */
-import type { Clock } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import { isUniqueViolation } from '../../database/engine.ts';
-import type { PortalIdentity } from '../auth/identity.ts';
-import type { ChatCallbackQuery, ChatOAuthCallbackResponse } from '../chat/chat.schemas.ts';
-import type { ChatHandshake } from '../chat/chat-handshake.ts';
-import { lockRow } from '../db/row-lock.ts';
-import type { Database, Db, Provider } from '../db/tables.ts';
-import type { CentralMiner } from '../ports.ts';
+import type { PortalIdentity } from '../accounts/auth/identity.ts';
+import type {
+  ChatCallbackQuery,
+  ChatOAuthCallbackResponse,
+} from '../accounts/chat/chat.schemas.ts';
+import type { ChatHandshake } from '../accounts/chat/chat-handshake.ts';
+import { lockRow } from '../platform/database/row-lock.ts';
+import type { Database, Db, Provider } from '../platform/database/tables.ts';
+import type { CentralMiner } from '../platform/ports.ts';
 import { requireTypeName } from './node-price.ts';
 import type { OptInAnswer, ProviderProfile } from './provider.schemas.ts';
 import { findProvider, type ProviderChange, updateProvider } from './provider.store.ts';

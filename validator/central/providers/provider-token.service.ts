@@ -1,13 +1,14 @@
 /** Provider tokens `lpk_…`: what a provider's own programs are let in with instead of a session (contract 2.1). */
-import { type Clock, naiveUtc } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import { type Random, randomToken } from '#shared/random.ts';
+
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { PortalIdentity } from '../auth/identity.ts';
-import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from '../auth/provider-token.ts';
-import { lockRow } from '../db/row-lock.ts';
-import type { Database } from '../db/tables.ts';
+import type { PortalIdentity } from '../accounts/auth/identity.ts';
+import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from '../accounts/auth/provider-token.ts';
+import { lockRow } from '../platform/database/row-lock.ts';
+import type { Database } from '../platform/database/tables.ts';
 import type {
   CreateProviderToken,
   NewProviderToken,

@@ -9,7 +9,7 @@ import {
   optional,
   queryNumber,
   Uuid,
-} from '../wire.ts';
+} from '../platform/wire.ts';
 
 const MAX_PAGE = 1_000_000;
 const MAX_LIMIT = 1_000;

@@ -1,13 +1,14 @@
 /** Who a provider is: log-in and password by its hotkey, log-out (specification, Authentication 10; contract 10). */
-import { type Clock, naiveUtc } from '#shared/clock.ts';
-import { ApiError } from '#shared/errors.ts';
-import type { Random } from '#shared/random.ts';
+
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { PortalIdentity } from '../auth/identity.ts';
-import type { Passwords } from '../auth/password.ts';
-import type { Sessions } from '../auth/session.ts';
-import { spendLogin } from '../auth/used-once.service.ts';
-import type { Database, Db, Provider } from '../db/tables.ts';
+import type { PortalIdentity } from '../accounts/auth/identity.ts';
+import type { Passwords } from '../accounts/auth/password.ts';
+import type { Sessions } from '../accounts/auth/session.ts';
+import { spendLogin } from '../accounts/auth/used-once.service.ts';
+import type { Database, Db, Provider } from '../platform/database/tables.ts';
 import { LOGIN_WINDOW_MS, loginExpiry } from './hotkey-login.ts';
 import type { Miner, PortalLogin, SetPassword } from './provider.schemas.ts';
 import { findOrInsertProvider, findProvider, updateProvider } from './provider.store.ts';

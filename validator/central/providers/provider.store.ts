@@ -1,7 +1,7 @@
 /** All queries on providers. */
 import type { Updateable } from 'kysely';
-import type { ProvidersTable } from '../db/executors.tables.ts';
-import type { Db, Provider } from '../db/tables.ts';
+import type { ProvidersTable } from '../platform/database/executors.tables.ts';
+import type { Db, Provider } from '../platform/database/tables.ts';
 
 /** By id. */
 export async function findProvider(db: Db, id: string): Promise<Provider | undefined> {

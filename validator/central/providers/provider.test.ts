@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { naiveUtc } from '#shared/clock.ts';
-import { createLog } from '#shared/log.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import {
@@ -9,7 +9,7 @@ import {
   testSigner,
 } from '../../../test/fakes/market-fixture.ts';
 import { type OAuthProvider, startOAuthProvider } from '../../../test/fakes/oauth-provider.ts';
-import { createOAuthChat } from '../adapters/oauth-chat.ts';
+import { createOAuthChat } from '../platform/adapters/oauth-chat.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,9 +1,9 @@
 /** What a node would bring in: the market's part reckoned here, the subnet's part asked of the validator. */
-import type { RewardShares } from '#shared/central-api/reward-estimate.ts';
-import type { Clock } from '#shared/clock.ts';
-import { microToUsd } from '#shared/money.ts';
-import { providerShare } from '../ledger/shares.ts';
-import type { Agents } from '../ports.ts';
+import type { RewardShares } from '#shared/api/central/reward-estimate.ts';
+import { microToUsd } from '#shared/api/money.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { providerShare } from '../money/ledger/shares.ts';
+import type { Agents } from '../platform/ports.ts';
 import type { MachineQuery, RewardEstimate } from './machine.schemas.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';
 

@@ -1,5 +1,5 @@
 /** All queries on provider_subscriptions. */
-import type { Db } from '../db/tables.ts';
+import type { Db } from '../platform/database/tables.ts';
 
 /** GPU types that a provider wants to hear of, by name. */
 export async function listSubscriptions(db: Db, providerId: string): Promise<string[]> {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fail, ok, unknown, warn } from '#shared/doctor/finding.ts';
+import { fail, ok, unknown, warn } from '#shared/check/finding.ts';
 import { marketFindings } from './market.findings.ts';
 
 const START = 'npm start -- --home here';

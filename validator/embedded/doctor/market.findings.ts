@@ -1,5 +1,5 @@
 /** What the doctors of agents and validator found, as it matters to a marketplace on one machine. Pure. */
-import { type Finding, warn } from '#shared/doctor/finding.ts';
+import { type Finding, warn } from '#shared/check/finding.ts';
 
 export type Reports = {
   /** The first agent's GPUs are. */

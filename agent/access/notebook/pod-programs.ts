@@ -1,0 +1,92 @@
+/** Programs run inside one pod for its notebook: to their end with their output, or on their own. */
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { ExecEngine } from '../../containers/engine/exec.ts';
+import { hangUp, signalGroup } from '../exec/container-process.ts';
+import { createTail } from './last-lines.ts';
+
+export type Ran = { exitCode: number; output: string };
+export type PodPrograms = ReturnType<typeof createPodPrograms>;
+
+/** Templates name no user yet. */
+const USER = 'root';
+/** The engine tells the exit status a moment after the end of the output. */
+const EXIT_POLL_MS = 20;
+const EXIT_POLLS = 250;
+/** From the request to end to the kill. */
+const END_GRACE_MS = 5_000;
+const END_POLL_MS = 100;
+/** What a shell would answer for a program that cannot be started. */
+const NOT_STARTED = 126;
+
+/** Everything rejects with EngineError when the container does not run; `onCreated` is told each program's id. */
+export function createPodPrograms(deps: {
+  exec: ExecEngine;
+  clock: Clock;
+  containerId: string;
+  onCreated(execId: string): void;
+}) {
+  const { exec, clock, containerId, onCreated } = deps;
+
+  async function exitCodeOf(inspect: () => Promise<{ exitCode: number | null }>): Promise<number> {
+    for (let poll = 0; poll < EXIT_POLLS; poll += 1) {
+      const { exitCode } = await inspect();
+      if (exitCode !== null) return exitCode;
+      await clock.sleep(EXIT_POLL_MS);
+    }
+    return NOT_STARTED;
+  }
+
+  return {
+    /** To its end, or until `signal` aborts: then it is ended, and the signal's reason is thrown. */
+    async run(argv: readonly string[], signal: AbortSignal): Promise<Ran> {
+      signal.throwIfAborted();
+      let execId = '';
+      const process = await exec.start({
+        containerId,
+        argv,
+        environment: {},
+        user: USER,
+        tty: false,
+        onCreated(id) {
+          execId = id;
+          onCreated(id);
+        },
+      });
+      process.input.end();
+      signal.addEventListener('abort', process.close, { once: true });
+      const tail = createTail();
+      try {
+        for await (const { data } of process.output) tail.add(data);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      } finally {
+        signal.removeEventListener('abort', process.close);
+      }
+      if (signal.aborted) {
+        await this.end(execId);
+        signal.throwIfAborted();
+      }
+      return { exitCode: await exitCodeOf(process.inspect), output: tail.all() };
+    },
+
+    startAlone: (argv: readonly string[], environment: Record<string, string>): Promise<void> =>
+      exec.startDetached({ containerId, argv, environment, user: USER, onCreated }),
+
+    isAlive: async (execId: string): Promise<boolean> =>
+      (await exec.inspect(execId))?.exitCode === null,
+
+    /** Asks it to end, with all that belongs to it, and insists after a grace. */
+    async end(execId: string): Promise<void> {
+      const state = await exec.inspect(execId);
+      if (state === null || state.exitCode !== null) return;
+      const target = { pid: state.pid, containerId };
+      signalGroup(target, 'TERM');
+      for (let waitedMs = 0; waitedMs < END_GRACE_MS; waitedMs += END_POLL_MS) {
+        await clock.sleep(END_POLL_MS);
+        if (!(await this.isAlive(execId))) return;
+      }
+      hangUp(target);
+      signalGroup(target, 'KILL');
+    },
+  };
+}

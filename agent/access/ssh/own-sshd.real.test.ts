@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PodView } from '#shared/api/agent/pod.ts';
+import { eventually } from '../../../test/fakes/eventually.ts';
+import { copyPrograms } from '../../../test/fakes/host-programs.ts';
+import { mustRun } from '../../../test/fakes/real-host.ts';
+import { type SshHost, startSshHost } from '../../../test/fakes/ssh-host.ts';
+
+/** As such a template would: its server takes keys from where the variable points to. */
+const SERVER = `until [ -e /go ]; do sleep 0.1; done
+mkdir -p /etc/dropbear /root/.ssh
+ln -sf "$PODWRIGHT_AUTHORIZED_KEYS" /root/.ssh/authorized_keys
+exec dropbear -F -E -R -s -p 22`;
+
+let host: SshHost;
+let pod: PodView;
+
+beforeAll(async () => {
+  host = await startSshHost();
+  pod = await host.launch({ publish_own_sshd: true, command: ['sh', '-c', SERVER] });
+});
+afterAll(() => host.stop());
+
+const port = () => pod.ports['22'] ?? 0;
+const view = () => host.client().getPod(pod.id);
+
+function loginOf({ conditions }: PodView) {
+  const { status, reason } = conditions.find(({ type }) => type === 'SshReady') ?? {};
+  return { status, reason };
+}
+
+describe('a pod that brings its own SSH server', () => {
+  it('is ready once that server has spoken, not when its port takes connections', async () => {
+    expect(loginOf(pod)).toEqual({ status: false, reason: 'NotYet' });
+    await copyPrograms(pod.container_id ?? '', 'dropbear');
+    // The proxy of the engine listens all the while.
+    expect(loginOf(await view())).toEqual({ status: false, reason: 'NotYet' });
+    await mustRun('docker', 'exec', pod.container_id ?? '', 'touch', '/go');
+    const ready = await eventually('its banner', async () => {
+      const seen = await view();
+      return loginOf(seen).status === true && seen;
+    });
+    expect(ready.ssh).toBeNull();
+  });
+
+  it('lets in the keys of its renter, and nobody else', async () => {
+    expect((await host.sshTo(port(), ['echo in'])).stdout.toString()).toBe('in\n');
+    const stranger = await host.sshTo(port(), ['echo in'], host.newKey('stranger'));
+    expect(stranger.code).toBe(255);
+  });
+
+  it('gets keys that change at once, and cannot change them itself', async () => {
+    const second = host.newKey('second');
+    await host.client().putSshKeys(pod.id, [second.publicKey]);
+    expect((await host.sshTo(port(), ['true'])).code).toBe(255);
+    expect((await host.sshTo(port(), ['true'], second)).code).toBe(0);
+    const write = 'echo >>"$PODWRIGHT_AUTHORIZED_KEYS" || echo kept';
+    const inside = await mustRun('docker', 'exec', pod.container_id ?? '', 'sh', '-c', write);
+    expect(inside).toBe('kept\n');
+    await host.client().putSshKeys(pod.id, [host.key.publicKey]);
+    expect((await host.sshTo(port(), ['true'])).code).toBe(0);
+  });
+
+  it('is not ready while its server is gone with a reboot, and keeps its keys', async () => {
+    await mustRun('docker', 'exec', pod.container_id ?? '', 'rm', '/go');
+    await host.client().rebootPod(pod.id, 1);
+    await host.readyPod(pod.id, (seen) => seen.reboots_done === 1 && seen.phase === 'running');
+    expect(loginOf(await view()).status).toBe(false);
+    await mustRun('docker', 'exec', pod.container_id ?? '', 'touch', '/go');
+    await eventually('its banner', async () => loginOf(await view()).status === true);
+    expect((await host.sshTo(port(), ['true'])).code).toBe(0);
+  });
+
+  it('outlives the agent, which then finds it as it was', async () => {
+    await host.killAgent();
+    expect((await host.sshTo(port(), ['true'])).code).toBe(0);
+    await host.startAgentAgain();
+    await eventually('its banner', async () => loginOf(await view()).status === true);
+    const third = host.newKey('third');
+    await host.client().putSshKeys(pod.id, [third.publicKey]);
+    expect((await host.sshTo(port(), ['true'], third)).code).toBe(0);
+  });
+});

@@ -1,0 +1,58 @@
+/** A relocatable sftp-server: the host's own, with its loader and libraries, for images that hold none of it. */
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
+import { KEYS_MOUNT_POINT } from '../../pods/mount-point.ts';
+
+/** Where distributions keep it. */
+export const SFTP_PROGRAMS = [
+  '/usr/lib/openssh/sftp-server',
+  '/usr/libexec/openssh/sftp-server',
+  '/usr/lib/ssh/sftp-server',
+];
+const LDD_TIMEOUT_MS = 5_000;
+const MAX_LDD_BYTES = 100_000;
+const MAX_LIBRARIES = 50;
+
+/** Fills `folder`; false when this host has no sftp-server that could be copied. */
+export async function prepareSftpFolder(
+  folder: string,
+  runCommand: RunCommand,
+  programs: readonly string[] = SFTP_PROGRAMS,
+): Promise<boolean> {
+  const program = programs.find(existsSync);
+  if (program === undefined) return false;
+  const { stdout } = await runCommand('ldd', [program], {
+    timeoutMs: LDD_TIMEOUT_MS,
+    maxOutputBytes: MAX_LDD_BYTES,
+  });
+  const needed = parseLdd(stdout);
+  if (needed === null) return false;
+  // Pods' users may be anybody; the folder above keeps the host's users out. What is mounted into a
+  // read-only folder needs its place there.
+  for (const path of [folder, join(folder, 'lib'), join(folder, basename(KEYS_MOUNT_POINT))]) {
+    mkdirSync(path, { recursive: true });
+    chmodSync(path, 0o755);
+  }
+  install(program, join(folder, 'sftp-server'));
+  install(needed.loader, join(folder, 'lib', 'ld.so'));
+  for (const path of needed.libraries) install(path, join(folder, 'lib', basename(path)));
+  return true;
+}
+
+/** The loader and the libraries that ldd names; null for a program that needs none, or too many. Pure. */
+export function parseLdd(text: string): { loader: string; libraries: string[] } | null {
+  const lines = text.split('\n').map((line) => line.trim());
+  const paths = lines.flatMap((line) => /(?:=> |^)(\/\S+) \(0x/.exec(line)?.[1] ?? []);
+  const loader = paths.find((path) => /\/ld-[^/]*\.so[^/]*$/.test(path));
+  const libraries = paths.filter((path) => path !== loader);
+  return loader === undefined || libraries.length > MAX_LIBRARIES ? null : { loader, libraries };
+}
+
+/** By rename: pods may be running the old one. */
+function install(from: string, to: string): void {
+  if (existsSync(to) && readFileSync(to).equals(readFileSync(from))) return;
+  copyFileSync(from, `${to}.new`);
+  chmodSync(`${to}.new`, 0o755);
+  renameSync(`${to}.new`, to);
+}

@@ -1,0 +1,175 @@
+/** All queries on the table operations: backups, restores and drills of this host. */
+import { z } from 'zod';
+import {
+  BackupRequest,
+  OPERATION_ERRORS,
+  OperationView,
+  QUALITIES,
+  RestoreRequest,
+  VerifyRequest,
+} from '#shared/api/agent/operations.ts';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
+
+/** What was done to the tree of a pod, and what is to be done next. Paths of the host. */
+export const RestoreJournal = z.object({
+  /** Beside the data volume, out of its pod's reach: the staged tree, and the old one once it was moved. */
+  folder: z.string(),
+  /** What is replaced. */
+  live: z.string(),
+  /** Below `folder`. */
+  staged: z.string(),
+  /** Whether something was there before. Known from the step `ready` on. */
+  had_old: z.boolean(),
+  /** Whether the pod ran: only then has it to run again. */
+  was_running: z.boolean(),
+  step: z.enum(['fetching', 'staged', 'ready', 'old_aside', 'new_in', 'undoing', 'undone']),
+});
+export type RestoreJournal = z.output<typeof RestoreJournal>;
+
+/** Where a drill restores to; a path of the host. */
+export const VerifyJournal = z.object({ folder: z.string() });
+
+const Progress = OperationView.pick({
+  total_files: true,
+  processed_files: true,
+  total_bytes: true,
+  processed_bytes: true,
+  percent: true,
+  bytes_per_second: true,
+  remaining_seconds: true,
+});
+export type Progress = z.output<typeof Progress>;
+
+const Common = z.object({
+  id: z.string(),
+  pod_id: z.string(),
+  stage: OperationView.shape.stage,
+  fingerprint: z.string(),
+  sealed_repository: z.string().nullable(),
+  progress: Progress,
+  attempts: z.int(),
+  cancel_requested: z.boolean(),
+  snapshot_id: z.string().nullable(),
+  quality: z.enum(QUALITIES).nullable(),
+  error: z.object({ code: z.enum(OPERATION_ERRORS), message: z.string() }).nullable(),
+  log: z.array(z.string()),
+  started_ms: z.int(),
+  heartbeat_ms: z.int(),
+  finished_ms: z.int().nullable(),
+});
+
+/** One row of `operations`. */
+export const OperationRow = z.discriminatedUnion('kind', [
+  Common.extend({
+    kind: z.literal('backup'),
+    request: BackupRequest.omit({ repository: true }),
+    journal: z.null(),
+  }),
+  Common.extend({
+    kind: z.literal('restore'),
+    request: RestoreRequest.omit({ repository: true }),
+    journal: RestoreJournal.nullable(),
+  }),
+  Common.extend({
+    kind: z.literal('verify'),
+    request: VerifyRequest.omit({ repository: true }),
+    journal: VerifyJournal.nullable(),
+  }),
+]);
+export type OperationRow = z.output<typeof OperationRow>;
+export type BackupRow = Extract<OperationRow, { kind: 'backup' }>;
+export type RestoreRow = Extract<OperationRow, { kind: 'restore' }>;
+export type VerifyRow = Extract<OperationRow, { kind: 'verify' }>;
+
+export type OperationStore = ReturnType<typeof createOperationStore>;
+
+/** Finished rows kept, newest first. */
+const MAX_FINISHED = 500;
+
+const JSON_COLUMNS = ['request', 'progress', 'journal', 'error', 'log'] as const;
+const PLAIN_COLUMNS = [
+  ...['id', 'pod_id', 'kind', 'stage', 'fingerprint', 'sealed_repository', 'attempts'],
+  ...['snapshot_id', 'quality', 'started_ms', 'heartbeat_ms', 'finished_ms'],
+] as const;
+const COLUMNS = [
+  ...PLAIN_COLUMNS,
+  'cancel_requested',
+  ...JSON_COLUMNS.map((name) => `${name}_json`),
+];
+
+/** Rows that do not parse are left out of lists, and count as absent. */
+export function createOperationStore(database: DatabaseSync) {
+  const select = database.prepare('SELECT * FROM operations WHERE id = :id');
+  const active = database.prepare(
+    'SELECT * FROM operations WHERE pod_id = :pod_id AND finished_ms IS NULL',
+  );
+  const unfinished = database.prepare(
+    'SELECT * FROM operations WHERE finished_ms IS NULL ORDER BY started_ms, id LIMIT :limit',
+  );
+  const finished = database.prepare(
+    `SELECT * FROM operations WHERE finished_ms IS NOT NULL
+     ORDER BY finished_ms DESC, id LIMIT :limit`,
+  );
+  const last = database.prepare(
+    `SELECT * FROM operations WHERE finished_ms IS NOT NULL AND pod_id = :pod_id
+     ORDER BY finished_ms DESC, id LIMIT 1`,
+  );
+  const write = database.prepare(
+    `INSERT INTO operations (${COLUMNS.join(', ')})
+     VALUES (${COLUMNS.map((name) => `:${name}`).join(', ')})
+     ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+  );
+  const dropOld = database.prepare(
+    `DELETE FROM operations WHERE finished_ms < :before_ms OR id IN (
+       SELECT id FROM operations WHERE finished_ms IS NOT NULL
+       ORDER BY finished_ms DESC, id LIMIT -1 OFFSET :keep)`,
+  );
+
+  return {
+    get: (id: string): OperationRow | null => rowOf(select.get({ id })),
+    /** The one that is not finished. */
+    activeOf: (podId: string): OperationRow | null => rowOf(active.get({ pod_id: podId })),
+    /** Oldest first. */
+    unfinished: (limit: number): OperationRow[] =>
+      unfinished.all({ limit }).flatMap((row) => rowOf(row) ?? []),
+    /** Newest first. */
+    finished: (limit: number): OperationRow[] =>
+      finished.all({ limit }).flatMap((row) => rowOf(row) ?? []),
+    /** The one that ended last. */
+    lastOf: (podId: string): OperationRow | null => rowOf(last.get({ pod_id: podId })),
+    /** Throws when the pod has another one that is not finished. */
+    put: (row: OperationRow): void => void write.run(columnsOf(row)),
+    dropFinishedBefore(beforeMs: number): void {
+      dropOld.run({ before_ms: beforeMs, keep: MAX_FINISHED });
+    },
+  };
+}
+
+function rowOf(columns: Record<string, unknown> | undefined): OperationRow | null {
+  if (columns === undefined) return null;
+  const row: Record<string, unknown> = {
+    ...columns,
+    cancel_requested: columns['cancel_requested'] === 1,
+  };
+  for (const name of JSON_COLUMNS) row[name] = parse(columns[`${name}_json`]);
+  return OperationRow.safeParse(row).data ?? null;
+}
+
+function parse(text: unknown): unknown {
+  try {
+    return typeof text === 'string' ? JSON.parse(text) : null;
+  } catch {
+    return undefined;
+  }
+}
+
+function columnsOf(row: OperationRow): Record<string, string | number | null> {
+  const columns: Record<string, string | number | null> = {
+    cancel_requested: row.cancel_requested ? 1 : 0,
+  };
+  for (const name of PLAIN_COLUMNS) columns[name] = row[name];
+  for (const name of JSON_COLUMNS) {
+    columns[`${name}_json`] = row[name] === null ? null : JSON.stringify(row[name]);
+  }
+  return columns;
+}

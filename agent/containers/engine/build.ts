@@ -1,0 +1,76 @@
+/** Reads the progress stream of a build: its output, its failure, the image at its end. */
+import { z } from 'zod';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { EngineError, type EngineErrorKind } from './engine.ts';
+import { statusOf, toEngineError } from './engine-errors.ts';
+import { withIdleLimit } from './engine-stream.ts';
+
+/** Compilers and package managers may be silent for a while, but not longer. */
+export const BUILD_IDLE_MS = 600_000;
+/** The engine paints what a step writes to stderr red. */
+const RED = '\u001b[91m';
+const RED_END = '\u001b[0m';
+const NO_SPACE = /no space left on device|disk quota exceeded/i;
+/** What an engine says that is ended, or whose containerd is, in the middle of a build. */
+const ENGINES_OWN =
+  /context canceled|code = Unavailable|connection reset by peer|transport is closing|client connection is closing|containerd\.sock/;
+const FIRST_SERVER_ERROR = 500;
+
+/** One record of the engine's stream; a failed build is a 200 whose last record holds the error. */
+export const BuildRecord = z.object({
+  stream: z.string().optional(),
+  error: z.string().optional(),
+  // `code`: the exit status of the step's command.
+  errorDetail: z.object({ code: z.int().optional(), message: z.string().default('') }).optional(),
+  aux: z.object({ ID: z.string().optional() }).optional(),
+});
+export type BuildRecord = z.output<typeof BuildRecord>;
+
+/**
+ * The id of the image; throws `build` for a failed step, `image_stalled` for a silent one, `image_no_space` for a
+ * full disk, `build_interrupted` where the engine itself failed.
+ */
+export async function followBuild(
+  records: AsyncGenerator<BuildRecord>,
+  clock: Clock,
+  onOutput: (text: string) => void,
+): Promise<string> {
+  let imageId: string | undefined;
+  for await (const record of withIdleLimit(records, clock, BUILD_IDLE_MS)) {
+    const failure = record.errorDetail?.message ?? record.error;
+    if (failure !== undefined) {
+      throw new EngineError(kindOf(failure, record.errorDetail?.code), failure);
+    }
+    if (record.stream !== undefined && record.stream !== '') onOutput(plain(record.stream));
+    // One for each stage; the last one counts.
+    imageId = record.aux?.ID ?? imageId;
+  }
+  if (imageId === undefined) {
+    throw new EngineError('build_interrupted', 'the build ended without an image');
+  }
+  return imageId;
+}
+
+/** What the engine refuses of a build before its first step is wrong with the Dockerfile, unless it says that it failed itself. */
+export function buildFailure(error: unknown): EngineError {
+  const known = toEngineError(error);
+  const { kind, message } = known;
+  if (kind === 'image_stalled') {
+    return new EngineError('build', `a step was silent for too long (${message})`);
+  }
+  if (kind !== 'refused' && kind !== 'not_found') return known;
+  const own = (statusOf(error) ?? 0) >= FIRST_SERVER_ERROR;
+  return new EngineError(own ? 'build_interrupted' : 'build', message, { cause: error });
+}
+
+/** A command with an exit status has run: what it says is the renter's. */
+function kindOf(failure: string, exitCode: number | undefined): EngineErrorKind {
+  if (NO_SPACE.test(failure)) return 'image_no_space';
+  return exitCode === undefined && ENGINES_OWN.test(failure) ? 'build_interrupted' : 'build';
+}
+
+function plain(text: string): string {
+  return text.startsWith(RED) && text.endsWith(RED_END)
+    ? text.slice(RED.length, -RED_END.length)
+    : text;
+}

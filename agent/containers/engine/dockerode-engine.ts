@@ -1,0 +1,238 @@
+/** ContainerEngine over dockerode, which is known to nothing outside this folder. */
+import { z } from 'zod';
+import { Agent } from '#shared/http/node-http.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { containerOptions } from './container-options.ts';
+import { type ContainerEngine, type ContainerState, EngineError } from './engine.ts';
+import {
+  Anything,
+  ContainerAnswer,
+  ContainerListAnswer,
+  ContainerSizeAnswer,
+  CreatedAnswer,
+  DiskAnswer,
+  EventAnswer,
+  InfoAnswer,
+  NetworkAnswer,
+  WaitAnswer,
+} from './engine-answers.ts';
+import { createEngineCall, DEADLINES_MS, labelFilter, orAborted, unless } from './engine-call.ts';
+import { toEngineError } from './engine-errors.ts';
+import { createEngineImages } from './engine-images.ts';
+import { bytesOf, jsonLines, logFrames } from './engine-stream.ts';
+import { createEngineVolumes } from './engine-volumes.ts';
+import { loadDockerode } from './load-dockerode.ts';
+import { ContainerUsageAnswer } from './usage-answer.ts';
+
+const MS_PER_SECOND = 1_000;
+const DEFAULT_NETWORK = 'bridge';
+const Dockerode = await loadDockerode();
+
+/** Talks to the engine behind a Unix socket; connects on the first call. */
+export function createDockerodeEngine(options: {
+  socketPath: string;
+  clock: Clock;
+}): ContainerEngine {
+  const { clock } = options;
+  const call = createEngineCall(clock);
+  const connection = {
+    socketPath: options.socketPath,
+    // A DOCKER_HOST in the environment would win over the socket otherwise.
+    host: undefined,
+    // New connections cost more than the small calls themselves.
+    agent: new Agent({ keepAlive: true }),
+  };
+  const docker = new Dockerode(connection);
+
+  const inspectContainer = (idOrName: string): Promise<ContainerState | null> =>
+    unless(
+      ['not_found'],
+      null,
+      call(DEADLINES_MS.inspect, ContainerAnswer, (abortSignal) =>
+        docker.getContainer(idOrName).inspect({ abortSignal }),
+      ),
+    );
+
+  const listNetworks = (labels: Record<string, string>) =>
+    call(DEADLINES_MS.network, z.array(NetworkAnswer), (abortSignal) =>
+      docker.listNetworks({ filters: labelFilter(labels), abortSignal }),
+    );
+
+  return {
+    // dockerode takes no signal for these: past the deadline the request itself is left alone.
+    async ping() {
+      await call(DEADLINES_MS.inspect, Anything, () => docker.ping());
+    },
+    info: () => call(DEADLINES_MS.inspect, InfoAnswer, () => docker.info()),
+    engineDiskBytes: () => call(DEADLINES_MS.size, DiskAnswer, () => docker.df()),
+    ...createEngineImages(docker, call, clock),
+    ...createEngineVolumes(docker, call),
+    async startedMs() {
+      // The engine makes its default network anew at each start, unless containers have outlived the last.
+      const bridge = call(DEADLINES_MS.inspect, NetworkAnswer, () =>
+        docker.getNetwork(DEFAULT_NETWORK).inspect(),
+      );
+      const found = await unless(['not_found'], null, bridge);
+      return found?.createdMs ?? 0;
+    },
+
+    async ensureNetwork(name, labels, { subnet, bridgeName }) {
+      try {
+        const created = await call(DEADLINES_MS.network, CreatedAnswer, async (abortSignal) => {
+          const { id } = await docker.createNetwork({
+            Name: name,
+            Driver: 'bridge',
+            CheckDuplicate: true,
+            Labels: labels,
+            EnableIPv6: false,
+            // The engine's own pools give some tens of networks.
+            IPAM: { Config: [{ Subnet: subnet }] },
+            Options: {
+              'com.docker.network.bridge.enable_icc': 'false',
+              'com.docker.network.bridge.name': bridgeName,
+            },
+            abortSignal,
+          });
+          return { Id: id };
+        });
+        return { id: created.Id };
+      } catch (error) {
+        if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
+        const found = (await listNetworks(labels)).find((network) => network.name === name);
+        if (found === undefined) throw error;
+        return { id: found.id };
+      }
+    },
+    async connectNetwork(name, containerId) {
+      await call(DEADLINES_MS.network, Anything, (abortSignal) => {
+        // A variable, for dockerode's types do not know the signal.
+        const options = { Container: containerId, abortSignal };
+        return docker.getNetwork(name).connect(options);
+      });
+    },
+    listNetworks,
+    async removeNetwork(nameOrId) {
+      await unless(
+        ['not_found'],
+        undefined,
+        call(DEADLINES_MS.network, Anything, (abortSignal) =>
+          docker.getNetwork(nameOrId).remove({ abortSignal }),
+        ),
+      );
+    },
+
+    async createContainer(spec) {
+      const fills = (spec.volumes ?? []).length > 0;
+      const deadlineMs = fills ? DEADLINES_MS.createWithVolumes : DEADLINES_MS.create;
+      const { Id } = await call(deadlineMs, CreatedAnswer, async (abortSignal) => {
+        // Without these two, dockerode would send the whole request in the query string as well.
+        const request = { _query: { name: spec.name }, _body: containerOptions(spec), abortSignal };
+        return { Id: (await docker.createContainer(request)).id };
+      });
+      return Id;
+    },
+    async startContainer(id) {
+      await call(DEADLINES_MS.start, Anything, (abortSignal) =>
+        unlessUnchanged(docker.getContainer(id).start({ abortSignal })),
+      );
+    },
+    async stopContainer(id, graceSeconds) {
+      const deadlineMs = graceSeconds * MS_PER_SECOND + DEADLINES_MS.stop;
+      const stopped = call(deadlineMs, Anything, (abortSignal) =>
+        unlessUnchanged(docker.getContainer(id).stop({ t: graceSeconds, abortSignal })),
+      );
+      await unless(['not_found'], undefined, stopped);
+    },
+    async removeContainer(id) {
+      const removed = call(DEADLINES_MS.create, Anything, (abortSignal) =>
+        docker.getContainer(id).remove({ force: true, v: true, abortSignal }),
+      );
+      await unless(['not_found'], undefined, removed);
+    },
+    inspectContainer,
+    async limitPids(id, pids) {
+      const limited = call(DEADLINES_MS.inspect, Anything, (abortSignal) =>
+        docker.getContainer(id).update({ PidsLimit: pids, abortSignal }),
+      );
+      // It may have ended meanwhile, which the engine tells as a conflict.
+      await unless(['not_found', 'conflict'], undefined, limited);
+    },
+    async containerDiskBytes(id) {
+      const size = call(DEADLINES_MS.size, ContainerSizeAnswer, (abortSignal) => {
+        // A variable, for dockerode's types do not know the option.
+        const options = { size: true, abortSignal };
+        return docker.getContainer(id).inspect(options);
+      });
+      return unless(
+        ['not_found'],
+        null,
+        size.then((answer) => answer.SizeRw),
+      );
+    },
+    containerUsage(id) {
+      // From whichever files the kernel's version keeps it in; without the second that a share would take.
+      const usage = call(DEADLINES_MS.inspect, ContainerUsageAnswer, (abortSignal) => {
+        // A variable, for dockerode's types do not know the signal.
+        const options = { stream: false as const, 'one-shot': true, abortSignal };
+        return docker.getContainer(id).stats(options);
+      });
+      return unless(['not_found'], null, usage);
+    },
+    async listContainers(labels) {
+      const rows = await call(DEADLINES_MS.list, ContainerListAnswer, (abortSignal) =>
+        docker.listContainers({ all: true, filters: labelFilter(labels), abortSignal }),
+      );
+      // The list tells neither exit codes nor times.
+      const states = await Promise.all(rows.map((row) => inspectContainer(row.Id)));
+      return states.filter((state) => state !== null);
+    },
+    async waitContainer(id, signal) {
+      try {
+        const waiting = docker.getContainer(id).wait({ abortSignal: signal });
+        return WaitAnswer.parse(await orAborted(waiting, signal)).StatusCode;
+      } catch (error) {
+        throw toEngineError(error);
+      }
+    },
+
+    async *containerLogs(id, { tail, follow, sinceMs }, signal) {
+      const query = {
+        stdout: true,
+        stderr: true,
+        timestamps: true,
+        follow,
+        tail,
+        ...(sinceMs === undefined ? {} : { since: (sinceMs / MS_PER_SECOND).toFixed(3) }),
+      };
+      try {
+        // `follow: true` makes dockerode hand out a stream; what the engine is asked is in _query.
+        const request = { follow: true as const, _query: query, abortSignal: signal };
+        const stream = await docker.getContainer(id).logs(request);
+        yield* logFrames(bytesOf(stream));
+      } catch (error) {
+        if (!signal.aborted) throw toEngineError(error);
+      }
+    },
+    async *events(labels, signal, onOpen) {
+      try {
+        const filters = JSON.stringify({ type: ['container'], ...labelFilter(labels) });
+        const stream = await docker.getEvents({ filters, abortSignal: signal });
+        onOpen?.();
+        yield* jsonLines(bytesOf(stream), EventAnswer);
+      } catch (error) {
+        if (!signal.aborted) throw toEngineError(error);
+      }
+      if (!signal.aborted) throw new EngineError('unavailable', 'the event stream ended');
+    },
+  };
+}
+
+/** 304 means that the container is in the wanted state already. */
+async function unlessUnchanged(work: Promise<unknown>): Promise<unknown> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Error && 'statusCode' in error && error.statusCode === 304) return null;
+    throw error;
+  }
+}

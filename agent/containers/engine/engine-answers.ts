@@ -1,0 +1,188 @@
+/** The parts of the engine's answers that we read, and how they become the port's types. */
+import { z } from 'zod';
+import { ImageDigest } from '#shared/api/agent/pod.ts';
+import { parseIsoTime } from '#shared/runtime/clock.ts';
+import type {
+  ContainerState,
+  EngineEvent,
+  EngineInfo,
+  NetworkState,
+  VolumeState,
+} from './engine.ts';
+import { LABELS } from './engine.ts';
+
+const Labels = z
+  .record(z.string(), z.string())
+  .nullish()
+  .transform((labels) => labels ?? {});
+
+/** The engine's time; the year 1 is its way to say never. */
+const Time = z.string().transform((text) => Math.max(0, parseIsoTime(text) ?? 0));
+
+export const Anything = z.unknown();
+export const CreatedAnswer = z.object({ Id: z.string() });
+export const WaitAnswer = z.object({ StatusCode: z.int() });
+
+export const InfoAnswer = z
+  .object({
+    ServerVersion: z.string(),
+    Driver: z.string(),
+    CgroupVersion: z.string().default('1'),
+    Runtimes: z.record(z.string(), z.unknown()).nullish(),
+    DockerRootDir: z.string(),
+    SecurityOptions: z.array(z.string()).nullish(),
+  })
+  .transform(
+    (info): EngineInfo => ({
+      version: info.ServerVersion,
+      storageDriver: info.Driver,
+      cgroupVersion: info.CgroupVersion,
+      runtimes: Object.keys(info.Runtimes ?? {}),
+      rootDir: info.DockerRootDir,
+      seccomp: info.SecurityOptions?.some((option) => /\bname=seccomp\b/.test(option)) ?? false,
+    }),
+  );
+
+const Sized = z.object({ Size: z.number().nullish() });
+
+/** Of `docker system df`, in bytes. Layers that several images share are in LayersSize once. */
+export const DiskAnswer = z
+  .object({
+    LayersSize: z.number(),
+    Containers: z.array(z.object({ SizeRw: z.number().nullish() })).nullish(),
+    Volumes: z.array(z.object({ UsageData: Sized.nullish() })).nullish(),
+    BuildCache: z.array(Sized).nullish(),
+  })
+  .transform((disk): number => {
+    const parts = [
+      disk.LayersSize,
+      ...(disk.Containers ?? []).map(({ SizeRw }) => SizeRw ?? 0),
+      // -1 where the engine cannot tell.
+      ...(disk.Volumes ?? []).map(({ UsageData }) => Math.max(0, UsageData?.Size ?? 0)),
+      ...(disk.BuildCache ?? []).map(({ Size }) => Size ?? 0),
+    ];
+    return parts.reduce((sum, bytes) => sum + bytes, 0);
+  });
+
+export const ImageAnswer = z
+  .object({
+    Id: z.string(),
+    RepoDigests: z.array(z.string()).nullish(),
+    Size: z.number(),
+    Config: z.object({ OnBuild: z.array(z.string()).nullish() }).nullish(),
+  })
+  .transform((image) => ({
+    id: image.Id,
+    repoDigests: image.RepoDigests ?? [],
+    sizeBytes: image.Size,
+    onBuild: image.Config?.OnBuild ?? [],
+  }));
+
+export const ImageListAnswer = z
+  .array(z.object({ Id: z.string() }))
+  .transform((images) => images.map(({ Id }) => Id));
+
+export const DistributionAnswer = z
+  .object({ Descriptor: z.object({ digest: ImageDigest }) })
+  .transform(({ Descriptor }) => Descriptor.digest);
+
+export const NetworkAnswer = z
+  .object({ Id: z.string(), Name: z.string(), Labels, Created: Time.default(0) })
+  .transform(
+    ({ Id, Name, Labels: labels, Created }): NetworkState => ({
+      id: Id,
+      name: Name,
+      labels,
+      createdMs: Created,
+    }),
+  );
+
+export const VolumeAnswer = z
+  .object({
+    Name: z.string(),
+    Labels,
+    CreatedAt: Time.default(0),
+    Mountpoint: z.string(),
+  })
+  .transform(
+    ({ Name, Labels: labels, CreatedAt, Mountpoint }): VolumeState => ({
+      name: Name,
+      labels,
+      createdMs: CreatedAt,
+      hostPath: Mountpoint,
+    }),
+  );
+export const VolumeListAnswer = z
+  .object({ Volumes: z.array(VolumeAnswer).nullish() })
+  .transform(({ Volumes }) => Volumes ?? []);
+
+/** Absent while nothing was written. */
+export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });
+export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
+
+export const ContainerAnswer = z
+  .object({
+    Id: z.string(),
+    Name: z.string(),
+    Image: z.string(),
+    Created: Time.default(0),
+    LogPath: z.string().default(''),
+    HostConfig: z.object({ LogConfig: z.object({ Type: z.string() }) }),
+    Config: z.object({ Labels }),
+    NetworkSettings: z.object({ Networks: z.record(z.string(), z.unknown()).nullish() }).nullish(),
+    State: z.object({
+      Status: z.enum(['created', 'running', 'paused', 'restarting', 'exited', 'dead', 'removing']),
+      ExitCode: z.int(),
+      OOMKilled: z.boolean(),
+      Error: z.string(),
+      Pid: z.int().nonnegative().default(0),
+      StartedAt: Time,
+      FinishedAt: Time,
+    }),
+  })
+  .transform(
+    ({
+      Id,
+      Name,
+      Image,
+      Created,
+      LogPath,
+      HostConfig,
+      Config,
+      State,
+      NetworkSettings,
+    }): ContainerState => ({
+      id: Id,
+      name: Name.replace(/^\//, ''),
+      labels: Config.Labels,
+      status: State.Status,
+      exitCode: State.ExitCode,
+      oomKilled: State.OOMKilled,
+      startError: State.Error,
+      startedMs: State.StartedAt,
+      finishedMs: State.FinishedAt,
+      imageId: Image,
+      createdMs: Created,
+      pid: State.Pid,
+      networks: Object.keys(NetworkSettings?.Networks ?? {}),
+      // Other drivers have a cache of theirs under such a name, in another form.
+      logPath: HostConfig.LogConfig.Type === 'json-file' ? LogPath : '',
+    }),
+  );
+
+const NANOS_PER_MS = 1e6;
+
+export const EventAnswer = z
+  .object({
+    Action: z.string(),
+    Actor: z.object({ ID: z.string(), Attributes: z.record(z.string(), z.string()).default({}) }),
+    timeNano: z.number(),
+  })
+  .transform(
+    ({ Action, Actor, timeNano }): EngineEvent => ({
+      podId: Actor.Attributes[LABELS.pod] ?? '',
+      containerId: Actor.ID,
+      action: Action,
+      timeMs: Math.floor(timeNano / NANOS_PER_MS),
+    }),
+  );

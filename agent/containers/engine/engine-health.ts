@@ -1,0 +1,70 @@
+/** Whether the engine answers, and since when, as the agent's own calls find out; there is no extra polling. */
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import {
+  type ContainerEngine,
+  type ContainerState,
+  EngineError,
+  type EngineErrorKind,
+} from './engine.ts';
+
+export type EngineHealth = ReturnType<typeof createEngineHealth>;
+
+/** Wall clock, as the times of containers are. What ended in it was ended by the engine's restart. */
+export type Outage = { fromMs: number; toMs: number };
+
+/** A list that takes longer than its deadline is no answer either. */
+const SILENT: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
+
+/** Answers until the first report. */
+export function createEngineHealth(deps: {
+  engine: Pick<ContainerEngine, 'listContainers' | 'startedMs'>;
+  clock: Clock;
+  log: Log;
+}) {
+  const { engine, clock, log } = deps;
+  let away: string | null = null;
+  let answeredMs = 0;
+  let outage: Outage | null = null;
+
+  /** Before the first answer nobody has watched: all that ended before the engine's start counts. */
+  async function findFirstOutage(): Promise<Outage> {
+    return { fromMs: 0, toMs: await engine.startedMs() };
+  }
+
+  function answered(): void {
+    const nowMs = clock.now();
+    if (away !== null) {
+      log.info('the Docker engine answers again');
+      outage = { fromMs: answeredMs, toMs: nowMs };
+    }
+    away = null;
+    answeredMs = nowMs;
+  }
+
+  function lost(message: string): void {
+    if (away === null) log.warn({ detail: message }, 'the Docker engine does not answer');
+    away = message;
+  }
+
+  return {
+    answered,
+    lost,
+    /** Why it does not answer; null while it does. */
+    awayBecause: () => away,
+    /** The last time that it was away; meaningful after a `listContainers`. */
+    lastOutage: (): Outage => outage ?? { fromMs: 0, toMs: 0 },
+    /** The engine's own, with what its answer or silence says of the engine noted. */
+    async listContainers(labels: Record<string, string>): Promise<ContainerState[]> {
+      try {
+        outage ??= await findFirstOutage();
+        const found = await engine.listContainers(labels);
+        answered();
+        return found;
+      } catch (error) {
+        if (error instanceof EngineError && SILENT.includes(error.kind)) lost(error.message);
+        throw error;
+      }
+    },
+  };
+}

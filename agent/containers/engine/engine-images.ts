@@ -1,0 +1,159 @@
+/** The engine's images over dockerode: pulling, building, naming, removing. */
+import { Readable } from 'node:stream';
+import type Dockerode from 'dockerode';
+import { DOCKER_HUB, type RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { BuildRecord, buildFailure, followBuild } from './build.ts';
+import { type ContainerEngine, EngineError } from './engine.ts';
+import { Anything, DistributionAnswer, ImageAnswer, ImageListAnswer } from './engine-answers.ts';
+import { DEADLINES_MS, type EngineCall, orAborted, unless } from './engine-call.ts';
+import { toEngineError, toPullError } from './engine-errors.ts';
+import { bytesOf, jsonLines } from './engine-stream.ts';
+import { failOn, followPull, PullRecord } from './pull.ts';
+
+const CPU_PERIOD_US = 100_000;
+/** What Docker Hub is called in a login. */
+const HUB_LOGIN_ADDRESS = 'https://index.docker.io/v1/';
+
+type ImageMethods =
+  | 'inspectImage'
+  | 'resolveDigest'
+  | 'pullImage'
+  | 'listImages'
+  | 'removeImage'
+  | 'buildImage'
+  | 'importImage';
+
+/** `call` is the one that the other methods use too. */
+export function createEngineImages(
+  docker: Dockerode,
+  call: EngineCall,
+  clock: Clock,
+): Pick<ContainerEngine, ImageMethods> {
+  return {
+    inspectImage: (reference) =>
+      unless(
+        ['not_found'],
+        null,
+        call(DEADLINES_MS.inspect, ImageAnswer, () => docker.getImage(reference).inspect()),
+      ),
+
+    async resolveDigest(reference, auth, signal) {
+      try {
+        // dockerode takes no signal here: past the deadline the request itself is left alone.
+        const asked = call(DEADLINES_MS.registry, DistributionAnswer, () =>
+          docker.getImage(withTag(reference)).distribution(loginOf(auth)),
+        );
+        return await orAborted(asked, signal);
+      } catch (error) {
+        if (signal.aborted) throw givenUp('the look at the registry', error);
+        throw registryFailure(error);
+      }
+    },
+
+    async pullImage(reference, { auth, onProgress }, signal) {
+      const ended = new AbortController();
+      const abortSignal = AbortSignal.any([signal, ended.signal]);
+      try {
+        const request = { fromImage: withTag(reference), abortSignal };
+        const stream = await orAborted(
+          docker.createImage(loginOf(auth).authconfig, request),
+          signal,
+        );
+        const records = jsonLines(bytesOf(stream), PullRecord);
+        await orAborted(followPull(records, clock, onProgress), signal);
+      } catch (error) {
+        if (signal.aborted) throw givenUp('the pull', error);
+        throw registryFailure(error);
+      } finally {
+        // Closes the connection, which is how the engine learns that nobody wants the image any more.
+        ended.abort();
+      }
+    },
+
+    listImages: ({ labels = {}, unused = false }) =>
+      call(DEADLINES_MS.list, ImageListAnswer, (abortSignal) => {
+        const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+        const filters = { label, ...(unused ? { dangling: ['true'] } : {}) };
+        return docker.listImages({ all: !unused, filters: JSON.stringify(filters), abortSignal });
+      }),
+
+    async removeImage(reference) {
+      const removed = call(DEADLINES_MS.removeImage, Anything, (abortSignal) =>
+        docker.getImage(reference).remove({ abortSignal }),
+      );
+      await unless(['not_found'], undefined, removed);
+    },
+
+    async buildImage({ context, reference, network, limits }, onOutput, signal) {
+      const ended = new AbortController();
+      const abortSignal = AbortSignal.any([signal, ended.signal]);
+      const options = {
+        t: reference,
+        rm: true,
+        forcerm: true,
+        memory: limits.memoryBytes,
+        // Equal to memory: no swap.
+        memswap: limits.memoryBytes,
+        cpuperiod: CPU_PERIOD_US,
+        cpuquota: Math.round(limits.cpuCores * CPU_PERIOD_US),
+        ...(limits.shmBytes > 0 ? { shmsize: limits.shmBytes } : {}),
+        networkmode: network ?? 'none',
+        abortSignal,
+      };
+      try {
+        const stream = await orAborted(docker.buildImage(Readable.from(context), options), signal);
+        const records = jsonLines(bytesOf(stream), BuildRecord);
+        return await orAborted(followBuild(records, clock, onOutput), signal);
+      } catch (error) {
+        if (signal.aborted) throw givenUp('the build', error);
+        throw buildFailure(error);
+      } finally {
+        // Closes the connection: the engine ends the step under way and removes its container.
+        ended.abort();
+      }
+    },
+
+    async importImage(tar, reference, changes) {
+      const [repo = '', tag = ''] = splitTag(reference);
+      await call(DEADLINES_MS.import, Anything, async (abortSignal) => {
+        const query = { fromSrc: '-', repo, tag, changes };
+        const importing = { _query: query, abortSignal };
+        const stream = await docker.importImage(Readable.from(tar), importing);
+        for await (const record of jsonLines(bytesOf(stream), PullRecord)) failOn(record);
+      });
+    },
+  };
+}
+
+function loginOf(auth: RegistryAuth | undefined) {
+  if (auth === undefined) return { authconfig: undefined };
+  const { host, username, password } = auth;
+  const serveraddress = host === DOCKER_HUB ? HUB_LOGIN_ADDRESS : host;
+  return { authconfig: { username, password, serveraddress } };
+}
+
+/** Without a tag the engine would pull every tag there is. */
+function withTag(reference: string): string {
+  return reference.includes('@') || splitTag(reference).length > 1
+    ? reference
+    : `${reference}:latest`;
+}
+
+/** `[repository, tag]`, or `[repository]`; a colon before the last slash belongs to a port. */
+function splitTag(reference: string): string[] {
+  const at = reference.lastIndexOf(':');
+  if (at === -1 || reference.indexOf('/', at) !== -1) return [reference];
+  return [reference.slice(0, at), reference.slice(at + 1)];
+}
+
+function givenUp(what: string, cause: unknown): EngineError {
+  return new EngineError('deadline', `${what} was ended`, { cause });
+}
+
+/** A refusal before the stream began carries a status; its words are those of the registry all the same. */
+function registryFailure(error: unknown): EngineError {
+  const known = toEngineError(error);
+  const said = ['unavailable', 'deadline'].includes(known.kind) || known.kind.startsWith('image_');
+  return said ? known : toPullError(known.message, error);
+}

@@ -1,0 +1,163 @@
+/** Processes started inside a running container, with their streams: what the SSH gateway needs of the engine. */
+
+import type { Duplex } from 'node:stream';
+import { z } from 'zod';
+import { Agent } from '#shared/http/node-http.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { EngineError } from './engine.ts';
+import { createEngineCall, DEADLINES_MS, unless } from './engine-call.ts';
+import { logFrames } from './engine-stream.ts';
+import { loadDockerode } from './load-dockerode.ts';
+
+export type ExecRequest = {
+  containerId: string;
+  argv: readonly string[];
+  environment: Readonly<Record<string, string>>;
+  user: string;
+  /** With a terminal both outputs are one. */
+  tty: boolean;
+  /** Told before it starts what the engine calls it, so that it can be found again after our restart. */
+  onCreated?(execId: string): void;
+};
+
+export type OutputChunk = { stream: 'stdout' | 'stderr'; data: Uint8Array };
+
+export type ExecProcess = {
+  /** Ending it is the process's end of input. */
+  input: Duplex;
+  /** Ends with the process; not read, it makes the process wait. */
+  output: AsyncIterable<OutputChunk>;
+  resize(size: { rows: number; columns: number }): Promise<void>;
+  /** `exitCode` is null until it has ended; `pid` is the host's, 0 until it runs, a moment after `start`. */
+  inspect(): Promise<ExecState>;
+  /** Drops the connection; the process goes on. */
+  close(): void;
+};
+
+/** A process that nobody listens to. */
+export type DetachedRequest = Omit<ExecRequest, 'tty'>;
+
+export type ExecState = z.output<typeof ExecAnswer>;
+export type ExecEngine = ReturnType<typeof createExecEngine>;
+
+const Dockerode = await loadDockerode();
+
+const ExecAnswer = z
+  .object({ Running: z.boolean(), ExitCode: z.int().nullable(), Pid: z.int() })
+  .transform(({ Running, ExitCode, Pid }) => ({
+    exitCode: Running ? null : ExitCode,
+    pid: Pid,
+  }));
+
+const AddressesAnswer = z
+  .object({
+    NetworkSettings: z.object({
+      Networks: z.record(
+        z.string(),
+        z.object({ IPAddress: z.string(), GlobalIPv6Address: z.string().default('') }),
+      ),
+    }),
+  })
+  .transform(({ NetworkSettings: { Networks } }) =>
+    Object.values(Networks)
+      .flatMap(({ IPAddress, GlobalIPv6Address }) => [IPAddress, GlobalIPv6Address])
+      .filter((address) => address !== ''),
+  );
+
+/** Every method rejects with EngineError. */
+export function createExecEngine(options: { socketPath: string; clock: Clock }) {
+  const call = createEngineCall(options.clock);
+  // A DOCKER_HOST in the environment would win over the socket if `host` were left out.
+  const { socketPath } = options;
+  const connection = { socketPath, host: undefined, agent: new Agent({ keepAlive: true }) };
+  const docker = new Dockerode(connection);
+
+  return {
+    async start({ containerId, tty, onCreated, ...request }: ExecRequest): Promise<ExecProcess> {
+      const container = docker.getContainer(containerId);
+      const { exec } = await call(DEADLINES_MS.create, Created, async (abortSignal) => ({
+        exec: await container.exec({
+          ...execOptions(request),
+          Tty: tty,
+          AttachStdin: true,
+          AttachStdout: true,
+          AttachStderr: true,
+          abortSignal,
+        }),
+      }));
+      onCreated?.(exec.id);
+      const { socket } = await call(DEADLINES_MS.start, Started, async () => ({
+        socket: await exec.start({ hijack: true, stdin: true, Tty: tty }),
+      }));
+      // Whoever reads or writes it hears of its end; this is for the time when nobody does.
+      socket.on('error', () => undefined);
+      return {
+        input: socket,
+        output: tty ? terminalOutput(socket) : logFrames(socket),
+        async resize({ rows, columns }) {
+          const resized = call(DEADLINES_MS.inspect, z.unknown(), (abortSignal) =>
+            exec.resize({ h: rows, w: columns, abortSignal }),
+          );
+          // Too early or too late; the size is passed at the start as well.
+          await unless(['refused', 'not_found', 'conflict'], undefined, resized);
+        },
+        inspect: () =>
+          call(DEADLINES_MS.inspect, ExecAnswer, (abortSignal) => exec.inspect({ abortSignal })),
+        close: () => void socket.destroy(),
+      };
+    },
+    /** Starts a process with all its streams at /dev/null. */
+    async startDetached({ containerId, onCreated, ...request }: DetachedRequest): Promise<void> {
+      const container = docker.getContainer(containerId);
+      const { exec } = await call(DEADLINES_MS.create, Created, async (abortSignal) => ({
+        exec: await container.exec({ ...execOptions(request), abortSignal }),
+      }));
+      onCreated?.(exec.id);
+      const { socket } = await call(DEADLINES_MS.start, Started, async (abortSignal) => ({
+        socket: await exec.start({ Detach: true, abortSignal }),
+      }));
+      socket.resume();
+    },
+    /** Of a process started earlier, perhaps by another agent; null when the engine has forgotten it. */
+    inspect: (id: string): Promise<ExecState | null> =>
+      unless(
+        ['not_found'],
+        null,
+        call(DEADLINES_MS.inspect, ExecAnswer, (abortSignal) =>
+          docker.getExec(id).inspect({ abortSignal }),
+        ),
+      ),
+    /** The container's own addresses on its networks; empty when it is gone. */
+    addressesOf: (containerId: string): Promise<string[]> =>
+      unless(
+        ['not_found'],
+        [],
+        call(DEADLINES_MS.inspect, AddressesAnswer, (abortSignal) =>
+          docker.getContainer(containerId).inspect({ abortSignal }),
+        ),
+      ),
+  };
+}
+
+function execOptions({
+  argv,
+  environment,
+  user,
+}: Pick<ExecRequest, 'argv' | 'environment' | 'user'>) {
+  const Env = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  return { Cmd: [...argv], Env, User: user };
+}
+
+type DockerExec = Awaited<
+  ReturnType<ReturnType<InstanceType<typeof Dockerode>['getContainer']>['exec']>
+>;
+const Created = z.object({ exec: z.custom<DockerExec>() });
+const Started = z.object({ socket: z.custom<Duplex>() });
+
+async function* terminalOutput(socket: Duplex): AsyncGenerator<OutputChunk> {
+  try {
+    for await (const data of socket) yield { stream: 'stdout', data };
+  } catch (cause) {
+    throw new EngineError('unavailable', 'the stream of a terminal broke', { cause });
+  }
+}

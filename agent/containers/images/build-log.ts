@@ -1,0 +1,86 @@
+/** Output of builds: in memory while they run, afterwards one file each in the agent's home. */
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { type BuildLine, type BuildLines, createBuildLines } from './build-lines.ts';
+
+const SUFFIX = '.jsonl';
+const BuildLineSchema = z.object({ seq: z.int(), ms: z.int(), log: z.string() });
+
+export type BuildLogs = ReturnType<typeof createBuildLogs>;
+
+/** Keys are hex: they are file names. A build that is killed leaves no log; the next one writes its own. */
+export function createBuildLogs({ folder, clock }: { folder: string; clock: Clock }) {
+  const running = new Map<string, BuildLines>();
+  /** How often each was begun and ended: readers need not look at a file that has not changed. */
+  const turns = new Map<string, number>();
+  const pathOf = (key: string) => join(folder, `${key}${SUFFIX}`);
+
+  function turn(key: string): void {
+    turns.set(key, (turns.get(key) ?? 0) + 1);
+  }
+
+  return {
+    /** Replaces the log of an earlier build of this key. */
+    begin(key: string): BuildLines {
+      const lines = createBuildLines(clock.now);
+      running.set(key, lines);
+      turn(key);
+      return lines;
+    },
+    /** Makes the log durable: whole, or not at all. */
+    async end(key: string): Promise<void> {
+      const lines = running.get(key);
+      if (lines === undefined) return;
+      lines.end();
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const text = lines
+        .list()
+        .map((line) => `${JSON.stringify(line)}\n`)
+        .join('');
+      const draft = `${pathOf(key)}.new`;
+      await writeFile(draft, text, { mode: 0o600 });
+      await rename(draft, pathOf(key));
+      running.delete(key);
+      turn(key);
+    },
+    /** Changes whenever there is more to read. */
+    revision: (key: string): string => `${turns.get(key) ?? 0}.${running.get(key)?.count() ?? 0}`,
+    isRunning: (key: string): boolean => running.has(key),
+    /** What is kept, oldest first; empty without a build. */
+    async read(key: string): Promise<BuildLine[]> {
+      const lines = running.get(key);
+      if (lines !== undefined) return lines.list();
+      const text = await readFile(pathOf(key), 'utf8').catch(() => '');
+      return text.split('\n').flatMap((line) => {
+        const parsed = BuildLineSchema.safeParse(parseJson(line));
+        return parsed.success ? [parsed.data] : [];
+      });
+    },
+    /** Keys of the files, and when each was written. */
+    async list(): Promise<{ key: string; writtenMs: number }[]> {
+      const names = await readdir(folder).catch(() => []);
+      const found = names.map(async (name) => {
+        const { mtimeMs } = await stat(join(folder, name));
+        return { key: name.replace(/\.jsonl(\.new)?$/, ''), writtenMs: mtimeMs };
+      });
+      return (await Promise.allSettled(found)).flatMap((result) =>
+        result.status === 'fulfilled' ? [result.value] : [],
+      );
+    },
+    async remove(key: string): Promise<void> {
+      turns.delete(key);
+      await rm(pathOf(key), { force: true });
+      await rm(`${pathOf(key)}.new`, { force: true });
+    },
+  };
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,64 @@
+/** Removes what builds leave: containers of steps, images between the steps. */
+import type { Clock } from '#shared/runtime/clock.ts';
+import { type ContainerEngine, EngineError } from '../engine/engine.ts';
+
+/** Each round frees the parents of what the one before removed, or waits for the engine to end a step. */
+const MAX_ROUNDS = 12;
+const PAUSE_MS = 250;
+
+/** `labels` must be those of builds that are not running. What is in use stays. */
+export async function sweepBuild(
+  engine: Pick<
+    ContainerEngine,
+    'listContainers' | 'removeContainer' | 'listImages' | 'removeImage'
+  >,
+  labels: Record<string, string>,
+  clock: Clock,
+): Promise<void> {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    for (const { id } of await engine.listContainers(labels)) {
+      // The engine may be removing it already.
+      await orConflict(engine.removeContainer(id));
+    }
+    const unused = await engine.listImages({ labels, unused: true });
+    if (unused.length === 0) return;
+    let removed = 0;
+    for (const id of unused) if (await removeUnlessUsed(engine, id)) removed += 1;
+    if (removed === 0) await clock.sleep(PAUSE_MS);
+  }
+}
+
+/** Removes the images that builds have made, named ones too, but those that containers were made from; how many. */
+export async function removeBuilt(
+  engine: Pick<ContainerEngine, 'listImages' | 'removeImage'>,
+  labels: Record<string, string>,
+): Promise<number> {
+  let total = 0;
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    let removed = 0;
+    for (const id of await engine.listImages({ labels })) {
+      if (await removeUnlessUsed(engine, id)) removed += 1;
+    }
+    if (removed === 0) break;
+    total += removed;
+  }
+  return total;
+}
+
+/** False: a container was made from it. */
+export async function removeUnlessUsed(
+  engine: Pick<ContainerEngine, 'removeImage'>,
+  reference: string,
+): Promise<boolean> {
+  return orConflict(engine.removeImage(reference));
+}
+
+async function orConflict(work: Promise<void>): Promise<boolean> {
+  try {
+    await work;
+    return true;
+  } catch (error) {
+    if (error instanceof EngineError && error.kind === 'conflict') return false;
+    throw error;
+  }
+}

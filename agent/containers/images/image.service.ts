@@ -1,0 +1,137 @@
+/** Makes sure that a pod's image is present and is the one that was meant (agent reference 6). */
+import { NO_PROGRESS, type PullProgress } from '#shared/api/agent/pull-progress.ts';
+import { BUILTIN_HOST, type RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { createSemaphore } from '#shared/runtime/semaphore.ts';
+import { type ContainerEngine, EngineError, type ImageState } from '../engine/engine.ts';
+import { BUILTIN_REFERENCE, ensureBuiltinImage } from './builtin-image.ts';
+import type { ImageStore } from './image.store.ts';
+import { pinnedName, withTag } from './image-name.ts';
+import type { RegistryLogins } from './registry-logins.ts';
+import { createSharedWork } from './shared-work.ts';
+
+export type ImageWanted = { reference: string; digest?: string; auth?: RegistryAuth | undefined };
+/** `digest` is null for images that no registry knows: the built-in one and those built here. */
+export type ImageReady = { imageId: string; digest: string | null };
+export type ImageService = ReturnType<typeof createImageService>;
+
+type Login = { auth: RegistryAuth | undefined; scope: string };
+
+/** The engine has an image under the name, and it is not the one that was asked for. */
+export class ImageDigestMismatch extends Error {
+  override name = 'ImageDigestMismatch';
+}
+
+export const MAX_PARALLEL_PULLS = 3;
+
+/** Pulls of one image with one login are shared: the work ends when the last pod that wants it has gone away. */
+export function createImageService(ports: {
+  engine: ContainerEngine;
+  store: ImageStore;
+  logins: Pick<RegistryLogins, 'scopeOf'>;
+  clock: Clock;
+  busyboxPath: string;
+}) {
+  const { engine, store, clock } = ports;
+  const places = createSemaphore(MAX_PARALLEL_PULLS);
+  const pulls = createSharedWork<PullProgress>();
+  const resolutions = createSharedWork<string>();
+  let makingBuiltin: Promise<string> | null = null;
+
+  async function builtin(reference: string): Promise<ImageReady> {
+    if (reference !== BUILTIN_REFERENCE) {
+      throw new EngineError('image_not_found', `there is no built-in image ${reference}`);
+    }
+    makingBuiltin ??= ensureBuiltinImage(engine, ports.busyboxPath).finally(() => {
+      makingBuiltin = null;
+    });
+    return { imageId: await makingBuiltin, digest: null };
+  }
+
+  /** By its digest alone: a pull by tag would move the host's own tag of that name. */
+  async function pull(
+    pinned: string,
+    { auth, scope }: Login,
+    onProgress: (progress: PullProgress) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const work = (report: (progress: PullProgress) => void, ending: AbortSignal) =>
+      places.run(() => engine.pullImage(pinned, { auth, onProgress: report }, ending), ending);
+    await pulls.join(`${pinned} ${scope}`, work, onProgress, signal);
+  }
+
+  /** Present, and known to be for those who come with this login. */
+  async function findKnown(
+    pinned: string,
+    digest: string,
+    scope: string,
+  ): Promise<ImageReady | null> {
+    const present = await engine.inspectImage(pinned);
+    if (present === null) return null;
+    const ready = verified(present, digest);
+    if (!store.mayUse(pinned, scope)) return null;
+    store.touch(pinned, clock.now());
+    return ready;
+  }
+
+  async function resolve(
+    reference: string,
+    { auth, scope }: Login,
+    signal: AbortSignal,
+  ): Promise<string> {
+    let found = '';
+    const work = async (report: (digest: string) => void, ending: AbortSignal) =>
+      report(await engine.resolveDigest(reference, auth, ending));
+    const keep = (digest: string) => {
+      found = digest;
+    };
+    await resolutions.join(`${reference} ${scope}`, work, keep, signal);
+    return found;
+  }
+
+  return {
+    /**
+     * With a digest: exactly that image, pulled only when it is not here; its registry is asked unless this
+     * login has had it before. Without: the tag is asked of its registry now, and the digest found is the one to keep.
+     * `auth` must be for the image's registry. Rejects with EngineError, ImageDigestMismatch, or the
+     * signal's reason.
+     */
+    async ensure(
+      { reference, digest, auth }: ImageWanted,
+      onProgress: (progress: PullProgress) => void,
+      signal: AbortSignal,
+    ): Promise<ImageReady> {
+      if (reference.startsWith(BUILTIN_HOST)) return builtin(reference);
+      const scope = ports.logins.scopeOf(auth);
+      if (digest !== undefined) {
+        const known = await findKnown(pinnedName(reference, digest), digest, scope);
+        if (known !== null) return known;
+      }
+      // Also while it waits for its turn: the caller tells by this that a pull is needed at all.
+      onProgress(NO_PROGRESS);
+      // Asked also for a digest: the engine itself would not, for content that it has from another's pull.
+      const name = digest === undefined ? withTag(reference) : pinnedName(reference, digest);
+      const wanted = await resolve(name, { auth, scope }, signal);
+      const pinned = pinnedName(reference, wanted);
+      const present = await engine.inspectImage(pinned);
+      if (present === null) {
+        store.begin(pinned, clock.now());
+        await pull(pinned, { auth, scope }, onProgress, signal);
+      }
+      const image = present ?? (await engine.inspectImage(pinned));
+      const ready = verified(image, wanted);
+      const sizeBytes = image?.sizeBytes ?? 0;
+      store.finish({ reference: pinned, imageId: ready.imageId, sizeBytes, nowMs: clock.now() });
+      store.addScope(pinned, scope);
+      return ready;
+    },
+  };
+}
+
+function verified(image: ImageState | null, digest: string): ImageReady {
+  if (image === null || !image.repoDigests.some((entry) => entry.endsWith(`@${digest}`))) {
+    const found = image?.repoDigests.join(', ') ?? 'nothing';
+    throw new ImageDigestMismatch(`the engine has ${found} instead of ${digest}`);
+  }
+  return { imageId: image.id, digest };
+}

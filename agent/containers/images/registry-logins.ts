@@ -1,0 +1,57 @@
+/** Logins for registries: sealed while a pod may need them, told apart without being shown (agent reference 6). */
+import { createHmac } from 'node:crypto';
+import { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
+import type { RegistryAuthStore } from './registry-auth.store.ts';
+
+/** What a sealed login is bound to. */
+export const placeOfLogin = (podId: string, generation: number) =>
+  `registry-auth ${podId} ${generation}`;
+
+/** The scope of what anybody may fetch. */
+export const PUBLIC_SCOPE = '';
+
+export type RegistryLogins = ReturnType<typeof createRegistryLogins>;
+
+/** `secret` is the agent's own key of 32 bytes. */
+export function createRegistryLogins(deps: {
+  store: RegistryAuthStore;
+  secret: Uint8Array;
+  random: Random;
+  log: Log;
+}) {
+  const { store, secret, log } = deps;
+  const sealing = createSealing({ key: secret, random: deps.random });
+
+  return {
+    /** Inside a transaction of the caller's that has written the pod's row. */
+    keep(podId: string, generation: number, auth: RegistryAuth): void {
+      const sealed = sealing.seal(JSON.stringify(auth), placeOfLogin(podId, generation));
+      store.put(podId, generation, sealed);
+    },
+    /** Undefined without one, and when the agent's key is not the one that it was sealed with. */
+    of(podId: string, generation: number): RegistryAuth | undefined {
+      const sealed = store.get(podId, generation);
+      if (sealed === null) return undefined;
+      try {
+        return RegistryAuth.parse(
+          JSON.parse(sealing.open(sealed, placeOfLogin(podId, generation))),
+        );
+      } catch (error) {
+        log.warn({ pod_id: podId, detail: messageOf(error) }, 'a registry login cannot be opened');
+        return undefined;
+      }
+    },
+    drop: (podId: string): void => store.drop(podId),
+    /** Equal for equal logins; keyed, so that passwords cannot be guessed from it. */
+    scopeOf(auth: RegistryAuth | undefined): string {
+      if (auth === undefined) return PUBLIC_SCOPE;
+      const { host, username, password } = auth;
+      const text = JSON.stringify(['registry scope', host, username, password]);
+      return createHmac('sha256', secret).update(text).digest('hex');
+    },
+  };
+}

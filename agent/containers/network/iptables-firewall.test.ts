@@ -1,0 +1,74 @@
+import { expect, it } from 'vitest';
+import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
+import { FirewallUnavailable } from './firewall.ts';
+import { createIptablesFirewall } from './iptables-firewall.ts';
+
+const done = (change: Partial<CommandResult> = {}): CommandResult => ({
+  ...{ exitCode: 0, stdout: '', stderr: '', ended: null },
+  ...change,
+});
+
+/** A packet filter of one table; `refuses` are texts that it has no module for. */
+function fakeIptables(refuses: readonly string[] = []) {
+  const filter = { lines: ['-P INPUT ACCEPT'], restores: 0 };
+  const runCommand: RunCommand = async (program, _args, { input }) => {
+    if (program.startsWith('ip6')) throw new Error('not used');
+    if (input === undefined) return done({ stdout: filter.lines.join('\n') });
+    filter.restores += 1;
+    const missing = refuses.find((text) => input.includes(text));
+    if (missing !== undefined) return done({ exitCode: 2, stderr: `no module for ${missing}` });
+    const chains = [...input.matchAll(/^:(\S+)/gm)].map(([, chain]) => chain);
+    const kept = filter.lines.filter(
+      (line) => !chains.some((chain) => line.startsWith(`-A ${chain} `)),
+    );
+    const added = input.split('\n').flatMap((line) => {
+      if (line.startsWith('-A')) return [line];
+      return line.startsWith('-I') ? [line.replace('-I', '-A').replace(' 1 ', ' ')] : [];
+    });
+    filter.lines = [...kept, ...added];
+    return done();
+  };
+  return { filter, runCommand };
+}
+
+function firewallOf(runCommand: RunCommand, resolvers = async (): Promise<string[]> => []) {
+  return createIptablesFirewall({ runCommand, allow: [], resolvers, hasIpv6: false });
+}
+
+it('writes once, then only looks; counts what others did, not what it changed itself', async () => {
+  const { filter, runCommand } = fakeIptables();
+  let resolvers: string[] = [];
+  const firewall = firewallOf(runCommand, async () => resolvers);
+  expect(await firewall.assert()).toEqual({ drift: 0 });
+  expect(await firewall.assert()).toEqual({ drift: 0 });
+  expect(filter.restores).toBe(1);
+
+  filter.lines = filter.lines.filter(
+    (line) => !line.includes('169.254') && !line.includes('-A INPUT'),
+  );
+  expect(await firewall.assert()).toEqual({ drift: 2 });
+  expect(await firewall.assert()).toEqual({ drift: 0 });
+
+  resolvers = ['10.0.0.53'];
+  expect(await firewall.assert()).toEqual({ drift: 0 });
+  expect(filter.lines.filter((line) => line.includes('10.0.0.53'))).toHaveLength(4);
+});
+
+it('makes do with the modules that the kernel has', async () => {
+  const { filter, runCommand } = fakeIptables(['conntrack']);
+  await firewallOf(runCommand).assert();
+  expect(filter.lines).toContain(
+    '-A PODWRIGHT-INPUT -m state --state RELATED,ESTABLISHED -j RETURN',
+  );
+  expect(filter.lines).toContain('-A PODWRIGHT-INPUT -j DROP');
+});
+
+it('says why it cannot be had', async () => {
+  const missing = firewallOf(async () => {
+    throw new Error('spawn iptables ENOENT');
+  });
+  await expect(missing.assert()).rejects.toThrow(FirewallUnavailable);
+  await expect(missing.assert()).rejects.toThrow('iptables cannot be run (spawn iptables ENOENT)');
+  const denied = firewallOf(async () => done({ exitCode: 4, stderr: 'you must be root' }));
+  await expect(denied.assert()).rejects.toThrow('iptables: you must be root');
+});

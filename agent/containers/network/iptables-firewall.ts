@@ -1,0 +1,134 @@
+/** Firewall over iptables and ip6tables, whichever of their variants the host has. */
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
+import { type Firewall, FirewallUnavailable } from './firewall.ts';
+import {
+  type ChainRules,
+  IPV6_RULES,
+  type Listing,
+  REPLIES,
+  RULE_NAMES,
+  type RuleNames,
+  readListing,
+  removalText,
+  restoreText,
+  rulesForIpv4,
+  TABLE,
+} from './firewall-rules.ts';
+
+/** Another program may hold the lock of the rules for a while. */
+const TIMEOUT_MS = 5_000;
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
+/** Two agents may change the rules at once; one of them then has to look again. */
+const MAX_ATTEMPTS = 3;
+
+/** What stands, as the kernel words it, since we last put `wanted` in place. */
+type Standing = { wanted: string; listing: Listing };
+
+export function createIptablesFirewall(options: {
+  runCommand: RunCommand;
+  /** Ranges that pods may reach although they are private. */
+  allow: readonly string[];
+  /** The addresses that the engine asks for names on behalf of pods. */
+  resolvers(): Promise<readonly string[]>;
+  /** Whether the host speaks IPv6 at all. */
+  hasIpv6: boolean;
+  names?: RuleNames;
+}): Firewall {
+  const { allow, hasIpv6, names = RULE_NAMES } = options;
+
+  async function run(program: string, args: readonly string[], input?: string): Promise<string> {
+    const bounds = { timeoutMs: TIMEOUT_MS, maxOutputBytes: MAX_OUTPUT_BYTES };
+    const result = await options
+      .runCommand(program, args, input === undefined ? bounds : { ...bounds, input })
+      .catch((cause: unknown) => {
+        throw new FirewallUnavailable(`${program} cannot be run (${messageOf(cause)})`, { cause });
+      });
+    if (result.exitCode === 0) return result.stdout;
+    const words = result.stderr.trim() || result.ended || `exit status ${result.exitCode}`;
+    throw new FirewallUnavailable(`${program}: ${words}`);
+  }
+
+  const list = async (program: string) =>
+    readListing(await run(program, ['-w', '-t', TABLE, '-S']), names);
+  const restore = (program: string, text: string) =>
+    run(`${program}-restore`, ['--noflush', '--wait'], text);
+
+  /** `candidates` best first: the first that the kernel takes is kept. */
+  function createFamily(program: string) {
+    let standing: Standing | null = null;
+
+    async function put(candidates: readonly ChainRules[], found: Listing): Promise<Listing> {
+      let refusal: unknown;
+      for (const rules of candidates) {
+        try {
+          await restore(program, restoreText(rules, found, names));
+          const listing = await list(program);
+          if (isWhole(listing, rules)) return listing;
+          throw new FirewallUnavailable(`${program}: the rules do not stay`);
+        } catch (error) {
+          refusal = error;
+        }
+      }
+      throw refusal;
+    }
+
+    async function replace(candidates: readonly ChainRules[], first: Listing): Promise<Listing> {
+      let found = first;
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await put(candidates, found);
+        } catch (error) {
+          if (attempt >= MAX_ATTEMPTS) throw error;
+          found = await list(program);
+        }
+      }
+    }
+
+    return async (candidates: readonly ChainRules[]): Promise<number> => {
+      const wanted = JSON.stringify(candidates);
+      const found = await list(program);
+      const drift = standing?.wanted === wanted ? driftBetween(standing.listing, found) : null;
+      if (drift === 0) return 0;
+      standing = { wanted, listing: await replace(candidates, found) };
+      return drift ?? 0;
+    };
+  }
+
+  const assertIpv4 = createFamily('iptables');
+  const assertIpv6 = createFamily('ip6tables');
+
+  return {
+    bridgePrefix: names.bridges,
+    async assert() {
+      const resolvers = await options.resolvers();
+      const ipv4 = REPLIES.map((replies) => rulesForIpv4({ names, allow, resolvers, replies }));
+      const drifts = await Promise.all([assertIpv4(ipv4), hasIpv6 ? assertIpv6([IPV6_RULES]) : 0]);
+      return { drift: drifts.reduce((sum, lines) => sum + lines, 0) };
+    },
+    async remove() {
+      for (const program of hasIpv6 ? ['iptables', 'ip6tables'] : ['iptables']) {
+        await restore(program, removalText(await list(program), names));
+      }
+    },
+  };
+}
+
+function isWhole(listing: Listing, rules: ChainRules): boolean {
+  return (
+    listing.jumps.every((jump) => jump.inFront) &&
+    listing.input.length === rules.input.length &&
+    listing.forward.length === rules.forward.length
+  );
+}
+
+/** Lines missing or added, and jumps that are gone or were overtaken; 0 when all is as it was. */
+function driftBetween(before: Listing, now: Listing): number {
+  const changed = (a: readonly string[], b: readonly string[]) => {
+    const [inA, inB] = [new Set(a), new Set(b)];
+    const lines = [...inA.symmetricDifference(inB)].length;
+    return lines === 0 && a.join() !== b.join() ? 1 : lines;
+  };
+  const lostJumps = now.jumps.filter((jump) => !jump.inFront).length;
+  return changed(before.input, now.input) + changed(before.forward, now.forward) + lostJumps;
+}

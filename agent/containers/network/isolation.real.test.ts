@@ -1,0 +1,169 @@
+/** What pods reach and what reaches them, on the real engine with real rules. Needs root, as the rules do. */
+import { networkInterfaces } from 'node:os';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { PodView } from '#shared/api/agent/pod.ts';
+import { eventually } from '../../../test/fakes/eventually.ts';
+import { createNeighbour, type Neighbour } from '../../../test/fakes/neighbour-network.ts';
+import { createRealHost, mustRun, type RealHost } from '../../../test/fakes/real-host.ts';
+
+const HTTP = 8000;
+const DNS = 53;
+const SMTP = 25;
+/** Pods made meanwhile, and connections tried at once. */
+const CHURN = 4;
+const PROBES = 4;
+/** Any file of the neighbour's. */
+const PATH = 'hostname';
+const PAGE = 'This pod is running.';
+
+let neighbour: Neighbour;
+let host: RealHost;
+let pod: PodView;
+let other: PodView;
+
+beforeAll(async () => {
+  neighbour = await createNeighbour([HTTP, DNS, SMTP]);
+  host = await createRealHost([neighbour.addresses.private]);
+  [pod, other] = await Promise.all([host.launch(), host.launch()]);
+  await eventually('the pages of both pods', async () => {
+    const pages = await Promise.all(
+      [pod, other].map((one) => page(publishedUrl(one, '127.0.0.1'))),
+    );
+    return pages.every((text) => text.includes(PAGE));
+  });
+});
+
+afterAll(async () => {
+  await host?.close();
+  await neighbour?.close();
+});
+
+const publishedUrl = (view: PodView, address: string) =>
+  `http://${address}:${view.ports[String(HTTP)]}/`;
+
+async function page(url: string): Promise<string> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(3_000) }).catch(() => null);
+  return answer === null ? '' : answer.text();
+}
+
+/** This host's IPv4 addresses: the real ones, the engine's bridges, the pods' gateways. */
+function ownAddresses(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((found) => found ?? []);
+  return all.filter(({ family, internal }) => family === 'IPv4' && !internal).map((a) => a.address);
+}
+
+/** Those of `urls` that answer the pod. */
+async function reachedOf(urls: readonly string[]): Promise<string[]> {
+  const answers = await Promise.all(urls.map((url) => host.reaches(pod, url)));
+  return urls.filter((_, index) => answers[index]);
+}
+
+it('keeps pods off this host, whatever address they try', async () => {
+  const urls = ownAddresses().map((address) => `http://${address}:${host.agentPort}/healthz`);
+  expect(urls.length).toBeGreaterThan(3);
+  for (const url of urls) {
+    const text = await page(url);
+    const isGone = !ownAddresses().includes(new URL(url).hostname);
+    expect([url, isGone || text.includes('ok')]).toEqual([url, true]);
+  }
+  expect(await reachedOf(urls)).toEqual([]);
+});
+
+it('keeps pods apart, by their own addresses and by published ports', async () => {
+  const direct = `http://${await host.addressOf(other)}:${HTTP}/`;
+  expect(await page(direct)).toContain(PAGE);
+  const published = ownAddresses().map((address) => publishedUrl(other, address));
+  expect(await reachedOf([direct, ...published])).toEqual([]);
+});
+
+it('lets pods out to public addresses, not to private and link-local ones, nor to mail servers', async () => {
+  const { addresses } = neighbour;
+  const url = (address: string, port = HTTP) => `http://${address}:${port}/${PATH}`;
+  for (const address of Object.values(addresses)) {
+    await eventually(`the neighbour at ${address}`, () => page(url(address)));
+  }
+  const tried = [
+    url(addresses.public),
+    url(addresses.private),
+    url(addresses.linkLocal),
+    url(addresses.public, SMTP),
+    // The host's resolver may be private: it is open on its own port alone.
+    url(addresses.private, DNS),
+  ];
+  expect(await reachedOf(tried)).toEqual([url(addresses.public), url(addresses.private, DNS)]);
+});
+
+it('stays closed while the engine makes and removes networks', async () => {
+  const url = `http://${neighbour.addresses.private}:${HTTP}/${PATH}`;
+  const churn = Array.from({ length: CHURN }, () =>
+    host.launch().then(({ id }) => host.remove(id)),
+  );
+  const seen: string[] = [];
+  const probing = Array.from({ length: CHURN }, () => reachedOf(Array(PROBES).fill(url)));
+  for (const reached of await Promise.all(probing)) seen.push(...reached);
+  await Promise.all(churn);
+  expect(seen).toEqual([]);
+});
+
+it('gives pods no IPv6', async () => {
+  const lines = await mustRun('docker', 'exec', pod.container_id ?? '', 'ip', '-6', 'addr');
+  expect(lines).not.toContain('inet6');
+});
+
+it('leaves published ports open, from the host and from outside', async () => {
+  for (const address of ['127.0.0.1', ...ownAddresses()]) {
+    const text = await page(publishedUrl(pod, address));
+    // Bridges of other agents' pods come and go meanwhile.
+    const isGone = address !== '127.0.0.1' && !ownAddresses().includes(address);
+    expect([address, isGone || text.includes(PAGE)]).toEqual([address, true]);
+  }
+  expect(await neighbour.fetch(publishedUrl(pod, neighbour.hostAddress))).toContain(PAGE);
+});
+
+it('resolves names for pods through the engine', async () => {
+  const inside = ['exec', pod.container_id ?? '', 'cat', '/etc/resolv.conf'];
+  expect(await mustRun('docker', ...inside)).toContain('nameserver 127.0.0.11');
+  const { addresses } = neighbour;
+  expect(await reachedOf([`http://${addresses.private}:${DNS}/${PATH}`])).toHaveLength(1);
+});
+
+it('brings rules back that were flushed by hand, and counts them', async () => {
+  const { names, agent } = host;
+  const [address = ''] = ownAddresses();
+  const url = `http://${address}:${host.agentPort}/healthz`;
+  const driftBefore = await driftOf();
+  // Without them the pod does get through, unless a round of the agent's comes in between.
+  await eventually('an unguarded moment', async () => {
+    await mustRun('iptables', '-t', 'mangle', '-F', names.input);
+    return host.reaches(pod, url);
+  });
+  const jump = ['INPUT', '-i', `${names.bridges}+`, '-j', names.input];
+  await mustRun('iptables', '-t', 'mangle', '-D', ...jump);
+  await agent.core.firewall.runOnce();
+  expect(await reachedOf([url])).toEqual([]);
+  expect(await driftOf()).toBeGreaterThanOrEqual(driftBefore + 2);
+  const ready = await agent.server.inject('/readyz');
+  expect(ready.json().components.firewall).toEqual({ ok: true, message: 'enforced' });
+});
+
+it('shares its rules with another agent of the engine without either seeing a change', async () => {
+  const [one, two] = [host.newFirewall(), host.newFirewall()];
+  const first = await Promise.all([one.assert(), two.assert()]);
+  const again = [await two.assert(), await one.assert(), await two.assert()];
+  expect([...first, ...again].map(({ drift }) => drift)).toEqual([0, 0, 0, 0, 0]);
+});
+
+it('names the bridge so that the rules apply, and frees the subnet with the pod', async () => {
+  const { leases } = host.agent.core;
+  const bridge = `${host.names.bridges}${other.id.replaceAll('-', '').slice(0, 12)}`;
+  expect(Object.keys(networkInterfaces())).toContain(bridge);
+  expect(leases.heldBy('subnet', other.id)).toHaveLength(1);
+  await host.remove(other.id);
+  await eventually('the removal', async () => (await host.view(other.id)).phase === 'removed');
+  expect(leases.heldBy('subnet', other.id)).toEqual([]);
+});
+
+async function driftOf(): Promise<number> {
+  const { body } = await host.agent.server.inject('/metrics');
+  return Number(/^podwright_agent_firewall_drift_total (\d+)$/m.exec(body)?.[1]);
+}

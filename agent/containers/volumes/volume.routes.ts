@@ -1,0 +1,43 @@
+/** The routes of volumes that outlive pods; their saving and restoring are operations like those of pods. */
+import { z } from 'zod';
+import { BackupRequest, OperationView, RestoreRequest } from '#shared/api/agent/operations.ts';
+import { VolumeCopyId, VolumeList, VolumePut, VolumeView } from '#shared/api/agent/volumes.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { OperationService } from '../../backups/operation.service.ts';
+import type { VolumeService } from './volume.service.ts';
+
+const params = z.object({ id: VolumeCopyId });
+const ofVolume = { params, response: { 200: VolumeView } };
+const ofOperation = { params, response: { 200: OperationView } };
+
+/** Signatures and roles are checked by the server's hooks before any of these runs. */
+export function registerVolumeRoutes(
+  server: HttpServer,
+  { volumes, operations }: { volumes: VolumeService; operations: OperationService },
+): void {
+  server.get('/v1/volumes', { schema: { response: { 200: VolumeList } } }, async () => ({
+    volumes: await volumes.list(),
+  }));
+  server.put('/v1/volumes/:id', { schema: { ...ofVolume, body: VolumePut } }, (request) =>
+    volumes.put(request.params.id, request.body),
+  );
+  server.delete('/v1/volumes/:id', { schema: ofVolume }, (request) =>
+    volumes.remove(request.params.id),
+  );
+  server.post(
+    '/v1/volumes/:id/backups',
+    { schema: { ...ofOperation, body: BackupRequest } },
+    async ({ params: { id }, body }) => {
+      volumes.checkFree(id, 'backup');
+      return operations.beginBackup(id, body);
+    },
+  );
+  server.post(
+    '/v1/volumes/:id/restores',
+    { schema: { ...ofOperation, body: RestoreRequest } },
+    async ({ params: { id }, body }) => {
+      volumes.checkFree(id, 'restore');
+      return operations.beginRestore(id, body);
+    },
+  );
+}

@@ -1,0 +1,229 @@
+/**
+ * Copies of volumes that outlive pods, each a named volume of the engine: made, mounted, told of, removed. The engine's
+ * list says which there are, so that a lost store loses nobody's data; the table remembers what the engine does not.
+ */
+import { access, constants } from 'node:fs/promises';
+import { MAX_AGE_MS } from '#shared/api/agent/bounds.ts';
+import {
+  VOLUME_MOUNT_PATH,
+  VolumeCopyId,
+  type VolumePut,
+  type VolumeView,
+} from '#shared/api/agent/volumes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { OperationRow } from '../../backups/operation.store.ts';
+import { VolumeMissing } from '../../pods/pod.failure.ts';
+import type { DataRoot } from '../../pods/pod-data.ts';
+import {
+  type ContainerEngine,
+  EngineError,
+  LABELS,
+  type VolumeMount,
+  type VolumeState,
+} from '../engine/engine.ts';
+import type { VolumeCopyRow, VolumeStore } from './volume.store.ts';
+
+const NAME_PREFIX = 'podwright-volume-';
+const UNREADABLE =
+  "Volumes need an agent that runs as root, on its engine's host: this one could never save them";
+
+/** What lies in a copy, and when that was found. */
+export type Measure = { bytes: number; files: number; atMs: number };
+
+/** The engine's name of a copy. */
+export function volumeCopyName(id: string): string {
+  return `${NAME_PREFIX}${id}`;
+}
+
+export type VolumeService = ReturnType<typeof createVolumeService>;
+
+export function createVolumeService(deps: {
+  executorId: string;
+  engine: Pick<ContainerEngine, 'createVolume' | 'listVolumes' | 'removeVolume'>;
+  store: VolumeStore;
+  /** Pods that are not removed and that have it, or are to get it, oldest first. */
+  podsWith(id: string): readonly string[];
+  /** The kind of the operation that works on it; null: none does. */
+  workOn(id: string): OperationRow['kind'] | null;
+  /** What was restored into it, where that is what was done with it last; else 0. */
+  restoredBytes(id: string): number;
+  clock: Clock;
+  log: Log;
+}) {
+  const { engine, store, clock, log } = deps;
+  const owner = {
+    ...{ [LABELS.managed]: '1', [LABELS.executor]: deps.executorId },
+    [LABELS.kind]: 'volume',
+  };
+  const measures = new Map<string, Measure>();
+
+  function viewOf(row: VolumeCopyRow, state?: VolumeView['state']): VolumeView {
+    const { id, volume_id, size_bytes } = row;
+    const measure = measures.get(id);
+    const ageMs = measure === undefined ? null : Math.max(0, clock.now() - measure.atMs);
+    return {
+      ...{ id, volume_id, size_bytes, state: state ?? (row.removing ? 'removing' : 'present') },
+      ...{ bytes: measure?.bytes ?? null, files: measure?.files ?? null },
+      measured_age_ms: ageMs === null ? null : Math.min(ageMs, MAX_AGE_MS),
+    };
+  }
+
+  /** What the engine has of ours, by id; the table is brought to agree. Rejects with EngineError. */
+  async function present(): Promise<Map<string, VolumeState>> {
+    const before = store.list();
+    const states = new Map<string, VolumeState>();
+    for (const state of await engine.listVolumes(owner)) {
+      const id = idOf(state);
+      if (id !== null) states.set(id, state);
+    }
+    for (const { id, volume_id } of before) {
+      if (states.has(id)) continue;
+      log.warn({ copy_id: id, volume_id }, 'a copy of a volume is gone from the engine');
+      forget(id);
+    }
+    for (const [id, state] of states) if (store.get(id) === null) adopt(id, state);
+    return states;
+  }
+
+  /** The store was lost, or the agent killed before it was written. */
+  function adopt(id: string, { labels }: VolumeState): void {
+    const volume_id = labels[LABELS.volume] ?? '';
+    const size_bytes = Number(labels[LABELS.volumeLimit]);
+    if (!VolumeCopyId.safeParse(volume_id).success || !(size_bytes > 0)) return;
+    store.put({ id, volume_id, size_bytes, removing: false });
+  }
+
+  const isMounted = (id: string) => deps.podsWith(id).length > 0;
+
+  function forget(id: string): void {
+    store.remove(id);
+    measures.delete(id);
+  }
+
+  function require(id: string): VolumeCopyRow {
+    const row = store.get(id);
+    if (row !== null) return row;
+    throw new ApiError('not_found', 'There is no such copy of a volume on this host');
+  }
+
+  /** Null while something still has it. */
+  async function removeNow(row: VolumeCopyRow): Promise<VolumeView | null> {
+    if (deps.workOn(row.id) !== null) return null;
+    try {
+      await engine.removeVolume(volumeCopyName(row.id));
+    } catch (error) {
+      if (error instanceof EngineError) return null;
+      throw error;
+    }
+    forget(row.id);
+    return viewOf(row, 'removed');
+  }
+
+  return {
+    /** As last known while the engine does not answer. */
+    async list(): Promise<VolumeView[]> {
+      await present().catch((error: unknown) => {
+        if (!(error instanceof EngineError)) throw error;
+      });
+      return store.list().map((row) => viewOf(row));
+    },
+
+    /** Makes it, empty, unless it is there. Throws `spec_refused` where it could not be saved, `conflict`. */
+    async put(id: string, { volume_id, size_bytes }: VolumePut): Promise<VolumeView> {
+      const known = store.get(id);
+      if (known?.removing || (known !== null && known.volume_id !== volume_id)) {
+        throw new ApiError('conflict', 'This copy is being removed, or is of another volume');
+      }
+      const limit = { [LABELS.volume]: volume_id, [LABELS.volumeLimit]: String(size_bytes) };
+      try {
+        const there = (await present()).get(id);
+        if (there === undefined) {
+          await engine.createVolume(volumeCopyName(id), { ...owner, ...limit });
+          measures.set(id, { bytes: 0, files: 0, atMs: clock.now() });
+        }
+        const made = (await present()).get(id);
+        await access(made?.hostPath ?? '', constants.R_OK | constants.W_OK | constants.X_OK);
+      } catch (cause) {
+        if (!(cause instanceof EngineError)) {
+          await removeNow({ id, volume_id, size_bytes, removing: true });
+          throw new ApiError('spec_refused', UNREADABLE, { cause });
+        }
+        const message = `The container engine does not make the volume: ${cause.message}`;
+        throw new ApiError('conflict', message, { cause });
+      }
+      const row = { id, volume_id, size_bytes, removing: false };
+      store.put(row);
+      return viewOf(row);
+    },
+
+    /**
+     * With all data, at once or as soon as nothing works on it any more: ask again. Throws `not_found`, and `conflict`
+     * while a pod has it.
+     */
+    async remove(id: string): Promise<VolumeView> {
+      const row = require(id);
+      if (isMounted(id)) throw new ApiError('conflict', 'A pod has this volume');
+      const removing = { ...row, removing: true };
+      store.put(removing);
+      return (await removeNow(removing)) ?? viewOf(removing);
+    },
+
+    /** Throws `not_found`; and `conflict` where a pod has what a restore would replace. */
+    checkFree(id: string, kind: 'backup' | 'restore'): void {
+      if (require(id).removing) throw new ApiError('conflict', 'This copy is being removed');
+      if (kind === 'restore' && isMounted(id)) {
+        throw new ApiError('conflict', 'A pod has this volume');
+      }
+    },
+
+    /** Whether operations under this id are about one. */
+    knows: (id: string): boolean => store.get(id) !== null,
+    isGone: (id: string): boolean => store.get(id)?.removing !== false,
+
+    /** Where it lies, as restores and backups want to know it. Rejects with EngineError. */
+    async rootsOf(id: string): Promise<DataRoot[]> {
+      const hostPath = (await present()).get(id)?.hostPath;
+      return hostPath === undefined ? [] : [{ mountPath: VOLUME_MOUNT_PATH, hostPath }];
+    },
+
+    /** What a pod gets. Rejects with VolumeMissing, EngineError. */
+    async mountOf(id: string, podId: string): Promise<VolumeMount> {
+      const isThere = (await present()).has(id);
+      if (!isThere || store.get(id)?.removing !== false) {
+        throw new VolumeMissing('The volume of the pod is not on this host any more');
+      }
+      if (deps.podsWith(id)[0] !== podId) {
+        throw new VolumeMissing('Another pod has the volume');
+      }
+      if (deps.workOn(id) === 'restore') {
+        throw new VolumeMissing('The volume of the pod is being restored');
+      }
+      // Without labels: were it to vanish now, what the engine makes in its place is not taken for it.
+      return { name: volumeCopyName(id), target: VOLUME_MOUNT_PATH, labels: {}, noCopy: true };
+    },
+
+    /** Those to be measured, with their limit and place. Rejects with EngineError. */
+    async measurable(): Promise<{ id: string; sizeBytes: number; hostPath: string }[]> {
+      // As on most hosts: the engine is not asked.
+      if (store.list().length === 0) return [];
+      const states = await present();
+      return store.list().flatMap(({ id, size_bytes: sizeBytes, removing }) => {
+        const hostPath = states.get(id)?.hostPath;
+        return hostPath === undefined || removing ? [] : [{ id, sizeBytes, hostPath }];
+      });
+    },
+    measured: (id: string, measure: Measure): void => void measures.set(id, measure),
+    /** What lay in it when it was last looked at or filled; null: this agent never did. */
+    lastKnownBytes(id: string): number | null {
+      const measure = measures.get(id);
+      return measure === undefined ? null : Math.max(measure.bytes, deps.restoredBytes(id));
+    },
+  };
+}
+
+function idOf({ name }: VolumeState): string | null {
+  if (!name.startsWith(NAME_PREFIX)) return null;
+  return VolumeCopyId.safeParse(name.slice(NAME_PREFIX.length)).data ?? null;
+}

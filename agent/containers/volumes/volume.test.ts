@@ -1,0 +1,193 @@
+/** Copies of volumes over HTTP, through a whole agent on an engine in memory. */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { PodSpecInput } from '#shared/api/agent/pod.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { eventually } from '../../../test/fakes/eventually.ts';
+import { createFakeEngine } from '../../../test/fakes/fake-engine.ts';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import { createTestAgent, orphansOf, podSpec } from '../../../test/fakes/test-agent.ts';
+import type { Agent } from '../../app.ts';
+import { openDatabase } from '../../database/database.ts';
+import { LABELS } from '../engine/engine.ts';
+import { volumeCopyName } from './volume.service.ts';
+
+const IMAGE = 'registry.example/one:1';
+const MIB = 2 ** 20;
+const LIMIT = 100 * MIB;
+const MINUTE_MS = 60_000;
+const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
+const VOLUME = systemRandom.uuid();
+
+const clock = createManualClock();
+let folder: string;
+let engine: ReturnType<typeof createFakeEngine>;
+let agent: Agent;
+let inVolumes: number | null;
+
+function openAgent(database = openDatabase(':memory:')): Agent {
+  return createTestAgent({
+    ...{ engine, clock, database, executorId: EXECUTOR },
+    folderBytes: async () => inVolumes,
+    folderEntries: async () => (inVolumes === null ? null : 4),
+  });
+}
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-volumes-'));
+  engine = createFakeEngine(clock);
+  engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
+  engine.keepVolumesIn(folder);
+  inVolumes = 0;
+  agent = openAgent();
+});
+afterEach(async () => {
+  await agent.stop();
+  rmSync(folder, { recursive: true });
+});
+
+async function call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', url: string, payload?: object) {
+  const sent = payload === undefined ? {} : { payload };
+  const response = await agent.server.inject({ method, url, ...sent });
+  return { status: response.statusCode, body: response.json() };
+}
+
+const put = (id: string, volume_id = VOLUME) =>
+  call('PUT', `/v1/volumes/${id}`, { volume_id, size_bytes: LIMIT });
+const listed = async () => (await call('GET', '/v1/volumes')).body.volumes;
+
+/** As put, and its folder is there, as an engine on this host would make it. */
+async function made(id = systemRandom.uuid()): Promise<string> {
+  mkdirSync(join(folder, volumeCopyName(id), '_data'), { recursive: true });
+  expect((await put(id)).status).toBe(200);
+  return id;
+}
+
+async function launch(change: Partial<PodSpecInput>): Promise<string> {
+  const id = systemRandom.uuid();
+  const spec = podSpec({ image: { reference: IMAGE }, ...change });
+  expect((await call('PUT', `/v1/pods/${id}`, spec)).status).toBe(200);
+  await eventually('the pod', () => ['running', 'failed'].includes(agent.pods.get(id).phase));
+  return id;
+}
+
+const mountsOf = (podId: string) =>
+  engine.containers.get(agent.pods.get(podId).container_id ?? '')?.spec.volumes;
+
+it('makes a copy once, gives it to a pod beside its own volumes, and keeps it after the pod', async () => {
+  const id = await made();
+  await put(id);
+  const view = { id, volume_id: VOLUME, size_bytes: LIMIT, state: 'present' };
+  expect(await listed()).toEqual([{ ...view, bytes: 0, files: 0, measured_age_ms: 0 }]);
+  expect(engine.volumes.get(volumeCopyName(id))?.labels).toMatchObject({
+    ...{ [LABELS.managed]: '1', [LABELS.executor]: EXECUTOR, [LABELS.kind]: 'volume' },
+    [LABELS.volume]: VOLUME,
+  });
+  const podId = await launch({ volumes: ['/data'], volume: { id } });
+  expect(mountsOf(podId)?.map(({ target }) => target)).toEqual(['/data', '/mnt']);
+  expect(mountsOf(podId)?.[1]).toMatchObject({ name: volumeCopyName(id), noCopy: true });
+
+  expect((await call('DELETE', `/v1/volumes/${id}`)).status).toBe(409);
+  await call('DELETE', `/v1/pods/${podId}`);
+  await eventually('the pod is gone', () => agent.pods.get(podId).phase === 'removed');
+  expect([...engine.volumes.keys()]).toEqual([volumeCopyName(id)]);
+  await clock.advance(10 * MINUTE_MS);
+  expect(await orphansOf(agent)).toBe(0);
+  expect((await call('DELETE', `/v1/volumes/${id}`)).body).toMatchObject({ state: 'removed' });
+  expect([engine.volumes.size, await listed()]).toEqual([0, []]);
+  expect((await call('DELETE', `/v1/volumes/${id}`)).status).toBe(404);
+});
+
+it('refuses what could never be saved, and leaves nothing of it', async () => {
+  const id = systemRandom.uuid();
+  const refused = await put(id);
+  expect([refused.status, refused.body.error.code]).toEqual([400, 'spec_refused']);
+  expect([engine.volumes.size, await listed()]).toEqual([0, []]);
+});
+
+it('refuses another volume under the id, forms that are none, and a pod without room at /mnt', async () => {
+  const id = await made();
+  expect((await put(id, systemRandom.uuid())).status).toBe(409);
+  expect((await call('PUT', '/v1/volumes/x', { volume_id: VOLUME, size_bytes: 1 })).status).toBe(
+    422,
+  );
+  const unlimited = { volume_id: VOLUME, size_bytes: 0 };
+  expect((await call('PUT', `/v1/volumes/${id}`, unlimited)).status).toBe(422);
+  const spec = podSpec({ image: { reference: IMAGE }, volumes: ['/mnt/x'], volume: { id } });
+  const pod = await call('PUT', `/v1/pods/${systemRandom.uuid()}`, spec);
+  expect([pod.status, pod.body.error.code]).toEqual([400, 'spec_refused']);
+});
+
+it('starts no pod without its volume, and makes none in its place', async () => {
+  const podId = await launch({ volume: { id: systemRandom.uuid() } });
+  expect(agent.pods.get(podId)).toMatchObject({ phase: 'failed', reason: 'StartFailed' });
+  expect(agent.pods.get(podId).message).toContain('not on this host');
+  expect(engine.volumes.size).toBe(0);
+});
+
+it('gives a volume to no second pod', async () => {
+  const id = await made();
+  const first = await launch({ volume: { id } });
+  await clock.advance(1);
+  const second = await launch({ volume: { id } });
+  expect(agent.pods.get(second)).toMatchObject({ phase: 'failed', reason: 'StartFailed' });
+  expect(agent.pods.get(second).message).toContain('Another pod has the volume');
+  expect(agent.pods.get(first).phase).toBe('running');
+});
+
+it('finds its copies after its store was lost, and misses one that was taken from the engine', async () => {
+  const [kept, taken] = [await made(), await made()];
+  await agent.stop();
+  agent = openAgent();
+  expect((await listed()).map(({ id }: { id: string }) => id)).toEqual([kept, taken].toSorted());
+  await engine.removeVolume(volumeCopyName(taken));
+  expect(await listed()).toMatchObject([{ id: kept, volume_id: VOLUME, size_bytes: LIMIT }]);
+});
+
+it('does not take what others have under its name', async () => {
+  const id = systemRandom.uuid();
+  await engine.createVolume(volumeCopyName(id), { somebody: 'else' });
+  expect((await put(id)).status).toBe(409);
+  expect(await listed()).toEqual([]);
+});
+
+it('tells what lies in a volume, in a pod or not, and how old that is', async () => {
+  const id = await made();
+  inVolumes = 5 * MIB;
+  await agent.core.volumeWatch.runOnce();
+  await clock.advance(1_500);
+  expect(await listed()).toMatchObject([{ id, bytes: 5 * MIB, files: 3, measured_age_ms: 1_500 }]);
+  inVolumes = null;
+  await agent.core.volumeWatch.runOnce();
+  expect(await listed()).toMatchObject([{ bytes: 5 * MIB, measured_age_ms: 1_500 }]);
+});
+
+it('stops a pod ten minutes after its volume passed the limit, or at once when it passed it by far', async () => {
+  const id = await made();
+  inVolumes = 3 * LIMIT;
+  await agent.core.volumeWatch.runOnce();
+  const podId = await launch({ volume: { id } });
+  const look = async (bytes: number) => {
+    inVolumes = bytes;
+    await clock.advance(MINUTE_MS);
+    await agent.core.volumeWatch.runOnce();
+    return agent.pods.get(podId).phase;
+  };
+  // Saved above its limit by far: there is time to tidy up.
+  expect(await look(3 * LIMIT)).toBe('running');
+  for (let minutes = 0; minutes < 8; minutes += 1) expect(await look(3 * LIMIT)).toBe('running');
+  expect(await look(LIMIT - 1)).toBe('running');
+  for (let minutes = 0; minutes < 9; minutes += 1) expect(await look(2 * LIMIT)).toBe('running');
+  expect(await look(2 * LIMIT)).toBe('running');
+  expect(await look(2 * LIMIT)).toBe('failed');
+  expect(agent.pods.get(podId)).toMatchObject({ reason: 'DiskQuotaExceeded' });
+  expect(agent.pods.get(podId).message).toContain('/mnt');
+
+  const other = await made();
+  const second = await launch({ volume: { id: other } });
+  // All of it is the pod's: the copy was empty when it came.
+  await look(2 * LIMIT);
+  expect(agent.pods.get(second)).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
+});

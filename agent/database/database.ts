@@ -1,0 +1,92 @@
+/** The agent's database file: opened, locked and migrated. Its tables are in schema.sql and its successors. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { hasCode, messageOf } from '#shared/runtime/errors.ts';
+import { requireFolder } from '#shared/runtime/make-folder.ts';
+import {
+  type DatabaseSync,
+  inTransaction,
+  lockExclusively,
+  openSqlite,
+} from '#shared/runtime/sqlite.ts';
+
+/** Applied in order, never edited once released: a store of number n has had the first n. */
+const MIGRATIONS = [
+  './schema.sql',
+  './schema-2-ssh.sql',
+  './schema-3-change.sql',
+  './schema-4-notebook.sql',
+  './schema-5-gpu.sql',
+  './schema-6-images.sql',
+  './schema-7-boot.sql',
+  './schema-8-operations.sql',
+  './schema-9-volumes.sql',
+  './schema-10-update.sql',
+  './schema-11-standing.sql',
+].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
+
+/** The newest that this version knows. */
+export const SCHEMA: number = MIGRATIONS.length;
+/** Of anything that SQLite refuses: the file is there and open by then. */
+const LOCKED = 'ERR_SQLITE_ERROR';
+const REMEDY = 'stop that one, or give this one an AGENT_HOME and an AGENT_PORT of its own';
+/** The store's file in the agent's home. */
+export const STORE_FILE = 'agent.sqlite';
+
+/** Of a store that was opened before. */
+export function schemaOf(database: DatabaseSync): number {
+  const found = database.prepare(`SELECT value FROM meta WHERE name = 'schema'`).get();
+  return Number(found?.['value'] ?? 0);
+}
+
+/** Opens (or creates) the store at `path`, or in memory with `:memory:`, and brings it to the newest schema. */
+export function openDatabase(path: string): DatabaseSync {
+  const database = openSqlite(path);
+  migrate(database);
+  return database;
+}
+
+/** Opens the store of a home folder for this process alone; throws when another agent has it, and ConfigError for no place to write. */
+export function openHome(home: string): { database: DatabaseSync; close(): void } {
+  const lock = lockHome(home);
+  const database = openDatabase(join(home, STORE_FILE));
+  return {
+    database,
+    close() {
+      database.close();
+      lock.close();
+    },
+  };
+}
+
+function lockHome(home: string): DatabaseSync {
+  requireFolder(home, 'AGENT_HOME');
+  try {
+    return lockExclusively(join(home, 'agent.lock'));
+  } catch (cause) {
+    if (hasCode(cause, LOCKED)) throw new Error(`another agent uses ${home}: ${REMEDY}`, { cause });
+    throw new ConfigError(`AGENT_HOME ${home} cannot be written: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function migrate(database: DatabaseSync): void {
+  inTransaction(database, () => {
+    database.exec(
+      'CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT',
+    );
+    const schema = schemaOf(database);
+    if (schema > SCHEMA) {
+      throw new ConfigError(
+        `the store has schema ${schema}, newer than this agent's ${SCHEMA}: run the version that it was last used by, or a newer one`,
+      );
+    }
+    for (const step of MIGRATIONS.slice(schema)) database.exec(step);
+    database
+      .prepare(
+        `INSERT INTO meta (name, value) VALUES ('schema', :schema)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+      )
+      .run({ schema: String(SCHEMA) });
+  });
+}

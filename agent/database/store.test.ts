@@ -1,0 +1,155 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { PodSpec } from '#shared/api/agent/pod.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { inTransaction, openSqlite } from '#shared/runtime/sqlite.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { podSpec } from '../../test/fakes/test-agent.ts';
+import { createLeaseStore } from '../leases/lease.store.ts';
+import { newPodRow } from '../pods/pod.record.ts';
+import { createPodStore, type PodRow } from '../pods/pod.store.ts';
+import { openDatabase, openHome } from './database.ts';
+
+function row(id: string, change: Partial<PodRow> = {}): PodRow {
+  const content = { spec_json: JSON.stringify(PodSpec.parse(podSpec())), spec_hash: 'hash' };
+  return { ...newPodRow(id, 1, content, 1), ...change };
+}
+
+it('keeps rows over a reopening, and migrates only once', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const first = openDatabase(join(home, 'agent.sqlite'));
+  createPodStore(first).put(row('a', { reason: 'ImageAuth', message: 'no' }));
+  first.close();
+  const again = openDatabase(join(home, 'agent.sqlite'));
+  expect(createPodStore(again).get('a')).toEqual(row('a', { reason: 'ImageAuth', message: 'no' }));
+  again.exec(`UPDATE meta SET value = '99' WHERE name = 'schema'`);
+  again.close();
+  expect(() => openDatabase(join(home, 'agent.sqlite'))).toThrow(/schema 99/);
+  rmSync(home, { recursive: true });
+});
+
+it('takes over the pods of a store from before pods could be changed or their boot was noted', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const old = openSqlite(join(home, 'agent.sqlite'));
+  for (const file of ['schema.sql', 'schema-2-ssh.sql']) {
+    old.exec(readFileSync(new URL(file, import.meta.url), 'utf8'));
+  }
+  old.exec('CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT');
+  old.exec(`INSERT INTO meta (name, value) VALUES ('schema', '2')`);
+  const later = ['staged_json', 'fallback_json', 'refused_json', 'boot_id', 'stopped'];
+  const columns = Object.fromEntries(
+    Object.entries(row('a')).filter(([name]) => !later.includes(name)),
+  );
+  const names = Object.keys(columns);
+  const values = names.map((name) => `:${name}`).join(', ');
+  old.prepare(`INSERT INTO pods (${names.join(', ')}) VALUES (${values})`).run(columns);
+  old.close();
+  const database = openDatabase(join(home, 'agent.sqlite'));
+  expect(createPodStore(database).get('a')).toEqual(row('a'));
+  database.close();
+  rmSync(home, { recursive: true });
+});
+
+it('lets one agent have a home at a time', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const first = openHome(home);
+  expect(() => openHome(home)).toThrow(/another agent uses/);
+  first.close();
+  openHome(home).close();
+  rmSync(home, { recursive: true });
+});
+
+it('ends the agent with one sentence where no home can be made, or another has it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const home = join(folder, 'file', 'home');
+  try {
+    writeFileSync(join(folder, 'file'), '');
+    expect(() => openHome(home)).toThrow(ConfigError);
+    const taken = openHome(join(folder, 'taken'));
+    const start = (at: string) => {
+      const env = { AGENT_EXECUTOR_ID: '00000000-0000-4000-8000-00000000000e', AGENT_HOME: at };
+      const bounds = { timeoutMs: 30_000, maxOutputBytes: 100_000, env };
+      return runCommand(process.execPath, agentArguments(), bounds);
+    };
+    const [without, second] = await Promise.all([start(home), start(join(folder, 'taken'))]);
+    taken.close();
+    expect(without).toMatchObject({ exitCode: 6, stderr: expect.stringMatching(/^.*\n$/) });
+    expect(without.stderr).toContain(`podwright-agent: AGENT_HOME ${home} cannot be written: `);
+    // Unlike a wrong variable, it may be over the next time.
+    expect(second).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/^.*\n$/) });
+    expect(second.stderr).toMatch(/^podwright-agent: another agent uses .*: stop that one/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+it('leaves a corrupt row out of the list and names it', () => {
+  const database = openDatabase(':memory:');
+  const pods = createPodStore(database);
+  pods.put(row('good'));
+  pods.put(row('bad-phase'));
+  pods.put(row('bad-spec', { spec_json: '{}' }));
+  pods.put(row('bad-conditions', { conditions_json: '{' }));
+  database.exec(`UPDATE pods SET phase = 'nonsense' WHERE id = 'bad-phase'`);
+  const corrupt: string[] = [];
+  expect(pods.list((id) => corrupt.push(id)).map(({ id }) => id)).toEqual(['good']);
+  expect(corrupt.toSorted()).toEqual(['bad-conditions', 'bad-phase', 'bad-spec']);
+});
+
+it('keeps the newest events of a pod only', () => {
+  const pods = createPodStore(openDatabase(':memory:'));
+  for (let at = 1; at <= 150; at += 1) pods.addEvent(row('a', { updated_ms: at }));
+  pods.addEvent(row('b'));
+  const times = pods.events('a').map((event) => event['at_ms']);
+  expect(times).toEqual(Array.from({ length: 100 }, (_, index) => index + 51));
+  expect(pods.events('b')).toHaveLength(1);
+});
+
+it('forgets old tombstones, and the oldest beyond their bound', () => {
+  const pods = createPodStore(openDatabase(':memory:'));
+  pods.put(row('live'));
+  for (let at = 1; at <= 1_010; at += 1) {
+    pods.put(row(`gone-${at}`, { phase: 'removed', phase_since_ms: at }));
+  }
+  pods.dropTombstones(6);
+  const left = pods.list().filter(({ phase }) => phase === 'removed');
+  expect(left).toHaveLength(1_000);
+  expect(Math.min(...left.map((pod) => pod.phase_since_ms))).toBe(11);
+  expect(pods.get('live')).not.toBeNull();
+});
+
+it('gives no key to two pods, whatever state its lease is in', () => {
+  const database = openDatabase(':memory:');
+  const leases = createLeaseStore(database);
+  const clock = createManualClock(1_000);
+  leases.take({ kind: 'port', key: '20000', podId: 'a', slot: '22' });
+  const [lease] = leases.heldBy('port', 'a');
+  if (lease === undefined) throw new Error('the lease is missing');
+  const grab = () => leases.take({ kind: 'port', key: '20000', podId: 'b', slot: '22' });
+  expect(grab).toThrow(/UNIQUE/);
+  leases.setState({ ...lease, pod_id: 'b' }, 'cooling', 0);
+  expect(leases.heldBy('port', 'a')).toEqual([lease]);
+  leases.setState(lease, 'cooling', clock.now() + 10);
+  expect(leases.heldBy('port', 'a')).toEqual([]);
+  leases.dropCooled(clock.now());
+  expect(grab).toThrow(/UNIQUE/);
+  leases.dropCooled(clock.now() + 10);
+  grab();
+  expect(leases.list('port')).toMatchObject([{ key: '20000', pod_id: 'b', state: 'held' }]);
+});
+
+it('takes a lease back when the transaction fails', () => {
+  const database = openDatabase(':memory:');
+  const leases = createLeaseStore(database);
+  const fail = () =>
+    inTransaction(database, () => {
+      leases.take({ kind: 'gpu', key: 'GPU-1', podId: 'a', slot: '' });
+      throw new Error('refused');
+    });
+  expect(fail).toThrow('refused');
+  expect(leases.get('gpu', 'GPU-1')).toBeNull();
+});

@@ -1,0 +1,170 @@
+/** Facts of the host: the port, and its adapter over /proc with systeminformation for what the kernel does not name. */
+import { readFileSync } from 'node:fs';
+import { readFile, statfs } from 'node:fs/promises';
+import { cpus, hostname, release } from 'node:os';
+import { dirname } from 'node:path';
+import { MAX_FIGURE, MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import type { HostMetrics } from '#shared/api/agent/metrics.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { withDeadline } from '#shared/runtime/with-deadline.ts';
+import { bytesThrough, createTraffic, loadOf, uplinksOf } from './host-load.ts';
+
+export type HostFacts = Pick<Inventory, 'cpu' | 'memory' | 'disk' | 'os'>;
+
+export type HostProbe = {
+  /** `diskPath` is a folder of the disk that pods fill. Rejects when that disk cannot be asked in time. */
+  read(diskPath: string): Promise<HostFacts>;
+  /** The same with what changes from moment to moment, since the sample before; for one caller alone. */
+  sample(diskPath: string): Promise<HostSample>;
+};
+
+export type HostSample = Pick<HostMetrics, 'cpu' | 'memory' | 'disk' | 'network'>;
+
+/** A disk behind a dead mount never answers statfs. */
+const STATFS_DEADLINE_MS = 2_000;
+/** systeminformation starts other programs; the first answer is kept for ever. */
+const STATIC_DEADLINE_MS = 5_000;
+
+type StaticFacts = { cpuModel: string; osName: string };
+
+export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
+  // Each asker has its own "since last time".
+  const forReading = createCpuUtilization();
+  const forSamples = createCpuUtilization();
+  const traffic = createTraffic(clock);
+  const freeSpace = createFreeSpace(clock);
+  let staticFacts: Promise<StaticFacts> | null = null;
+  let bootId: string | null = null;
+
+  async function read(diskPath: string, utilization: typeof forReading): Promise<HostFacts> {
+    staticFacts ??= readStaticFacts(clock);
+    bootId ??= (await readFile(BOOT_ID, 'utf8')).trim();
+    const [facts, disk, memory, stat] = await Promise.all([
+      staticFacts,
+      freeSpace(diskPath),
+      readFile('/proc/meminfo', 'utf8'),
+      readFile('/proc/stat', 'utf8'),
+    ]);
+    return {
+      cpu: {
+        model: facts.cpuModel,
+        cores: cpus().length,
+        utilization_percent: utilization(stat),
+      },
+      memory: {
+        total_kib: kibOf(memory, 'MemTotal'),
+        available_kib: kibOf(memory, 'MemAvailable'),
+      },
+      disk: { path: diskPath, ...disk },
+      os: { name: facts.osName, kernel: release(), hostname: hostname(), boot_id: bootId },
+    };
+  }
+
+  return {
+    read: (diskPath) => read(diskPath, forReading),
+    async sample(diskPath) {
+      const [{ cpu, memory, disk }, ...tables] = await Promise.all([
+        read(diskPath, forSamples),
+        ...LOAD_TABLES.map((path) => readFile(path, 'utf8').catch(() => '')),
+      ]);
+      const [loadavg = '', route = '', ipv6Route = '', dev = ''] = tables;
+      const network = traffic(bytesThrough(dev, uplinksOf(route, ipv6Route)));
+      return { cpu: { ...cpu, load_1m: loadOf(loadavg) }, memory, disk, network };
+    },
+  };
+}
+
+const LOAD_TABLES = [
+  '/proc/loadavg',
+  '/proc/net/route',
+  '/proc/net/ipv6_route',
+  '/proc/net/dev',
+] as const;
+
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+
+/** Another one after each boot of the host; empty where the kernel does not tell. */
+export function readBootId(): string {
+  try {
+    return readFileSync(BOOT_ID, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * From the kernel where it names them, which it does on nearly every host: systeminformation says the same
+ * and weighs megabytes, so it is loaded only for what is missing (the CPU's name on many ARM machines).
+ */
+async function readStaticFacts(clock: Clock): Promise<StaticFacts> {
+  const cpuModel = cpus()[0]?.model.trim() ?? '';
+  const osName = await osNameFromRelease();
+  if (cpuModel !== '' && cpuModel !== 'unknown' && osName !== '') return { cpuModel, osName };
+  const told = await withDeadline(clock, STATIC_DEADLINE_MS, askSystemInformation()).catch(() => ({
+    cpuModel: '',
+    osName: '',
+  }));
+  return { cpuModel: told.cpuModel || 'unknown', osName: osName || told.osName || 'Linux' };
+}
+
+async function askSystemInformation(): Promise<StaticFacts> {
+  const { default: systeminformation } = await import('systeminformation');
+  const [cpu, os] = await Promise.all([systeminformation.cpu(), systeminformation.osInfo()]);
+  return {
+    cpuModel: `${cpu.manufacturer} ${cpu.brand}`.trim(),
+    osName: `${os.distro} ${os.release}`.trim(),
+  };
+}
+
+async function osNameFromRelease(): Promise<string> {
+  const text = await readFile('/etc/os-release', 'utf8').catch(() => '');
+  return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(text)?.[1]?.slice(0, MAX_NAME_CHARS) ?? '';
+}
+
+/** One question per disk at a time: each that hangs holds a thread of the process. */
+export function createFreeSpace(clock: Clock) {
+  const asked = new Map<string, Promise<{ total_kib: number; free_kib: number }>>();
+  return (path: string) => {
+    const question = asked.get(path) ?? spaceOf(path).finally(() => asked.delete(path));
+    asked.set(path, question);
+    return withDeadline(clock, STATFS_DEADLINE_MS, question);
+  };
+}
+
+/** A folder that does not exist here (an engine elsewhere) is on the disk of its nearest parent. */
+async function spaceOf(path: string): Promise<{ total_kib: number; free_kib: number }> {
+  for (let folder = path; ; folder = dirname(folder)) {
+    try {
+      const { bsize, blocks, bavail } = await statfs(folder);
+      const kib = (count: number) => Math.min(MAX_FIGURE, Math.floor((count * bsize) / 1024));
+      return { total_kib: kib(blocks), free_kib: kib(bavail) };
+    } catch (error) {
+      if (folder === dirname(folder)) throw error;
+    }
+  }
+}
+
+/** Busy share of all CPUs since the previous call; null at the first. Exported for its test. */
+export function createCpuUtilization() {
+  let last: { busy: number; total: number } | null = null;
+  return (procStat: string): number | null => {
+    const line = /^cpu +(.+)$/m.exec(procStat)?.[1];
+    if (line === undefined) return null;
+    // user nice system idle iowait irq softirq steal; guest time is within user already.
+    const ticks = line.split(' ').slice(0, 8).map(Number);
+    const total = ticks.reduce((sum, count) => sum + count, 0);
+    const now = { busy: total - (ticks[3] ?? 0) - (ticks[4] ?? 0), total };
+    const before = last;
+    last = now;
+    if (before === null || now.total <= before.total) return null;
+    const share = (now.busy - before.busy) / (now.total - before.total);
+    return Math.round(Math.min(1, Math.max(0, share)) * 1000) / 10;
+  };
+}
+
+function kibOf(meminfo: string, name: string): number {
+  const digits = new RegExp(`^${name}: +(\\d+) kB$`, 'm').exec(meminfo)?.[1];
+  if (digits === undefined) throw new Error(`/proc/meminfo has no ${name}`);
+  return Number(digits);
+}

@@ -1,0 +1,157 @@
+/** What kernel and driver say of cards, processors, memory and disk beside what is offered: for the validator to compare. */
+import { createHash } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
+import type { HostSources } from '#shared/api/agent/inventory.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { withDeadline } from '#shared/runtime/with-deadline.ts';
+import { presentMemoryKib } from './host-memory.ts';
+import type { SideDisk } from './side-disk.ts';
+
+/** `diskPath` is a folder of the disk that pods fill. */
+export type ReadHostSources = (diskPath: string) => Promise<HostSources>;
+
+/** All of it changes seldom, and the file that is written costs the disk a flush. */
+const FRESH_MS = 60_000;
+/** Of each by itself: a disk that hangs keeps nothing else from being told. */
+const DEADLINE_MS = 3_000;
+const MAX_ENTRIES = 4_096;
+const MAX_CARDS = 64;
+const NVIDIA = '0x10de';
+/** The class of display controllers: VGA, 3D, other. */
+const DISPLAY = /^0x03/;
+const SECTOR_BYTES = 512;
+/** Where distributions and container toolkits put it. */
+const LIBRARIES = [
+  'usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1',
+  'usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1',
+  'usr/lib64/libnvidia-ml.so.1',
+  'usr/lib/libnvidia-ml.so.1',
+];
+const MAX_LIBRARY_BYTES = 64 * 1024 * 1024;
+const PROBE_BYTES = 4_096;
+
+/** `folder`: of the agent, on the disk of its data. `root` is another folder than `/` for tests. */
+export function createHostSources(options: {
+  clock: Clock;
+  folder: string;
+  root?: string;
+  /** Which restic there is. */
+  restic(): Promise<string | null>;
+  sideDisk: SideDisk;
+}): ReadHostSources {
+  const { clock, folder, root = '/', restic, sideDisk } = options;
+  let cached: { atMs: number; sources: Promise<HostSources> } | null = null;
+  return (diskPath) => {
+    const nowMs = clock.monotonicMs();
+    if (cached === null || nowMs - cached.atMs >= FRESH_MS) {
+      const sources = readSources({ clock, root, folder, diskPath, restic, sideDisk });
+      cached = { atMs: nowMs, sources };
+    }
+    return cached.sources;
+  };
+}
+
+type Places = {
+  clock: Clock;
+  root: string;
+  folder: string;
+  diskPath: string;
+  restic(): Promise<string | null>;
+  sideDisk: SideDisk;
+};
+
+async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<HostSources> {
+  const inTime = <T>(reading: Promise<T>) => withDeadline(ask.clock, DEADLINE_MS, reading);
+  const orNull = <T>(reading: Promise<T>) => inTime(reading).catch(() => null);
+  const [pci, driver, library, cpus, memory, disk, writable, restic] = await Promise.all([
+    orNull(countPciGpus(join(root, 'sys/bus/pci/devices'))),
+    orNull(driverGpus(join(root, 'proc/driver/nvidia/gpus'))),
+    orNull(libraryDigest(root)),
+    orNull(countCpus(join(root, 'sys/devices/system/cpu/present'))),
+    orNull(presentMemoryKib(join(root, 'sys/devices/system'))),
+    orNull(deviceKib(join(root, 'sys/dev/block'), diskPath)),
+    orNull(canWrite(folder)),
+    inTime(ask.restic()).catch(() => undefined),
+  ]);
+  return {
+    ...{ pci_gpus: pci, driver_gpus: driver, driver_library_sha256: library },
+    ...{ cpus_present: cpus, memory_kib: memory, disk_kib: disk, disk_writable: writable },
+    restic,
+    side_disk_kib: ask.sideDisk(diskPath),
+  };
+}
+
+async function countPciGpus(folder: string): Promise<number> {
+  const isGpu = async (device: string): Promise<boolean> => {
+    const vendor = await readFile(join(folder, device, 'vendor'), 'utf8');
+    if (vendor.trim() !== NVIDIA) return false;
+    return DISPLAY.test(await readFile(join(folder, device, 'class'), 'utf8'));
+  };
+  const devices = (await readdir(folder)).slice(0, MAX_ENTRIES);
+  const found = await Promise.all(devices.map((device) => isGpu(device).catch(() => false)));
+  return found.filter(Boolean).length;
+}
+
+async function driverGpus(folder: string): Promise<HostSources['driver_gpus']> {
+  const cards = (await readdir(folder)).slice(0, MAX_CARDS);
+  const texts = await Promise.all(
+    cards.map((card) => readFile(join(folder, card, 'information'), 'utf8')),
+  );
+  return texts.map((text) => ({ uuid: lineOf(text, 'GPU UUID'), model: lineOf(text, 'Model') }));
+}
+
+function lineOf(text: string, name: string): string | null {
+  const value = new RegExp(`^${name}:[ \\t]*(.+)$`, 'm').exec(text)?.[1]?.trim() ?? '';
+  return value === '' || value.includes('?') ? null : value.slice(0, MAX_NAME_CHARS);
+}
+
+async function libraryDigest(root: string): Promise<string | null> {
+  for (const library of LIBRARIES) {
+    const path = join(root, library);
+    const { size } = await stat(path).catch(() => ({ size: Number.POSITIVE_INFINITY }));
+    if (size > MAX_LIBRARY_BYTES) continue;
+    const content = await readFile(path).catch(() => null);
+    if (content !== null) return createHash('sha256').update(content).digest('hex');
+  }
+  return null;
+}
+
+/** `0-3,8` -> 5. */
+async function countCpus(path: string): Promise<number> {
+  const ranges = (await readFile(path, 'utf8')).trim().split(',');
+  return ranges.reduce((sum, range) => {
+    const [from = '', to = from] = range.split('-');
+    return sum + Number.parseInt(to, 10) - Number.parseInt(from, 10) + 1;
+  }, 0);
+}
+
+/** Rejects where the file system has no device of its own. */
+async function deviceKib(folder: string, diskPath: string): Promise<number> {
+  const { dev } = await stat(diskPath);
+  // As the kernel packs the two numbers (makedev).
+  const major = ((dev >>> 8) & 0xfff) | ((dev / 2 ** 32) & ~0xfff);
+  const minor = (dev & 0xff) | ((dev >>> 12) & 0xfff00);
+  const sectors = await readFile(join(folder, `${major}:${minor}`, 'size'), 'utf8');
+  return Math.floor((Number.parseInt(sectors, 10) * SECTOR_BYTES) / 1024);
+}
+
+async function canWrite(folder: string): Promise<boolean> {
+  const path = join(folder, 'probe.data');
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const file = await open(path, 'w', 0o600);
+    try {
+      await file.write(Buffer.alloc(PROBE_BYTES, 1));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await rm(path, { force: true }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,30 @@
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { openSecretKey } from './secret-key.ts';
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'podwright-'));
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+it('makes one key, for the owner alone, and keeps to it', () => {
+  const key = openSecretKey(join(home, 'new'), systemRandom);
+  expect(key).toHaveLength(32);
+  expect(openSecretKey(join(home, 'new'), systemRandom)).toEqual(key);
+  expect(readdirSync(join(home, 'new'))).toEqual(['secret.key']);
+  expect(statSync(join(home, 'new', 'secret.key')).mode & 0o777).toBe(0o600);
+});
+
+it('refuses a key that others may read, and a file that is none', () => {
+  const path = join(home, 'secret.key');
+  openSecretKey(home, systemRandom);
+  chmodSync(path, 0o640);
+  expect(() => openSecretKey(home, systemRandom)).toThrow(/chmod 600/);
+  chmodSync(path, 0o600);
+  writeFileSync(path, 'short');
+  expect(() => openSecretKey(home, systemRandom)).toThrow(/32 bytes/);
+});

@@ -1,0 +1,70 @@
+/** All queries on the table leases: who has the exclusive right to a GPU, a host port or a subnet. */
+import { z } from 'zod';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
+
+const LEASE_KINDS = ['gpu', 'port', 'subnet'] as const;
+export type LeaseKind = (typeof LEASE_KINDS)[number];
+
+/** One row of `leases`. */
+export const Lease = z.object({
+  kind: z.enum(LEASE_KINDS),
+  key: z.string(),
+  pod_id: z.string(),
+  state: z.enum(['held', 'cooling', 'dirty']),
+  until_ms: z.int(),
+  slot: z.string(),
+});
+export type Lease = z.output<typeof Lease>;
+
+export type LeaseStore = ReturnType<typeof createLeaseStore>;
+
+/** UNIQUE(kind, key) is what makes a double lease impossible, whatever the callers do. */
+export function createLeaseStore(database: DatabaseSync) {
+  const insert = database.prepare(
+    `INSERT INTO leases (kind, key, pod_id, state, until_ms, slot)
+     VALUES (:kind, :key, :pod_id, 'held', 0, :slot)`,
+  );
+  const select = database.prepare('SELECT * FROM leases WHERE kind = :kind AND key = :key');
+  const ofPod = database.prepare(
+    `SELECT * FROM leases WHERE kind = :kind AND pod_id = :pod_id AND state = 'held'
+     ORDER BY CAST(slot AS INTEGER), key`,
+  );
+  const ofKind = database.prepare('SELECT * FROM leases WHERE kind = :kind ORDER BY key');
+  const setState = database.prepare(
+    `UPDATE leases SET state = :state, until_ms = :until_ms
+     WHERE kind = :kind AND key = :key AND pod_id = :pod_id`,
+  );
+  const remove = database.prepare(
+    'DELETE FROM leases WHERE kind = :kind AND key = :key AND pod_id = :pod_id',
+  );
+  const dropCooled = database.prepare(
+    `DELETE FROM leases WHERE state = 'cooling' AND until_ms <= :now_ms`,
+  );
+
+  return {
+    /** Throws when the key is leased, cooling or dirty: the table's constraint. */
+    take(lease: { kind: LeaseKind; key: string; podId: string; slot: string }): void {
+      insert.run({ kind: lease.kind, key: lease.key, pod_id: lease.podId, slot: lease.slot });
+    },
+    get(kind: LeaseKind, key: string): Lease | null {
+      const row = select.get({ kind, key });
+      return row === undefined ? null : Lease.parse(row);
+    },
+    /** The held ones of a pod, by slot. */
+    heldBy: (kind: LeaseKind, podId: string): Lease[] =>
+      ofPod.all({ kind, pod_id: podId }).map((row) => Lease.parse(row)),
+    /** All, in every state. */
+    list: (kind: LeaseKind): Lease[] => ofKind.all({ kind }).map((row) => Lease.parse(row)),
+    /** Changes the state of a lease that `podId` has; anything else is left alone. */
+    setState(lease: Lease, state: Lease['state'], untilMs: number): void {
+      const { kind, key, pod_id } = lease;
+      setState.run({ kind, key, pod_id, state, until_ms: untilMs });
+    },
+    remove({ kind, key, pod_id }: Lease): void {
+      remove.run({ kind, key, pod_id });
+    },
+    dropCooled(nowMs: number): void {
+      dropCooled.run({ now_ms: nowMs });
+    },
+  };
+}

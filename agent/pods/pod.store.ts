@@ -1,0 +1,119 @@
+/** All queries on the tables pods and pod_events. */
+import { z } from 'zod';
+import { DESIRED_STATES, POD_PHASES, PodSpec, PodView, ReasonCode } from '#shared/api/agent/pod.ts';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
+import { FallbackGeneration, jsonOf, RefusedGeneration, StagedGeneration } from './pod-change.ts';
+
+/** One row of `pods`, column by column. */
+export const PodRow = z.object({
+  id: z.string(),
+  desired: z.enum(DESIRED_STATES),
+  /** 1: it is to stand still, whatever else is wanted of it. */
+  stopped: z.union([z.literal(0), z.literal(1)]),
+  phase: z.enum(POD_PHASES),
+  phase_since_ms: z.int(),
+  generation: z.int(),
+  observed_generation: z.int(),
+  spec_json: jsonOf(PodSpec),
+  spec_hash: z.string(),
+  image_id: z.string().nullable(),
+  image_digest: z.string().nullable(),
+  container_id: z.string().nullable(),
+  reason: ReasonCode.nullable(),
+  message: z.string(),
+  attempts: z.int(),
+  restart_count: z.int(),
+  port_conflicts: z.int(),
+  next_retry_ms: z.int().nullable(),
+  reboots_requested: z.int(),
+  reboots_done: z.int(),
+  reboot_target: z.int(),
+  reboot_from_ms: z.int(),
+  /** The host's boot in which its container was last started; empty before the first start. */
+  boot_id: z.string(),
+  last_exit_json: jsonOf(PodView.shape.last_exit).nullable(),
+  conditions_json: jsonOf(PodView.shape.conditions),
+  staged_json: jsonOf(StagedGeneration).nullable(),
+  fallback_json: jsonOf(FallbackGeneration).nullable(),
+  refused_json: jsonOf(RefusedGeneration).nullable(),
+  created_ms: z.int(),
+  updated_ms: z.int(),
+});
+export type PodRow = z.output<typeof PodRow>;
+
+export type PodStore = ReturnType<typeof createPodStore>;
+
+/** Events kept per pod; older ones are dropped as new ones come. */
+const MAX_EVENTS_PER_POD = 100;
+/** Rows of removed pods kept, newest first. */
+const MAX_TOMBSTONES = 1_000;
+
+const COLUMNS = Object.keys(PodRow.shape);
+
+/** Statements are prepared once; every call is one of them. Rows that do not parse are left out of lists. */
+export function createPodStore(database: DatabaseSync) {
+  const select = database.prepare('SELECT * FROM pods WHERE id = :id');
+  const selectAll = database.prepare('SELECT * FROM pods ORDER BY created_ms, id');
+  const write = database.prepare(
+    `INSERT INTO pods (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `:${name}`).join(', ')})
+     ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+  );
+  const countLive = database.prepare(`SELECT count(*) AS live FROM pods WHERE phase <> 'removed'`);
+  const addEvent = database.prepare(
+    `INSERT INTO pod_events (pod_id, at_ms, phase, reason, message)
+     VALUES (:pod_id, :at_ms, :phase, :reason, :message)`,
+  );
+  const dropOldEvents = database.prepare(
+    `DELETE FROM pod_events WHERE pod_id = :pod_id AND id <= (
+       SELECT id FROM pod_events WHERE pod_id = :pod_id ORDER BY id DESC LIMIT 1 OFFSET :keep)`,
+  );
+  const events = database.prepare(
+    'SELECT at_ms, phase, reason, message FROM pod_events WHERE pod_id = :pod_id ORDER BY id',
+  );
+  const dropTombstones = database.prepare(
+    `DELETE FROM pods WHERE phase = 'removed' AND (phase_since_ms < :before_ms OR id IN (
+       SELECT id FROM pods WHERE phase = 'removed' ORDER BY phase_since_ms DESC, id LIMIT -1 OFFSET :keep))`,
+  );
+  const dropOrphanEvents = database.prepare(
+    'DELETE FROM pod_events WHERE pod_id NOT IN (SELECT id FROM pods)',
+  );
+
+  return {
+    /** Null when there is none. Throws ZodError when the row is corrupt. */
+    get(id: string): PodRow | null {
+      const row = select.get({ id });
+      return row === undefined ? null : PodRow.parse(row);
+    },
+    /** There is a row, and it does not parse. */
+    isCorrupt(id: string): boolean {
+      const row = select.get({ id });
+      return row !== undefined && !PodRow.safeParse(row).success;
+    },
+    /** Oldest first. A corrupt row must not stop the others: it is passed to `onCorrupt` instead. */
+    list(onCorrupt: (id: string) => void = () => undefined): PodRow[] {
+      return selectAll.all().flatMap((row) => {
+        const parsed = PodRow.safeParse(row);
+        if (!parsed.success) onCorrupt(String(row['id']));
+        return parsed.success ? [parsed.data] : [];
+      });
+    },
+    /** How many are not removed. */
+    countLive: () => Number(countLive.get()?.['live'] ?? 0),
+    /** Inserts or replaces the whole row. */
+    put(row: PodRow): void {
+      write.run(row);
+    },
+    addEvent(row: PodRow): void {
+      const { id: pod_id, updated_ms: at_ms, phase, reason, message } = row;
+      addEvent.run({ pod_id, at_ms, phase, reason, message });
+      dropOldEvents.run({ pod_id, keep: MAX_EVENTS_PER_POD });
+    },
+    /** Oldest first. */
+    events: (podId: string) => events.all({ pod_id: podId }),
+    /** Forgets pods removed before `beforeMs`, and the oldest beyond the bound. */
+    dropTombstones(beforeMs: number): void {
+      dropTombstones.run({ before_ms: beforeMs, keep: MAX_TOMBSTONES });
+      dropOrphanEvents.run();
+    },
+  };
+}

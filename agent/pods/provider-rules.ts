@@ -1,0 +1,114 @@
+/** What of a pod's spec the provider's policy refuses, and by which of its rules. Pure. */
+import type { PodSpec } from '#shared/api/agent/pod.ts';
+import { BUILTIN_HOST } from '#shared/api/agent/registry-auth.ts';
+import { referencesOf } from '../containers/images/image-references.ts';
+import {
+  type ImageName,
+  imageNameOf,
+  matchesImage,
+  matchesPattern,
+  matchesRegistry,
+} from './image-pattern.ts';
+import type { ProviderPolicy } from './policy-file.ts';
+
+/** One reason against a spec; `rule` is the policy's field, or `host` for a limit of the host itself. */
+export type Refusal = { field: string; rule: string; message: string };
+
+type Check = {
+  field: string;
+  rule: string;
+  /** Why not; null when there is nothing against it. */
+  against(spec: PodSpec, policy: ProviderPolicy): string | null;
+};
+
+const CHECKS: readonly Check[] = [
+  {
+    field: 'image.reference',
+    rule: 'registries',
+    against: (spec, { registries }) =>
+      firstOf(foreignImagesOf(spec), (name) =>
+        listed(`registry ${name.registry}`, registries, (pattern) =>
+          matchesRegistry(pattern, name),
+        ),
+      ),
+  },
+  {
+    field: 'image.reference',
+    rule: 'images',
+    against: (spec, { images }) =>
+      firstOf(foreignImagesOf(spec), (name) =>
+        listed(`${name.name}:${name.tag}`, images, (pattern) => matchesImage(pattern, name)),
+      ),
+  },
+  {
+    field: 'image.dockerfile',
+    rule: 'allow_builds',
+    against: ({ image }, { allow_builds: allowed }) =>
+      allowed || !('dockerfile' in image) ? null : 'images are not built here',
+  },
+  limit('limits.cpu_cores', 'max_cpu_cores', ({ limits }) => limits.cpu_cores),
+  limit('limits.memory_bytes', 'max_memory_bytes', ({ limits }) => limits.memory_bytes),
+  limit('limits.shm_bytes', 'max_shm_bytes', ({ limits }) => limits.shm_bytes),
+  limit('limits.pids', 'max_pids', ({ limits }) => limits.pids),
+  // Without a limit of its own a pod may fill the disk.
+  limit('limits.disk_bytes', 'max_disk_bytes', ({ limits }) => limits.disk_bytes ?? Infinity),
+  limit('internal_ports', 'max_ports', ({ internal_ports }) => internal_ports.length),
+  {
+    field: 'entrypoint',
+    rule: 'allow_entrypoint',
+    against: ({ entrypoint }, { allow_entrypoint: allowed }) =>
+      allowed || entrypoint.length === 0 ? null : 'images run with their own entrypoint here',
+  },
+  {
+    field: 'environment',
+    rule: 'denied_environment',
+    against: ({ environment }, { denied_environment: patterns }) => {
+      const isDenied = (name: string) => patterns.some((pattern) => matchesPattern(pattern, name));
+      const denied = Object.keys(environment).filter(isDenied);
+      return denied.length === 0 ? null : `${denied.slice(0, MAX_NAMED).join(', ')} may not be set`;
+    },
+  },
+];
+const MAX_NAMED = 10;
+
+/** All reasons, in the order of the policy's fields; empty when the provider has nothing against the spec. */
+export function providerRefusals(spec: PodSpec, policy: ProviderPolicy): Refusal[] {
+  return CHECKS.flatMap(({ field, rule, against }) => {
+    const message = against(spec, policy);
+    return message === null ? [] : [{ field, rule, message }];
+  });
+}
+
+type Limit = Extract<keyof ProviderPolicy, `max_${string}`>;
+
+function limit(field: string, rule: Limit, asked: (spec: PodSpec) => number): Check {
+  return {
+    field,
+    rule,
+    against: (spec, policy) => {
+      const most = policy[rule];
+      if (most === undefined || asked(spec) <= most) return null;
+      return asked(spec) === Infinity ? `has to be given, at most ${most}` : `at most ${most}`;
+    },
+  };
+}
+
+function listed(
+  name: string,
+  { allow, deny }: ProviderPolicy['images'],
+  matches: (pattern: string) => boolean,
+): string | null {
+  if (deny.some(matches)) return `${name} is denied`;
+  return allow === undefined || allow.some(matches) ? null : `${name} is not among the allowed`;
+}
+
+/** What comes from registries, also for a build: all but the image that is made here from the host's own busybox. */
+function foreignImagesOf(spec: PodSpec): ImageName[] {
+  return referencesOf(spec)
+    .filter((reference) => !reference.startsWith(BUILTIN_HOST))
+    .map(imageNameOf);
+}
+
+function firstOf<T>(values: readonly T[], judge: (value: T) => string | null): string | null {
+  return values.map(judge).find((message) => message !== null) ?? null;
+}

@@ -1,0 +1,158 @@
+/** Typed caller of the agent: direct (validator) or through the gateway (central), by the SignedFetch given. */
+import type { z } from 'zod';
+import { readSse } from '../../http/sse.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { ApiError, messageOf } from '../../runtime/errors.ts';
+import type { SignedFetch } from '../../signing/signed-fetch.ts';
+import { type ChallengeRequest, Commitment, Opening, type OpenRequest } from './challenges.ts';
+import { type EgressCheckRequest, EgressCheckResult } from './egress-checks.ts';
+import { type ImageCheckRequest, ImageCheckResult } from './image-checks.ts';
+import { Inventory, VerifyResult } from './inventory.ts';
+import { HostMetrics, PodMetrics } from './metrics.ts';
+import type { NotebookRequest } from './notebook.ts';
+import {
+  type BackupRequestInput,
+  OperationView,
+  type RestoreRequestInput,
+  TargetView,
+  type VerifyRequestInput,
+} from './operations.ts';
+import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
+import { PortCheckOpened, type PortCheckRequest } from './port-checks.ts';
+import { InvalidAnswer, refusalFrom } from './refusal.ts';
+import { VolumeList, type VolumePut, VolumeView } from './volumes.ts';
+
+export type AgentClient = ReturnType<typeof createAgentClient>;
+
+const CALL_TIMEOUT_MS = 15_000;
+const VERIFY_TIMEOUT_MS = 120_000;
+const OPENING_TIMEOUT_MS = 90_000;
+const MAX_ANSWER_CHARS = 8 * 1024 * 1024;
+
+/**
+ * Every call rejects with ApiError: the agent's own refusal with its code and status, or
+ * `upstream_unavailable` when there was no usable answer (then it is unknown whether the call had effect).
+ */
+export function createAgentClient({ send, clock }: { send: SignedFetch; clock: Clock }) {
+  async function call<T>(
+    schema: z.ZodType<T>,
+    method: string,
+    path: string,
+    body?: unknown,
+    timeoutMs: number = CALL_TIMEOUT_MS,
+  ): Promise<T> {
+    const signal = clock.deadline(timeoutMs);
+    const request = { method, path, signal };
+    const response = await reach(() =>
+      send(body === undefined ? request : { ...request, body: JSON.stringify(body) }),
+    );
+    const text = await reach(() => response.text());
+    if (!response.ok) throw refusalFrom(response.status, jsonIn(text));
+    const parsed = schema.safeParse(jsonIn(text));
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    const where = `${issue?.path.join('.') || 'the whole'}: ${issue?.message ?? 'wrong'}`;
+    const message = `The node gave an answer of unknown form (${where})`;
+    throw unavailable(message, new InvalidAnswer(message, { cause: parsed.error }));
+  }
+
+  return {
+    inventory: () => call(Inventory, 'GET', '/v1/inventory'),
+    hostMetrics: () => call(HostMetrics, 'GET', '/v1/metrics/host'),
+    podMetrics: (id: string) => call(PodMetrics, 'GET', `/v1/pods/${id}/metrics`),
+    listPods: async () => (await call(PodList, 'GET', '/v1/pods')).pods,
+    getPod: (id: string) => call(PodView, 'GET', `/v1/pods/${id}`),
+    putPod: (id: string, spec: PodPutInput) => call(PodView, 'PUT', `/v1/pods/${id}`, spec),
+    deletePod: (id: string) => call(PodView, 'DELETE', `/v1/pods/${id}`),
+    rebootPod: (id: string, reboot: number) =>
+      call(PodView, 'POST', `/v1/pods/${id}/reboot`, { reboot }),
+    putSshKeys: (id: string, keys: readonly string[]) =>
+      call(PodView, 'PUT', `/v1/pods/${id}/ssh-keys`, { ssh_public_keys: keys }),
+    putStanding: (id: string, stopped: boolean) =>
+      call(PodView, 'PUT', `/v1/pods/${id}/standing`, { stopped }),
+    postNotebook: (id: string, request: NotebookRequest) =>
+      call(PodView, 'POST', `/v1/pods/${id}/notebook`, request),
+    postBackup: (podId: string, request: BackupRequestInput) =>
+      call(OperationView, 'POST', `/v1/pods/${podId}/backups`, request),
+    postRestore: (podId: string, request: RestoreRequestInput) =>
+      call(OperationView, 'POST', `/v1/pods/${podId}/restores`, request),
+    restoreTarget: (podId: string, path: string) => {
+      const query = new URLSearchParams({ path });
+      return call(TargetView, 'GET', `/v1/pods/${podId}/restore-target?${query}`);
+    },
+    postVerify: (podId: string, request: VerifyRequestInput) =>
+      call(OperationView, 'POST', `/v1/pods/${podId}/verifications`, request),
+    listVolumes: async () => (await call(VolumeList, 'GET', '/v1/volumes')).volumes,
+    putVolume: (id: string, request: VolumePut) =>
+      call(VolumeView, 'PUT', `/v1/volumes/${id}`, request),
+    deleteVolume: (id: string) => call(VolumeView, 'DELETE', `/v1/volumes/${id}`),
+    postVolumeBackup: (id: string, request: BackupRequestInput) =>
+      call(OperationView, 'POST', `/v1/volumes/${id}/backups`, request),
+    postVolumeRestore: (id: string, request: RestoreRequestInput) =>
+      call(OperationView, 'POST', `/v1/volumes/${id}/restores`, request),
+    getOperation: (id: string) => call(OperationView, 'GET', `/v1/operations/${id}`),
+    cancelOperation: (id: string) => call(OperationView, 'POST', `/v1/operations/${id}/cancel`),
+    verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>
+      call(VerifyResult, 'POST', '/v1/verify', request, VERIFY_TIMEOUT_MS),
+    checkPorts: (request: PortCheckRequest) =>
+      call(PortCheckOpened, 'POST', '/v1/port-checks', request),
+    checkImages: (request: ImageCheckRequest) =>
+      call(ImageCheckResult, 'POST', '/v1/image-checks', request),
+    checkEgress: (request: EgressCheckRequest) =>
+      call(EgressCheckResult, 'POST', '/v1/egress-checks', request),
+    challenge: (request: ChallengeRequest) =>
+      call(Commitment, 'POST', '/v1/challenges', request, request.deadline_ms + CALL_TIMEOUT_MS),
+    openChallenge: (id: string, request: OpenRequest) =>
+      call(Opening, 'POST', `/v1/challenges/${id}/open`, request, OPENING_TIMEOUT_MS),
+
+    /** Frames until the stream ends or `signal` aborts. Throws ApiError before the first frame only. */
+    async podLogs(
+      id: string,
+      query: { tail: number; follow: boolean; since?: string; stream?: 'stdout' | 'stderr' },
+      signal: AbortSignal,
+    ): Promise<AsyncGenerator<LogFrame>> {
+      const search = new URLSearchParams({
+        tail: String(query.tail),
+        follow: String(query.follow),
+        ...(query.since === undefined ? {} : { since: query.since }),
+        ...(query.stream === undefined ? {} : { stream: query.stream }),
+      });
+      const path = `/v1/pods/${id}/logs?${search}`;
+      const response = await reach(() => send({ method: 'GET', path, signal }));
+      if (!response.ok) {
+        throw refusalFrom(response.status, jsonIn(await reach(() => response.text())));
+      }
+      return parseFrames(response);
+    },
+  };
+}
+
+/** Holds the response until its end: fetch cancels a body not yet read when its response is collected. */
+async function* parseFrames(response: Response): AsyncGenerator<LogFrame> {
+  for await (const value of readSse(response.body ?? [])) {
+    const frame = LogFrame.safeParse(value);
+    if (frame.success) yield frame.data;
+  }
+}
+
+/** Undefined for what is no JSON, or longer than any answer. */
+function jsonIn(text: string): unknown {
+  if (text.length > MAX_ANSWER_CHARS) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function reach<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw unavailable(`The node did not answer (${messageOf(error)})`, error);
+  }
+}
+
+function unavailable(message: string, cause?: unknown): ApiError {
+  return new ApiError('upstream_unavailable', message, { cause });
+}

@@ -1,0 +1,146 @@
+/**
+ * Proof of work between validator and agent: POST /v1/challenges commits to results, POST /v1/challenges/{id}/open
+ * then shows the rows that are asked for (validator reference 6).
+ */
+import { z } from 'zod';
+import { KEYSTREAM_BLOCK } from '../../proof-of-work/keystream.ts';
+import { MAX_SIZE, SIZE_STEP } from '../../proof-of-work/product.ts';
+import type { Walk } from '../../proof-of-work/walk.ts';
+import { Amount, Name, Text } from './bounds.ts';
+
+/** What a processor multiplies within minutes. */
+const MAX_CPU_SIZE = 4_096;
+const MIN_SIZE = 64;
+const MAX_ROUNDS = 16;
+const GIB = 1024 ** 3;
+const MAX_STEPS = 1_000_000;
+const MAX_DISK_READS = 100_000;
+const MAX_DISK_BLOCK = 1024 * 1024;
+const MAX_WORKERS = 1_024;
+/** Whole cards of one host. */
+export const MAX_CARDS = 64;
+/** Of one card. */
+const MAX_CARD_BYTES = 1024 * GIB;
+/** In one opening, of all rounds together. */
+export const MAX_OPENED_ROWS = 32;
+
+const Milliseconds = z.number().nonnegative().max(600_000);
+const Nonce = z.string().regex(/^[A-Za-z0-9_-]{22}$/, '16 bytes in base64url');
+const Hash = z.string().regex(/^[0-9a-f]{64}$/, '32 bytes in hex');
+
+const AnyWalk = z.object({
+  block_bytes: z.int().min(KEYSTREAM_BLOCK).max(MAX_DISK_BLOCK).multipleOf(KEYSTREAM_BLOCK),
+  blocks: z.int().min(1),
+  steps: z.int().min(1).max(MAX_STEPS),
+});
+export type AskedWalk = z.output<typeof AnyWalk>;
+const bytesOf = ({ block_bytes, blocks }: AskedWalk) => block_bytes * blocks;
+const HostWalk = AnyWalk.refine((walk) => bytesOf(walk) <= GIB, 'More than 1 GiB');
+const CardWalk = AnyWalk.refine((walk) => bytesOf(walk) <= MAX_CARD_BYTES, 'More than a card has');
+
+/** Of a whole card, as nvidia-smi writes it; parts of split ones have others. */
+export const CardUuid = z.string().regex(/^GPU-[0-9a-f-]{1,64}$/, 'No UUID of a whole card');
+
+const productUpTo = (size: number) =>
+  z.object({
+    n: z.int().min(MIN_SIZE).max(size).multipleOf(SIZE_STEP),
+    rounds: z.int().min(1).max(MAX_ROUNDS),
+  });
+
+export const ChallengeRequest = z.object({
+  challenge_id: z.uuid(),
+  nonce: Nonce,
+  /** The agent's own: a challenge for another host is refused. */
+  executor_id: Name,
+  /** In which the commitment is made; what takes longer is given up. */
+  deadline_ms: z.int().min(1_000).max(600_000),
+  /** Rounds of C = A·B, each begun from the root of the one before. */
+  product: productUpTo(MAX_CPU_SIZE).nullable(),
+  memory: HostWalk.nullable(),
+  disk: HostWalk.refine(
+    ({ steps }) => steps <= MAX_DISK_READS,
+    'More reads than are taken',
+  ).nullable(),
+  /** The same product on each of these cards, all at once, with their memory filled meanwhile. */
+  gpu: z
+    .object({
+      product: productUpTo(MAX_SIZE),
+      cards: z
+        .array(z.object({ uuid: CardUuid, memory: CardWalk.nullable() }))
+        .min(1)
+        .max(MAX_CARDS),
+    })
+    .nullable()
+    .default(null),
+});
+export type ChallengeRequest = z.output<typeof ChallengeRequest>;
+
+/** A walk as it is asked for, in the words of those who walk. */
+export const walkOf = ({ block_bytes: blockBytes, blocks, steps }: AskedWalk): Walk => ({
+  blockBytes,
+  blocks,
+  steps,
+});
+
+export const Walked = z.object({ digest: Hash, fill_ms: Milliseconds, walk_ms: Milliseconds });
+export const Product = z.object({ roots: z.array(Hash).max(MAX_ROUNDS), ms: Milliseconds });
+
+/** Why a card proved nothing (validator reference 5). */
+export const CARD_FAULTS = [
+  'FABRIC_NOT_READY',
+  'DEVICE_ABSENT',
+  'VRAM_UNAVAILABLE',
+  'UUID_MISMATCH',
+  'GPU_PROOF_FAILED',
+] as const;
+
+export const CardCommitment = z.object({
+  uuid: CardUuid,
+  fault: z.object({ code: z.enum(CARD_FAULTS), detail: Text }).nullable(),
+  /** Null with a fault. */
+  product: Product.nullable(),
+  memory: Walked.nullable(),
+});
+export type CardCommitment = z.output<typeof CardCommitment>;
+
+export const Commitment = z.object({
+  challenge_id: z.uuid(),
+  /** What did the work of product, memory and disk; that of cards is apart. */
+  device: z.literal('cpu'),
+  workers: z.int().min(1).max(MAX_WORKERS),
+  product: Product.nullable(),
+  memory: Walked.nullable(),
+  disk: Walked.extend({
+    /** Whether it was read past the cache of files. */
+    direct: z.boolean().default(false),
+  }).nullable(),
+  /** Null where no card was asked, or the agent has no way to have one prove anything. */
+  cards: z.array(CardCommitment).max(MAX_CARDS).nullable().default(null),
+});
+export type Commitment = z.output<typeof Commitment>;
+
+export const OpenRequest = z.object({
+  /** Whose product it is: a card's, or the processor's. */
+  card: CardUuid.nullable().default(null),
+  rows: z
+    .array(z.object({ round: Amount, index: Amount }))
+    .min(1)
+    .max(MAX_OPENED_ROWS),
+});
+export type OpenRequest = z.output<typeof OpenRequest>;
+
+const MAX_ROW_CHARS = (MAX_SIZE * Int32Array.BYTES_PER_ELEMENT * 4) / 3 + 4;
+/** A tree over the most rows is as high. */
+const MAX_PATH = 14;
+
+export const OpenedRow = z.object({
+  round: Amount,
+  index: Amount,
+  /** 32-bit little-endian integers, base64. */
+  sums: z.base64().max(MAX_ROW_CHARS),
+  path: z.array(Hash).max(MAX_PATH),
+});
+export type OpenedRow = z.output<typeof OpenedRow>;
+
+export const Opening = z.object({ rows: z.array(OpenedRow).max(MAX_OPENED_ROWS) });
+export type Opening = z.output<typeof Opening>;

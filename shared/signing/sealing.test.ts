@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { systemRandom } from '../runtime/random.ts';
+import { createSealing } from './sealing.ts';
+
+const sealing = createSealing({ key: systemRandom.bytes(32), random: systemRandom });
+
+it('gives back what it has sealed, and shows nothing of it', () => {
+  const sealed = sealing.seal('s3cret: ä', 'pod 1');
+  expect(sealed).not.toContain('s3cret');
+  expect(sealing.seal('s3cret: ä', 'pod 1')).not.toBe(sealed);
+  expect(sealing.open(sealed, 'pod 1')).toBe('s3cret: ä');
+});
+
+it('opens nothing in another place, under another key, or changed', () => {
+  const sealed = sealing.seal('s3cret', 'pod 1');
+  const other = createSealing({ key: systemRandom.bytes(32), random: systemRandom });
+  const changed = `${sealed.startsWith('A') ? 'B' : 'A'}${sealed.slice(1)}`;
+  expect(() => sealing.open(sealed, 'pod 2')).toThrow();
+  expect(() => other.open(sealed, 'pod 1')).toThrow();
+  expect(() => sealing.open(changed, 'pod 1')).toThrow();
+  expect(() => sealing.open('', 'pod 1')).toThrow();
+});

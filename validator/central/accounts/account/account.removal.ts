@@ -1,0 +1,86 @@
+/** DELETE /users/me: credentials end, personal data goes, events and money stay under the id (marketplace reference 1.16). */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { listLiveOf } from '../../market/pods/pod.service.ts';
+import { moneyTransaction } from '../../platform/database/money-transaction.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Account, Database, Db } from '../../platform/database/tables.ts';
+import type { ApiKeys } from '../api-keys/api-key.service.ts';
+import type { Actor } from '../auth/identity.ts';
+import type { Sessions } from '../auth/session.ts';
+import { updateAccount } from './account.store.ts';
+import { recordAccountEvent } from './account-event.ts';
+import type { AccountTokens } from './account-token.service.ts';
+
+export type AccountRemovalDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  sessions: Sessions;
+  apiKeys: ApiKeys;
+  tokens: AccountTokens;
+  /** Each concept's own: removes what is personal of an account, in the transaction that ends it. */
+  forget: readonly ((tx: Db, accountId: string) => Promise<void>)[];
+};
+
+/** Names in a refusal; a longer list helps nobody. */
+const NAMED_PODS = 20;
+/** No password has this hash. */
+const NO_PASSWORD = '';
+
+export type AccountRemoval = ReturnType<typeof createAccountRemoval>;
+
+/** Returns the one function that deletes an account. Throws `bad_request` naming pods that live. */
+export function createAccountRemoval(deps: AccountRemovalDeps) {
+  const { db, clock, random, sessions, apiKeys, tokens, forget } = deps;
+  return async (accountId: string, actor: Actor): Promise<{ success: true; id: string }> => {
+    await moneyTransaction({ db, clock, random }, async (tx) => {
+      await lockRow(tx, 'accounts', accountId);
+      await refuseWithPods(tx, accountId);
+      const nowMs = clock.now();
+      await updateAccount(tx, accountId, cleared(accountId, nowMs));
+      await apiKeys.removeAll(tx, accountId);
+      await sessions.revokeAll(tx, 'user', accountId, null);
+      await tokens.endAll(tx, accountId);
+      for (const forgetIn of forget) await forgetIn(tx, accountId);
+      await recordAccountEvent(tx, { clock, random }, accountId, actor, 'account deleted');
+    });
+    return { success: true, id: accountId };
+  };
+}
+
+async function refuseWithPods(tx: Db, accountId: string): Promise<void> {
+  const pods = await listLiveOf(tx, accountId);
+  if (pods.length === 0) return;
+  const named = pods.slice(0, NAMED_PODS).map(({ id, pod_name }) => `${pod_name} (${id})`);
+  const more = pods.length > NAMED_PODS ? `, and ${pods.length - NAMED_PODS} more` : '';
+  throw new ApiError('bad_request', `The account still has pods: ${named.join(', ')}${more}`, {
+    hint: 'Delete these pods first.',
+    details: { pods: pods.map(({ id, pod_name }) => ({ id, pod_name })) },
+  });
+}
+
+/** The row without the person; its address is free for a new account. */
+function cleared(accountId: string, nowMs: number): Partial<Account> {
+  return {
+    email: '',
+    email_norm: `deleted:${accountId}`,
+    email_verified_at: null,
+    password_hash: NO_PASSWORD,
+    name: '',
+    company_name: null,
+    avatar_url: null,
+    default_template_id: null,
+    termination_hours_json: '{}',
+    chat_user_id: null,
+    chat_username: null,
+    referral_payout_method: 'balance',
+    referral_crypto_address: null,
+    referral_crypto_network: null,
+    payment_customer_id: null,
+    deleted_at: nowMs,
+    updated_at: nowMs,
+  };
+}

@@ -1,0 +1,172 @@
+/** PUT /users/me: profile and preferences, and with the password e-mail and password (contract 9.2). */
+import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import { emailChangedMail } from '../../delivery/mail/mail.text.ts';
+import { requireHours } from '../../market/pods/removal-time.ts';
+import { visibleTemplate } from '../../market/templates/template.service.ts';
+import { balanceOf } from '../../money/balance/balance.service.ts';
+import { earnedByReferrals } from '../../money/referrals/referral.service.ts';
+import { moneyTransaction } from '../../platform/database/money-transaction.ts';
+import type { Account, Db } from '../../platform/database/tables.ts';
+import { accountOf, holdAccount } from '../auth/account-access.ts';
+import type { Actor, UserIdentity } from '../auth/identity.ts';
+import type { UpdateUserDto, User } from './account.schemas.ts';
+import {
+  type AccountsDeps,
+  emailTaken,
+  normalEmail,
+  terminationHoursOf,
+} from './account.service.ts';
+import { findAccountByEmail, updateAccount } from './account.store.ts';
+import { toUser } from './account.view.ts';
+import { recordAccountEvent } from './account-event.ts';
+import { addPasswordNotice } from './password-reset.ts';
+
+const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
+
+export type AccountUpdate = ReturnType<typeof createAccountUpdate>;
+
+/** Returns the one function that changes an account. */
+export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
+  const { db, clock, random, options, sessions, passwords } = deps;
+  const { verification, mails, tokens, validatorAccounts, wakeMail } = deps;
+
+  /** E-mail and password are what a thief of a key would change first. */
+  async function refuseUnproven(caller: UserIdentity, account: Account, body: UpdateUserDto) {
+    if (caller.credential.type !== 'session') {
+      throw new ApiError('forbidden', 'An API key may not change e-mail or password', {
+        hint: 'Log in and send the session token without an API key.',
+      });
+    }
+    if (body.current_password === undefined) {
+      throw refusedField('body.current_password', 'Field required', 'missing');
+    }
+    if (!(await passwords.matches(body.current_password, account.password_hash))) {
+      throw new ApiError('forbidden', 'The current password is wrong');
+    }
+  }
+
+  async function credentialChanges(
+    caller: UserIdentity,
+    account: Account,
+    body: UpdateUserDto,
+  ): Promise<Partial<Account>> {
+    // A record that is sent back whole carries the address unchanged: nothing to prove then.
+    const changesEmail = body.email !== undefined && body.email !== account.email;
+    if (!changesEmail && body.new_password === undefined) return {};
+    await refuseUnproven(caller, account, body);
+    const changes: Partial<Account> = {};
+    if (body.new_password !== undefined) {
+      changes.password_hash = await passwords.hash(body.new_password);
+    }
+    if (body.email !== undefined) {
+      changes.email = body.email;
+      changes.email_norm = normalEmail(body.email);
+      if (changes.email_norm !== account.email_norm) {
+        changes.email_verified_at = options.verifyEmailAtSignup ? clock.now() : null;
+      }
+    }
+    return changes;
+  }
+
+  /** Ends what the old address could still do, asks the new one for proof and tells the old one. */
+  async function followEmail(tx: Db, before: Account, after: Account): Promise<void> {
+    await tokens.endAll(tx, after.id);
+    if (after.email_verified_at === null) await verification.begin(tx, after);
+    await mails.add(tx, {
+      accountId: after.id,
+      to: before.email,
+      kind: 'email-changed',
+      content: emailChangedMail(after.email),
+      dedupeKey: `email-changed:${random.uuid()}`,
+      usefulForMs: NOTICE_USEFUL_MS,
+    });
+  }
+
+  /** Ends the other sessions and tells the owner. */
+  async function followPassword(tx: Db, caller: UserIdentity, account: Account): Promise<void> {
+    const { credential } = caller;
+    const present = credential.type === 'session' ? credential.sessionId : null;
+    await sessions.revokeAll(tx, 'user', account.id, present);
+    await tokens.endAll(tx, account.id, ['reset-password']);
+    await addPasswordNotice(tx, mails, account, random);
+  }
+
+  return async (caller: UserIdentity, body: UpdateUserDto, actor: Actor): Promise<User> => {
+    const seen = await accountOf(db, caller);
+    const proven = await credentialChanges(caller, seen, body);
+    const changed = await moneyTransaction({ db, clock, random }, async (tx) => {
+      const before = await holdAccount(tx, caller);
+      if (before.password_hash !== seen.password_hash) {
+        throw new ApiError('conflict', 'The account was changed at the same time');
+      }
+      await refuseTaken(tx, before, proven.email_norm);
+      await refuseInvisible(tx, before, body.preference?.default_template_id);
+      const changes = { ...profileChanges(before, body), ...proven, updated_at: clock.now() };
+      if (!(await updateAccount(tx, before.id, changes))) throw emailTaken();
+      const after = { ...before, ...changes };
+      const details = [];
+      if (after.email_norm !== before.email_norm) {
+        await followEmail(tx, before, after);
+        details.push('e-mail address changed');
+      }
+      if (proven.password_hash !== undefined) {
+        await followPassword(tx, caller, after);
+        details.push('password changed');
+      }
+      if (body.validator_proof !== undefined) {
+        await validatorAccounts.link(tx, after.id, body.validator_proof);
+        details.push(body.validator_proof === null ? 'validator unlinked' : 'validator linked');
+      }
+      for (const detail of details) {
+        await recordAccountEvent(tx, { clock, random }, after.id, actor, detail);
+      }
+      return after;
+    });
+    wakeMail();
+    const balance = await balanceOf(db, changed.id);
+    const validatorHotkey = await validatorAccounts.hotkeyOf(db, changed.id);
+    const referralUusd = await earnedByReferrals(db, changed.id);
+    return toUser({ account: changed, balance, validatorHotkey, referralUusd });
+  };
+}
+
+/** What needs no proof. */
+function profileChanges(account: Account, body: UpdateUserDto): Partial<Account> {
+  const changes: Partial<Account> = {};
+  if (body.name !== undefined) changes.name = body.name;
+  if (body.company_name !== undefined) changes.company_name = body.company_name;
+  if (body.avatar_url !== undefined) changes.avatar_url = body.avatar_url;
+  if (body.disable_incoming_connections !== undefined) {
+    changes.disable_incoming_connections = body.disable_incoming_connections ? 1 : 0;
+  }
+  const { default_template_id: templateId, default_termination_hours: hours } =
+    body.preference ?? {};
+  if (templateId !== undefined) changes.default_template_id = templateId;
+  if (hours !== undefined) changes.termination_hours_json = mergedHours(account, hours);
+  return changes;
+}
+
+type HoursBySource = NonNullable<
+  NonNullable<UpdateUserDto['preference']>['default_termination_hours']
+>;
+
+/** Throws 400 `ttl_invalid`, as a rental with these hours would. */
+function mergedHours(account: Account, given: HoursBySource): string {
+  const merged = Object.entries({ ...terminationHoursOf(account), ...given }).filter(
+    (entry): entry is [string, number] => typeof entry[1] === 'number',
+  );
+  for (const [, hours] of merged) requireHours(hours);
+  return JSON.stringify(Object.fromEntries(merged));
+}
+
+async function refuseTaken(tx: Db, account: Account, emailNorm: string | undefined) {
+  if (emailNorm === undefined) return;
+  const holder = await findAccountByEmail(tx, emailNorm);
+  if (holder !== undefined && holder.id !== account.id) throw emailTaken();
+}
+
+async function refuseInvisible(tx: Db, account: Account, templateId: string | null | undefined) {
+  if (templateId == null) return;
+  const template = await visibleTemplate(tx, account.id, templateId);
+  if (template === undefined) throw new ApiError('template_not_found', 'Template not found');
+}

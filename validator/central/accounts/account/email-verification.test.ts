@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
+import { createTestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { mailedToken, mailsTo } from '../../../../test/fakes/outbox.ts';
+
+const BODY = { email: 'Ada@example.com', password: 'correct horse' };
+const KIND = 'verify-email';
+
+let central: TestCentral;
+beforeEach(async () => {
+  central = await createTestCentral({ verifyEmailAtSignup: false });
+});
+afterEach(() => central.close());
+
+const post = (path: string, body: object) => central.call('POST', path, { body });
+const verify = async (token: string) => {
+  const { status, body } = await post('/auth/verify-email', { token });
+  return [status, body.error?.code ?? body.success];
+};
+const me = async (key: string) =>
+  (await central.call('GET', '/users/me', { headers: { 'x-api-key': key } })).body;
+
+it('verifies by the mailed token, once, and grants the credit then', async () => {
+  const { body } = await post('/users', BODY);
+  expect(body).toMatchObject({
+    signup_credit_granted: false,
+    user: { balance: 0, email_verified: false },
+  });
+  const token = await mailedToken(central, BODY.email, KIND);
+  const answer = await post('/auth/verify-email', { token });
+  expect([answer.status, answer.body]).toEqual([
+    200,
+    { success: true, message: 'The e-mail address is confirmed' },
+  ]);
+  expect(await me(body.api_key)).toMatchObject({ balance: 10, email_verified: true });
+  expect(await verify(token)).toEqual([400, 'bad_request']);
+  const headers = { 'x-api-key': body.api_key };
+  const events = await central.call('GET', '/users/me/events', { headers });
+  expect(events.body).toMatchObject([
+    {
+      event_type: 'account',
+      detail: 'e-mail address verified',
+      actor: { auth: 'system' },
+      request_id: answer.headers['x-request-id'],
+    },
+  ]);
+});
+
+it('lets a token be used by one of many that come at once', async () => {
+  const { body } = await post('/users', BODY);
+  const token = await mailedToken(central, BODY.email, KIND);
+  const all = await Promise.all(Array.from({ length: 10 }, () => verify(token)));
+  expect(all.filter(([status]) => status === 200)).toHaveLength(1);
+  expect((await me(body.api_key)).balance).toBe(10);
+});
+
+it('refuses expired, unknown and malformed tokens', async () => {
+  const other = { ...BODY, email: 'in-time@example.com' };
+  for (const body of [BODY, other]) await post('/users', body);
+  const token = await mailedToken(central, BODY.email, KIND);
+  const inTime = await mailedToken(central, other.email, KIND);
+  await central.clock.advance(24 * 3_600_000 - 1);
+  expect(await verify(inTime)).toEqual([200, true]);
+  await central.clock.advance(1);
+  expect(await verify(token)).toEqual([400, 'bad_request']);
+  expect(await verify('x'.repeat(43))).toEqual([400, 'bad_request']);
+  expect(await verify('')).toEqual([422, 'validation_error']);
+  expect((await post('/auth/verify-email', {})).status).toBe(422);
+  await central.central.sweepAccounts();
+  expect(await central.ports.db.selectFrom('account_tokens').selectAll().execute()).toEqual([]);
+});
+
+it('sends the mail again on request, and answers alike for any address', async () => {
+  await post('/users', BODY);
+  const texts = new Set<string>();
+  for (const email of [' ADA@example.com', 'nobody@example.com', 'no address']) {
+    const { status, body } = await post('/auth/resend-verify-email', { email });
+    expect([status, body.success]).toEqual([200, true]);
+    texts.add(body.message);
+  }
+  expect(texts.size).toBe(1);
+  const sent = await mailsTo(central, BODY.email);
+  expect(sent.map(({ kind }) => kind)).toEqual([KIND, KIND]);
+  expect(await verify(await mailedToken(central, BODY.email, KIND))).toEqual([200, true]);
+  await post('/auth/resend-verify-email', { email: BODY.email });
+  expect(await mailsTo(central, BODY.email)).toHaveLength(2);
+});
+
+it('asks a changed address for proof, tells the old one, and gives no second credit', async () => {
+  const { body } = await post('/users', BODY);
+  await verify(await mailedToken(central, BODY.email, KIND));
+  const { token: session } = (await post('/users/login', BODY)).body;
+  const headers = { authorization: `Bearer ${session}` };
+  await post('/users/request-reset-password', { email: BODY.email });
+  const reset = await mailedToken(central, BODY.email, 'password-reset');
+  const change = { email: 'new@example.com', current_password: BODY.password };
+  const changed = await central.call('PUT', '/users/me', { headers, body: change });
+  expect(changed.body).toMatchObject({ email: 'new@example.com', email_verified: false });
+  const sent = await mailsTo(central, BODY.email);
+  const notice = sent.find(({ kind }) => kind === 'email-changed');
+  expect(notice?.text).toContain('new@example.com');
+  const stale = { token: reset, new_password: 'another horse' };
+  expect((await post('/users/reset-password', stale)).status).toBe(400);
+  expect(await verify(await mailedToken(central, 'new@example.com', KIND))).toEqual([200, true]);
+  expect(await me(body.api_key)).toMatchObject({ balance: 10, email_verified: true });
+});
+
+it('does not take the token of an address that was given up', async () => {
+  await post('/users', BODY);
+  const token = await mailedToken(central, BODY.email, KIND);
+  const { token: session } = (await post('/users/login', BODY)).body;
+  await central.call('PUT', '/users/me', {
+    headers: { authorization: `Bearer ${session}` },
+    body: { email: 'new@example.com', current_password: BODY.password },
+  });
+  expect(await verify(token)).toEqual([400, 'bad_request']);
+});
+
+it('grants an address no second credit under a new account', async () => {
+  await post('/users', BODY);
+  await verify(await mailedToken(central, BODY.email, KIND));
+  const { token: session } = (await post('/users/login', BODY)).body;
+  const headers = { authorization: `Bearer ${session}` };
+  expect((await central.call('DELETE', '/users/me', { headers })).status).toBe(200);
+  const { body } = await post('/users', BODY);
+  await verify(await mailedToken(central, BODY.email, KIND));
+  expect(await me(body.api_key)).toMatchObject({ balance: 0, email_verified: true });
+  const stored = await central.ports.db.selectFrom('signup_credits').selectAll().execute();
+  expect(JSON.stringify(stored)).not.toContain('ada@');
+});
+
+it('refuses rentals until the address is verified', async () => {
+  const market = await createTestMarket({ verifyEmailAtSignup: false });
+  try {
+    const node = await market.verifiedNode();
+    const renter = await market.renter();
+    const refused = await market.rent(renter, node.id);
+    expect([refused.status, refused.body.error.code]).toEqual([403, 'email_not_verified']);
+    const token = await mailedToken(market, renter.email, KIND);
+    await market.call('POST', '/auth/verify-email', { body: { token } });
+    expect((await market.rent(renter, node.id)).status).toBe(200);
+  } finally {
+    await market.close();
+  }
+});
+
+it('answers the outbox to this machine only', async () => {
+  await post('/users', BODY);
+  const ask = (headers: Record<string, string>, remoteAddress = '127.0.0.1') =>
+    central.server.inject({ method: 'GET', url: '/api/_local/outbox', headers, remoteAddress });
+  for (const [headers, address, status] of [
+    [{ host: 'localhost:8000' }, '127.0.0.1', 200],
+    [{ host: '[::1]:8000' }, '::1', 200],
+    [{ host: '127.0.0.1' }, '::ffff:127.0.0.1', 200],
+    [{ host: 'localhost' }, '192.168.1.7', 404],
+    [{ host: 'rebound.example' }, '127.0.0.1', 404],
+    [{ host: 'localhost', 'x-forwarded-for': '127.0.0.1' }, '127.0.0.1', 404],
+    [{ host: 'localhost', via: '1.1 proxy' }, '127.0.0.1', 404],
+    [{ host: 'localhost', origin: 'https://evil.example' }, '127.0.0.1', 404],
+  ] as const) {
+    const answer = await ask(headers, address);
+    expect([headers, address, answer.statusCode]).toEqual([headers, address, status]);
+    if (status === 404) expect(answer.body).not.toContain(BODY.email);
+  }
+  const { body } = await central.call('GET', '/openapi.json');
+  expect(Object.keys(body.paths).filter((path) => path.includes('_local'))).toEqual([]);
+});

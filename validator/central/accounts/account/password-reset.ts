@@ -1,0 +1,100 @@
+/** A new password by a mailed token, good once and for an hour (contract 9.2). */
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Mails } from '../../delivery/mail/mail.service.ts';
+import { passwordChangedMail, passwordResetMail } from '../../delivery/mail/mail.text.ts';
+import type { Account, Database, Db } from '../../platform/database/tables.ts';
+import { accountById } from '../auth/account-access.ts';
+import type { Actor } from '../auth/identity.ts';
+import type { Passwords } from '../auth/password.ts';
+import type { Sessions } from '../auth/session.ts';
+import type { MessageResponse, ResetPasswordDto } from './account.schemas.ts';
+import { findAccountByEmail, updateAccount } from './account.store.ts';
+import { recordAccountEvent } from './account-event.ts';
+import { type AccountTokens, TOKEN_LIFETIMES_MS, unusable } from './account-token.service.ts';
+import type { AddressHash } from './address-hash.ts';
+
+const PURPOSE = 'reset-password';
+const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
+
+export type PasswordResetDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  options: { consoleUrl?: string | null };
+  tokens: AccountTokens;
+  mails: Mails;
+  sessions: Sessions;
+  passwords: Passwords;
+  addressHash: AddressHash;
+  wakeMail(): void;
+};
+
+export type PasswordReset = ReturnType<typeof createPasswordReset>;
+
+export function createPasswordReset(deps: PasswordResetDeps) {
+  const { db, clock, random, options, tokens, mails, sessions, passwords, addressHash } = deps;
+  const places = { consoleUrl: options.consoleUrl ?? null };
+
+  async function mailToken(tx: Db, account: Account): Promise<void> {
+    const token = await tokens.issue(tx, account, PURPOSE);
+    await mails.add(tx, {
+      accountId: account.id,
+      to: account.email,
+      kind: 'password-reset',
+      content: passwordResetMail(places, token),
+      dedupeKey: `${PURPOSE}:${addressHash(token)}`,
+      usefulForMs: TOKEN_LIFETIMES_MS[PURPOSE],
+    });
+  }
+
+  return {
+    /** Answers alike whether or not there is such an account. */
+    async request(emailNorm: string): Promise<MessageResponse> {
+      await db.transaction().execute(async (tx) => {
+        const account = await findAccountByEmail(tx, emailNorm);
+        if (account !== undefined) await mailToken(tx, account);
+      });
+      deps.wakeMail();
+      const message = 'If there is an account with this address, a mail is on its way to it';
+      return { success: true, message };
+    },
+
+    /** Ends every session and every other token; API keys stay. Throws `bad_request`. */
+    async reset(body: ResetPasswordDto, actor: Actor): Promise<MessageResponse> {
+      // Hashing is dear: nobody gets it for a guess.
+      await tokens.requireLive(db, PURPOSE, body.token);
+      const passwordHash = await passwords.hash(body.new_password);
+      await db.transaction().execute(async (tx) => {
+        const { account_id: id, email_norm: email } = await tokens.use(tx, PURPOSE, body.token);
+        const account = await accountById(tx, id);
+        if (account === undefined || account.email_norm !== email) throw unusable();
+        const changes = { password_hash: passwordHash, updated_at: clock.now() };
+        await updateAccount(tx, id, changes);
+        await sessions.revokeAll(tx, 'user', id, null);
+        await tokens.endAll(tx, id, [PURPOSE]);
+        await addPasswordNotice(tx, mails, account, random);
+        await recordAccountEvent(tx, { clock, random }, id, actor, 'password reset by mail');
+      });
+      deps.wakeMail();
+      return { success: true, message: 'The password is changed; log in with it' };
+    },
+  };
+}
+
+/** Tells the owner of a changed password. */
+export function addPasswordNotice(
+  tx: Db,
+  mails: Mails,
+  account: Account,
+  random: Random,
+): Promise<void> {
+  return mails.add(tx, {
+    accountId: account.id,
+    to: account.email,
+    kind: 'password-changed',
+    content: passwordChangedMail(),
+    dedupeKey: `password-changed:${random.uuid()}`,
+    usefulForMs: NOTICE_USEFUL_MS,
+  });
+}

@@ -1,0 +1,73 @@
+/** PUT /users/me/referral-payout-method: how an account is paid for those it brought (contract 9.2). */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Account, Database, Db } from '../../platform/database/tables.ts';
+import { accountById, accountOf } from '../auth/account-access.ts';
+import type { Actor, UserIdentity } from '../auth/identity.ts';
+import type { ReferralPayoutMethodUpdateDto, User } from './account.schemas.ts';
+import type { Accounts } from './account.service.ts';
+import { updateAccount } from './account.store.ts';
+import { recordAccountEvent } from './account-event.ts';
+
+export type ReferralPayoutDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  accounts: Pick<Accounts, 'me'>;
+};
+export type SetReferralPayout = ReturnType<typeof createReferralPayout>;
+
+/** Returns the one function that changes the method. Throws `bad_request` for one that the account cannot be paid by. */
+export function createReferralPayout({ db, clock, random, accounts }: ReferralPayoutDeps) {
+  return async (
+    caller: UserIdentity,
+    body: ReferralPayoutMethodUpdateDto,
+    actor: Actor,
+  ): Promise<User> => {
+    const changes = { ...changesOf(body), updated_at: clock.now() };
+    await db.transaction().execute(async (tx) => {
+      const before = await accountOf(tx, caller);
+      await updateAccount(tx, before.id, changes);
+      const detail = `referrals are paid by ${body.referral_payout_method}`;
+      await recordAccountEvent(tx, { clock, random }, before.id, actor, detail);
+    });
+    return accounts.me(caller);
+  };
+}
+
+function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
+  const { referral_payout_method: method, crypto_address, crypto_network } = body;
+  if (method === 'stripe_connect') {
+    // Nobody can have completed it: the marketplace offers no onboarding.
+    throw new ApiError('bad_request', 'Payouts by stripe_connect need completed onboarding', {
+      hint: 'Choose balance or crypto.',
+    });
+  }
+  if (method === 'balance') {
+    return {
+      referral_payout_method: method,
+      referral_crypto_address: null,
+      referral_crypto_network: null,
+    };
+  }
+  if (crypto_address === undefined || crypto_network === undefined) {
+    throw new ApiError('bad_request', 'Payouts by crypto need crypto_address and crypto_network');
+  }
+  return {
+    referral_payout_method: method,
+    referral_crypto_address: crypto_address,
+    referral_crypto_network: crypto_network,
+  };
+}
+
+/** Where an account is paid, as it chose last; null for one that is gone, or that cannot be paid that way. */
+export async function referralDestination(db: Db, accountId: string) {
+  const account = await accountById(db, accountId);
+  const method = account?.referral_payout_method;
+  if (method === 'balance') return { method, address: accountId, network: null };
+  const address = account?.referral_crypto_address ?? null;
+  if (method !== 'crypto' || address === null) return null;
+  return { method, address, network: account?.referral_crypto_network ?? null };
+}

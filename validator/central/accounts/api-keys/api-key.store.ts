@@ -1,0 +1,119 @@
+/** Queries of the api_keys table. Deleted keys stay as rows, for events that name them, and are never found. */
+import type { Insertable, Updateable } from 'kysely';
+import type { ApiKeysTable } from '../../platform/database/accounts.tables.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { ApiKey, Db } from '../../platform/database/tables.ts';
+
+/** Stores a new key. */
+export async function insertApiKey(db: Db, row: Insertable<ApiKeysTable>): Promise<void> {
+  await db.insertInto('api_keys').values(row).execute();
+}
+
+const byHash = prepared((db, { hash }: Slots<{ hash: string }>) =>
+  db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('key_hash', '=', hash)
+    .where('deleted_at', 'is', null),
+);
+
+/** By the hash of its text, of whatever account. */
+export async function findApiKeyByHash(db: Db, hash: string): Promise<ApiKey | undefined> {
+  return (await byHash(db, { hash })).rows[0];
+}
+
+/** By id, of whatever account. */
+export function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+}
+
+/** Those of these ids that are active now, of whatever accounts. */
+export async function listActiveKeyIds(
+  db: Db,
+  ids: readonly string[],
+  nowMs: number,
+): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom('api_keys')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('is_active', '=', 1)
+    .where('deleted_at', 'is', null)
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', nowMs)]))
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Oldest first. */
+export function listApiKeys(db: Db, accountId: string): Promise<ApiKey[]> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
+/** Changes a key; false if it is gone by now. */
+export async function updateApiKey(
+  db: Db,
+  id: string,
+  changes: Updateable<ApiKeysTable>,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('api_keys')
+    .set(changes)
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Notes a use, unless one was noted after `beforeMs`: many requests make one write. */
+export async function touchApiKey(
+  db: Db,
+  id: string,
+  nowMs: number,
+  beforeMs: number,
+): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set({ last_used_at: nowMs })
+    .where('id', '=', id)
+    .where((where) =>
+      where.or([where('last_used_at', 'is', null), where('last_used_at', '<=', beforeMs)]),
+    )
+    .execute();
+}
+
+/** Pods that each key of the account rented and that are still there. */
+export async function countPodsByKey(db: Db, accountId: string): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('pods')
+    .select((select) => ['created_by_api_key_id', select.fn.countAll<number>().as('count')])
+    .where('account_id', '=', accountId)
+    .where('created_by_api_key_id', 'is not', null)
+    .where('delete_requested_at', 'is', null)
+    .where('ended_at', 'is', null)
+    .groupBy('created_by_api_key_id')
+    .execute();
+  return new Map(rows.map((row) => [row.created_by_api_key_id ?? '', Number(row.count)]));
+}
+
+/** Deletes every key of an account, and what could be read of them. */
+export async function deleteApiKeysOf(db: Db, accountId: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set({ is_active: 0, key_sealed: '', updated_at: nowMs, deleted_at: nowMs })
+    .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
+    .execute();
+}

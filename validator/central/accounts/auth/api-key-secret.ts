@@ -1,0 +1,53 @@
+/** API keys: making, recognising by hash, keeping sealed so that the owner can read them again (contract 12.8). */
+import { hash } from 'node:crypto';
+import { type Random, randomToken } from '#shared/runtime/random.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
+import { deriveKey } from './derived-key.ts';
+
+export type NewApiKey = {
+  /** `sk_` + 43 base64url characters. */
+  key: string;
+  prefix: string;
+  suffix: string;
+  hash: string;
+  sealed: string;
+};
+
+export const API_KEY_PREFIX = 'sk_';
+const SECRET_BYTES = 32;
+const SHOWN_FIRST = 10;
+const SHOWN_LAST = 5;
+
+export type ApiKeySecrets = ReturnType<typeof createApiKeySecrets>;
+
+/** `secret` is the deployment's; without it sealed keys stay closed. */
+export function createApiKeySecrets(deps: { random: Random; secret: Uint8Array }) {
+  const { random } = deps;
+  const sealing = createSealing({ key: deriveKey(deps.secret, 'api-key-sealing'), random });
+
+  return {
+    create(): NewApiKey {
+      const key = `${API_KEY_PREFIX}${randomToken(random, SECRET_BYTES)}`;
+      const hash = apiKeyHash(key);
+      return {
+        key,
+        prefix: key.slice(0, SHOWN_FIRST),
+        suffix: key.slice(-SHOWN_LAST),
+        hash,
+        // A sealed key moved to another row does not open there.
+        sealed: sealing.seal(key, hash),
+      };
+    },
+
+    /** The key itself. Throws when it was sealed under another secret or for another row. */
+    open: (sealed: string, hash: string): string => sealing.open(sealed, hash),
+  };
+}
+
+/**
+ * What a key is looked up by. Plain SHA-256 is enough for 256 random bits, and an index over hashes leaks
+ * no timing that would help to guess a key.
+ */
+export function apiKeyHash(key: string): string {
+  return hash('sha256', key);
+}

@@ -1,0 +1,165 @@
+/** Authentication of every route by its `config.auth`, before bodies are read and resources looked up. */
+import type { FastifyRequest } from 'fastify';
+import type { HttpServer } from '#shared/http/server.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import type {
+  AuthRule,
+  Identity,
+  PortalIdentity,
+  UserIdentity,
+  ValidatorIdentity,
+} from './identity.ts';
+import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from './provider-token.ts';
+import { findProviderHotkey } from './session.store.ts';
+import type { Sessions } from './session.ts';
+import type { StreamTickets } from './stream-ticket.ts';
+import { bearerToken, type UserCredentials } from './user-credentials.ts';
+import { refuseForeignPath, type ValidatorSignatures } from './validator-signature.ts';
+
+export type AuthenticationDeps = {
+  db: Database;
+  sessions: Sessions;
+  users: UserCredentials;
+  validators: ValidatorSignatures;
+  tickets: StreamTickets;
+  providerTokens: { check(token: string): Promise<ProviderTokenCheck> };
+  /** The validator that an account speaks for; null where it speaks for none. */
+  validatorOf(accountId: string): Promise<Hotkey | null>;
+};
+
+/** Clients map 419 to "expired, log in again" and 401 to "invalid" (contract 10). */
+const PORTAL_TOKEN_EXPIRED = 419;
+const PORTAL_HINT =
+  'Log in at /portal/auth/login-flexible and send Authorization: Bearer with the token.';
+
+/** Guards every route registered afterwards; one that states no rule is refused at registration. */
+export function installAuthentication(server: HttpServer, deps: AuthenticationDeps): void {
+  server.decorateRequest('identity', null);
+  server.addHook('onRoute', (route) => {
+    if (route.config?.auth === undefined) {
+      throw new Error(`${String(route.method)} ${route.url} states no config.auth`);
+    }
+  });
+  server.addHook('onRequest', async (request) => {
+    const rule = request.routeOptions.config.auth;
+    // Only the 404 and 405 handler has none: what is not there needs no credential.
+    if (rule !== undefined) request.identity = await identify(request, rule, deps);
+  });
+}
+
+function identify(
+  request: FastifyRequest,
+  rule: AuthRule,
+  deps: AuthenticationDeps,
+): Promise<Identity | null> | Identity {
+  switch (rule) {
+    case 'none':
+      return userIfValid(request, deps);
+    case 'user':
+      return byHeadersOrTicket(request, deps);
+    case 'session':
+      return sessionOnly(request, deps);
+    case 'portal':
+      return portal(request, deps);
+    case 'validator':
+      return deps.validators.identify(request);
+    case 'validator-or-account':
+      return bearerToken(request) === null
+        ? deps.validators.identify(request)
+        : validatorOfAccount(request, deps);
+    case 'weights':
+      return deps.validators.identifyByPath(request);
+  }
+}
+
+/** A ticket stands for the headers of the request that asked for it. */
+async function byHeadersOrTicket(request: FastifyRequest, deps: AuthenticationDeps) {
+  const headers = (await deps.tickets.redeem(request)) ?? request.headers;
+  return deps.users.identify({ headers });
+}
+
+/** Only refusals count as "no credential": a failing database is still an error. */
+async function userIfValid(request: FastifyRequest, deps: AuthenticationDeps) {
+  try {
+    return await deps.users.identify(request);
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+async function sessionOnly(
+  request: FastifyRequest,
+  deps: AuthenticationDeps,
+): Promise<UserIdentity> {
+  const identity = await deps.users.identify(request);
+  if (identity.credential.type === 'session') return identity;
+  throw new ApiError('forbidden', 'An API key may not do this', {
+    hint: 'Log in and send the session token without an API key.',
+  });
+}
+
+/** Whoever is logged in to the account that a validator's hotkey has signed for (contract 11). */
+async function validatorOfAccount(
+  request: FastifyRequest,
+  deps: AuthenticationDeps,
+): Promise<ValidatorIdentity> {
+  const { accountId } = await sessionOnly(request, deps);
+  const hotkey = await deps.validatorOf(accountId);
+  if (hotkey === null) {
+    throw new ApiError('forbidden', 'The account has no validator_hotkey', {
+      hint: 'Prove one with PUT /users/me.',
+    });
+  }
+  refuseForeignPath(request, hotkey);
+  return { kind: 'validator', hotkey, accountId };
+}
+
+/** A token of a session, or one of the provider's own (`lpk_…`). */
+async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promise<PortalIdentity> {
+  const token = bearerToken(request);
+  if (token === null) {
+    throw new ApiError('unauthorized', 'The portal token is missing', {
+      hint: PORTAL_HINT,
+    });
+  }
+  const found = token.startsWith(PROVIDER_TOKEN_PREFIX)
+    ? await byProviderToken(token, deps)
+    : await byPortalSession(token, deps);
+  if (found === 'expired') {
+    throw new ApiError('client_error', 'The portal token has expired', {
+      status: PORTAL_TOKEN_EXPIRED,
+      hint: 'Sign in again with the hotkey.',
+    });
+  }
+  if (found === 'invalid') {
+    throw new ApiError('unauthorized', 'The portal token is invalid', { hint: PORTAL_HINT });
+  }
+  return { kind: 'portal', ...found };
+}
+
+type PortalCheck = Omit<PortalIdentity, 'kind'> | 'expired' | 'invalid';
+
+async function byPortalSession(
+  token: string,
+  { db, sessions }: AuthenticationDeps,
+): Promise<PortalCheck> {
+  const check = await sessions.check(db, 'portal', token);
+  if (check.state !== 'valid') return check.state;
+  const { subjectId: providerId, sessionId } = check;
+  const hotkey = await findProviderHotkey(db, providerId);
+  if (hotkey === undefined) return 'invalid';
+  return { providerId, hotkey: hotkey as Hotkey, credential: { type: 'session', sessionId } };
+}
+
+async function byProviderToken(
+  token: string,
+  { providerTokens }: AuthenticationDeps,
+): Promise<PortalCheck> {
+  const check = await providerTokens.check(token);
+  if (check.state !== 'valid') return check.state;
+  const { providerId, hotkey, tokenId } = check;
+  return { providerId, hotkey, credential: { type: 'token', tokenId } };
+}

@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createLog } from '#shared/runtime/log.ts';
+import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import {
+  createTestCentral,
+  type TestAccount,
+  type TestCentral,
+} from '../../../../test/fakes/central-fixture.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import { watchDatabase } from '../../../../test/fakes/watched-database.ts';
+import { createApiKeys } from '../api-keys/api-key.service.ts';
+import { createApiKeySecrets } from './api-key-secret.ts';
+import { createCredentialWatch } from './credential-watch.ts';
+import { createSessions } from './session.ts';
+
+/** What the reference promises. */
+const PROMISED_MS = 5_000;
+const NEVER = new AbortController().signal;
+
+let database: ReturnType<typeof watchDatabase>;
+let central: TestCentral;
+let account: TestAccount;
+let stopping: AbortController;
+beforeEach(async () => {
+  database = watchDatabase(await createTestDatabase());
+  central = await createTestCentral({ db: database.db });
+  account = await central.signUp();
+  stopping = new AbortController();
+});
+afterEach(async () => {
+  stopping.abort();
+  await central.close();
+});
+
+function createWatch() {
+  const { db, clock, random, secret } = central.ports;
+  const secrets = createApiKeySecrets({ random, secret });
+  return createCredentialWatch({
+    ...{ db, clock, stopping: stopping.signal },
+    log: createLog({ name: 'test', level: 'silent' }),
+    sessions: createSessions({ clock, random, secret }),
+    apiKeys: createApiKeys({ db, clock, random, secrets, retrievable: true }),
+  });
+}
+
+async function ownKey() {
+  const [{ id }] = (await central.call('GET', '/keys', { headers: account.session })).body;
+  return { type: 'api_key', keyId: id as string, keyName: 'default' } as const;
+}
+
+async function ownSession() {
+  const { id } = await database.db.selectFrom('sessions').select('id').executeTakeFirstOrThrow();
+  return { type: 'session', sessionId: id } as const;
+}
+
+async function endsInTime(revoked: AbortSignal): Promise<void> {
+  await central.clock.advance(PROMISED_MS);
+  await eventually('the end', () => revoked.aborted);
+}
+
+it.each<[string, object]>([
+  ['deactivated', { is_active: false }],
+  ['expired', { expires_at: '2027-01-15T08:00:03Z' }],
+])('ends what a key opened that is %s, and nothing else', async (_, change) => {
+  const watch = createWatch();
+  const [key, session] = [await ownKey(), await ownSession()];
+  const [byKey, bySession] = [watch.revoked(key, NEVER), watch.revoked(session, NEVER)];
+  await central.call('PATCH', `/keys/${key.keyId}`, { headers: account.session, body: change });
+  await endsInTime(byKey);
+  expect(bySession.aborted).toBe(false);
+});
+
+it('ends what a session opened that is revoked, and with the account everything', async () => {
+  const watch = createWatch();
+  const byKey = watch.revoked(await ownKey(), NEVER);
+  const bySession = watch.revoked(await ownSession(), NEVER);
+  await database.db.updateTable('sessions').set({ revoked_at: 1 }).execute();
+  await endsInTime(bySession);
+  expect(byKey.aborted).toBe(false);
+  const { token } = (await central.call('POST', '/users/login', { body: account })).body;
+  const headers = { authorization: `Bearer ${token}` };
+  expect((await central.call('DELETE', '/users/me', { headers })).status).toBe(200);
+  await endsInTime(byKey);
+});
+
+it('looks once for all, and not at all when nobody is left', async () => {
+  const watch = createWatch();
+  const over = new AbortController();
+  const [key, session] = [await ownKey(), await ownSession()];
+  const all = Array.from({ length: 200 }, (_, n) =>
+    watch.revoked(n % 2 ? key : session, over.signal),
+  );
+  const before = database.queries();
+  await central.clock.advance(PROMISED_MS);
+  await eventually('the look', () => database.queries() >= before + 2);
+  over.abort();
+  for (let n = 0; n < 3; n += 1) await central.clock.advance(PROMISED_MS);
+  expect(database.queries()).toBe(before + 2);
+  expect(all.some(({ aborted }) => aborted)).toBe(false);
+  await central.call('DELETE', `/keys/${key.keyId}`, { headers: account.session });
+  expect(watch.revoked(key, over.signal).aborted).toBe(false);
+  await endsInTime(watch.revoked(key, NEVER));
+});
+
+it('takes a database that fails for no revocation, and looks again', async () => {
+  const watch = createWatch();
+  const key = await ownKey();
+  const byKey = watch.revoked(key, NEVER);
+  await central.call('DELETE', `/keys/${key.keyId}`, { headers: account.session });
+  database.fail();
+  const before = database.queries();
+  await central.clock.advance(PROMISED_MS);
+  await eventually('the look', () => database.queries() > before);
+  expect(byKey.aborted).toBe(false);
+  database.release();
+  await endsInTime(byKey);
+});

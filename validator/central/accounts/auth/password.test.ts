@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createPasswords } from './password.ts';
+
+it('hashes to a PHC string of argon2id and knows the password again', async () => {
+  const passwords = createPasswords({ random: systemRandom });
+  const hash = await passwords.hash('päss wörd');
+  expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
+  expect(await passwords.hash('päss wörd')).not.toBe(hash);
+  expect(await passwords.matches('päss wörd', hash)).toBe(true);
+  expect(await passwords.matches('päss word', hash)).toBe(false);
+  expect(await passwords.matches('', hash)).toBe(false);
+  expect(await passwords.matches('anything', null)).toBe(false);
+});
+
+it('reads a hash of another implementation', async () => {
+  const passwords = createPasswords({ random: systemRandom });
+  // From the test vectors of the reference implementation (phc-winner-argon2, src/test.c).
+  const foreign =
+    '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4';
+  expect(await passwords.matches('password', foreign)).toBe(true);
+  await expect(passwords.matches('password', 'plain')).rejects.toThrow(/PHC/);
+});
+
+it('takes as long for nobody as for somebody', async () => {
+  const passwords = createPasswords({ random: systemRandom });
+  const hash = await passwords.hash('secret secret');
+  const measure = async (stored: string | null) => {
+    const times: number[] = [];
+    for (let turn = 0; turn < 7; turn += 1) {
+      const from = performance.now();
+      await passwords.matches('wrong wrong', stored);
+      times.push(performance.now() - from);
+    }
+    return times.toSorted((a, b) => a - b)[3] ?? 0;
+  };
+  const [somebody, nobody] = [await measure(hash), await measure(null)];
+  // Wide, for a busy machine: without the dummy hash it would be a thousandth.
+  expect(nobody / somebody).toBeGreaterThan(0.2);
+});
+
+it('refuses instead of queueing without end, and recovers', async () => {
+  const passwords = createPasswords({ random: systemRandom });
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 105 }, () => passwords.matches('x', null)),
+  );
+  const refused = outcomes.flatMap((outcome) =>
+    outcome.status === 'rejected' ? [outcome.reason] : [],
+  );
+  expect(refused).toHaveLength(3);
+  expect(refused[0]).toMatchObject({ code: 'rate_limited', status: 429 });
+  expect(await passwords.matches('x', null)).toBe(false);
+});

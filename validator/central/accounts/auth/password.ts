@@ -1,0 +1,107 @@
+/** Passwords: argon2id, encoded as PHC strings, at a bounded rate (marketplace reference 1.16). */
+import { argon2, timingSafeEqual } from 'node:crypto';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+/** Each hashing takes 19 MiB and a thread: more at once would starve the rest of the process. */
+const MAX_AT_ONCE = 2;
+const MAX_WAITING = 100;
+
+/** What one hashing costs: memory in KiB, passes over it, lanes. */
+export type PasswordCost = { memory: number; passes: number; parallelism: number };
+
+const PRESENT_COST: PasswordCost = { memory: 19_456, passes: 2, parallelism: 1 };
+const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
+
+export type Passwords = ReturnType<typeof createPasswords>;
+
+/** Both functions refuse with `rate_limited` when too many hashings wait. `cost` is that of new hashes. */
+export function createPasswords(deps: { random: Random; cost?: PasswordCost | undefined }) {
+  const { random, cost = PRESENT_COST } = deps;
+  const slots = createSlots();
+  /** What a log-in to an unknown address is held against, so that it takes as long as any other. */
+  const nobody = encode(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES));
+
+  return {
+    async hash(password: string): Promise<string> {
+      const salt = random.bytes(SALT_BYTES);
+      return encode(cost, salt, await slots.run(() => derive(password, salt, cost)));
+    },
+
+    /** `stored` null (no such account) takes as long as any other and is never true. */
+    async matches(password: string, stored: string | null): Promise<boolean> {
+      const { parameters, salt, hash } = decode(stored ?? nobody);
+      const derived = await slots.run(() => derive(password, salt, parameters));
+      return timingSafeEqual(derived, hash) && stored !== null;
+    },
+  };
+}
+
+function derive(password: string, salt: Uint8Array, parameters: PasswordCost): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const all = { ...parameters, message: password, nonce: salt, tagLength: HASH_BYTES };
+    argon2('argon2id', all, (error, derived) =>
+      error === null ? resolve(derived) : reject(error),
+    );
+  });
+}
+
+function encode({ memory, passes, parallelism }: PasswordCost, salt: Uint8Array, hash: Uint8Array) {
+  const [saltText, hashText] = [salt, hash].map((bytes) =>
+    Buffer.from(bytes).toString('base64').replace(/=+$/, ''),
+  );
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${saltText}$${hashText}`;
+}
+
+function decode(phc: string): { parameters: PasswordCost; salt: Uint8Array; hash: Uint8Array } {
+  const [, memory, passes, parallelism, salt, hash] = PHC.exec(phc) ?? [];
+  if (salt === undefined || hash === undefined) throw new Error('not an argon2id PHC string');
+  return {
+    parameters: {
+      memory: Number(memory),
+      passes: Number(passes),
+      parallelism: Number(parallelism),
+    },
+    salt: Buffer.from(salt, 'base64'),
+    hash: Buffer.from(hash, 'base64'),
+  };
+}
+
+/** At most MAX_AT_ONCE run, at most MAX_WAITING wait in turn, the next is refused. */
+function createSlots() {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+
+  async function take(): Promise<void> {
+    if (running < MAX_AT_ONCE) {
+      running += 1;
+      return;
+    }
+    if (waiting.length >= MAX_WAITING) {
+      throw new ApiError('rate_limited', 'Too many log-ins at once', {
+        headers: { 'Retry-After': '60' },
+      });
+    }
+    await new Promise<void>((resolve) => waiting.push(resolve));
+  }
+
+  /** A slot passes straight to the next in line: `running` stays. */
+  function release(): void {
+    const next = waiting.shift();
+    if (next === undefined) running -= 1;
+    else next();
+  }
+
+  return {
+    async run<T>(work: () => Promise<T>): Promise<T> {
+      await take();
+      try {
+        return await work();
+      } finally {
+        release();
+      }
+    },
+  };
+}

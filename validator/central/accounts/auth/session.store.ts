@@ -1,0 +1,81 @@
+/** Queries of the sessions table. */
+import type { Selectable } from 'kysely';
+import type { SessionsTable } from '../../platform/database/accounts.tables.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { Db } from '../../platform/database/tables.ts';
+
+export type Session = Selectable<SessionsTable>;
+export type SessionSubject = Pick<Session, 'kind' | 'subject_id'>;
+
+/** Stores a new session. */
+export async function insertSession(db: Db, session: Session): Promise<void> {
+  await db.insertInto('sessions').values(session).execute();
+}
+
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  db.selectFrom('sessions').selectAll().where('id', '=', id),
+);
+
+/** The session, revoked ones included. */
+export async function findSession(db: Db, id: string): Promise<Session | undefined> {
+  return (await byId(db, { id })).rows[0];
+}
+
+/** Those of these ids that are neither revoked nor expired. */
+export async function listLiveSessionIds(
+  db: Db,
+  ids: readonly string[],
+  nowMs: number,
+): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom('sessions')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', nowMs)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Revokes one session; a second time changes nothing. */
+export async function revokeSession(db: Db, id: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set({ revoked_at: nowMs })
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .execute();
+}
+
+/** Revokes every session of a subject but `exceptId`. */
+export async function revokeSessions(
+  db: Db,
+  subject: SessionSubject,
+  nowMs: number,
+  exceptId: string | null,
+): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set({ revoked_at: nowMs })
+    .where('kind', '=', subject.kind)
+    .where('subject_id', '=', subject.subject_id)
+    .where('revoked_at', 'is', null)
+    .$if(exceptId !== null, (query) => query.where('id', '!=', exceptId ?? ''))
+    .execute();
+}
+
+/** Removes sessions that ran out: nobody gets in by one anyway. */
+export async function deleteExpiredSessions(db: Db, nowMs: number): Promise<void> {
+  await db.deleteFrom('sessions').where('expires_at', '<=', nowMs).execute();
+}
+
+/** The hotkey of a provider: what a portal session stands for. */
+export async function findProviderHotkey(db: Db, providerId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('providers')
+    .select('hotkey')
+    .where('id', '=', providerId)
+    .executeTakeFirst();
+  return row?.hotkey;
+}

@@ -1,0 +1,126 @@
+/** Session tokens: JWTs that name a row of the sessions table, so that they can be revoked (contract 2.1). */
+import { CompactSign, compactVerify } from 'jose';
+import { z } from 'zod';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { deriveKey } from './derived-key.ts';
+import {
+  deleteExpiredSessions,
+  findSession,
+  insertSession,
+  listLiveSessionIds,
+  revokeSession,
+  revokeSessions,
+} from './session.store.ts';
+
+/** The JWT's audience: `user` for accounts, `portal` for providers. */
+export type SessionKind = 'user' | 'portal';
+
+/** Signed; its token is good once `store` is committed. */
+export type SignedSession = {
+  token: string;
+  sessionId: string;
+  expiresAtMs: number;
+  store(db: Db): Promise<void>;
+};
+
+/** Whom a token stands for, or why it stands for nobody. */
+export type SessionCheck =
+  | { state: 'valid'; subjectId: string; sessionId: string }
+  | { state: 'expired' }
+  | { state: 'invalid' };
+
+const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
+const ALGORITHM = 'HS256';
+/** Ours have about 300 characters; a longer one is not looked at. */
+const MAX_TOKEN_CHARS = 2_000;
+
+const Claims = z.object({
+  sub: z.string(),
+  jti: z.string(),
+  aud: z.enum(['user', 'portal']),
+  iat: z.int(),
+  exp: z.int(),
+});
+
+export type Sessions = ReturnType<typeof createSessions>;
+
+/** Issues, checks and revokes session tokens. The check reads the database each time: revocation is at once. */
+export function createSessions(deps: { clock: Clock; random: Random; secret: Uint8Array }) {
+  const { clock, random } = deps;
+  const key = deriveKey(deps.secret, 'session-token');
+
+  /** Not to be called in a transaction: signing is no query. */
+  async function sign(kind: SessionKind, subjectId: string): Promise<SignedSession> {
+    const nowMs = clock.now();
+    const sessionId = random.uuid();
+    const expiresAtMs = nowMs + LIFETIME_MS;
+    const claims = {
+      sub: subjectId,
+      jti: sessionId,
+      aud: kind,
+      iat: Math.floor(nowMs / 1000),
+      exp: Math.floor(expiresAtMs / 1000),
+    } satisfies z.input<typeof Claims>;
+    const token = await new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
+      .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+      .sign(key);
+    const row = {
+      ...{ id: sessionId, kind, subject_id: subjectId, created_at: nowMs },
+      ...{ expires_at: expiresAtMs, revoked_at: null },
+    };
+    return { token, sessionId, expiresAtMs, store: (db) => insertSession(db, row) };
+  }
+
+  return {
+    sign,
+
+    /** Signs, then stores: not in a transaction either. */
+    async issue(db: Db, kind: SessionKind, subjectId: string): Promise<SignedSession> {
+      const session = await sign(kind, subjectId);
+      await session.store(db);
+      return session;
+    },
+
+    async check(db: Db, kind: SessionKind, token: string): Promise<SessionCheck> {
+      const claims = await claimsOf(token, key);
+      if (claims === null || claims.aud !== kind) return { state: 'invalid' };
+      if (claims.exp * 1000 <= clock.now()) return { state: 'expired' };
+      const session = await findSession(db, claims.jti);
+      const stands =
+        session !== undefined &&
+        session.kind === kind &&
+        session.subject_id === claims.sub &&
+        session.revoked_at === null;
+      if (!stands) return { state: 'invalid' };
+      return { state: 'valid', subjectId: claims.sub, sessionId: claims.jti };
+    },
+
+    /** Those of these ids whose tokens would still be valid. */
+    standing: (db: Db, ids: readonly string[]) => listLiveSessionIds(db, ids, clock.now()),
+
+    async revoke(db: Db, sessionId: string): Promise<void> {
+      await revokeSession(db, sessionId, clock.now());
+    },
+
+    /** Ends every session of a subject but `exceptId`: after a change of password. */
+    async revokeAll(db: Db, kind: SessionKind, subjectId: string, exceptId: string | null) {
+      await revokeSessions(db, { kind, subject_id: subjectId }, clock.now(), exceptId);
+    },
+
+    /** Removes those that ran out. */
+    sweep: (tx: Db) => deleteExpiredSessions(tx, clock.now()),
+  };
+}
+
+/** Null unless signed by us with these very claims. The expiry is judged by the caller, on its own clock. */
+async function claimsOf(token: string, key: Uint8Array): Promise<z.output<typeof Claims> | null> {
+  if (token.length > MAX_TOKEN_CHARS) return null;
+  try {
+    const { payload } = await compactVerify(token, key, { algorithms: [ALGORITHM] });
+    return Claims.parse(JSON.parse(new TextDecoder().decode(payload)));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,41 @@
+/** Queries of the stream_tickets table. */
+import type { Insertable, Selectable } from 'kysely';
+import type { StreamTicketsTable } from '../../platform/database/pods.tables.ts';
+import type { Db } from '../../platform/database/tables.ts';
+
+export type StoredTicket = Selectable<StreamTicketsTable>;
+
+/** Stores a ticket's hash, and what it stands for. */
+export async function insertTicket(db: Db, row: Insertable<StreamTicketsTable>): Promise<void> {
+  await db.insertInto('stream_tickets').values(row).execute();
+}
+
+/** Unused ones that still live: the account's, and all. */
+export async function countTickets(
+  db: Db,
+  accountId: string,
+  nowMs: number,
+): Promise<{ own: number; all: number }> {
+  const live = db
+    .selectFrom('stream_tickets')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('expires_at', '>', nowMs);
+  // Each by an index of its own.
+  const own = await live.where('account_id', '=', accountId).executeTakeFirstOrThrow();
+  const all = await live.executeTakeFirstOrThrow();
+  return { own: own.count, all: all.count };
+}
+
+/** Takes a ticket away: whoever gets it is the only one. */
+export function takeTicket(db: Db, hash: string): Promise<StoredTicket | undefined> {
+  return db
+    .deleteFrom('stream_tickets')
+    .where('ticket_hash', '=', hash)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Removes what has run out. */
+export async function deleteExpiredTickets(db: Db, nowMs: number): Promise<void> {
+  await db.deleteFrom('stream_tickets').where('expires_at', '<=', nowMs).execute();
+}

@@ -1,0 +1,118 @@
+/**
+ * Tickets for streams of browsers, which cannot send headers: single-use, short-lived, good for one pod or for
+ * the account's own feed, and standing for the credential that asked for them. They are rows, so that any
+ * process on the database redeems what another has issued. An addition of ours to the interface.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { type Random, randomToken } from '#shared/runtime/random.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import { deriveKey } from './derived-key.ts';
+import {
+  countTickets,
+  deleteExpiredTickets,
+  insertTicket,
+  type StoredTicket,
+  takeTicket,
+} from './stream-ticket.store.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Takes a ticket of the account with an ordinary request too: EventSource of browsers sends no headers. */
+    takesTicket?: true;
+  }
+}
+
+export const TICKET_LIFETIME_MS = 30_000;
+/** Unused ones at a time. */
+const MAX_PER_ACCOUNT = 50;
+const MAX_TICKETS = 10_000;
+const TICKET_BYTES = 32;
+const RETRY_AFTER_SECONDS = '30';
+
+/** The headers that proved who asked. */
+export type CredentialHeaders = Pick<IncomingHttpHeaders, 'authorization'> & {
+  'x-api-key'?: IncomingHttpHeaders[string];
+};
+
+const SealedCredential = z.object({
+  authorization: z.string().optional(),
+  'x-api-key': z.string().optional(),
+});
+
+export type StreamTickets = ReturnType<typeof createStreamTickets>;
+
+export function createStreamTickets(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  secret: Uint8Array;
+}) {
+  const { db, clock, random } = deps;
+  const sealing = createSealing({ key: deriveKey(deps.secret, 'stream-ticket-sealing'), random });
+
+  function credentialOf({ credential_sealed, ticket_hash }: StoredTicket): CredentialHeaders {
+    return SealedCredential.parse(JSON.parse(sealing.open(credential_sealed, ticket_hash)));
+  }
+
+  return {
+    /** For a stream of this pod, or with null of the account. Throws 429. */
+    async issue(accountId: string, podId: string | null, credential: CredentialHeaders) {
+      const ticket = randomToken(random, TICKET_BYTES);
+      const hash = sha256Hex(ticket);
+      const sealed = sealing.seal(JSON.stringify(credential), hash);
+      const expiresAtMs = clock.now() + TICKET_LIFETIME_MS;
+      await db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'accounts', accountId);
+        const { own, all } = await countTickets(tx, accountId, clock.now());
+        if (own >= MAX_PER_ACCOUNT || all >= MAX_TICKETS) throw tooMany();
+        await insertTicket(tx, {
+          ticket_hash: hash,
+          account_id: accountId,
+          pod_id: podId,
+          credential_sealed: sealed,
+          expires_at: expiresAtMs,
+        });
+      });
+      return { ticket, expiresAtMs };
+    },
+
+    /** The credential behind a request's ticket, spent by the asking; null where none is given or taken. Throws 401. */
+    async redeem(request: FastifyRequest): Promise<CredentialHeaders | null> {
+      const given = (request.query as Record<string, unknown>)['ticket'];
+      const isTaken = request.upgrade !== null || request.routeOptions.config.takesTicket === true;
+      if (given === undefined || !isTaken) return null;
+      const hash = typeof given === 'string' ? sha256Hex(given) : '';
+      const ticket = await takeTicket(db, hash);
+      const isLive = ticket !== undefined && ticket.expires_at > clock.now();
+      if (isLive && ticket.pod_id === podOf(request)) return credentialOf(ticket);
+      throw new ApiError(
+        'unauthorized',
+        'The ticket is unknown, used, expired or of another stream',
+        {
+          hint: 'Ask for a new one with POST /pods/{id}/stream-ticket or /users/me/stream-ticket.',
+        },
+      );
+    },
+
+    /** Removes those that ran out. */
+    sweep: (tx: Db) => deleteExpiredTickets(tx, clock.now()),
+  };
+}
+
+function podOf({ params }: FastifyRequest): string | null {
+  const named = params as Record<string, string | undefined>;
+  return named['pod_id'] ?? named['id'] ?? null;
+}
+
+function tooMany(): ApiError {
+  return new ApiError('rate_limited', 'There are too many unused tickets', {
+    headers: { 'Retry-After': RETRY_AFTER_SECONDS },
+  });
+}

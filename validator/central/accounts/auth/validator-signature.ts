@@ -1,0 +1,152 @@
+/** Requests that validators sign: `hotkey`, `timestamp`, `signature`, and the canonical set beside them (contract 11). */
+import type { FastifyRequest } from 'fastify';
+import { shownValue } from '#shared/http/parameter-problem.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { SIGNATURE_HEADERS } from '#shared/signing/canonical-request.ts';
+import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
+import { createReplayCache } from '#shared/signing/replay-cache.ts';
+import {
+  createRequestVerifier,
+  MAX_SKEW_MS,
+  type PendingRequest,
+} from '#shared/signing/request-verifier.ts';
+import { signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import type { ValidatorIdentity } from './identity.ts';
+import { spendSignature } from './used-once.service.ts';
+import { deleteUsedBefore } from './used-once.store.ts';
+
+/** Largest difference between the signed timestamp and our clock. */
+const MAX_TIMESTAMP_SKEW_S = 300;
+const NO_BODY = new Uint8Array();
+
+export type ValidatorSignatures = ReturnType<typeof createValidatorSignatures>;
+
+/** `audience` is whom canonical signatures must name. */
+export function createValidatorSignatures(deps: {
+  db: Database;
+  clock: Clock;
+  log: Log;
+  audience: string;
+  validators: readonly Hotkey[];
+}) {
+  const { db, clock, log, audience, validators } = deps;
+  const verifier = createRequestVerifier({
+    clock,
+    audience,
+    keys: validators.map((hotkey) => ({ hotkey, roles: ['validator-control'] })),
+    replay: createReplayCache(2 * MAX_SKEW_MS),
+    verify: verifySr25519,
+    onFailure: (reason, signer) => log.warn({ reason, signer }, 'signed request refused'),
+  });
+  /** Between the headers' check and the body's. */
+  const pending = new WeakMap<FastifyRequest, PendingRequest>();
+
+  /** The canonical set beside another signature, where it is there. */
+  function checkCanonical(request: FastifyRequest, hotkey: Hotkey): void {
+    if (Object.values(SIGNATURE_HEADERS).every((name) => request.headers[name] === undefined)) {
+      return;
+    }
+    const checked = verifier.checkHeaders(request, ['validator-control']);
+    if (checked.signer !== hotkey) {
+      throw new ApiError('unauthorized', 'The two signatures are of different hotkeys');
+    }
+    pending.set(request, checked);
+  }
+
+  return {
+    /**
+     * Rejects with `unauthorized` for bad headers and for a second use of a signature, 422 or 403 for the path's
+     * hotkey. Signing twice in a second gives two signatures, so whoever signs each request is never refused.
+     */
+    async identify(request: FastifyRequest): Promise<ValidatorIdentity> {
+      const signed = signerOf(request, validators, clock.now());
+      if (signed === null) {
+        throw new ApiError('unauthorized', 'The request is not signed by a known validator', {
+          hint: 'Send hotkey, timestamp (unix seconds) and signature (0x + hex) of a validator of this market.',
+        });
+      }
+      const { hotkey } = signed;
+      refuseForeignPath(request, hotkey);
+      checkCanonical(request, hotkey);
+      if (!(await spendSignature(db, signed))) {
+        throw new ApiError('unauthorized', 'This signature was used before', {
+          hint: 'Sign each request anew.',
+        });
+      }
+      return { kind: 'validator', hotkey, accountId: null };
+    },
+
+    /** Removes what is remembered of signatures that are too old anyway. */
+    sweep: (tx: Db) => deleteUsedBefore(tx, clock.now()),
+
+    /**
+     * The validator that the path names, for a body that is signed in Authorization: the signature itself is for
+     * whoever reads the body. Throws `unauthorized` without one that could be its, 422 or 403 for the path's hotkey.
+     */
+    identifyByPath(request: FastifyRequest): ValidatorIdentity {
+      const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
+      const signature = signatureFromHex(request.headers.authorization?.toLowerCase() ?? '');
+      const hotkey = validators.find((validator) => validator === stated);
+      if (signature !== null && publicKeyOf(stated ?? '') === null) {
+        throw badPath(stated);
+      }
+      if (signature === null || hotkey === undefined) {
+        throw new ApiError('unauthorized', 'The body is not signed by a known validator', {
+          hint: 'Send Authorization: 0x + hex of the signature over the body, by a validator of this market.',
+        });
+      }
+      if (request.headers['hotkey'] !== undefined && request.headers['hotkey'] !== hotkey) {
+        throw new ApiError('forbidden', 'The path names another validator than the signature');
+      }
+      checkCanonical(request, hotkey);
+      return { kind: 'validator', hotkey, accountId: null };
+    },
+
+    /** The second half of the canonical check: once the body is there. */
+    async verifyBody(request: FastifyRequest): Promise<void> {
+      const checked = pending.get(request);
+      if (checked !== undefined) verifier.checkBody(checked, request.rawBody ?? NO_BODY);
+    },
+  };
+}
+
+type Signed = { hotkey: Hotkey; signature: string; expiresAtMs: number };
+
+/** The hotkey whose timestamp signature is good and fresh, or null. */
+function signerOf(
+  request: FastifyRequest,
+  validators: readonly Hotkey[],
+  nowMs: number,
+): Signed | null {
+  const { hotkey, timestamp, signature } = request.headers;
+  const known = validators.find((validator) => validator === hotkey);
+  if (known === undefined || typeof timestamp !== 'string' || typeof signature !== 'string') {
+    return null;
+  }
+  if (!/^\d{1,12}$/.test(timestamp)) return null;
+  if (Math.abs(nowMs / 1000 - Number(timestamp)) > MAX_TIMESTAMP_SKEW_S) return null;
+  const publicKey = publicKeyOf(known);
+  const bytes = signatureFromHex(signature.toLowerCase());
+  if (publicKey === null || bytes === null) return null;
+  if (!verifySr25519(new TextEncoder().encode(timestamp), bytes, publicKey)) return null;
+  const expiresAtMs = (Number(timestamp) + MAX_TIMESTAMP_SKEW_S + 1) * 1_000;
+  return { hotkey: known, signature: toHex(bytes), expiresAtMs };
+}
+
+/** A validator speaks for itself only: throws 403, or 422 for a path that names nobody. */
+export function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void {
+  const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
+  if (stated === undefined || stated === hotkey) return;
+  if (publicKeyOf(stated) !== null) {
+    throw new ApiError('forbidden', 'The path names another validator than the credential');
+  }
+  throw badPath(stated);
+}
+
+function badPath(stated: string | undefined): ApiError {
+  const problem = `${shownValue(stated ?? '')} is not an ss58 address with prefix 42`;
+  return refusedField('path.validator_hotkey', problem);
+}

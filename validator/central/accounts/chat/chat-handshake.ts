@@ -1,0 +1,99 @@
+/** The way to a chat platform and back, for whoever links: OAuth 2 with a single-use state and PKCE. */
+import { createHash } from 'node:crypto';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { type Random, randomToken } from '#shared/runtime/random.ts';
+import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import type { ChatPlatform, ChatUser } from '../../platform/ports.ts';
+import { deriveKey } from '../auth/derived-key.ts';
+import type { ChatCallbackQuery } from './chat.schemas.ts';
+import { countLinkStates, insertLinkState, takeLinkState } from './chat.store.ts';
+
+const STATE_LIFETIME_MS = 600_000;
+const STATE_BYTES = 32;
+const VERIFIER_BYTES = 32;
+const MAX_OPEN_LINKS = 10;
+
+export type ChatHandshakeDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  secret: Uint8Array;
+  platform: ChatPlatform | null;
+  /** Whose rows link. */
+  owners: 'accounts' | 'providers';
+  /** The route that begins a link, for hints. */
+  beginsAt: string;
+};
+
+export type ChatHandshake = ReturnType<typeof createChatHandshake>;
+
+export function createChatHandshake(deps: ChatHandshakeDeps) {
+  const { db, clock, random, secret, platform, owners, beginsAt } = deps;
+  const sealing = createSealing({ key: deriveKey(secret, 'chat-link-sealing'), random });
+
+  function required(): ChatPlatform {
+    if (platform !== null) return platform;
+    throw new ApiError('bad_request', 'No chat platform is set up here');
+  }
+
+  /** The verifier of a link that this owner began; spent by the asking. */
+  async function redeem(ownerId: string, state: string): Promise<string> {
+    const stateHash = sha256Hex(state);
+    const begun = await takeLinkState(db, ownerId, stateHash);
+    if (begun !== undefined && begun.expires_at > clock.now()) {
+      return sealing.open(begun.verifier_sealed, stateHash);
+    }
+    throw new ApiError('bad_request', 'The state is unknown, used, expired or of another account', {
+      hint: `Begin again with ${beginsAt}.`,
+    });
+  }
+
+  return {
+    /** Where the owner allows the link. Throws 429 beyond ten that were not finished. */
+    async begin(ownerId: string): Promise<{ authorization_url: string }> {
+      const chat = required();
+      const state = randomToken(random, STATE_BYTES);
+      const verifier = randomToken(random, VERIFIER_BYTES);
+      const stateHash = sha256Hex(state);
+      const nowMs = clock.now();
+      const begun = {
+        state_hash: stateHash,
+        owner_id: ownerId,
+        verifier_sealed: sealing.seal(verifier, stateHash),
+        created_at: nowMs,
+        expires_at: nowMs + STATE_LIFETIME_MS,
+      };
+      await db.transaction().execute(async (tx) => {
+        await lockRow(tx, owners, ownerId);
+        await insertLinkState(tx, begun, nowMs);
+        if ((await countLinkStates(tx, ownerId)) > MAX_OPEN_LINKS) {
+          throw new ApiError('rate_limited', 'Too many links were begun and not finished', {
+            headers: { 'Retry-After': '60' },
+          });
+        }
+      });
+      const codeChallenge = createHash('sha256').update(verifier).digest('base64url');
+      return { authorization_url: chat.authorizationUrl({ state, codeChallenge }) };
+    },
+
+    /**
+     * Who came back; null when they said no. The platform's tokens are used for one question and forgotten. Throws
+     * `bad_request`, `upstream_unavailable`.
+     */
+    async identify(
+      ownerId: string,
+      { code, state, error }: ChatCallbackQuery,
+    ): Promise<ChatUser | null> {
+      const chat = required();
+      if (state === undefined) throw new ApiError('bad_request', 'The state is missing');
+      const verifier = await redeem(ownerId, state);
+      if (error !== undefined) return null;
+      if (code === undefined) throw new ApiError('bad_request', 'The code is missing');
+      return chat.identify({ code, verifier });
+    },
+  };
+}

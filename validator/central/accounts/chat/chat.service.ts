@@ -1,0 +1,81 @@
+/** Links accounts to a chat platform (specification, Account). */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { recordEvent } from '../../delivery/events/event.service.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import type { ChatPlatform } from '../../platform/ports.ts';
+import { setChatUser } from '../account/account.service.ts';
+import type { Actor } from '../auth/identity.ts';
+import type { ChatCallbackQuery, ChatOAuthCallbackResponse } from './chat.schemas.ts';
+import { deleteLinkStates } from './chat.store.ts';
+import { createChatHandshake } from './chat-handshake.ts';
+
+export type ChatLinksDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  secret: Uint8Array;
+  platform: ChatPlatform | null;
+};
+
+export type ChatLinks = ReturnType<typeof createChatLinks>;
+
+export function createChatLinks(deps: ChatLinksDeps) {
+  const { db, clock, random } = deps;
+  const handshake = createChatHandshake({
+    ...deps,
+    owners: 'accounts',
+    beginsAt: 'GET /users/me/chat/oauth-url',
+  });
+
+  function record(tx: Db, accountId: string, actor: Actor, detail: string): Promise<void> {
+    return recordEvent(
+      tx,
+      { clock, random },
+      {
+        accountId,
+        subEventType: 'account.success',
+        actor,
+        reason: 'user_initiated',
+        payload: { pod_name: null, node: null, detail },
+      },
+    );
+  }
+
+  return {
+    begin: handshake.begin,
+
+    /** Null when the owner said no. */
+    async finish(
+      accountId: string,
+      query: ChatCallbackQuery,
+      actor: Actor,
+    ): Promise<ChatOAuthCallbackResponse | null> {
+      const user = await handshake.identify(accountId, query);
+      if (user === null) return null;
+      await db.transaction().execute(async (tx) => {
+        if (!(await setChatUser(tx, accountId, user, clock.now()))) {
+          throw new ApiError('conflict', 'This chat account is linked to another account', {
+            hint: 'Unlink it there first, or choose another one.',
+          });
+        }
+        await record(tx, accountId, actor, 'chat account linked');
+      });
+      return { connected: true, discord_id: user.id, discord_username: user.username };
+    },
+
+    /** Also where nothing is linked. */
+    async unlink(accountId: string, actor: Actor): Promise<{ success: true }> {
+      await db.transaction().execute(async (tx) => {
+        await setChatUser(tx, accountId, null, clock.now());
+        await record(tx, accountId, actor, 'chat account unlinked');
+      });
+      return { success: true };
+    },
+
+    /** Forgets what an account has begun. */
+    forget: (tx: Db, accountId: string) => deleteLinkStates(tx, accountId),
+  };
+}

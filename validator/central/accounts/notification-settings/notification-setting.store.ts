@@ -1,0 +1,34 @@
+/** Queries of the notification_settings table. */
+import type { NotificationSettingRow } from '../../platform/database/around-balance.tables.ts';
+import type { Db } from '../../platform/database/tables.ts';
+
+/** Undefined where the account never changed anything. */
+export function findNotificationSetting(
+  db: Db,
+  accountId: string,
+): Promise<NotificationSettingRow | undefined> {
+  return db
+    .selectFrom('notification_settings')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .executeTakeFirst();
+}
+
+/** Stores `fresh`, or changes what is there by `changes` alone; returns what came of it. */
+export function upsertNotificationSetting(
+  db: Db,
+  fresh: NotificationSettingRow,
+  changes: Partial<NotificationSettingRow>,
+): Promise<NotificationSettingRow> {
+  return db
+    .insertInto('notification_settings')
+    .values(fresh)
+    .onConflict((conflict) => conflict.column('account_id').doUpdateSet(changes))
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** The account's own. */
+export async function deleteNotificationSetting(db: Db, accountId: string): Promise<void> {
+  await db.deleteFrom('notification_settings').where('account_id', '=', accountId).execute();
+}

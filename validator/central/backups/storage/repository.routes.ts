@@ -1,0 +1,158 @@
+/**
+ * restic's REST protocol below {origin}/restic/<repository id> (API v1 and v2): outside the interface, its error
+ * envelope and its description. Errors are a short text, which is the status line's reason too: restic shows that.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { toApiError } from '#shared/http/error-body.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Repositories } from './repository.service.ts';
+import type { Grant, RepositoryCredentials } from './repository-credentials.ts';
+import { parseResticPath, type RepositoryFile, type ResticTarget } from './restic-path.ts';
+import { absent, ResticRefusal } from './restic-refusal.ts';
+import type { Transfers } from './transfers.ts';
+import { type Content, MAX_FILE_BYTES } from './upload.ts';
+
+const INTERNAL_ERROR = 500;
+const V1 = 'application/vnd.x.restic.rest.v1';
+const V2 = 'application/vnd.x.restic.rest.v2';
+/** Clients of another kind may leave it out, and would get none of the content. */
+const BINARY = 'application/octet-stream';
+/** Beside the text, by status. */
+const HEADERS: Record<number, Record<string, string>> = {
+  401: { 'WWW-Authenticate': 'Basic realm="backups"' },
+  503: { 'Retry-After': '1' },
+};
+
+export type RepositoryRoutesDeps = {
+  repositories: Repositories;
+  credentials: RepositoryCredentials;
+  transfers: Transfers;
+  log: Log;
+};
+
+/** At the origin. */
+export async function registerRepositoryRoutes(
+  origin: HttpServer,
+  { repositories, credentials, transfers, log }: RepositoryRoutesDeps,
+): Promise<void> {
+  await origin.register(async (scope: HttpServer) => {
+    // Content is taken as it arrives, of whatever type, and no parser looks at it.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    scope.setErrorHandler((error, request, reply) => refuse(error, { request, reply, log }));
+    scope.route({
+      method: ['GET', 'HEAD', 'POST', 'DELETE'],
+      url: '/restic/*',
+      bodyLimit: MAX_FILE_BYTES,
+      // A backup sends what it has as fast as it can, and large files may come over slow lines: both have their own bounds.
+      config: { auth: 'none', limit: 'exempt', unhurried: true },
+      async handler(request, reply) {
+        const { grant, target } = granted(request, credentials);
+        const end = transfers.begin(grant.repositoryId, request.raw.socket);
+        reply.raw.once('close', end);
+        return answer(repositories, { grant, target, request, reply });
+      },
+    });
+  });
+}
+
+/** Throws 401 before anything tells whether the repository or the path exists. */
+function granted(request: FastifyRequest, credentials: RepositoryCredentials) {
+  const path = (request.raw.url ?? '').split('?', 1)[0] ?? '';
+  const { id, target } = parseResticPath(path);
+  const grant = id === null ? null : credentials.grantOf(id, request.headers.authorization);
+  if (grant === null) throw new ResticRefusal(401, 'Credentials of this repository are needed');
+  if (target === null) throw absent();
+  return { grant, target };
+}
+
+type Asked = { grant: Grant; target: ResticTarget; request: FastifyRequest; reply: FastifyReply };
+
+async function answer(repositories: Repositories, asked: Asked): Promise<unknown> {
+  const { grant, target, request, reply } = asked;
+  const { method } = request;
+  switch (target.kind) {
+    case 'repository':
+      if (method !== 'POST' || !isCreation(request)) throw absent();
+      await repositories.create(grant);
+      return reply.send();
+    case 'list': {
+      if (method !== 'GET' && method !== 'HEAD') throw absent();
+      const withSizes = (request.headers.accept ?? '').includes(V2);
+      void reply.type(withSizes ? V2 : V1);
+      return repositories.list(grant, target.type, withSizes);
+    }
+    case 'file':
+      return answerFile(repositories, target.file, asked);
+  }
+}
+
+async function answerFile(
+  repositories: Repositories,
+  file: RepositoryFile,
+  { grant, request, reply }: Asked,
+): Promise<unknown> {
+  switch (request.method) {
+    case 'HEAD':
+      return reply
+        .type(BINARY)
+        .header('Accept-Ranges', 'bytes')
+        .header('Content-Length', await repositories.size(grant, file))
+        .send();
+    case 'GET': {
+      const { sizeBytes, range, stream } = await repositories.read(
+        grant,
+        file,
+        request.headers.range,
+      );
+      void reply.type(BINARY).header('Accept-Ranges', 'bytes');
+      if (range === null) return reply.header('Content-Length', sizeBytes).send(stream);
+      return reply
+        .status(206)
+        .header('Content-Length', range.end - range.start + 1)
+        .header('Content-Range', `bytes ${range.start}-${range.end}/${sizeBytes}`)
+        .send(stream);
+    }
+    case 'POST':
+      await repositories.write(grant, file, contentOf(request));
+      return reply.send();
+    default:
+      await repositories.remove(grant, file);
+      return reply.send();
+  }
+}
+
+function isCreation({ query }: FastifyRequest): boolean {
+  return (
+    typeof query === 'object' && query !== null && 'create' in query && query.create === 'true'
+  );
+}
+
+function contentOf({ raw, headers }: FastifyRequest): Content {
+  const stated = headers['content-length'];
+  return { stream: raw, statedBytes: stated === undefined ? null : Number(stated) };
+}
+
+function refuse(
+  error: unknown,
+  { request, reply, log }: { request: FastifyRequest; reply: FastifyReply; log: Log },
+): void {
+  const { status, message, headers } = refusalOf(error, request);
+  if (!(error instanceof ResticRefusal) && status === INTERNAL_ERROR) {
+    log.error({ err: error, request_id: request.id }, 'restic request failed');
+  }
+  // The rest of a content that nobody wants: left lying, it would stand before the next request of the connection.
+  request.raw.resume();
+  reply.raw.statusMessage = message;
+  void reply.status(status).headers(headers).type('text/plain; charset=utf-8').send(`${message}\n`);
+}
+
+function refusalOf(error: unknown, request: FastifyRequest) {
+  if (error instanceof ResticRefusal) {
+    const { status, message } = error;
+    return { status, message, headers: HEADERS[status] ?? {} };
+  }
+  const { status, message, options } = toApiError(error, request);
+  return { status, message, headers: options.headers ?? {} };
+}

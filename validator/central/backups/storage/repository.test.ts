@@ -1,0 +1,395 @@
+/** restic's REST protocol byte by byte: what it answers, who may do what, what is kept on disk. */
+import { randomUUID } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import {
+  type BackupServer,
+  type RestRequest,
+  sha256,
+  startBackupServer,
+  userOf,
+} from '../../../../test/fakes/backup-server.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import type { RepositoryPlace } from '../../platform/ports.ts';
+
+const PACK = Buffer.alloc(100_000, 'pack');
+const NAME = sha256(PACK);
+const GIB = 1024 ** 3;
+
+let folder: string;
+let server: BackupServer;
+let accountId: string;
+let id: string;
+let append: RepositoryPlace;
+let full: RepositoryPlace;
+
+async function open(options: Omit<Parameters<typeof startBackupServer>[0], 'folder'> = {}) {
+  server = await startBackupServer({ folder, ...options });
+  append = await server.storage.place({ id, accountId }, 'append');
+  full = await server.storage.place({ id, accountId }, 'full');
+}
+
+async function reopen(options: Parameters<typeof open>[0]) {
+  await server.close();
+  await open(options);
+}
+
+const send = (method: string, path: string, sent: Partial<RestRequest> = {}) =>
+  server.send(method, path, { place: append, ...sent });
+const statusOf = async (...args: Parameters<typeof send>) => (await send(...args)).status;
+const inFolder = (...path: string[]) => join(folder, id, ...path);
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-backups-'));
+  [accountId, id] = [randomUUID(), randomUUID()];
+  await open();
+  expect((await send('POST', '?create=true')).status).toBe(200);
+});
+afterEach(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+it('keeps, lists, serves in parts and tells the size of objects of every type', async () => {
+  for (const type of ['data', 'index', 'keys', 'locks', 'snapshots']) {
+    expect((await send('GET', `${type}/`)).body.toString()).toBe('[]');
+    expect(await statusOf('GET', `${type}/${NAME}`)).toBe(404);
+    expect(await statusOf('HEAD', `${type}/${NAME}`)).toBe(404);
+    expect(await statusOf('POST', `${type}/${NAME}`, { body: PACK })).toBe(200);
+    const head = await send('HEAD', `${type}/${NAME}`);
+    expect([head.status, head.headers['content-length'], head.body.length]).toEqual([
+      200,
+      '100000',
+      0,
+    ]);
+    const whole = await send('GET', `${type}/${NAME}`);
+    expect([whole.status, whole.body.equals(PACK)]).toEqual([200, true]);
+    const v1 = await send('GET', `${type}/`);
+    expect([v1.headers['content-type'], JSON.parse(v1.body.toString())]).toEqual([
+      'application/vnd.x.restic.rest.v1',
+      [NAME],
+    ]);
+    const v2 = await send('GET', `${type}/`, {
+      headers: { accept: 'application/vnd.x.restic.rest.v2' },
+    });
+    expect([v2.headers['content-type'], JSON.parse(v2.body.toString())]).toEqual([
+      'application/vnd.x.restic.rest.v2',
+      [{ name: NAME, size: PACK.length }],
+    ]);
+    expect(await statusOf('DELETE', `${type}/${NAME}`, { place: full })).toBe(200);
+    expect(await statusOf('GET', `${type}/${NAME}`)).toBe(404);
+    expect(await statusOf('DELETE', `${type}/${NAME}`, { place: full }), 'a repeat').toBe(200);
+  }
+});
+
+it('serves parts of an object, and the whole where it does not understand what is asked', async () => {
+  await send('POST', `data/${NAME}`, { body: PACK });
+  for (const [range, status, start, end] of [
+    ['bytes=0-9', 206, 0, 10],
+    ['bytes=99990-', 206, 99_990, 100_000],
+    ['bytes=99990-200000', 206, 99_990, 100_000],
+    ['bytes=9-0', 200, 0, 100_000],
+    ['bytes=0-1,5-6', 200, 0, 100_000],
+    ['lines=0-1', 200, 0, 100_000],
+  ] as const) {
+    const answer = await send('GET', `data/${NAME}`, { headers: { range } });
+    expect([range, answer.status, answer.headers['content-range']]).toEqual([
+      ...[range, status],
+      status === 206 ? `bytes ${start}-${end - 1}/100000` : undefined,
+    ]);
+    expect(answer.body.equals(PACK.subarray(start, end))).toBe(true);
+  }
+  expect(await statusOf('GET', `data/${NAME}`, { headers: { range: 'bytes=100000-' } })).toBe(416);
+});
+
+it('lies on disk as restic lays it out, for nobody else to read', async () => {
+  await send('POST', `data/${NAME}`, { body: PACK });
+  await send('POST', 'config', { body: Buffer.from('settings') });
+  expect(statSync(inFolder('data', NAME.slice(0, 2), NAME)).mode & 0o777).toBe(0o600);
+  expect(statSync(inFolder('config')).mode & 0o777).toBe(0o600);
+  for (const path of [[], ['data'], ['data', NAME.slice(0, 2)], ['keys']]) {
+    expect(statSync(inFolder(...path)).mode & 0o777).toBe(0o700);
+  }
+  expect(readdirSync(inFolder('arriving'))).toEqual([]);
+  expect(await server.storage.bytesOf(id)).toBe(25 * 4_096 + 4_096);
+});
+
+it('takes no content but that of the name, nothing twice, and the same again', async () => {
+  const wrong = await send('POST', `data/${sha256(Buffer.from('x'))}`, { body: PACK });
+  expect([wrong.status, wrong.reason]).toEqual([400, expect.stringMatching(/hash/)]);
+  expect(wrong.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  expect(readdirSync(inFolder('arriving'))).toEqual([]);
+  expect(await server.storage.bytesOf(id)).toBe(0);
+  // A lost answer makes restic send the same again.
+  for (const _ of [1, 2]) expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(200);
+  writeFileSync(inFolder('data', NAME.slice(0, 2), NAME), 'damaged');
+  expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(403);
+
+  const config = Buffer.from('settings');
+  expect([await statusOf('HEAD', 'config'), await statusOf('GET', 'config')]).toEqual([404, 404]);
+  for (const _ of [1, 2]) expect(await statusOf('POST', 'config', { body: config })).toBe(200);
+  expect(await statusOf('POST', 'config', { body: Buffer.from('others') })).toBe(403);
+  expect((await send('GET', 'config')).body.equals(config)).toBe(true);
+  expect(await statusOf('POST', 'config', { body: PACK })).toBe(413);
+});
+
+it('has those who may append remove locks and nothing else', async () => {
+  await send('POST', 'config', { body: Buffer.from('settings') });
+  for (const type of ['data', 'index', 'keys', 'snapshots', 'locks']) {
+    await send('POST', `${type}/${NAME}`, { body: PACK });
+    const status = await statusOf('DELETE', `${type}/${NAME}`);
+    expect([type, status]).toEqual([type, type === 'locks' ? 200 : 403]);
+  }
+  expect(await statusOf('DELETE', 'config')).toBe(403);
+  expect(await statusOf('DELETE', 'config', { place: full })).toBe(200);
+});
+
+it('knows no credential but that of the repository, its account and its rights', async () => {
+  await send('POST', `data/${NAME}`, { body: PACK });
+  const other = await server.storage.place({ id: randomUUID(), accountId }, 'full');
+  const stranger = await server.storage.place({ id, accountId: randomUUID() }, 'append');
+  const [user = '', password = ''] = userOf(append).split(':');
+  const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+  const headers = [
+    {},
+    { authorization: basic(userOf(other)) },
+    { authorization: basic(`${user}:${password}x`) },
+    { authorization: basic(`${user.replace('append', 'full')}:${password}`) },
+    { authorization: basic(`${user.replace(accountId, randomUUID())}:${password}`) },
+    { authorization: basic(user) },
+    { authorization: 'Basic !' },
+    { authorization: `Bearer ${password}` },
+  ];
+  for (const sent of headers) {
+    const answer = await server.send('GET', `/restic/${id}/data/${NAME}`, {
+      place: null,
+      headers: sent,
+    });
+    expect([sent, answer.status]).toEqual([sent, 401]);
+    expect(answer.headers['www-authenticate']).toMatch(/^Basic/);
+    expect(answer.body.toString()).toMatch(/^[ -~]+\n$/);
+  }
+  // A place of another account for the same id proves itself: whoever issues places must not give one.
+  expect(await server.send('GET', `/restic/${id}/`, { place: stranger })).toMatchObject({
+    status: 404,
+  });
+});
+
+it('knows no path but those of the protocol', async () => {
+  await send('POST', 'config', { body: Buffer.from('settings') });
+  for (const path of [
+    'data/../config',
+    'data/..%2f..%2fowner',
+    `data/${'A'.repeat(64)}`,
+    `data/${NAME}x`,
+    `data/${NAME.slice(0, 2)}/${NAME}`,
+    `data/${'%2e%2e%2f'.repeat(3)}`,
+    `data//${NAME}`,
+    '../owner',
+    'owner',
+    'arriving/',
+    `other/${NAME}`,
+    'config/x',
+    '',
+  ]) {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const status = await statusOf(method, path, { place: full, body: PACK });
+      expect([method, path, status]).toEqual([method, path, 404]);
+    }
+  }
+  for (const name of ['..', '../restic', 'removed', '..%2f', '%00', id.toUpperCase()]) {
+    const path = `/restic/${name}/config`;
+    expect([path, await statusOf('GET', path, { place: full })]).toEqual([path, 401]);
+  }
+  expect(await server.storage.bytesOf(id)).toBe(4_096);
+  for (const name of ['..', id.toUpperCase(), '']) {
+    await expect(server.storage.remove(name)).rejects.toThrow(RangeError);
+    await expect(server.storage.bytesOf(name)).rejects.toThrow(RangeError);
+    await expect(server.storage.place({ id: name, accountId }, 'full')).rejects.toThrow(RangeError);
+  }
+});
+
+it('holds an account to its bytes over all its repositories, and gives back what is removed', async () => {
+  await reopen({ bytesPerAccount: 250_000 });
+  const second = await server.storage.place({ id: randomUUID(), accountId }, 'append');
+  await send('POST', '?create=true', { place: second });
+  const packs = [1, 2, 3].map((fill) => Buffer.alloc(100_000, fill));
+  const put = (pack: Buffer, place = append) =>
+    send('POST', `data/${sha256(pack)}`, { body: pack, place });
+  const [a = PACK, b = PACK, c = PACK] = packs;
+  expect((await put(a)).status).toBe(200);
+  expect((await put(b, second)).status).toBe(200);
+  const refused = await put(c);
+  expect([refused.status, refused.reason]).toEqual([
+    507,
+    expect.stringMatching(/250000 bytes .* used up/),
+  ]);
+  // As well when the size is not told beforehand.
+  const unstated = await send('POST', `data/${sha256(c)}`, { body: c, stated: false });
+  expect(unstated.status).toBe(507);
+  expect(readdirSync(inFolder('arriving'))).toEqual([]);
+  expect((await put(a)).status).toBe(507);
+  expect(await statusOf('DELETE', `data/${sha256(a)}`, { place: full })).toBe(200);
+  expect((await put(c)).status).toBe(200);
+  await server.storage.remove(id);
+  expect((await put(a, second)).status).toBe(200);
+});
+
+it('counts what lies on disk, whoever put it there', async () => {
+  await send('POST', `data/${NAME}`, { body: PACK });
+  await reopen({ bytesPerAccount: 150_000 });
+  const more = Buffer.alloc(100_000, 'more');
+  expect(await statusOf('POST', `data/${sha256(more)}`, { body: more })).toBe(507);
+});
+
+it('leaves the disk its reserve, and takes no file beyond the largest', async () => {
+  let freeBytes = 6 * GIB;
+  await reopen({ spaceOf: async () => ({ freeBytes, totalBytes: 100 * GIB }) });
+  expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(200);
+  freeBytes = 5 * GIB + 1_000;
+  const other = Buffer.alloc(100_000, 1);
+  const answer = await send('POST', `data/${sha256(other)}`, { body: other });
+  expect([answer.status, answer.reason]).toEqual([507, 'The disk for backups is full']);
+  const stated = { 'content-length': String(GIB) };
+  const huge = await new Promise<number>((resolve, reject) => {
+    const { host, pathname } = new URL(append.location.slice(5));
+    const [hostname, port] = host.split(':');
+    const sent = request(
+      {
+        hostname,
+        port,
+        path: `${pathname}data/${NAME}`,
+        method: 'POST',
+        headers: stated,
+        auth: userOf(append),
+      },
+      (response) => {
+        resolve(response.statusCode ?? 0);
+        sent.destroy();
+      },
+    );
+    sent.on('error', reject);
+    sent.flushHeaders();
+  });
+  expect(huge).toBe(413);
+});
+
+it('removes a repository for good, also for uploads that come later', async () => {
+  await send('POST', `data/${NAME}`, { body: PACK });
+  await server.storage.remove(id);
+  await server.storage.remove(id);
+  await server.storage.remove(randomUUID());
+  expect(existsSync(inFolder())).toBe(false);
+  expect(await server.storage.bytesOf(id)).toBe(0);
+  // Its own credentials from before, that a node may still have.
+  for (const [method, path] of [
+    ['POST', '?create=true'],
+    ['POST', `data/${NAME}`],
+    ['GET', `data/${NAME}`],
+    ['GET', 'data/'],
+  ] as const) {
+    expect([path, await statusOf(method, path, { body: PACK })]).toEqual([path, 404]);
+  }
+});
+
+/** An upload that has sent half of its content. */
+function halfAnUpload() {
+  const { hostname, port, pathname } = new URL(append.location.slice(5));
+  const sent = request({
+    ...{ hostname, port, path: `${pathname}data/${NAME}`, method: 'POST', auth: userOf(append) },
+    headers: { 'content-length': PACK.length },
+  });
+  const ended = new Promise<string>((resolve) => {
+    sent.on('response', (response) => resolve(String(response.statusCode)));
+    sent.on('error', () => resolve('cut'));
+  });
+  sent.write(PACK.subarray(0, PACK.length / 2));
+  return { sent, ended, rest: PACK.subarray(PACK.length / 2) };
+}
+const arriving = () => readdirSync(inFolder('arriving'));
+
+it('lets a slow upload go on beyond the time-out of requests', async () => {
+  const { sent, ended, rest } = halfAnUpload();
+  await eventually('the time-out passed', () => server.lateRequests() === 1);
+  sent.end(rest);
+  expect(await ended).toBe('200');
+  expect((await send('GET', `data/${NAME}`)).body.equals(PACK)).toBe(true);
+});
+
+const LIMITS = { perRepository: 2, total: 3, stallMs: 60_000, longestMs: 60_000 };
+
+it.each([
+  ['stands still', { ...LIMITS, stallMs: 300 }],
+  ['takes too long', { ...LIMITS, longestMs: 300 }],
+])('cuts an upload that %s, and keeps nothing of it', async (_, limits) => {
+  await reopen({ limits });
+  const { ended } = halfAnUpload();
+  expect(await ended).toBe('cut');
+  await eventually('nothing left', () => arriving().length === 0);
+});
+
+it('cuts what is under way when it stops', async () => {
+  const { ended } = halfAnUpload();
+  await eventually('half of it here', () => arriving().length === 1);
+  await server.close();
+  expect(await ended).toBe('cut');
+  await eventually('nothing left', () => arriving().length === 0);
+  await open();
+});
+
+it('bounds how many transfers there are, and forgets those that ended', async () => {
+  await reopen({ limits: LIMITS });
+  const uploads = [halfAnUpload(), halfAnUpload()];
+  await eventually('both here', () => arriving().length === 2);
+  const busy = await send('GET', 'data/');
+  expect([busy.status, busy.headers['retry-after']]).toEqual([503, '1']);
+  const other = await server.storage.place({ id: randomUUID(), accountId }, 'append');
+  expect(await statusOf('POST', '?create=true', { place: other })).toBe(200);
+  for (const { sent } of uploads) sent.destroy();
+  await eventually('free again', async () => (await statusOf('GET', 'data/')) === 200);
+});
+
+it('sweeps what a kill left, at the start', async () => {
+  const away = randomUUID();
+  const removed = join(folder, 'removed', away, 'content', 'data');
+  mkdirSync(removed, { recursive: true });
+  writeFileSync(inFolder('arriving', 'half'), 'half');
+  await reopen({});
+  expect([arriving(), existsSync(removed)]).toEqual([[], false]);
+});
+
+it('sweeps every hour what nobody writes to any more, and counts accounts anew', async () => {
+  await reopen({ bytesPerAccount: 150_000 });
+  expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(200);
+  writeFileSync(inFolder('arriving', 'old'), 'old');
+  utimesSync(inFolder('arriving', 'old'), 1_000, 1_000);
+  writeFileSync(inFolder('arriving', 'new'), 'new');
+  // As another process on the same folder would.
+  rmSync(inFolder('data', NAME.slice(0, 2), NAME));
+  const other = Buffer.alloc(100_000, 1);
+  expect(await statusOf('POST', `data/${sha256(other)}`, { body: other })).toBe(507);
+  expect((await server.fill()).bytes).toBeNull();
+  const jobs = server.startJobs();
+  await eventually('swept', () => arriving().length === 1);
+  const fill = await eventually('a count', async () => {
+    const now = await server.fill();
+    return now.bytes !== null && now;
+  });
+  await jobs.stop();
+  expect(arriving()).toEqual(['new']);
+  expect(fill.bytes).toBe(await server.storage.bytesOf(id));
+  expect(fill.totalBytes).toBeGreaterThan(fill.freeBytes);
+  expect(await statusOf('POST', `data/${sha256(other)}`, { body: other })).toBe(200);
+});

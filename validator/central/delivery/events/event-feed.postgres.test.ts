@@ -1,0 +1,68 @@
+/** The order of a feed where transactions commit in another order than they began: on PostgreSQL alone. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
+import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { recordEvent } from './event.service.ts';
+import { placeEvents, readFeed } from './event-feed.store.ts';
+
+let central: TestCentral;
+let accountId: string;
+beforeEach(async () => {
+  central = await createTestCentral();
+  accountId = (await central.signUp()).id;
+});
+afterEach(() => central.close());
+
+function record(db: Db, name: string): Promise<void> {
+  return recordEvent(
+    db,
+    { clock: systemClock, random: systemRandom },
+    {
+      accountId,
+      subEventType: 'account.status',
+      actor: SYSTEM_ACTOR,
+      payload: { pod_name: name, node: null },
+    },
+  );
+}
+
+async function namesAfter(after: number): Promise<string[]> {
+  const { db } = central.ports;
+  const upTo = await placeEvents(db, accountId);
+  const rows = await readFeed(db, accountId, { after, upTo }, {}, 100);
+  return rows.map((row) => JSON.parse(row.payload_json).pod_name);
+}
+
+it('puts an event that was committed late behind those that were read before it', async () => {
+  const { db } = central.ports;
+  const recorded = Promise.withResolvers<void>();
+  const commit = Promise.withResolvers<void>();
+  const late = db.transaction().execute(async (tx) => {
+    await record(tx, 'late');
+    recorded.resolve();
+    await commit.promise;
+  });
+  await recorded.promise;
+  await record(db, 'early');
+  expect(await namesAfter(0)).toEqual(['early']);
+  commit.resolve();
+  await late;
+  expect(await namesAfter(1)).toEqual(['late']);
+  const bySeq = await db.selectFrom('events').select('feed_no').orderBy('seq').execute();
+  expect(bySeq).toEqual([{ feed_no: 2 }, { feed_no: 1 }]);
+});
+
+it('gives each event one place, however many readers there are and events before the first', async () => {
+  const { db } = central.ports;
+  const count = 1_200;
+  await db.transaction().execute(async (tx) => {
+    for (let n = 0; n < count; n += 1) await record(tx, String(n));
+  });
+  const lasts = await Promise.all(Array.from({ length: 8 }, () => placeEvents(db, accountId)));
+  expect(lasts).toEqual(lasts.map(() => count));
+  const places = await db.selectFrom('events').select('feed_no').orderBy('seq').execute();
+  expect(places.map(({ feed_no }) => feed_no)).toEqual(places.map((_, index) => index + 1));
+});

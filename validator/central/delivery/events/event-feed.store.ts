@@ -1,0 +1,123 @@
+/**
+ * An account's events in the order in which they could be seen, which is the order of their feed.
+ *
+ * `seq` is not that order: PostgreSQL hands it out when an event is inserted, and a transaction with a lower
+ * one may commit after another with a higher one. Who had gone on from the higher one would never see the
+ * lower. So an event gets its place in the feed (`feed_no`) after its commit, by whoever reads the feed, one
+ * reader at a time: what is numbered was there, and what comes later gets a higher number, whenever it began.
+ * Nobody who records an event waits for that, and no transaction that takes long holds up the others' events.
+ */
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Database, Db, EventRow } from '../../platform/database/tables.ts';
+import { type StoredEvent, withKeyName } from './event.store.ts';
+
+export type FeedEvent = StoredEvent & { feed_no: number };
+export type FeedFilter = { podId?: string | undefined; sinceMs?: number | undefined };
+/** Places after the first and up to the second. */
+export type FeedSpan = { after: number; upTo: number };
+
+/** Events that get their places in one transaction. */
+const PLACED_AT_ONCE = 1_000;
+
+/** Gives every event that can be seen its place; the last place, 0 in an empty feed. */
+export async function placeEvents(db: Database, accountId: string): Promise<number> {
+  for (;;) {
+    if ((await firstUnplaced(db, accountId)) === undefined) return lastPlace(db, accountId);
+    const placed = await db.transaction().execute((tx) => placeSome(tx, accountId));
+    if (placed.count < PLACED_AT_ONCE) return placed.last;
+  }
+}
+
+function firstUnplaced(db: Db, accountId: string) {
+  return db
+    .selectFrom('events')
+    .select('seq')
+    .where('account_id', '=', accountId)
+    .where('feed_no', 'is', null)
+    .limit(1)
+    .executeTakeFirst();
+}
+
+async function lastPlace(db: Db, accountId: string): Promise<number> {
+  const { last } = await db
+    .selectFrom('events')
+    .select((eb) => eb.fn.max('feed_no').as('last'))
+    .where('account_id', '=', accountId)
+    .where('feed_no', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return last ?? 0;
+}
+
+async function placeSome(tx: Db, accountId: string): Promise<{ last: number; count: number }> {
+  await lockRow(tx, 'accounts', accountId);
+  const last = await lastPlace(tx, accountId);
+  const unplaced = tx
+    .selectFrom('events')
+    .select((eb) => [
+      'seq',
+      eb.fn
+        .agg<number>('row_number')
+        .over((over) => over.orderBy('seq'))
+        .as('rank'),
+    ])
+    .where('account_id', '=', accountId)
+    .where('feed_no', 'is', null)
+    .orderBy('seq')
+    .limit(PLACED_AT_ONCE)
+    .as('unplaced');
+  const { numUpdatedRows } = await tx
+    .updateTable('events')
+    .from(unplaced)
+    .set((eb) => ({ feed_no: eb('unplaced.rank', '+', last) }))
+    .whereRef('events.seq', '=', 'unplaced.seq')
+    .executeTakeFirst();
+  const count = Number(numUpdatedRows);
+  return { last: last + count, count };
+}
+
+/** In their order; fewer than `limit` when the span holds no more. */
+export async function readFeed(
+  db: Db,
+  accountId: string,
+  { after, upTo }: FeedSpan,
+  { podId, sinceMs }: FeedFilter,
+  limit: number,
+): Promise<FeedEvent[]> {
+  let query = withKeyName(db)
+    .where('events.account_id', '=', accountId)
+    .where('events.feed_no', '>', after)
+    .where('events.feed_no', '<=', upTo)
+    .orderBy('events.feed_no')
+    .limit(limit);
+  if (podId !== undefined) query = query.where('events.pod_id', '=', podId);
+  if (sinceMs !== undefined) query = query.where('events.created_at', '>=', sinceMs);
+  return query.$narrowType<{ feed_no: number }>().execute();
+}
+
+/** Where an event of the account is; null without one. Call `placeEvents` before. */
+export async function findPlace(db: Db, accountId: string, id: EventRow['id']) {
+  const row = await db
+    .selectFrom('events')
+    .select('feed_no')
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .executeTakeFirst();
+  return row?.feed_no ?? null;
+}
+
+/** The first place of an event that is not older; null without one. Call `placeEvents` before. */
+export async function findPlaceInTime(
+  db: Db,
+  accountId: string,
+  sinceMs: number,
+): Promise<number | null> {
+  const { first } = await db
+    .selectFrom('events')
+    // A sum, so that the index by time is read: the feed's own would be read from its beginning.
+    .select((eb) => eb.fn.min<number | null>(eb('feed_no', '+', 0)).as('first'))
+    .where('account_id', '=', accountId)
+    .where('created_at', '>=', sinceMs)
+    .where('feed_no', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return first;
+}

@@ -1,0 +1,75 @@
+/** Queries of the events table, which only grows; its order as a feed is event-feed.store.ts's. */
+import { ringBell } from '../../platform/database/bell.ts';
+import { insertOne } from '../../platform/database/prepared.ts';
+import type { Db, EventRow, NewEvent } from '../../platform/database/tables.ts';
+
+/** An event with the name of the key that caused it, deleted keys included. */
+export type StoredEvent = EventRow & { api_key_name: string | null };
+
+export type EventFilter = {
+  limit: number;
+  sinceMs?: number | undefined;
+  podId?: string | undefined;
+  apiKeyId?: string | undefined;
+  subEventType?: string | undefined;
+};
+
+/** Appends an event, and rings with its account's id (event-news.ts). */
+export async function insertEvent(db: Db, row: NewEvent): Promise<void> {
+  await insertOne(db, 'events', row);
+  ringBell(db, 'events', row.account_id);
+}
+
+/** An account's events, newest first. */
+export function listAccountEvents(
+  db: Db,
+  accountId: string,
+  filter: EventFilter,
+): Promise<StoredEvent[]> {
+  return filtered(withKeyName(db).where('events.account_id', '=', accountId), filter)
+    .orderBy('events.seq', 'desc')
+    .execute();
+}
+
+/** A pod's events, oldest first; the newest `limit` of them. */
+export async function listEventsOfPod(
+  db: Db,
+  podId: string,
+  filter: EventFilter,
+): Promise<StoredEvent[]> {
+  const newestFirst = await filtered(withKeyName(db).where('events.pod_id', '=', podId), filter)
+    .orderBy('events.seq', 'desc')
+    .execute();
+  return newestFirst.reverse();
+}
+
+/** Undefined for another account's. */
+export function findEvent(db: Db, accountId: string, id: string): Promise<StoredEvent | undefined> {
+  return withKeyName(db)
+    .where('events.id', '=', id)
+    .where('events.account_id', '=', accountId)
+    .executeTakeFirst();
+}
+
+/** Events with the names of their keys. */
+export function withKeyName(db: Db) {
+  return db
+    .selectFrom('events')
+    .leftJoin('api_keys', 'api_keys.id', 'events.actor_api_key_id')
+    .selectAll('events')
+    .select('api_keys.name as api_key_name');
+}
+
+type Query = ReturnType<typeof withKeyName>;
+
+function filtered(query: Query, filter: EventFilter): Query {
+  const { limit, sinceMs, podId, apiKeyId, subEventType } = filter;
+  let narrowed = query.limit(limit);
+  if (sinceMs !== undefined) narrowed = narrowed.where('events.created_at', '>=', sinceMs);
+  if (podId !== undefined) narrowed = narrowed.where('events.pod_id', '=', podId);
+  if (apiKeyId !== undefined) narrowed = narrowed.where('events.actor_api_key_id', '=', apiKeyId);
+  if (subEventType !== undefined) {
+    narrowed = narrowed.where('events.sub_event_type', '=', subEventType);
+  }
+  return narrowed;
+}

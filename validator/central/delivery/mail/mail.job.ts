@@ -1,0 +1,58 @@
+/** Sends the mails that are due. A crash between sending and noting it sends one twice, under the same Message-ID. */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { createAttempts } from '../../platform/attempts.ts';
+import type { Database, MailRow } from '../../platform/database/tables.ts';
+import { type Mailer, MailRefused } from '../../platform/ports.ts';
+import type { Mails } from './mail.service.ts';
+import { afterAttempt, type SendOutcome } from './mail.state.ts';
+import { updateMail, waitingMails } from './mail.store.ts';
+
+const MAX_ERROR_CHARS = 300;
+
+export type MailJobDeps = {
+  db: Database;
+  clock: Clock;
+  log: Log;
+  mails: Mails;
+  mailer: Mailer;
+};
+
+export type MailJob = ReturnType<typeof createMailJob>;
+
+export function createMailJob({ db, clock, log, mails, mailer }: MailJobDeps) {
+  async function send(row: MailRow): Promise<{ outcome: SendOutcome; error: string | null }> {
+    try {
+      await mailer.send({ id: row.id, to: row.to_address, ...mails.open(row) });
+      return { outcome: 'sent', error: null };
+    } catch (error) {
+      const isPermanent = error instanceof MailRefused;
+      const text = messageOf(error).slice(0, MAX_ERROR_CHARS);
+      return { outcome: isPermanent ? 'permanent' : 'transient', error: text };
+    }
+  }
+
+  async function finish(row: MailRow, move: Partial<MailRow>): Promise<void> {
+    // A mail that nobody sends any more gives its tokens away to nobody.
+    const over = move.state === 'waiting' ? {} : { sealed: '' };
+    await updateMail(db, row.id, { ...move, ...over, updated_at: clock.now() });
+  }
+
+  async function attempt(row: MailRow): Promise<void> {
+    if (row.useful_until <= clock.now()) return finish(row, { state: 'expired' });
+    const { outcome, error } = await send(row);
+    const { attempts } = row;
+    const move = afterAttempt(outcome, attempts, clock.now());
+    const record = { mail: row.id, kind: row.kind, attempts, state: move.state };
+    if (error === null) log.info(record, 'mail sent');
+    else log.warn({ ...record, error }, 'mail not sent');
+    await finish(row, { ...move, last_error: error });
+  }
+
+  return createAttempts({
+    ...{ db, clock, log, rows: waitingMails, attempt },
+    failure: 'sending mails failed',
+  });
+}

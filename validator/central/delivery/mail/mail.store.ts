@@ -1,0 +1,73 @@
+/** Queries of the mails table. */
+import type { Insertable, Updateable } from 'kysely';
+import { dueRows } from '../../platform/database/due-rows.ts';
+import type { MailsTable } from '../../platform/database/processes.tables.ts';
+import type { Db, MailRow } from '../../platform/database/tables.ts';
+
+/** Mails to be sent. */
+export const waitingMails = dueRows('mails', ['waiting']);
+
+/** Stores a mail, unless one with its key is there already. */
+export async function insertMail(db: Db, row: Insertable<MailsTable>): Promise<void> {
+  await db
+    .insertInto('mails')
+    .values(row)
+    .onConflict((conflict) => conflict.column('dedupe_key').doNothing())
+    .execute();
+}
+
+/** Mails of one kind for an owner since then, whatever became of them. */
+export async function countMailsSince(
+  db: Db,
+  owner: { accountId: string } | { providerId: string },
+  kind: string,
+  sinceMs: number,
+): Promise<number> {
+  const row = await db
+    .selectFrom('mails')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where((eb) =>
+      'accountId' in owner
+        ? eb('account_id', '=', owner.accountId)
+        : eb('provider_id', '=', owner.providerId),
+    )
+    .where('kind', '=', kind)
+    .where('created_at', '>', sinceMs)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+/** Notes what came of an attempt. */
+export async function updateMail(
+  db: Db,
+  id: string,
+  change: Updateable<MailsTable>,
+): Promise<void> {
+  await db.updateTable('mails').set(change).where('id', '=', id).execute();
+}
+
+/** Those that are read here instead of being sent, newest first. */
+export function listKeptMails(db: Db, limit: number): Promise<MailRow[]> {
+  return db
+    .selectFrom('mails')
+    .selectAll()
+    .where('state', '=', 'kept')
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** Removes what is older, but for mails still to be sent. */
+export async function deleteOldMails(db: Db, createdBeforeMs: number): Promise<void> {
+  await db
+    .deleteFrom('mails')
+    .where('created_at', '<', createdBeforeMs)
+    .where('state', '<>', 'waiting')
+    .execute();
+}
+
+/** Removes everything addressed to an account. */
+export async function deleteMailsOf(db: Db, accountId: string): Promise<void> {
+  await db.deleteFrom('mails').where('account_id', '=', accountId).execute();
+}

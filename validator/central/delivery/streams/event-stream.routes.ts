@@ -1,0 +1,44 @@
+/** GET /users/me/events/stream: an addition of ours to the interface. */
+import type { HttpServer } from '#shared/http/server.ts';
+import { sendSse } from '#shared/http/sse.ts';
+import { clientGone } from '#shared/http/upgrade.ts';
+import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import type { EventStreams } from './event-stream.ts';
+import { lastEventIdOf } from './resumable.ts';
+import { EventStreamQuery } from './stream.schemas.ts';
+
+export type EventStreamRoutesDeps = {
+  events: EventStreams;
+  credentials: CredentialWatch;
+};
+
+const DESCRIPTION =
+  "An addition of this service: the account's events as they happen, as server-sent events `event` with the " +
+  'rows of GET /users/me/events as data. To go on where a stream broke off, send the last id as ' +
+  'Last-Event-ID or `since`; an unknown one is answered by a `gap` and all there is. `end` comes last.';
+
+/** Registers it. */
+export function registerEventStreamRoutes(api: HttpServer, deps: EventStreamRoutesDeps): void {
+  api.get(
+    '/users/me/events/stream',
+    {
+      config: { auth: 'user', takesTicket: true },
+      schema: { tags: ['Users'], description: DESCRIPTION, querystring: EventStreamQuery },
+    },
+    async (request, reply) => {
+      const { accountId, credential } = userOf(request);
+      const gone = clientGone(request, reply);
+      const frames = await deps.events.open(
+        {
+          accountId,
+          query: request.query,
+          lastEventId: lastEventIdOf(request),
+          revoked: deps.credentials.revoked(credential, gone),
+        },
+        gone,
+      );
+      await sendSse(reply, frames);
+    },
+  );
+}

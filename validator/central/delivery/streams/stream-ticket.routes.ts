@@ -1,0 +1,53 @@
+/** POST /pods/{id}/stream-ticket and POST /users/me/stream-ticket: additions of ours to the interface. */
+import type { FastifyRequest } from 'fastify';
+import type { HttpServer } from '#shared/http/server.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import { type StreamTickets, TICKET_LIFETIME_MS } from '../../accounts/auth/stream-ticket.ts';
+import { PodStreamParams, StreamTicketResponse } from './stream.schemas.ts';
+
+export type StreamTicketRoutesDeps = {
+  tickets: StreamTickets;
+  /** Throws 404 unless the pod is the account's. */
+  requireOwnPod(accountId: string, podId: string): Promise<unknown>;
+};
+
+const MS_PER_SECOND = 1_000;
+const response = { 200: StreamTicketResponse };
+const config = { auth: 'user' } as const;
+const ONCE = 'It can be used once, within 30 seconds, in the query parameter `ticket`.';
+const OF_POD =
+  'An addition of this service: a ticket for one WebSocket of this pod (its logs or its terminal), for ' +
+  `browsers, which cannot send headers. ${ONCE}`;
+const OF_ACCOUNT =
+  "An addition of this service: a ticket for one stream of the account's events, for browsers, whose " +
+  `EventSource cannot send headers. ${ONCE}`;
+
+/** Registers them. */
+export function registerStreamTicketRoutes(api: HttpServer, deps: StreamTicketRoutesDeps): void {
+  async function issue(request: FastifyRequest, podId: string | null) {
+    const { authorization, 'x-api-key': key } = request.headers;
+    const credential = { authorization, 'x-api-key': key };
+    const issued = await deps.tickets.issue(userOf(request).accountId, podId, credential);
+    return {
+      ticket: issued.ticket,
+      expires_at: naiveUtc(issued.expiresAtMs),
+      expires_in_seconds: TICKET_LIFETIME_MS / MS_PER_SECOND,
+    };
+  }
+
+  const params = PodStreamParams;
+  api.post(
+    '/pods/:id/stream-ticket',
+    { config, schema: { tags: ['Pods'], description: OF_POD, params, response } },
+    async (request) => {
+      await deps.requireOwnPod(userOf(request).accountId, request.params.id);
+      return issue(request, request.params.id);
+    },
+  );
+  api.post(
+    '/users/me/stream-ticket',
+    { config, schema: { tags: ['Users'], description: OF_ACCOUNT, response } },
+    (request) => issue(request, null),
+  );
+}

@@ -1,0 +1,55 @@
+/** GET /pods/{id}/terminal: an addition of ours to the interface. */
+import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/api/agent/terminal.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import { clientGone, upgradeRequired } from '#shared/http/upgrade.ts';
+import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import { PodStreamParams, PodTerminalQuery } from './stream.schemas.ts';
+import type { Terminals } from './terminal.service.ts';
+
+export type TerminalRoutesDeps = {
+  terminals: Terminals;
+  credentials: CredentialWatch;
+};
+
+const tags = ['Pods'];
+const params = PodStreamParams;
+const TERMINAL =
+  'An addition of this service: a WebSocket with a login shell in a running pod. Binary messages are the ' +
+  "terminal's bytes both ways; text messages are JSON: {type:'resize',cols,rows} from the client, " +
+  "{type:'exit',code} last from the server. No cookie is a credential here, so that the Origin header " +
+  'does not matter.';
+/** Registers it. */
+export function registerTerminalRoutes(api: HttpServer, deps: TerminalRoutesDeps): void {
+  api.get(
+    '/pods/:id/terminal',
+    {
+      config: { auth: 'user', websocket: true },
+      schema: { tags, description: TERMINAL, params, querystring: PodTerminalQuery },
+    },
+    async (request, reply) => {
+      if (request.upgrade === null) throw upgradeRequired();
+      const { accept } = request.upgrade;
+      const identity = userOf(request);
+      const gone = clientGone(request, reply);
+      const terminal = await deps.terminals.open(
+        {
+          identity,
+          podId: request.params.id,
+          query: request.query,
+          requestId: request.id,
+          revoked: deps.credentials.revoked(identity.credential, gone),
+        },
+        gone,
+      );
+      try {
+        const near = await accept(reply, { maxMessageBytes: MAX_TERMINAL_MESSAGE_BYTES });
+        await terminal.join(near);
+      } catch (error) {
+        terminal.abandon();
+        throw error;
+      }
+      return reply;
+    },
+  );
+}

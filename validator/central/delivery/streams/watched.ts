@@ -1,0 +1,46 @@
+/** A stream that is looked after while it runs: kept alive, and ended with what allowed it. */
+import type { Clock } from '#shared/runtime/clock.ts';
+import { framesOrIdle, IDLE } from './idle-frames.ts';
+import { CHECK_INTERVAL_MS } from './stream-guard.ts';
+
+const KEEP_ALIVE_INTERVAL_MS = 15_000;
+
+export type WatchOptions = {
+  clock: Clock;
+  /** Ends the stream at once. */
+  signal: AbortSignal;
+  /** What is sent every 15 s. */
+  keepAlive: string;
+  /** Asked every few seconds, and when the stream is over; null while it may go on. */
+  endReason(): Promise<string | null>;
+};
+
+/** `frames` with keep-alives in between; ends with them, or as soon as there is a reason to. */
+export async function* watched(
+  frames: AsyncGenerator<string>,
+  { clock, signal, keepAlive, endReason }: WatchOptions,
+): AsyncGenerator<string> {
+  let checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
+  let keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
+  for await (const text of framesOrIdle(frames, { clock, idleMs: CHECK_INTERVAL_MS, signal })) {
+    if (text !== IDLE) yield text;
+    if (clock.monotonicMs() < checkAtMs) continue;
+    checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
+    if ((await endReason()) !== null) return;
+    if (clock.monotonicMs() < keepAliveAtMs) continue;
+    keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
+    yield keepAlive;
+  }
+}
+
+/** `frames`; calls `leave` when they are over or given up. */
+export async function* leaving(
+  frames: AsyncGenerator<string>,
+  leave: () => void,
+): AsyncGenerator<string> {
+  try {
+    yield* frames;
+  } finally {
+    leave();
+  }
+}

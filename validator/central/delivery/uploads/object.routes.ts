@@ -1,0 +1,96 @@
+/** POST /users/presigned-url, and the addresses of the embedded object store below {origin}/objects. */
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import type { HttpServer } from '#shared/http/server.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import {
+  FileInput,
+  ObjectParams,
+  ObjectSignature,
+  PresignedUpload,
+  StoredObject,
+} from './object.schemas.ts';
+import type { Objects } from './object.service.ts';
+
+/** A file never changes under its key. */
+const CACHE_SECONDS = 31_536_000;
+
+/** Below /api. `publicOrigin` null: ours is what the request was sent to. */
+export function registerUploadRoute(
+  api: HttpServer,
+  objects: Objects,
+  publicOrigin: string | null,
+): void {
+  api.post(
+    '/users/presigned-url',
+    {
+      config: { auth: 'user' },
+      schema: { tags: ['Users'], body: FileInput, response: { 201: PresignedUpload } },
+    },
+    async (request, reply) => {
+      const origin = publicOrigin ?? `${request.protocol}://${request.host}`;
+      void reply.status(201);
+      return objects.presign(userOf(request).accountId, request.body, origin);
+    },
+  );
+}
+
+/** At the origin. */
+export async function registerObjectRoutes(origin: HttpServer, objects: Objects): Promise<void> {
+  await origin.register(async (scope: HttpServer) => {
+    // Uploads are taken as they arrive, of whatever type, and no parser looks at them.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    scope.put(
+      '/objects/:purpose/:id/:name',
+      {
+        config: { auth: 'none' },
+        schema: {
+          params: ObjectParams,
+          querystring: ObjectSignature,
+          response: { 200: StoredObject },
+        },
+      },
+      async (request) => {
+        const key = keyOf(request.params);
+        const contentType = (request.headers['content-type'] ?? '').toLowerCase();
+        const stated = request.headers['content-length'];
+        await objects.put(key, request.query, {
+          contentType,
+          content: contentOf(request),
+          statedBytes: stated === undefined ? null : Number(stated),
+        });
+        return { success: true as const, object_key: key };
+      },
+    );
+    scope.get(
+      '/objects/:purpose/:id/:name',
+      { config: { auth: 'none' }, schema: { params: ObjectParams } },
+      async (request, reply) => {
+        const { upload, content } = await objects.open(keyOf(request.params));
+        return (
+          reply
+            .header('Content-Length', upload.size_bytes)
+            .header('Cache-Control', `public, max-age=${CACHE_SECONDS}, immutable`)
+            // Whatever the bytes are, no browser takes them for anything but the stated type.
+            .header('X-Content-Type-Options', 'nosniff')
+            .header('Content-Security-Policy', "default-src 'none'; sandbox")
+            .type(upload.content_type)
+            .send(content)
+        );
+      },
+    );
+  });
+}
+
+function keyOf({ purpose, id, name }: { purpose: string; id: string; name: string }): string {
+  return `${purpose}/${id}/${name}`;
+}
+
+function contentOf(request: FastifyRequest): IncomingMessage {
+  if (request.body === undefined || request.body === null) {
+    throw new ApiError('bad_request', 'The upload has no content');
+  }
+  return request.body as IncomingMessage;
+}

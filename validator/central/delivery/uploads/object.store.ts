@@ -1,0 +1,81 @@
+/** Queries of the uploads table. */
+import { sql } from 'kysely';
+import type { Db, Upload } from '../../platform/database/tables.ts';
+
+/** Stores an upload that was allowed. */
+export async function insertUpload(db: Db, upload: Upload): Promise<void> {
+  await db.insertInto('uploads').values(upload).execute();
+}
+
+/** By its key. */
+export function findUpload(db: Db, key: string): Promise<Upload | undefined> {
+  return db.selectFrom('uploads').selectAll().where('object_key', '=', key).executeTakeFirst();
+}
+
+/** What an account's uploads come to, those allowed and not yet used included. */
+export async function uploadedBy(db: Db, accountId: string) {
+  const row = await db
+    .selectFrom('uploads')
+    .select((select) => [
+      sql<number>`coalesce(sum(size_bytes), 0)`.as('bytes'),
+      select.fn.countAll<number>().as('count'),
+    ])
+    .where('account_id', '=', accountId)
+    .executeTakeFirstOrThrow();
+  return { bytes: Number(row.bytes), count: Number(row.count) };
+}
+
+export type UploadQuery = { accountId: string; purpose: Upload['purpose']; arrived: boolean };
+
+/** How many of these keys, each named once, are uploads as described. */
+export async function countUploads(
+  db: Db,
+  keys: readonly string[],
+  { accountId, purpose, arrived }: UploadQuery,
+): Promise<number> {
+  const row = await db
+    .selectFrom('uploads')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('object_key', 'in', keys)
+    .where('account_id', '=', accountId)
+    .where('purpose', '=', purpose)
+    .$if(arrived, (query) => query.where('stored_at', 'is not', null))
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+/** Notes that an object arrived. */
+export async function markStored(db: Db, key: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('uploads')
+    .set({ stored_at: nowMs })
+    .where('object_key', '=', key)
+    .where('stored_at', 'is', null)
+    .execute();
+}
+
+/** Uploads of accounts that are gone, and those whose address ran out unused before `expiredBeforeMs`. */
+export function listLeftoverUploads(
+  db: Db,
+  options: { expiredBeforeMs: number; withUnused: boolean; limit: number },
+): Promise<Upload[]> {
+  return db
+    .selectFrom('uploads')
+    .innerJoin('accounts', 'accounts.id', 'uploads.account_id')
+    .selectAll('uploads')
+    .where((where) => {
+      const gone = where('accounts.deleted_at', 'is not', null);
+      const unused = where.and([
+        where('uploads.stored_at', 'is', null),
+        where('uploads.expires_at', '<', options.expiredBeforeMs),
+      ]);
+      return options.withUnused ? where.or([gone, unused]) : gone;
+    })
+    .limit(options.limit)
+    .execute();
+}
+
+/** Forgets an upload; its object is gone by now. */
+export async function deleteUpload(db: Db, key: string): Promise<void> {
+  await db.deleteFrom('uploads').where('object_key', '=', key).execute();
+}

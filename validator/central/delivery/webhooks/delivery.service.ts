@@ -1,0 +1,88 @@
+/** The log of a webhook's deliveries, and sending one of them again. */
+
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createSemaphore } from '#shared/runtime/semaphore.ts';
+import type { UserIdentity } from '../../accounts/auth/identity.ts';
+import type { Database, WebhookDelivery as DeliveryRow } from '../../platform/database/tables.ts';
+import type { PostWebhook } from '../../platform/ports.ts';
+import { findAccountEvent } from '../events/event.service.ts';
+import { findDelivery, listDeliveries, noteAttempt } from './delivery.store.ts';
+import type { WebhookSecrets } from './webhook.message.ts';
+import type { DeliveriesQuery, WebhookDelivery } from './webhook.schemas.ts';
+import { requireWebhook } from './webhook.service.ts';
+import { isDelivered } from './webhook.state.ts';
+
+/** Sent by hand at a time, by everybody together: the others wait. */
+const CONCURRENCY = 8;
+
+export type DeliveriesDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: WebhookSecrets;
+  post: PostWebhook;
+  stopping: AbortSignal;
+};
+
+export type Deliveries = ReturnType<typeof createDeliveries>;
+
+export function createDeliveries({ db, clock, secrets, post, stopping }: DeliveriesDeps) {
+  const places = createSemaphore(CONCURRENCY);
+
+  async function required(accountId: string, webhookId: string, id: string) {
+    const webhook = await requireWebhook(db, accountId, webhookId);
+    const delivery = await findDelivery(db, webhookId, id);
+    const event =
+      delivery === undefined ? undefined : await findAccountEvent(db, accountId, delivery.event_id);
+    if (delivery !== undefined && event !== undefined) return { webhook, delivery, event };
+    throw new ApiError('not_found', 'This webhook has no such delivery');
+  }
+
+  return {
+    /** Newest first. */
+    async list(
+      { accountId }: UserIdentity,
+      webhookId: string,
+      query: DeliveriesQuery,
+    ): Promise<WebhookDelivery[]> {
+      await requireWebhook(db, accountId, webhookId);
+      return (await listDeliveries(db, webhookId, query)).map(toResponse);
+    },
+
+    /** One attempt, now, whatever the webhook's place; also at a disabled one. The answer tells what came of it. */
+    async replay(
+      { accountId }: UserIdentity,
+      webhookId: string,
+      id: string,
+    ): Promise<WebhookDelivery> {
+      const { webhook, delivery, event } = await required(accountId, webhookId, id);
+      const attempt = await places.run(
+        () => post(secrets.request(webhook, event, clock.now()), stopping),
+        stopping,
+      );
+      const change = {
+        // What was delivered once stays so.
+        state: isDelivered(attempt) ? ('delivered' as const) : delivery.state,
+        ...{ status: attempt.status, error: attempt.error, duration_ms: attempt.durationMs },
+        updated_at: clock.now(),
+      };
+      await noteAttempt(db, { ...delivery, ...change, attempts: 1 });
+      return toResponse({ ...delivery, ...change, attempts: delivery.attempts + 1 });
+    },
+  };
+}
+
+function toResponse(row: DeliveryRow): WebhookDelivery {
+  return {
+    id: row.id,
+    event_id: row.event_id,
+    type: row.event_type,
+    state: row.state,
+    attempts: row.attempts,
+    status: row.status,
+    error: row.error,
+    duration_ms: row.duration_ms,
+    created_at: naiveUtc(row.created_at),
+    updated_at: naiveUtc(row.updated_at),
+  };
+}

@@ -1,0 +1,202 @@
+/** Webhooks of an account: who is told of its events, and what was sent (marketplace reference 1.14). */
+
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { holdAccount } from '../../accounts/auth/account-access.ts';
+import type { UserIdentity } from '../../accounts/auth/identity.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Database, Db, Webhook as WebhookRow } from '../../platform/database/tables.ts';
+import { feedEnd, placeOfTime } from '../events/event-feed.ts';
+import { type Targets, targetProblem } from './target-address.ts';
+import type { WebhookSecrets } from './webhook.message.ts';
+import { rotated } from './webhook.rotation.ts';
+import type {
+  CreateWebhook,
+  ReplayWebhook,
+  UpdateWebhook,
+  Webhook,
+  WebhookWithSecret,
+} from './webhook.schemas.ts';
+import { makeSecret } from './webhook.signature.ts';
+import { fresh } from './webhook.state.ts';
+import {
+  deleteWebhooks,
+  findWebhook,
+  insertWebhook,
+  listWebhooks,
+  updateWebhook,
+} from './webhook.store.ts';
+import { wishesOf } from './webhook.wish.ts';
+
+const MAX_PER_ACCOUNT = 10;
+
+export type WebhooksDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  secrets: WebhookSecrets;
+  targets: Targets;
+};
+
+export type Webhooks = ReturnType<typeof createWebhooks>;
+
+/** Rules of webhooks. */
+export function createWebhooks({ db, clock, random, secrets, targets }: WebhooksDeps) {
+  function requireTarget(url: string): string {
+    const problem = targetProblem(url, targets);
+    if (problem === null) return url;
+    throw refusedField('body.url', `The address ${problem}`);
+  }
+
+  /** Judges and changes a webhook of the caller's while nobody else does. */
+  async function changedIn<T>(
+    tx: Db,
+    { accountId }: UserIdentity,
+    id: string,
+    change: (row: WebhookRow) => Promise<T>,
+  ): Promise<T> {
+    await lockRow(tx, 'accounts', accountId);
+    return change(await requireWebhook(tx, accountId, id));
+  }
+
+  function changed<T>(
+    caller: UserIdentity,
+    id: string,
+    change: (tx: Db, row: WebhookRow) => Promise<T>,
+  ): Promise<T> {
+    const work = (tx: Db) => changedIn(tx, caller, id, (row) => change(tx, row));
+    return db.transaction().execute(work);
+  }
+
+  async function saved(tx: Db, row: WebhookRow, change: Partial<WebhookRow>): Promise<Webhook> {
+    const all = { ...change, updated_at: clock.now() };
+    await updateWebhook(tx, row.id, all);
+    return toResponse({ ...row, ...all });
+  }
+
+  return {
+    async list({ accountId }: UserIdentity): Promise<Webhook[]> {
+      return (await listWebhooks(db, accountId)).map(toResponse);
+    },
+
+    async get({ accountId }: UserIdentity, id: string): Promise<Webhook> {
+      return toResponse(await requireWebhook(db, accountId, id));
+    },
+
+    /** Told of what happens from now on. Throws `bad_request` with too many, `validation_error` for a bad address. */
+    async create(caller: UserIdentity, body: CreateWebhook): Promise<WebhookWithSecret> {
+      const { accountId } = caller;
+      const url = requireTarget(body.url);
+      const after = await feedEnd(db, accountId);
+      const id = random.uuid();
+      const secret = makeSecret(random);
+      const nowMs = clock.now();
+      const row: WebhookRow = {
+        ...{ id, account_id: accountId, url, description: body.description ?? '' },
+        events_json: JSON.stringify(body.events ?? []),
+        secret_sealed: secrets.seal(secret, id),
+        replaced_json: '[]',
+        ...{ is_enabled: 1, disabled_reason: null, after_feed_no: after, ...fresh(nowMs) },
+        ...{ lease_until: 0, lease_token: null, created_at: nowMs, updated_at: nowMs },
+      };
+      await db.transaction().execute(async (tx) => {
+        await holdAccount(tx, caller);
+        if ((await listWebhooks(tx, accountId)).length >= MAX_PER_ACCOUNT) {
+          throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} webhooks`, {
+            hint: 'Delete one that is no longer used.',
+          });
+        }
+        await insertWebhook(tx, row);
+      });
+      return { ...toResponse(row), secret };
+    },
+
+    /** A new address, or enabling it, has the waiting event sent at once. */
+    update(caller: UserIdentity, id: string, body: UpdateWebhook): Promise<Webhook> {
+      const { url, description, events, enabled } = body;
+      return changed(caller, id, (tx, row) => {
+        const change: Partial<WebhookRow> = {};
+        if (url !== undefined) change.url = requireTarget(url);
+        if (description !== undefined) change.description = description;
+        if (events !== undefined) change.events_json = JSON.stringify(events);
+        if (enabled !== undefined) {
+          change.is_enabled = enabled ? 1 : 0;
+          change.disabled_reason = null;
+        }
+        if (enabled === true || url !== undefined) Object.assign(change, fresh(clock.now()));
+        return saved(tx, row, change);
+      });
+    },
+
+    /** What waits to be sent is not sent any more. */
+    remove(caller: UserIdentity, id: string): Promise<Webhook> {
+      return changed(caller, id, async (tx, row) => {
+        await deleteWebhooks(tx, [id]);
+        return toResponse(row);
+      });
+    },
+
+    /** In `tx`. The secrets so far are signed with too, each for a day. Throws `conflict` after too many in a day. */
+    rotateSecret(tx: Db, caller: UserIdentity, id: string): Promise<WebhookWithSecret> {
+      return changedIn(tx, caller, id, async (row) => {
+        const secret = makeSecret(random);
+        const change = rotated(row, secrets.seal(secret, id), clock.now());
+        return { ...(await saved(tx, row, change)), secret };
+      });
+    },
+
+    /** How the answer to `rotateSecret` lies in the database. */
+    answersOf: secrets.answersOf,
+
+    /** Sends again, in order, what happened from then on. Throws `bad_request` when nothing did. */
+    async replay(caller: UserIdentity, id: string, { since }: ReplayWebhook): Promise<Webhook> {
+      const { accountId } = caller;
+      const first = await placeOfTime(db, accountId, since);
+      if (first === null) {
+        throw new ApiError('bad_request', 'Nothing has happened since then', {
+          hint: 'Give an earlier time.',
+        });
+      }
+      return changed(caller, id, (tx, row) =>
+        saved(tx, row, {
+          after_feed_no: Math.min(row.after_feed_no, first - 1),
+          ...fresh(clock.now()),
+        }),
+      );
+    },
+  };
+}
+
+/** Throws `not_found`, for another account's too. */
+export async function requireWebhook(db: Db, accountId: string, id: string): Promise<WebhookRow> {
+  const row = await findWebhook(db, accountId, id);
+  if (row !== undefined) return row;
+  throw new ApiError('not_found', 'This account has no such webhook');
+}
+
+/** Removes those of an account that is being deleted. */
+export async function forgetWebhooks(tx: Db, accountId: string): Promise<void> {
+  const rows = await listWebhooks(tx, accountId);
+  await deleteWebhooks(
+    tx,
+    rows.map(({ id }) => id),
+  );
+}
+
+function toResponse(row: WebhookRow): Webhook {
+  const { failing_since: failingSince } = row;
+  const waits = row.is_enabled === 1 && row.attempts > 0;
+  return {
+    id: row.id,
+    url: row.url,
+    description: row.description,
+    events: wishesOf(row),
+    enabled: row.is_enabled === 1,
+    disabled_reason: row.disabled_reason,
+    failing_since: failingSince === null ? null : naiveUtc(failingSince),
+    next_attempt_at: waits ? naiveUtc(row.retry_at) : null,
+    created_at: naiveUtc(row.created_at),
+    updated_at: naiveUtc(row.updated_at),
+  };
+}

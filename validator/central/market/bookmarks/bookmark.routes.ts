@@ -1,0 +1,41 @@
+/** /bookmark, also named /bookmarks (contract 8). Its refusals are flat (contract 2.3). */
+import { z } from 'zod';
+import type { HttpServer } from '#shared/http/server.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
+import { Bookmark, BookmarkAnswer, BookmarkParams, BookmarkRequest } from './bookmark.schemas.ts';
+import type { Bookmarks } from './bookmark.service.ts';
+
+const tags = ['Bookmarks'];
+const config = { auth: 'user' } as const;
+const response = { 200: BookmarkAnswer };
+
+/** Registers them below both names. */
+export function registerBookmarkRoutes(
+  api: HttpServer,
+  { bookmarks, ...once }: OnceDeps & { bookmarks: Bookmarks },
+): void {
+  for (const path of ['/bookmark', '/bookmarks']) {
+    api.get(path, { config, schema: { tags, response: { 200: z.array(Bookmark) } } }, (request) =>
+      bookmarks.list(userOf(request)),
+    );
+    api.post(
+      path,
+      {
+        config: { ...config, once: 'bookmark' },
+        schema: { tags, body: BookmarkRequest, response },
+      },
+      async (request, reply) => {
+        const effects = (tx: Db) => bookmarks.setIn(tx, userOf(request), request.body);
+        await answerOnce(once, { request, reply }, { schema: BookmarkAnswer, effects });
+        return reply;
+      },
+    );
+    api.delete(
+      `${path}/:executor_id`,
+      { config, schema: { tags, params: BookmarkParams, response } },
+      (request) => bookmarks.remove(userOf(request), request.params.executor_id),
+    );
+  }
+}

@@ -1,0 +1,198 @@
+/** What other concepts may ask of executors, and the public list of them. */
+import type { Readable } from 'node:stream';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import type { Funnel } from './executor.filters.ts';
+import { gpuTotalOf, hasRoom, inventoryOf, minimumGpusOf } from './executor.row.ts';
+import type { ExecutorListQuery, RentabilityResponse } from './executor.schemas.ts';
+import {
+  countPresent,
+  type ExecutorEntry,
+  findExecutor,
+  updateExecutor,
+} from './executor.store.ts';
+import { chooseGpus } from './gpu-selection.ts';
+import {
+  dropFreeSlots,
+  freeSlotsOf,
+  insertSlots,
+  listAllSlots,
+  listSlots,
+  lockSlots,
+  takeSlots,
+} from './gpu-slot.store.ts';
+import { freeSlotsFor } from './gpu-slots.ts';
+import { createMarketSearch } from './market-search.ts';
+import type { MarketView } from './market-view.ts';
+import { type NotesOf, personalMembers } from './node-notes.ts';
+import { createRowTexts } from './row-texts.ts';
+
+export { hasRoom } from './executor.row.ts';
+export type { ExecutorEntry } from './executor.store.ts';
+export {
+  countPresent,
+  countUnproven,
+  findExecutor,
+  findExecutorAt,
+  findExecutors,
+  hasVerifiedNode,
+  insertExecutor,
+  listOfProvider,
+  listPresent,
+  pageOfProvider,
+  updateExecutor,
+} from './executor.store.ts';
+export { findOnMarket, type MarketNode } from './market.store.ts';
+export type { MarketView } from './market-view.ts';
+
+/** `last_seen_at` is written at most this often. */
+const SEEN_RESOLUTION_MS = 10_000;
+
+/** The executor unless it left the marketplace or never was there. */
+export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry> {
+  const executor = await findExecutor(db, id);
+  if (executor === undefined || executor.state === 'removed') {
+    throw new ApiError('node_not_found', `There is no node ${id}`);
+  }
+  return executor;
+}
+
+/** Gives the pod `count` GPUs that suit each other; their UUIDs. 400 `node_unavailable` when they are gone. */
+export async function reserveGpus(
+  tx: Db,
+  executor: ExecutorEntry,
+  count: number,
+  podId: string,
+): Promise<string[]> {
+  const { id: executorId } = executor;
+  const free = (await listSlots(tx, executorId)).filter((slot) => slot.pod_id === null);
+  const gpu = inventoryOf(executor)?.gpu;
+  const cards = new Map(gpu?.devices.map(({ uuid, mig }) => [uuid, mig?.parent_uuid ?? uuid]));
+  const known = free.map(({ gpu_uuid: uuid }) => ({ uuid, card: cards.get(uuid) ?? uuid }));
+  const uuids = chooseGpus(count, known, gpu?.topology ?? null);
+  const chosen = free.filter((slot) => uuids.includes(slot.gpu_uuid));
+  const taken = await takeSlots(
+    tx,
+    executorId,
+    chosen.map((slot) => slot.idx),
+    podId,
+  );
+  if (taken !== count) {
+    throw new ApiError('node_unavailable', 'Another rental took these GPUs just now');
+  }
+  return chosen.map((slot) => slot.gpu_uuid);
+}
+
+/** Gives the pod's GPUs back to the market. */
+export async function releaseGpus(tx: Db, podId: string): Promise<void> {
+  await freeSlotsOf(tx, podId);
+}
+
+/** Follows the GPUs measured now; a slot that a pod holds is never touched. */
+export async function followInventory(
+  tx: Db,
+  executorId: string,
+  inventory: Inventory,
+): Promise<void> {
+  const held = (await lockSlots(tx, executorId)).filter((slot) => slot.pod_id !== null);
+  await dropFreeSlots(tx, executorId);
+  await insertSlots(tx, freeSlotsFor(executorId, held, inventory.gpu.devices));
+}
+
+/** Takes it off the market for good. The caller has seen that no pod is on it. */
+export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise<void> {
+  await updateExecutor(tx, id, { state: 'removed', removed_at: nowMs, updated_at: nowMs });
+  await dropFreeSlots(tx, id);
+}
+
+/** Its GPUs that no pod holds are to be measured anew before they are rented. */
+export async function dropFreeGpus(tx: Db, id: string): Promise<void> {
+  await dropFreeSlots(tx, id);
+}
+
+export type SlotsInUse = { uuids: string[]; podIds: string[] };
+
+/** By executor the UUIDs of its slots, and the pods that hold any; nothing of who has none. */
+export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, SlotsInUse>> {
+  const known = new Map<string, SlotsInUse>();
+  for (const { executor_id: id, gpu_uuid: uuid, pod_id: podId } of await listAllSlots(db)) {
+    const slots = known.get(id) ?? { uuids: [], podIds: [] };
+    slots.uuids.push(uuid);
+    if (podId !== null && !slots.podIds.includes(podId)) slots.podIds.push(podId);
+    known.set(id, slots);
+  }
+  return known;
+}
+
+/** Notes that the agent answered; cheap enough to call on every answer. */
+export async function noteSeen(db: Db, executor: ExecutorEntry, nowMs: number): Promise<void> {
+  if (nowMs - (executor.last_seen_at ?? 0) < SEEN_RESOLUTION_MS) return;
+  await updateExecutor(db, executor.id, { last_seen_at: nowMs });
+}
+
+/** Why it cannot be rented now; empty when it can. */
+export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['reasons'] {
+  const reasons: RentabilityResponse['reasons'] = [];
+  const add = (code: string, message: string) => reasons.push({ code, message });
+  if (executor.banned_at !== null) add('provider_banned', 'The provider is banned');
+  if (executor.paused === 1 || executor.opted_in === 0) {
+    add('node_paused_by_provider', 'The provider takes no new rentals');
+  }
+  if (executor.state !== 'verified') {
+    add('node_not_verified', 'The validator has not passed the node');
+  } else if (executor.slots_free === 0) {
+    add('node_unavailable', 'Every GPU is rented');
+  } else if (!hasRoom(executor)) {
+    add(
+      'gpu_count_invalid',
+      `${executor.slots_free} GPUs are free, fewer than the minimum of ${minimumGpusOf(executor)}`,
+    );
+  }
+  return reasons;
+}
+
+export type Executors = ReturnType<typeof createExecutors>;
+
+export type ExecutorsDeps = { db: Database; clock: Clock; view: MarketView; notesOf: NotesOf };
+
+/** The public list and what explains it. */
+export function createExecutors({ db, clock, view, notesOf }: ExecutorsDeps) {
+  const texts = createRowTexts(db);
+  const search = createMarketSearch();
+
+  return {
+    /**
+     * As JSON, sorted by price, then id; `accountId` is null for nobody. Without `page` and `size` the list is
+     * whole.
+     */
+    async list(
+      query: ExecutorListQuery,
+      accountId: string | null,
+    ): Promise<{ json: Buffer | Readable; funnel: Funnel }> {
+      const notes = await notesOf(db, accountId, query.machine_request_id);
+      const { nodes, funnel } = search(await view.offers(), query, notes);
+      const options = {
+        nowMs: clock.now(),
+        summary: query.view === 'summary',
+        personal: accountId === null ? null : (id: string) => personalMembers(notes, id),
+      };
+      return { json: await texts.listOf(nodes, options), funnel };
+    },
+
+    count: async () => (await view.offers()).nodes.length,
+    totalCount: () => countPresent(db),
+
+    async rentability(id: string): Promise<RentabilityResponse> {
+      const executor = await requireExecutor(db, id);
+      const reasons = rentalObstacles(executor);
+      return {
+        rentable: reasons.length === 0,
+        reasons,
+        free_gpu_count: executor.slots_free,
+        min_gpu_count: executor.min_gpu_count ?? gpuTotalOf(executor),
+      };
+    },
+  };
+}

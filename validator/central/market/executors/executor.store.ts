@@ -1,0 +1,156 @@
+/** All queries on executors. A listing joins the provider. */
+import type { Updateable } from 'kysely';
+import type { ExecutorsTable } from '../../platform/database/executors.tables.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { Db, Executor, NewExecutor } from '../../platform/database/tables.ts';
+
+/** An executor with what decides whether it is on the market. */
+export type ExecutorEntry = Executor & {
+  miner_hotkey: string;
+  opted_in: 0 | 1;
+  banned_at: number | null;
+};
+
+function entries(db: Db) {
+  return db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .selectAll('executors')
+    .select(['providers.hotkey as miner_hotkey', 'providers.opted_in', 'providers.banned_at']);
+}
+
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  entries(db).where('executors.id', '=', id),
+);
+
+/** In any state, removed ones included. */
+export async function findExecutor(db: Db, id: string): Promise<ExecutorEntry | undefined> {
+  return (await byId(db, { id })).rows[0];
+}
+
+/** Several at once, in any state. */
+export async function findExecutors(db: Db, ids: readonly string[]): Promise<ExecutorEntry[]> {
+  return ids.length === 0 ? [] : entries(db).where('executors.id', 'in', ids).execute();
+}
+
+/** The present one at an address. */
+export async function findExecutorAt(
+  db: Db,
+  ipAddress: string,
+  port: number,
+): Promise<ExecutorEntry | undefined> {
+  return entries(db)
+    .where('ip_address', '=', ipAddress)
+    .where('port', '=', port)
+    .where('state', '<>', 'removed')
+    .executeTakeFirst();
+}
+
+/** What validators check: everything not removed, oldest first, less what was measured of it. */
+export async function listPresent(db: Db) {
+  return db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .select(['executors.id', 'ip_address', 'port', 'first_verified_at', 'gpu_type', 'gpu_count'])
+    .select(['slots_total', 'price_uusd_per_gpu_hour', 'collateral_deposited'])
+    .select(['providers.hotkey as miner_hotkey', 'providers.banned_at'])
+    .where('state', '<>', 'removed')
+    .orderBy('executors.created_at')
+    .orderBy('executors.id')
+    .execute();
+}
+
+/** A provider's that are not removed, by id. */
+export async function listOfProvider(db: Db, providerId: string): Promise<ExecutorEntry[]> {
+  return entries(db)
+    .where('provider_id', '=', providerId)
+    .where('state', '<>', 'removed')
+    .orderBy('executors.id')
+    .execute();
+}
+
+export type ProviderPage = { items: ExecutorEntry[]; total: number };
+
+/** Newest first; `hotkey` null means every provider's. */
+export async function pageOfProvider(
+  db: Db,
+  hotkey: string | null,
+  { page, limit }: { page: number; limit: number },
+): Promise<ProviderPage> {
+  let query = entries(db).where('state', '<>', 'removed');
+  let count = db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('state', '<>', 'removed');
+  if (hotkey !== null) {
+    query = query.where('providers.hotkey', '=', hotkey);
+    count = count.where('providers.hotkey', '=', hotkey);
+  }
+  const items = await query
+    .orderBy('executors.created_at', 'desc')
+    .orderBy('executors.id')
+    .limit(limit)
+    .offset((page - 1) * limit)
+    .execute();
+  return { items, total: (await count.executeTakeFirstOrThrow()).n };
+}
+
+/** Whether the last verdict on any of a provider's is that it is fit. */
+export async function hasVerifiedNode(db: Db, providerId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('executors')
+    .select('id')
+    .where('provider_id', '=', providerId)
+    .where('state', '=', 'verified')
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+/** How many of a provider's no validator has ever passed, less those removed. */
+export async function countUnproven(db: Db, providerId: string): Promise<number> {
+  const row = await db
+    .selectFrom('executors')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('provider_id', '=', providerId)
+    .where('state', '<>', 'removed')
+    .where('first_verified_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return row.n;
+}
+
+/** How many are not removed. */
+export async function countPresent(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom('executors')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('state', '<>', 'removed')
+    .executeTakeFirstOrThrow();
+  return row.n;
+}
+
+/** Adds a row; false when the address is taken by a present executor. */
+export async function insertExecutor(db: Db, row: NewExecutor): Promise<boolean> {
+  const done = await db
+    .insertInto('executors')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** Changes one that is not removed; false when there is none. */
+export async function updateExecutor(
+  db: Db,
+  id: string,
+  change: Updateable<ExecutorsTable>,
+): Promise<boolean> {
+  const done = await db
+    .updateTable('executors')
+    .set(change)
+    .where('id', '=', id)
+    .where('state', '<>', 'removed')
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}

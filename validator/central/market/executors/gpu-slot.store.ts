@@ -1,0 +1,108 @@
+/**
+ * All queries on gpu_slots: the guard against renting one GPU twice. Whoever changes slots has locked their
+ * executor before: its row counts them.
+ */
+import { sql } from 'kysely';
+import { isPostgres } from '../../../database/engine.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { Db, GpuSlot } from '../../platform/database/tables.ts';
+
+type OfNode = Slots<{ executorId: string }>;
+
+const byIndex = prepared((db, { executorId }: OfNode) =>
+  db.selectFrom('gpu_slots').selectAll().where('executor_id', '=', executorId).orderBy('idx'),
+);
+
+/** By index. */
+export async function listSlots(db: Db, executorId: string): Promise<GpuSlot[]> {
+  return (await byIndex(db, { executorId })).rows;
+}
+
+/** Of all executors, each one's by index. */
+export async function listAllSlots(
+  db: Db,
+): Promise<Pick<GpuSlot, 'executor_id' | 'gpu_uuid' | 'pod_id'>[]> {
+  return db
+    .selectFrom('gpu_slots')
+    .select(['executor_id', 'gpu_uuid', 'pod_id'])
+    .orderBy('executor_id')
+    .orderBy('idx')
+    .execute();
+}
+
+const locked = prepared((tx, { executorId }: OfNode) =>
+  tx
+    .selectFrom('gpu_slots')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .orderBy('idx')
+    .$if(isPostgres(tx), (query) => query.forUpdate()),
+);
+
+/** The same, and whoever wants to change one waits until the transaction has ended. */
+export async function lockSlots(tx: Db, executorId: string): Promise<GpuSlot[]> {
+  return (await locked(tx, { executorId })).rows;
+}
+
+/** Gives free slots to a pod; the number really taken is lower when another was faster. */
+export async function takeSlots(
+  db: Db,
+  executorId: string,
+  indices: readonly number[],
+  podId: string,
+): Promise<number> {
+  if (indices.length === 0) return 0;
+  const done = await db
+    .updateTable('gpu_slots')
+    .set({ pod_id: podId })
+    .where('executor_id', '=', executorId)
+    .where('idx', 'in', indices)
+    .where('pod_id', 'is', null)
+    .executeTakeFirst();
+  await countSlots(db, [executorId]);
+  return Number(done.numUpdatedRows);
+}
+
+/** Frees every slot of a pod; how many there were. */
+export async function freeSlotsOf(db: Db, podId: string): Promise<number> {
+  const freed = await db
+    .updateTable('gpu_slots')
+    .set({ pod_id: null })
+    .where('pod_id', '=', podId)
+    .returning('executor_id')
+    .execute();
+  await countSlots(db, [...new Set(freed.map((slot) => slot.executor_id))]);
+  return freed.length;
+}
+
+/** Removes the slots that no pod holds. */
+export async function dropFreeSlots(db: Db, executorId: string): Promise<void> {
+  await db
+    .deleteFrom('gpu_slots')
+    .where('executor_id', '=', executorId)
+    .where('pod_id', 'is', null)
+    .execute();
+  await countSlots(db, [executorId]);
+}
+
+/** Adds free slots. */
+export async function insertSlots(db: Db, slots: readonly GpuSlot[]): Promise<void> {
+  if (slots.length === 0) return;
+  await db.insertInto('gpu_slots').values(slots).execute();
+  await countSlots(db, [...new Set(slots.map((slot) => slot.executor_id))]);
+}
+
+const counted = prepared((db, { executorId }: OfNode) =>
+  db
+    .updateTable('executors')
+    .set({
+      slots_total: sql<number>`(select count(*) from gpu_slots where executor_id = executors.id)`,
+      slots_free: sql<number>`(select count(*) from gpu_slots
+        where executor_id = executors.id and pod_id is null)`,
+    })
+    .where('id', '=', executorId),
+);
+
+async function countSlots(db: Db, executorIds: readonly string[]): Promise<void> {
+  for (const executorId of executorIds) await counted(db, { executorId });
+}

@@ -1,0 +1,123 @@
+/** The market in figures: by machine, by capacity, and which image a GPU is rented with. */
+
+import { matchesGpuType, shortGpuType } from '#shared/api/gpu-type.ts';
+import { microToUsd } from '#shared/api/money.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import type { TemplateResponse } from '../templates/template.schemas.ts';
+import type {
+  DefaultDockerImage,
+  ExecutorStatsResponse,
+  MachineCapacityResponse,
+  MachineResponse,
+} from './executor.schemas.ts';
+import { catalogueEntryOf, MACHINE_CATALOGUE } from './machine-catalogue.ts';
+import { figuresByMachine, figuresBySize, type MachineFigures } from './market-figures.store.ts';
+
+/** GPU counts that capacity is told for. */
+const CAPACITY_SIZES = [1, 2, 4, 8] as const;
+
+export type OverviewDeps = {
+  db: Database;
+  officialTemplates(): Promise<TemplateResponse[]>;
+};
+
+export type MarketOverview = ReturnType<typeof createMarketOverview>;
+
+/** All of it is computed anew from the nodes on offer, rented ones included. */
+export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
+  return {
+    async stats(): Promise<ExecutorStatsResponse[]> {
+      return (await figuresByMachine(db)).map(statsOf);
+    },
+
+    /** Every known type, and what else is on offer. */
+    async machines(): Promise<MachineResponse[]> {
+      const offered = new Map((await figuresByMachine(db)).map((each) => [each.machine, each]));
+      const names = new Set([...MACHINE_CATALOGUE.map((entry) => entry.name), ...offered.keys()]);
+      return [...names].map((name) => {
+        const figures = offered.get(name);
+        const cheapest = figures === undefined ? 0 : microToUsd(figures.min_price);
+        return {
+          name,
+          price: catalogueEntryOf(name)?.usdPerGpuHour ?? cheapest,
+          rental_rate: figures === undefined ? 0 : rentalRateOf(figures),
+          total_gpu_count: figures?.gpus ?? 0,
+        };
+      });
+    },
+
+    /** Which part of the GPUs of a machine is rented, 0 to 1; of all GPUs on offer where it is not offered. */
+    async rentalRate(machine: string): Promise<number> {
+      const figures = await figuresByMachine(db);
+      const own = figures.filter((each) => each.machine === machine);
+      const counted = own.length > 0 ? own : figures;
+      const sumOf = (of: 'gpus' | 'free_gpus') => counted.reduce((sum, each) => sum + each[of], 0);
+      return rentalRateOf({ gpus: sumOf('gpus'), free_gpus: sumOf('free_gpus') });
+    },
+
+    /** By the short name of the GPU, which several machines may share. */
+    async capacity(): Promise<MachineCapacityResponse[]> {
+      const models = new Map<string, MachineCapacityResponse['buckets']>();
+      for (const { machine, size, ...figures } of await figuresBySize(db, CAPACITY_SIZES)) {
+        const model = shortGpuType(machine);
+        const buckets = models.get(model) ?? {};
+        models.set(model, buckets);
+        if (figures.able === 0) continue;
+        const rate = microToUsd(figures.min_price * size);
+        const before = buckets[String(size)];
+        buckets[String(size)] = {
+          max_cap: figures.able + (before?.max_cap ?? 0),
+          unrented_count: figures.free + (before?.unrented_count ?? 0),
+          hourly_rate: Math.min(rate, before?.hourly_rate ?? rate),
+        };
+      }
+      return [...models].map(([base_model, buckets]) => ({ base_model, buckets }));
+    },
+
+    /** 404 for a GPU that is neither known nor on offer. */
+    async defaultImages(gpuModel: string): Promise<DefaultDockerImage[]> {
+      const isKnown =
+        catalogueEntryOf(gpuModel) !== undefined ||
+        (await figuresByMachine(db)).some(({ machine }) => matchesGpuType(machine, gpuModel));
+      const templates = isKnown ? await officialTemplates() : [];
+      if (templates.length > 0) return templates.map(imageOf);
+      throw new ApiError('node_not_found', `There is no node with a ${gpuModel}`);
+    },
+  };
+}
+
+function imageOf(template: TemplateResponse): DefaultDockerImage {
+  const { docker_image, docker_image_tag, docker_image_size, docker_image_digest } = template;
+  return {
+    docker_image,
+    docker_image_tag,
+    docker_image_size,
+    docker_image_digest: docker_image_digest === '' ? null : docker_image_digest,
+  };
+}
+
+function statsOf(figures: MachineFigures): ExecutorStatsResponse {
+  const { machine, nodes, available_nodes: available, gpus, free_gpus: free } = figures;
+  return {
+    machine_name: machine,
+    gpu_type: shortGpuType(machine),
+    total_executor_count: nodes,
+    rented_executor_count: nodes - available,
+    available_executor_count: available,
+    total_gpu_count: gpus,
+    rented_gpu_count: gpus - free,
+    available_gpu_count: free,
+    min_price_per_gpu: microToUsd(figures.min_price),
+    avg_price_per_gpu: microToUsd(Math.round(figures.price_sum / nodes)),
+    max_price_per_gpu: microToUsd(figures.max_price),
+    rental_rate: rentalRateOf(figures),
+  };
+}
+
+function rentalRateOf({
+  gpus,
+  free_gpus: free,
+}: Pick<MachineFigures, 'gpus' | 'free_gpus'>): number {
+  return gpus === 0 ? 0 : (gpus - free) / gpus;
+}

@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { seedMarket } from '../../../../test/bench/market-seed.ts';
+import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import { ExecutorListQuery } from './executor.schemas.ts';
+import { createMarketSearch } from './market-search.ts';
+import { createMarketView } from './market-view.ts';
+import { NO_NOTES } from './node-notes.ts';
+
+const NODES = 300;
+const ROUNDS = 60;
+/** More at a time than are taken in one by one. */
+const MANY = 150;
+
+let db: Database;
+
+beforeEach(async () => {
+  db = await createTestDatabase();
+  await seedMarket(db, NODES);
+});
+afterEach(() => db.destroy());
+
+it('finds with what it kept what it would find anew, whatever was changed', async () => {
+  const random = createSeededRandom(5);
+  const view = createMarketView({ db });
+  const search = createMarketSearch();
+  const queries = [
+    {},
+    { size: '7', page: '3' },
+    { price_lte: '1.2', gpu_count_gte: '2' },
+    { price_lte: '1.2', gpu_count_gte: '2', size: '10' },
+    { machine_names: 'NVIDIA H200,NVIDIA L40S', price_gte: '0.5' },
+    { nvlink: 'true', min_download_mbps: '0' },
+  ].map((query) => ExecutorListQuery.parse(query));
+  const ids = (await db.selectFrom('executors').select('id').execute()).map(({ id }) => id);
+  const some = (count: number) =>
+    Array.from({ length: count }, () => ids[random.int(ids.length)] ?? '');
+  const change = (count: number) =>
+    db
+      .updateTable('executors')
+      .set({
+        price_uusd_per_gpu_hour: random.int(3) * 600_000,
+        paused: random.int(2) === 0 ? 0 : 1,
+        nvlink: random.int(2) === 0 ? 0 : 1,
+      })
+      .where('id', 'in', some(count))
+      .execute();
+  const found = new Set<string>();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await change(round % 9 === 0 ? MANY : 1 + random.int(4));
+    const offers = await view.offers();
+    // Not all each time, so that some have much to make up for.
+    for (const query of queries.filter(() => random.int(3) > 0)) {
+      const page = search(offers, query, NO_NOTES);
+      expect(page).toEqual(createMarketSearch()(offers, query, NO_NOTES));
+      found.add(JSON.stringify(page));
+    }
+  }
+  expect(found.size).toBeGreaterThan(ROUNDS);
+});

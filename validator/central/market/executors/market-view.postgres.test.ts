@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { seedMarket } from '../../../../test/bench/market-seed.ts';
+import { createPostgresDatabase } from '../../../../test/fakes/central-database.ts';
+import { openCentralDatabase } from '../../platform/database/database.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import { forgetForeignRevisions } from './market.store.ts';
+import { createMarketView } from './market-view.ts';
+
+let db: Database;
+let other: Database;
+
+beforeEach(async () => {
+  const url = await createPostgresDatabase();
+  db = await openCentralDatabase(url);
+  other = await openCentralDatabase(url);
+  await seedMarket(db, 8);
+});
+afterEach(async () => {
+  await db.destroy();
+  await other.destroy();
+});
+
+it('misses no change of another process, in whichever order transactions come to their end', async () => {
+  const view = createMarketView({ db });
+  const nodes = (await view.offers()).nodes.map(({ node }) => node.id);
+  const [first = '', second = ''] = nodes;
+  const pause = (handle: Database, id: string) =>
+    handle.updateTable('executors').set({ paused: 1 }).where('id', '=', id).execute();
+
+  const slow = await other.startTransaction().execute();
+  await slow.updateTable('executors').set({ paused: 1 }).where('id', '=', first).execute();
+  await pause(other, second);
+  const without = (...gone: string[]) => nodes.filter((id) => !gone.includes(id));
+  const seen = async () => (await view.offers()).nodes.map(({ node }) => node.id);
+  expect(await seen()).toEqual(without(second));
+  expect(await seen()).toEqual(without(second));
+  await slow.commit().execute();
+  expect(await seen()).toEqual(without(first, second));
+});
+
+it('reads nothing again that did not change, also after a move to another cluster', async () => {
+  const foreign = 9_000_000_000_000;
+  await db.updateTable('executors').set({ revision: foreign }).execute();
+  await forgetForeignRevisions(db);
+  const view = createMarketView({ db });
+  const [first, second] = (await view.offers()).nodes.map(({ node }) => node.id);
+  // A transaction under way keeps the horizon where it is.
+  const slow = await other.startTransaction().execute();
+  const price = (cents: number) => ({ price_uusd_per_gpu_hour: cents * 10_000 });
+  await slow
+    .updateTable('executors')
+    .set(price(2))
+    .where('id', '=', second ?? '')
+    .execute();
+  const { version } = await view.offers();
+  await db
+    .updateTable('executors')
+    .set(price(1))
+    .where('id', '=', first ?? '')
+    .execute();
+  const changed = (await view.offers()).version;
+  expect(changed).toBeGreaterThan(version);
+  expect((await view.offers()).version).toBe(changed);
+  await slow.rollback().execute();
+  const revisions = await db.selectFrom('executors').select('revision').execute();
+  expect(Math.max(...revisions.map(({ revision }) => revision))).toBeLessThan(foreign);
+});

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { seedMarket } from '../../../../test/bench/market-seed.ts';
+import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import { freeSlotsOf, takeSlots } from './gpu-slot.store.ts';
+import { createMarketView } from './market-view.ts';
+
+const NODES = 300;
+const ROUNDS = 120;
+
+let db: Database;
+
+beforeEach(async () => {
+  db = await createTestDatabase();
+  await seedMarket(db, NODES);
+});
+afterEach(() => db.destroy());
+
+/** What the database says itself. */
+function offered() {
+  return db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .select(['executors.id', 'price_uusd_per_gpu_hour as price', 'slots_free', 'machine_name'])
+    .where('state', '=', 'verified')
+    .where('paused', '=', 0)
+    .where('opted_in', '=', 1)
+    .where('banned_at', 'is', null)
+    .where('slots_free', '>=', 1)
+    .whereRef('slots_free', '>=', (eb) => eb.fn.coalesce('min_gpu_count', 'slots_total'))
+    .execute();
+}
+
+it('is what the database says, cheapest first, whatever was changed', async () => {
+  const random = createSeededRandom(11);
+  const view = createMarketView({ db });
+  const ids = (await db.selectFrom('executors').select('id').execute()).map(({ id }) => id);
+  const anyone = () => ids[random.int(ids.length)] ?? '';
+  const set = (change: object, id = anyone()) =>
+    db.updateTable('executors').set(change).where('id', '=', id).execute();
+  const changes: (() => Promise<unknown>)[] = [
+    () => set({ price_uusd_per_gpu_hour: random.int(4_000_000) }),
+    () => set({ state: random.int(2) === 0 ? 'failed' : 'verified' }),
+    () => set({ paused: random.int(2) }),
+    () => set({ machine_name: `NVIDIA ${random.int(9)}`, inventory_json: '{}' }),
+    () => set({ min_gpu_count: random.int(2) === 0 ? null : 1 }),
+    () => takeSlots(db, anyone(), [0, 1], `pod ${random.int(5)}`),
+    () => freeSlotsOf(db, `pod ${random.int(5)}`),
+    () =>
+      db
+        .updateTable('providers')
+        .set({ opted_in: random.int(4) === 0 ? 0 : 1 })
+        .execute(),
+  ];
+  const markets = new Set<string>();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (let left = random.int(6); left > 0; left -= 1)
+      await changes[random.int(changes.length)]?.();
+    const seen = (await view.offers()).nodes.map(({ node }) => ({
+      id: node.id,
+      price: node.price_uusd_per_gpu_hour,
+      slots_free: node.slots_free,
+      machine_name: node.machine_name,
+    }));
+    const inOrder = (await offered()).sort((a, b) => a.price - b.price || (a.id < b.id ? -1 : 1));
+    expect(seen).toEqual(inOrder);
+    markets.add(JSON.stringify(seen));
+  }
+  // Otherwise nothing was tried.
+  expect(markets.size).toBeGreaterThan(ROUNDS / 3);
+});
+
+it('holds nothing that was rolled back, and shows everybody what was committed before they asked', async () => {
+  const view = createMarketView({ db });
+  const before = (await view.offers()).nodes.length;
+  const failed = db.transaction().execute(async (tx) => {
+    await tx.updateTable('executors').set({ paused: 1 }).execute();
+    throw new Error('rolled back');
+  });
+  await expect(failed).rejects.toThrow('rolled back');
+  expect((await view.offers()).nodes).toHaveLength(before);
+
+  const early = view.offers();
+  await db.updateTable('executors').set({ paused: 1 }).execute();
+  const counts = await Promise.all([view.offers(), view.offers()]);
+  expect(counts.map(({ nodes }) => nodes.length)).toEqual([0, 0]);
+  await early;
+});
+
+it('does not move with what is not shown', async () => {
+  const revisions = () =>
+    db.selectFrom('executors').select(['id', 'revision']).orderBy('id').execute();
+  const before = await revisions();
+  await db.updateTable('executors').set({ last_seen_at: 5, updated_at: 5 }).execute();
+  expect(await revisions()).toEqual(before);
+});

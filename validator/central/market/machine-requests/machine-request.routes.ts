@@ -1,0 +1,47 @@
+/** /machine-requests, the renter's side (contract 8). Its refusals are flat (contract 2.3). */
+import { z } from 'zod';
+import type { HttpServer } from '#shared/http/server.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
+import { IdParams } from '../../platform/wire.ts';
+import { MachineRequest, MachineRequestCreate } from './machine-request.schemas.ts';
+import type { MachineRequests } from './machine-request.service.ts';
+
+const tags = ['Machine requests'];
+const config = { auth: 'user' } as const;
+const response = { 200: MachineRequest };
+
+/** Registers them. */
+export function registerMachineRequestRoutes(
+  api: HttpServer,
+  { requests, ...once }: OnceDeps & { requests: MachineRequests },
+): void {
+  api.get(
+    '/machine-requests',
+    { config, schema: { tags, response: { 200: z.array(MachineRequest) } } },
+    (request) => requests.list(userOf(request)),
+  );
+  api.post(
+    '/machine-requests',
+    {
+      config: { ...config, once: 'machine-request' },
+      schema: { tags, body: MachineRequestCreate, response },
+    },
+    async (request, reply) => {
+      const effects = (tx: Db) => requests.createIn(tx, userOf(request), request.body);
+      await answerOnce(once, { request, reply }, { schema: MachineRequest, effects });
+      return reply;
+    },
+  );
+  api.get(
+    '/machine-requests/:id',
+    { config, schema: { tags, params: IdParams, response } },
+    (request) => requests.get(userOf(request), request.params.id),
+  );
+  api.delete(
+    '/machine-requests/:id',
+    { config, schema: { tags, params: IdParams, response } },
+    (request) => requests.cancel(userOf(request), request.params.id),
+  );
+}

@@ -1,0 +1,56 @@
+/** Silence of a node, each limit of it at its edge. */
+import { expect, it } from 'vitest';
+import { CheckResult } from '#shared/api/central/validator-routes.ts';
+import { isUnheard, lossOf, usedUntil, waitForContact } from './pod-contact.ts';
+
+const SEEN_MS = 1_800_000_000_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const heard = { state: 'running', phase: 'ready', seen_at: SEEN_MS };
+
+it.each([
+  ['up to a minute', {}, MINUTE_MS - 1, false],
+  ['from a minute on', {}, MINUTE_MS, true],
+  ['while it reboots, too', { state: 'rebooting' }, MINUTE_MS, true],
+  ['not once that is noted', { phase: 'unreachable' }, HOUR_MS, false],
+  ['not where it costs nothing', { state: 'starting' }, HOUR_MS, false],
+  ['not before its first word', { seen_at: null }, HOUR_MS, false],
+] as const)('misses a pod %s', (_, change, silentMs, expected) => {
+  const pod = { ...heard, ...change };
+  expect(isUnheard(pod, SEEN_MS + silentMs)).toBe(expected);
+  const endMs = expected ? SEEN_MS : SEEN_MS + silentMs;
+  expect(usedUntil(pod, SEEN_MS + silentMs)).toBe(endMs);
+});
+
+it('waits half a minute for a pod that nobody has heard of, once', () => {
+  const plannedMs = SEEN_MS + MINUTE_MS;
+  const at = (dueAtMs: number, nowMs: number) =>
+    waitForContact([heard], { plannedMs, dueAtMs, nowMs });
+  expect(at(plannedMs, plannedMs + HOUR_MS)).toBe(plannedMs + HOUR_MS + 30_000);
+  expect(at(plannedMs + HOUR_MS + 30_000, plannedMs + 2 * HOUR_MS)).toBeNull();
+  const early = { plannedMs: plannedMs - 1, dueAtMs: plannedMs - 1, nowMs: plannedMs };
+  expect(waitForContact([heard], early)).toBeNull();
+});
+
+/** What the check that the agent answers has come to, so long after the last contact. */
+const failedAfter = (ms: number, reason_code = 'AGENT_UNREACHABLE') => ({
+  state: 'failed' as const,
+  verdict_at: SEEN_MS + ms,
+  checks_json: JSON.stringify([
+    CheckResult.parse({
+      ...{ check_id: 'reachable', passed: false, measured: 'no answer', required: 'an answer' },
+      ...{ message: 'The agent did not answer', remediation: 'Start it', reason_code },
+    }),
+  ]),
+});
+
+it.each([
+  ['two hours without a word', undefined, 2 * HOUR_MS, true],
+  ['a millisecond less', undefined, 2 * HOUR_MS - 1, false],
+  ['a verdict of a minute after the last word', failedAfter(MINUTE_MS), HOUR_MS, true],
+  ['a verdict of a millisecond before that', failedAfter(MINUTE_MS - 1), HOUR_MS, false],
+  ['another failure of the node', failedAfter(HOUR_MS, 'TLS_PIN_MISMATCH'), HOUR_MS, false],
+])('gives a pod up after %s, or not', (_, node, silentMs, isLost) => {
+  const times = { lostAtMs: SEEN_MS, nowMs: SEEN_MS + silentMs };
+  expect(lossOf(node, times) !== null).toBe(isLost);
+});

@@ -1,0 +1,137 @@
+/** What a renter changes of a pod: its template, its content, its name and limits (contract 5.2). */
+
+import { microOrNull } from '#shared/api/money.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { settledFirst } from '../../money/metering/settled-first.ts';
+import { spentOn } from '../../money/metering/spent.ts';
+import { moneyTransaction } from '../../platform/database/money-transaction.ts';
+import type { Database, Db, Pod } from '../../platform/database/tables.ts';
+import { findExecutor } from '../executors/executor.service.ts';
+import { TemplateResponse, type UpdateTemplate } from '../templates/template.schemas.ts';
+import { toTemplateRow } from '../templates/template.service.ts';
+import {
+  markTemplateRented,
+  templateForEdit,
+  templateForRent,
+} from '../templates/template-use.service.ts';
+import type { Caller } from './caller.ts';
+import type { NotebookTokenOf } from './notebook-token.ts';
+import { podRow } from './pod.row.ts';
+import type { PodListItemResponse, PodUpdateRequest } from './pod.schemas.ts';
+import type { VolumesOfPods } from './pod.service.ts';
+import { findPod } from './pod.store.ts';
+import { requireOwnPod } from './pod-access.ts';
+import { capChanged, idleMinutesChanged } from './pod-cap.ts';
+import { beginRestart, templateOf } from './pod-change.ts';
+import { idleFrom } from './pod-idle.ts';
+import { changeUnlessGoing, recordSchedule } from './pod-removal.ts';
+import { removalAfter } from './removal-time.ts';
+
+export type PodEdits = ReturnType<typeof createPodEdits>;
+
+/** Every method throws ApiError, `pod_not_found` for a foreign pod. */
+export function createPodEdits(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  /** Has the sync look at this executor at once. */
+  wake(executorId: string): void;
+  notebookToken: NotebookTokenOf;
+  volumesOfPods: VolumesOfPods;
+}) {
+  const { clock, notebookToken } = deps;
+
+  /** Runs `change` on the caller's pod in one transaction; its node is told afterwards. */
+  async function onOwn<T>(
+    caller: Caller,
+    id: string,
+    change: (tx: Db, pod: Pod) => Promise<T>,
+  ): Promise<T> {
+    const { executorId, answer } = await moneyTransaction(deps, async (tx) => {
+      const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
+      return { executorId: pod.executor_id, answer: await change(tx, pod) };
+    });
+    deps.wake(executorId);
+    return answer;
+  }
+
+  async function rowOf(tx: Db, pod: Pod): Promise<PodListItemResponse> {
+    const executor = await findExecutor(tx, pod.executor_id);
+    if (executor === undefined) throw new Error(`executor ${pod.executor_id} of a pod is missing`);
+    const volume = (await deps.volumesOfPods(tx, [pod])).get(pod.id) ?? null;
+    const spent = await spentOn(tx, pod.id);
+    return podRow(pod, executor, clock.now(), notebookToken(pod), volume, spent);
+  }
+
+  return {
+    /** Name and limits; nothing restarts. */
+    update: (caller: Caller, id: string, request: PodUpdateRequest) =>
+      onOwn(caller, id, async (tx, pod) => {
+        const patch = patchOf(pod, request, clock.now());
+        if (Object.keys(patch).length === 0) throw nothingToChange();
+        const change = { ...patch, updated_at: clock.now() };
+        const settled =
+          request.max_spend_usd === undefined
+            ? null
+            : await settledFirst(tx, pod.account_id, clock.now());
+        await changeUnlessGoing(tx, pod, change);
+        const { removal_at: removalAt = pod.removal_at } = change;
+        await recordSchedule(tx, deps, pod, { actor: caller.actor, removalAt });
+        if (settled !== null) await capChanged(tx, deps, settled, pod);
+        if (request.idle_shutdown_minutes !== undefined) await idleMinutesChanged(tx, deps, pod);
+        return rowOf(tx, (await findPod(tx, id)) ?? { ...pod, ...change });
+      }),
+
+    /** Replaces the container by one of the changed template; the old one comes back if that fails. */
+    edit: (caller: Caller, id: string, changes: UpdateTemplate): Promise<TemplateResponse> =>
+      onOwn(caller, id, async (tx, pod) => {
+        if (Object.values(changes).every((value) => value === undefined)) throw nothingToChange();
+        const snapshot = TemplateResponse.parse(templateOf(pod));
+        const used = { templateId: pod.template_id, snapshot };
+        const template = await templateForEdit(tx, deps, pod.account_id, used, changes);
+        await beginRestart(tx, deps, pod, { actor: caller.actor, kind: 'edit', template });
+        return toTemplateRow(template);
+      }),
+
+    /** The same with a template that is there already; what may be rented may be switched to. */
+    switchTemplate: (caller: Caller, id: string, templateId: string) =>
+      onOwn(caller, id, async (tx, pod) => {
+        const template = await templateForRent(tx, pod.account_id, templateId, null);
+        const request = { actor: caller.actor, kind: 'switch-template', template } as const;
+        const changing = await beginRestart(tx, deps, pod, request);
+        await markTemplateRented(tx, template, clock.now());
+        return rowOf(tx, changing);
+      }),
+  };
+}
+
+/** Columns to write; absent members of the request stay out. Hours count from the pod's creation. */
+function patchOf(pod: Pod, request: PodUpdateRequest, nowMs: number) {
+  const { pod_name, max_spend_usd, idle_shutdown_minutes, termination_hours } = request;
+  return {
+    ...(pod_name === undefined ? {} : { pod_name }),
+    ...(max_spend_usd === undefined ? {} : { max_spend_uusd: microOrNull(max_spend_usd) }),
+    ...(idle_shutdown_minutes === undefined ? {} : { idle_shutdown_minutes, ...idleFrom(nowMs) }),
+    ...(termination_hours === undefined
+      ? {}
+      : {
+          termination_hours,
+          removal_at: removalAtOf(pod, termination_hours, nowMs),
+        }),
+  };
+}
+
+function removalAtOf(pod: Pod, hours: number | null, nowMs: number): number | null {
+  if (hours === null) return null;
+  const removalAt = removalAfter(hours, pod.created_at);
+  if (removalAt > nowMs) return removalAt;
+  throw new ApiError('ttl_invalid', `The pod is older than ${hours} hours already`, {
+    hint: 'Hours count from created_at; DELETE /pods/{id} ends it now.',
+  });
+}
+
+function nothingToChange(): ApiError {
+  return new ApiError('bad_request', 'The request names nothing to change');
+}

@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+import { createCentral } from '../../app.ts';
+import { idleStop, warnedBeforeMs } from './pod-idle.ts';
+
+const MINUTE_MS = 60_000;
+
+let scene: PodScene;
+let id: string;
+/** When the agent began to find it unused; null: it is in use. */
+let unusedSinceMs: number | null;
+/** Since when its agent has measured. */
+let measuredSinceMs: number;
+beforeEach(async () => {
+  scene = await createPodScene();
+  id = await scene.running({ idle_shutdown_minutes: 10 });
+  unusedSinceMs = scene.market.clock.now();
+  measuredSinceMs = unusedSinceMs;
+});
+afterEach(() => scene.close());
+
+/** What its agent says of it, every ten seconds. */
+async function live(ms: number): Promise<void> {
+  const { clock } = scene.market;
+  for (let left = ms; left > 0; left -= 10_000) {
+    await clock.advance(Math.min(left, 10_000));
+    tell();
+    await scene.market.sync();
+  }
+}
+
+const POINT = { age_ms: 0, gpu_percent: 0, gpu_memory_percent: 0 };
+
+function tell(): void {
+  const points = 1 + (scene.market.clock.now() - measuredSinceMs) / 10_000;
+  const history = Array.from({ length: Math.min(points, 60) }, () => POINT);
+  const idle_ms = unusedSinceMs === null ? null : scene.market.clock.now() - unusedSinceMs;
+  scene.host.podMetrics.set(id, {
+    ...{ simulated: true, age_ms: 0, interval_seconds: 10, idle_ms, gpus: [], history },
+    cpu: { used_cores: 0, limit_cores: 1 },
+    memory: { used_bytes: 1, limit_bytes: 2 },
+  });
+}
+
+const meter = () =>
+  scene.market.ports.db.selectFrom('usage_meters').selectAll().executeTakeFirstOrThrow();
+const details = async () =>
+  (await scene.events(id))
+    .filter(({ reason }: { reason: string | null }) => reason === 'idle_shutdown')
+    .map(({ event }: { event: { detail: string } }) => event.detail);
+
+it('warns, stops at the instant and not at the look after it, and starts when its minutes are set anew', async () => {
+  const startMs = scene.market.clock.now();
+  await live(5 * MINUTE_MS - 1_000);
+  expect(await details()).toEqual([]);
+  await live(11_000);
+  expect(await details()).toEqual(['idle_warning']);
+  await live(5 * MINUTE_MS - 10_000);
+  await scene.market.central.meterPods();
+  await live(20_000);
+  expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', reason_code: 'idle_shutdown' });
+  expect(await details()).toEqual(['idle_warning', 'stopped']);
+  expect(scene.host.pods.get(id)).toMatchObject({ stopped: true });
+  expect((await meter()).settled_to_ms).toBe(startMs + 10 * MINUTE_MS);
+  const patched = await scene.call('PATCH', `/pods/${id}`, { idle_shutdown_minutes: null });
+  expect(patched.body.status).toBe('PENDING');
+  await live(20 * MINUTE_MS);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+});
+
+it('deletes it after the grace, with its reason', async () => {
+  await live(10 * MINUTE_MS + 20_000);
+  await scene.later(10 * MINUTE_MS);
+  await scene.later();
+  expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'idle_shutdown' });
+});
+
+it('begins anew with every use, and what nobody measured counts as use', async () => {
+  await live(9 * MINUTE_MS);
+  unusedSinceMs = null;
+  await live(10_000);
+  unusedSinceMs = scene.market.clock.now();
+  await live(9 * MINUTE_MS);
+  // The agent does not tell for a while, then that it was unused since.
+  scene.host.podMetrics.delete(id);
+  for (let looks = 0; looks < 20; looks += 1) await scene.later(10_000);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  const { idle_stop_at: stopAt } = await scene.market.ports.db
+    .selectFrom('pods')
+    .select('idle_stop_at')
+    .executeTakeFirstOrThrow();
+  expect(stopAt).toBeNull();
+  const due = await scene.market.ports.db
+    .selectFrom('due_work')
+    .select('kind')
+    .where('kind', 'like', 'idle-%')
+    .execute();
+  expect(due).toEqual([]);
+});
+
+const mails = async () =>
+  (await scene.market.call('GET', '/_local/outbox', { headers: { host: 'localhost' } })).body;
+
+it('mails once for each time without use, over restarts of the agent, and again after a use', async () => {
+  const stopsAt = naiveUtc(scene.market.clock.now() + 10 * MINUTE_MS).slice(11, 16);
+  const removedAt = naiveUtc(scene.market.clock.now() + 20 * MINUTE_MS).slice(11, 16);
+  await live(6 * MINUTE_MS);
+  const [told, ...more] = await mails();
+  expect([told.kind, more]).toEqual(['idle-shutdown', []]);
+  for (const part of [` ${stopsAt} UTC`, ` ${removedAt} UTC`, `PATCH /pods/${id}`]) {
+    expect(told.text).toContain(part);
+  }
+  for (const _ of ['once', 'twice']) {
+    // It has measured nothing, then once, and then finds the pod unused from then on.
+    scene.host.podMetrics.delete(id);
+    await scene.later(10_000);
+    unusedSinceMs = null;
+    measuredSinceMs = scene.market.clock.now();
+    tell();
+    await scene.later(10_000);
+    unusedSinceMs = scene.market.clock.now();
+    await live(6 * MINUTE_MS);
+  }
+  expect((await details()).length).toBe(3);
+  expect(await mails()).toHaveLength(1);
+  unusedSinceMs = null;
+  await live(10_000);
+  unusedSinceMs = scene.market.clock.now();
+  await live(6 * MINUTE_MS);
+  expect(await mails()).toHaveLength(2);
+  // A use that began and ended between two looks.
+  await scene.market.clock.advance(20_000);
+  unusedSinceMs = scene.market.clock.now();
+  await live(6 * MINUTE_MS);
+  expect(await mails()).toHaveLength(3);
+});
+
+it('counts from the wish at the earliest', async () => {
+  await scene.call('PATCH', `/pods/${id}`, { idle_shutdown_minutes: 60 });
+  await live(20 * MINUTE_MS);
+  await scene.call('PATCH', `/pods/${id}`, { idle_shutdown_minutes: 10 });
+  await live(9 * MINUTE_MS);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await live(MINUTE_MS + 10_000);
+  expect((await scene.pod(id)).status).toBe('STOPPED');
+});
+
+it('happens once over a restart that slept through it, at its own instant', async () => {
+  const { market } = scene;
+  const startMs = market.clock.now();
+  await live(9 * MINUTE_MS);
+  await market.clock.advance(5 * 3_600_000);
+  const restarted = await createCentral(market.ports, {
+    ...{ validators: [], signupCreditUusd: 0, verifyEmailAtSignup: true, trustedProxies: [] },
+  });
+  tell();
+  await restarted.syncPods();
+  await market.clock.advance(10_000);
+  await restarted.syncPods();
+  await restarted.syncPods();
+  expect((await details()).filter((detail: string) => detail === 'stopped')).toHaveLength(1);
+  expect((await meter()).settled_to_ms).toBe(startMs + 10 * MINUTE_MS);
+  await restarted.close();
+});
+
+it('knows nothing by figures that are missing or old, and keeps to an instant that ages only blur', () => {
+  const pod = { idle_from: 0, idle_stop_at: null, first_running_at: 0 };
+  const at = { minutes: 1, nowMs: 1_000_000 };
+  expect(idleStop(pod, { age_ms: null, idle_ms: 1 }, at)).toBeNull();
+  expect(idleStop(pod, { age_ms: 0, idle_ms: null }, at)).toBeNull();
+  expect(idleStop(pod, { age_ms: 60_000, idle_ms: 1 }, at)).toBeNull();
+  const stop = { stopAtMs: 1_000_000 - 40_000 + 60_000, untilMs: 990_000 };
+  const measured = { age_ms: 10_000, idle_ms: 30_000 };
+  expect(idleStop(pod, measured, at)).toEqual(stop);
+  const blurred = { ...pod, idle_stop_at: stop.stopAtMs - 15_000 };
+  expect(idleStop(blurred, measured, at)?.stopAtMs).toBe(stop.stopAtMs - 15_000);
+  expect(warnedBeforeMs(1)).toBe(30_000);
+  expect(warnedBeforeMs(60)).toBe(5 * MINUTE_MS);
+});

@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+
+const HOUR_MS = 3_600_000;
+
+let scene: PodScene;
+beforeEach(async () => {
+  scene = await createPodScene();
+});
+afterEach(() => scene.close());
+
+/** Newest first. */
+const mails = async () =>
+  (await scene.market.call('GET', '/_local/outbox', { headers: { host: 'localhost' } })).body.map(
+    ({ kind, subject, text }: { kind: string; subject: string; text: string }) => ({
+      ...{ kind, subject, text },
+    }),
+  );
+const wish = (body: object) =>
+  scene.market.call('PUT', '/users/me/notification', { headers: scene.account.key, body });
+
+it('tells once of a pod that failed, with what the node said, unless its renter wants no such mails', async () => {
+  scene.host.refusal = new ApiError('spec_refused', 'privileged is <not> allowed');
+  await scene.rentOne();
+  await scene.market.sync();
+  await scene.market.sync();
+  expect(await mails()).toEqual([
+    {
+      ...{ kind: 'pod-failed', subject: 'Your pod mine failed' },
+      text: expect.stringContaining('privileged is <not> allowed'),
+    },
+  ]);
+  await wish({ pod_failed: false });
+  await scene.rentOne();
+  await scene.market.sync();
+  expect(await mails()).toHaveLength(1);
+});
+
+it('tells of a scheduled removal an hour before it, once for each time that it is set to', async () => {
+  await scene.running({ termination_hours: 2 });
+  await scene.later(HOUR_MS - 1);
+  expect(await mails()).toEqual([]);
+  await scene.later(1);
+  await scene.later(45 * 60_000);
+  expect(await mails()).toMatchObject([
+    { kind: 'scheduled-removal', subject: 'Your pod mine will be removed' },
+  ]);
+});

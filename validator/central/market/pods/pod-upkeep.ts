@@ -1,0 +1,80 @@
+/** What is done when time has come for a pod: its scheduled removal, warnings of it, the end of a failed creation. */
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
+import type { Mails } from '../../delivery/mail/mail.service.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Db, Pod } from '../../platform/database/tables.ts';
+import type { DueHandlers } from '../../platform/schedule/schedule.ts';
+import { dueWarning, minutesLeft, nextWarningAt } from '../../platform/schedule/warnings.ts';
+import { endPod, findPod } from './pod.store.ts';
+import { waitForContact } from './pod-contact.ts';
+import { BY_ITSELF, recordPodEvent } from './pod-event.ts';
+import { mailRemoval } from './pod-mails.ts';
+import { beginRemoval } from './pod-removal.ts';
+import { GONE_PHASE } from './pod-sync.plan.ts';
+
+export type UpkeepDeps = {
+  clock: Clock;
+  random: Random;
+  mails: Mails;
+  /** Has the sync look at this executor at once. */
+  wake(executorId: string): void;
+};
+
+/** Of pods that nobody has asked to remove; the others need neither removal nor warning. */
+export function podDueHandlers(deps: UpkeepDeps) {
+  const lock = (tx: Db, podId: string) => lockRow(tx, 'pods', podId);
+  return {
+    'pod-removal': {
+      lock,
+      async run(tx, { subject, dueAtMs, nowMs }) {
+        const pod = await stayingPod(tx, subject);
+        if (pod === undefined) return undefined;
+        const atMs = pod.removal_at ?? dueAtMs;
+        const againAtMs = waitForContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
+        if (againAtMs !== null) return { againAtMs, after: () => deps.wake(pod.executor_id) };
+        const reason = 'scheduled_termination';
+        await beginRemoval(tx, deps, pod, { actor: SYSTEM_ACTOR, reason, atMs });
+        return { after: () => deps.wake(pod.executor_id) };
+      },
+    },
+    'pod-removal-warning': {
+      lock,
+      async run(tx, { subject, nowMs }) {
+        const pod = await stayingPod(tx, subject);
+        const { removal_at: removalAt = null } = pod ?? {};
+        if (pod === undefined || removalAt === null) return undefined;
+        if (dueWarning(removalAt, nowMs) !== null) {
+          await mailRemoval(tx, deps.mails, pod, { removalAt, nowMs });
+          const when = { removal_scheduled_at: naiveUtc(removalAt) };
+          await recordPodEvent(tx, deps, pod, {
+            ...{ ...BY_ITSELF, reason: 'scheduled_termination' },
+            facts: {
+              detail: 'removal_warning',
+              minutes_left: minutesLeft(removalAt, nowMs),
+              ...when,
+            },
+          });
+        }
+        const next = nextWarningAt(removalAt, nowMs);
+        return next === null ? undefined : { againAtMs: next };
+      },
+    },
+    'pod-failure-end': {
+      lock,
+      async run(tx, { subject, nowMs }) {
+        const pod = await findPod(tx, subject);
+        // Its renter may have deleted it meanwhile.
+        if (pod?.state !== 'creation_failed' || pod.phase !== GONE_PHASE) return undefined;
+        await endPod(tx, subject, { ended_at: nowMs, updated_at: nowMs });
+        return undefined;
+      },
+    },
+  } satisfies DueHandlers;
+}
+
+async function stayingPod(tx: Db, id: string): Promise<Pod | undefined> {
+  const pod = await findPod(tx, id);
+  return pod?.ended_at === null && pod.delete_requested_at === null ? pod : undefined;
+}

@@ -1,0 +1,135 @@
+/** /pods (contract 5.2); the log stream is in pod-logs.routes.ts. */
+import { z } from 'zod';
+import type { HttpServer } from '#shared/http/server.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import { AccountEvent, EventsQuery } from '../../delivery/events/event.schemas.ts';
+import { callerOf } from './caller.ts';
+import {
+  AddSshKeysRequest,
+  InstallJupyterRequest,
+  PodDeletedResponse,
+  PodDetailQuery,
+  PodDetailResponse,
+  PodListItemResponse,
+  PodListQuery,
+  PodParams,
+  PodResponse,
+  RebootPodRequest,
+  ScheduleRemovalRequest,
+  SshKeysAddedResponse,
+} from './pod.schemas.ts';
+import type { Pods } from './pod.service.ts';
+
+const tags = ['Pods'];
+const config = { auth: 'user' } as const;
+
+/** Registers them. */
+export function registerPodRoutes(api: HttpServer, pods: Pods): void {
+  api.get(
+    '/pods',
+    {
+      config,
+      schema: { tags, querystring: PodListQuery, response: { 200: z.array(PodListItemResponse) } },
+    },
+    (request) => pods.list(userOf(request), request.query),
+  );
+  api.get(
+    '/pods/:id',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        querystring: PodDetailQuery,
+        response: { 200: PodDetailResponse },
+      },
+    },
+    (request) =>
+      pods.get(userOf(request), request.params.id, request.query.include_deleted ?? false),
+  );
+  api.delete(
+    '/pods/:id',
+    { config, schema: { tags, params: PodParams, response: { 200: PodDeletedResponse } } },
+    async (request) => ({
+      ...(await pods.remove(callerOf(request), request.params.id)),
+      success: true as const,
+    }),
+  );
+  api.post(
+    '/pods/:id/reboot',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: RebootPodRequest.nullish(),
+        response: { 200: PodResponse },
+      },
+    },
+    (request) => pods.reboot(callerOf(request), request.params.id, request.body?.volume_id ?? null),
+  );
+  api.post(
+    '/pods/:id/multiple-ssh-keys',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: AddSshKeysRequest,
+        response: { 200: SshKeysAddedResponse },
+      },
+    },
+    (request) => pods.addSshKeys(callerOf(request), request.params.id, request.body),
+  );
+  api.post(
+    '/pods/:id/install-jupyter',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: InstallJupyterRequest,
+        response: { 200: PodResponse },
+      },
+    },
+    (request) =>
+      pods.installJupyter(callerOf(request), request.params.id, request.body.jupyter_internal_port),
+  );
+  api.post(
+    '/pods/:id/like',
+    { config, schema: { tags, params: PodParams, response: { 200: PodResponse } } },
+    (request) => pods.like(callerOf(request), request.params.id),
+  );
+  api.post(
+    '/pods/:id/schedule-removal',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: ScheduleRemovalRequest,
+        response: { 200: PodResponse },
+      },
+    },
+    (request) =>
+      pods.scheduleRemoval(callerOf(request), request.params.id, request.body.removal_scheduled_at),
+  );
+  api.delete(
+    '/pods/:id/schedule-removal',
+    { config, schema: { tags, params: PodParams, response: { 200: PodResponse } } },
+    (request) => pods.cancelRemoval(callerOf(request), request.params.id),
+  );
+  api.get(
+    '/pods/:id/events',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        querystring: EventsQuery,
+        response: { 200: z.array(AccountEvent) },
+      },
+    },
+    (request) => pods.events(userOf(request), request.params.id, request.query),
+  );
+}

@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { mayMove, POD_STATES, type PodState } from './pod.state.ts';
+import { changePod, findPod, movePod, type PodMove } from './pod.store.ts';
+
+let market: TestMarket;
+let id: string;
+beforeEach(async () => {
+  market = await createTestMarket();
+  const node = await market.verifiedNode();
+  id = (await market.rent(await market.renter(), node.id)).body.id;
+});
+afterEach(() => market.close());
+
+async function put(state: PodState, endedAt: number | null = null): Promise<void> {
+  const row = { state, ended_at: endedAt };
+  await market.ports.db.updateTable('pods').set(row).where('id', '=', id).execute();
+}
+
+function move(to: PodState, change: Partial<PodMove> = {}, from?: readonly PodState[]) {
+  const at = { updated_at: market.clock.now(), ...change };
+  const options = from === undefined ? {} : { from };
+  return market.ports.db.transaction().execute((tx) => movePod(tx, id, to, at, options));
+}
+
+const stateNow = async () => (await findPod(market.ports.db, id))?.state;
+
+it('makes the moves of the table and no other', async () => {
+  for (const from of POD_STATES) {
+    for (const to of POD_STATES) {
+      await put(from);
+      const isMoved = await move(to, { message: to });
+      expect([from, to, isMoved]).toEqual([from, to, mayMove(from, to)]);
+      expect(await stateNow()).toBe(isMoved ? to : from);
+    }
+  }
+});
+
+it('moves nothing that has ended, or is elsewhere than it was seen', async () => {
+  const { db } = market.ports;
+  await put('running', 1);
+  expect(await move('deleting')).toBe(false);
+  expect(await changePod(db, id, POD_STATES, { message: 'late' })).toBe(false);
+  await put('running');
+  expect(await move('deleting', {}, ['pending', 'pulling'])).toBe(false);
+  // What the caller names does not widen the table.
+  expect(await move('creation_failed', {}, ['running'])).toBe(false);
+  expect(await stateNow()).toBe('running');
+});

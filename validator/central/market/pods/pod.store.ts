@@ -1,0 +1,219 @@
+/** All queries on pods. A state is changed only where the row still is in a state that allows it. */
+import type { Updateable } from 'kysely';
+import { followPod, type Metered } from '../../money/metering/usage.service.ts';
+import type { PodsTable } from '../../platform/database/pods.tables.ts';
+import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { Db, Pod } from '../../platform/database/tables.ts';
+import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
+
+/** Columns of a pod but its state, which `movePod` alone writes. */
+export type PodChange = Omit<Updateable<PodsTable>, 'state'> & { state?: never };
+
+/** Where every pod begins. */
+export type NewPod = Pod & { state: 'pending' };
+
+/** Stores a new pod. */
+export async function insertPod(db: Db, pod: NewPod): Promise<void> {
+  await insertOne(db, 'pods', pod);
+}
+
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  db.selectFrom('pods').selectAll().where('id', '=', id),
+);
+
+/** In any state, ended ones included. */
+export async function findPod(db: Db, id: string): Promise<Pod | undefined> {
+  return (await byId(db, { id })).rows[0];
+}
+
+/** What an account sees in its list; failed creations while they failed after `failedSinceMs`. Newest first. */
+export async function listVisible(
+  db: Db,
+  accountId: string,
+  failedSinceMs: number,
+): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is', null)
+    .where('state', 'not in', ['deleting', 'deleted'])
+    .where((eb) =>
+      eb.or([eb('state', '<>', 'creation_failed'), eb('delete_requested_at', '>', failedSinceMs)]),
+    )
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute();
+}
+
+/** The account's pods on a node that are neither ended nor being deleted. */
+export async function listLiveOn(db: Db, accountId: string, executorId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('executor_id', '=', executorId)
+    .where('ended_at', 'is', null)
+    .where('state', '<>', 'deleting')
+    .orderBy('created_at')
+    .execute();
+}
+
+/** Everything on a node that has not ended. */
+export async function listAliveOn(db: Db, executorId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .where('ended_at', 'is', null)
+    .orderBy('created_at')
+    .execute();
+}
+
+/** Everything on a node that nobody has asked to remove. */
+export async function listStayingOn(db: Db, executorId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .where('ended_at', 'is', null)
+    .where('delete_requested_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
+/** Nodes with pods that have not ended, or that ended after `endedSinceMs`: those may still be there; and with copies of volumes. */
+export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('pods')
+    .select('executor_id')
+    .where('ended_at', 'is', null)
+    .union(db.selectFrom('pods').select('executor_id').where('ended_at', '>', endedSinceMs))
+    .union(db.selectFrom('volume_copies').select('executor_id'))
+    .execute();
+  return rows.map((row) => row.executor_id);
+}
+
+/** Changes a pod that is in one of `states`, stays there, and has not ended; false when it is not. */
+export async function changePod(
+  db: Db,
+  id: string,
+  states: readonly PodState[],
+  change: PodChange,
+): Promise<boolean> {
+  return updateIn(db, id, states, change);
+}
+
+/** A change that comes with a move, at the time of its `updated_at`. */
+export type PodMove = PodChange & { updated_at: number };
+
+/**
+ * Moves a pod that has not ended to `to`: from where the table of pod.state.ts lets it, and of those from
+ * `from` alone where that is given. False when the pod is elsewhere. Its meter follows: no state is written
+ * anywhere else, so none is left unmetered.
+ */
+export async function movePod(
+  tx: Db,
+  id: string,
+  to: PodState,
+  change: PodMove,
+  { from = POD_STATES, ...metered }: Metered & { from?: readonly PodState[] } = {},
+): Promise<boolean> {
+  const states = sourcesOf(to).filter((state) => from.includes(state));
+  if (!(await updateIn(tx, id, states, { ...change, state: to }))) return false;
+  await followPod(tx, id, to, { ...metered, nowMs: change.updated_at });
+  return true;
+}
+
+async function updateIn(
+  db: Db,
+  id: string,
+  states: readonly PodState[],
+  change: Updateable<PodsTable>,
+): Promise<boolean> {
+  if (states.length === 0) return false;
+  const done = await db
+    .updateTable('pods')
+    .set(change)
+    .where('id', '=', id)
+    .where('state', 'in', states)
+    .where('ended_at', 'is', null)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Ends a pod that is being removed: false when it is not, or has ended already. */
+export async function endPod(
+  db: Db,
+  id: string,
+  change: Pick<Pod, 'ended_at' | 'updated_at'>,
+): Promise<boolean> {
+  return movePod(db, id, 'deleted', { ...change, phase: '' });
+}
+
+type Launches = Slots<{ executorId: string; limit: number }>;
+
+const launches = prepared((db, { executorId, limit }: Launches) =>
+  db
+    .selectFrom('pods')
+    .select(['image_key', 'created_at', 'first_running_at'])
+    .where('executor_id', '=', executorId)
+    .where('first_running_at', 'is not', null)
+    // Any other may have been changed before it ran.
+    .where('generation', '=', 1)
+    .orderBy('first_running_at', 'desc')
+    .limit(limit),
+);
+
+/** What ran first in the latest pods of a node that ever ran, and how long after the rent. */
+export async function listLaunches(
+  db: Db,
+  executorId: string,
+  limit: number,
+): Promise<{ image: string | null; tookMs: number }[]> {
+  const { rows } = await launches(db, { executorId, limit });
+  return rows.map(({ image_key, created_at, first_running_at }) => ({
+    image: image_key,
+    tookMs: (first_running_at ?? created_at) - created_at,
+  }));
+}
+
+/** Raises what the agent has acknowledged, never lowers it. */
+export async function acknowledgeGeneration(db: Db, id: string, generation: number): Promise<void> {
+  await db
+    .updateTable('pods')
+    .set({ acknowledged_generation: generation })
+    .where('id', '=', id)
+    .where('acknowledged_generation', '<', generation)
+    .execute();
+}
+
+/** Whether a pod is still on its way to its first `running`. */
+export function isBeingCreated(pod: Pod): boolean {
+  return CREATION_STATES.some((state) => state === pod.state);
+}
+
+/** Pods of anybody that still have, or may have, something on a node. */
+export async function listUnended(db: Db, limit: number): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('ended_at', 'is', null)
+    .where('state', '!=', 'creation_failed')
+    .orderBy('created_at')
+    .limit(limit)
+    .execute();
+}
+
+/** An account's pods that nobody has asked to remove. */
+export async function listLiveOf(db: Db, accountId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is', null)
+    .where('delete_requested_at', 'is', null)
+    .orderBy('created_at')
+    .execute();
+}

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { chooseGpuCount, type GpuOffer } from './gpu-choice.ts';
+
+function outcome(requested: number | null, offer: GpuOffer): number | string {
+  try {
+    return chooseGpuCount(requested, offer);
+  } catch (error) {
+    if (error instanceof ApiError) return error.code;
+    throw error;
+  }
+}
+
+const whole = { total: 4, free: 4, minimum: null, canSplit: true };
+const split = { total: 4, free: 4, minimum: 2, canSplit: true };
+
+describe('the table of marketplace reference 1.11', () => {
+  it.each([
+    ['none stated means all', null, whole, 4],
+    ['none stated while some are rented', null, { ...split, free: 2 }, 'gpu_count_invalid'],
+    ['more than there are', 5, whole, 'gpu_count_invalid'],
+    ['more than there are, none free', 5, { ...whole, free: 0 }, 'gpu_count_invalid'],
+    ['none free', 4, { ...whole, free: 0 }, 'node_unavailable'],
+    ['a part of what cannot be split', 2, { ...split, canSplit: false }, 'gpu_split_not_allowed'],
+    ['a part without a minimum', 2, whole, 'gpu_count_invalid'],
+    ['a part of neither', 2, { ...whole, canSplit: false }, 'gpu_split_not_allowed'],
+    ['below the minimum', 1, split, 'gpu_count_invalid'],
+    ['more than are free', 3, { ...split, free: 2 }, 'gpu_count_invalid'],
+    ['the rest below the minimum', 3, split, 3],
+    ['exactly the minimum', 2, split, 2],
+    ['all of what cannot be split', 4, { ...whole, canSplit: false }, 4],
+    ['a minimum of one', 1, { ...split, minimum: 1 }, 1],
+  ] as const)('%s', (_, requested, offer, expected) => {
+    expect(outcome(requested, offer)).toBe(expected);
+  });
+});
+
+it('names the count that is free', () => {
+  expect(() => chooseGpuCount(3, { ...split, free: 2 })).toThrow('2 GPUs of the node are free');
+});

@@ -1,0 +1,49 @@
+/** Which GPU counts a node rents (marketplace reference 1.11). Pure. */
+import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
+
+export type GpuOffer = {
+  total: number;
+  free: number;
+  /** Null: the whole node only. */
+  minimum: number | null;
+  canSplit: boolean;
+};
+
+/** What stands against a count, in the words of the refusal. */
+export type GpuRefusal = { code: ErrorCode; message: string; hint?: string };
+
+/** The count to rent; throws the refusal of the first matching row. `requested` null means all of them. */
+export function chooseGpuCount(requested: number | null, offer: GpuOffer): number {
+  const count = requested ?? offer.total;
+  const refusal = refusalOf(count, offer);
+  if (refusal === null) return count;
+  const { code, message, hint } = refusal;
+  throw new ApiError(code, message, hint === undefined ? {} : { hint });
+}
+
+/** Null for a count that the node rents now. */
+export function refusalOf(count: number, offer: GpuOffer): GpuRefusal | null {
+  const { total, free, minimum, canSplit } = offer;
+  if (count > total) {
+    const message = `The node has ${total} GPUs, ${count} were requested`;
+    return { code: 'gpu_count_invalid', message };
+  }
+  if (free === 0) return { code: 'node_unavailable', message: 'Every GPU of the node is rented' };
+  if (count < total && !canSplit) {
+    const message = 'The node cannot be split between renters';
+    return { code: 'gpu_split_not_allowed', message };
+  }
+  if (count < total && minimum === null) {
+    const message = `The node is rented whole only, all ${total} GPUs`;
+    return { code: 'gpu_count_invalid', message };
+  }
+  if (minimum !== null && count < minimum) {
+    return { code: 'gpu_count_invalid', message: `The node rents ${minimum} GPUs or more` };
+  }
+  if (count <= free) return null;
+  return {
+    code: 'gpu_count_invalid',
+    message: `${free} GPUs of the node are free, ${count} were requested`,
+    hint: `Request ${free} GPUs or fewer, or choose another node.`,
+  };
+}

@@ -1,0 +1,156 @@
+/** Renting the best node that meets a specification, all in one transaction (contract 4.2, marketplace reference 1.9). */
+
+import { microToUsd } from '#shared/api/money.ts';
+import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
+import { inSavepoint, lockRow, rehearse } from '../../platform/database/row-lock.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { executorRow, gpuTotalOf, locationOf, machineNameOf } from '../executors/executor.row.ts';
+import {
+  countPresent,
+  findOnMarket,
+  type MarketNode,
+  requireExecutor,
+} from '../executors/executor.service.ts';
+import { type NotesOf, personalMembers } from '../executors/node-notes.ts';
+import type {
+  NodeSpec,
+  RentBySpecRequest,
+  RentBySpecResponse,
+  SpecAlternative,
+} from './rent-by-spec.schemas.ts';
+import type { RentExecutorResponse } from './rental.schemas.ts';
+import {
+  type RentDeps,
+  type RentRequest,
+  rentIn,
+  requireOneImage,
+  requireVerified,
+} from './rental.service.ts';
+import { restoreWish } from './rental-restore.ts';
+import { constraintsOf, gpusFor } from './spec-constraints.ts';
+import { matchSpec, type NoMatch } from './spec-match.ts';
+import { refuseUnavailable } from './unavailable-fields.ts';
+
+/** Nodes that one request tries, when others take them away before its eyes. */
+const MAX_ATTEMPTS = 10;
+const MAX_ALTERNATIVES = 5;
+
+/** What a rental is refused with because the node is not what it was when it was chosen. */
+const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
+  'node_not_found',
+  'node_not_verified',
+  'node_paused_by_provider',
+  'node_rent_in_progress',
+  'node_unavailable',
+  'provider_banned',
+  'gpu_count_invalid',
+  'gpu_split_not_allowed',
+]);
+
+export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & { body: RentBySpecRequest };
+
+export type RentBySpecDeps = RentDeps & { notesOf: NotesOf };
+
+/**
+ * Rents in `tx` one of the nodes that had room just now, given cheapest first; a dry run does the same and undoes
+ * it, so that it promises nothing that a rental refuses. Throws 409 `no_executor_matches_spec`.
+ */
+export async function rentBySpecIn(
+  tx: Db,
+  deps: RentBySpecDeps,
+  request: RentBySpec,
+  market: readonly MarketNode[],
+): Promise<RentBySpecResponse> {
+  const { body } = request;
+  refuseUnavailable(body);
+  requireOneImage(body);
+  restoreWish(body);
+  await requireVerified(tx, request.identity);
+  const survivors = await candidatesFor(tx, market, body);
+  const isDry = body.dry_run === true;
+  const rent = () => rentFirstOf(tx, deps, request, survivors);
+  const { node, pod, attempts } = isDry ? await rehearse(tx, rent) : await rent();
+  const others = survivors.filter(({ id }) => id !== node.id).slice(0, MAX_ALTERNATIVES);
+  const nowMs = deps.clock.now();
+  const selected = await requireExecutor(tx, node.id);
+  const notes = await deps.notesOf(tx, request.identity.accountId);
+  const personal = (id: string) => personalMembers(notes, id);
+  return {
+    success: true,
+    dry_run: isDry,
+    pod_id: isDry ? null : pod.id,
+    id: isDry ? null : pod.id,
+    pod: isDry ? null : pod,
+    template_id: pod.template_id,
+    price_per_hour: pod.price,
+    selected_executor: executorRow(selected, { nowMs, summary: false, personal }),
+    candidates: survivors.length,
+    alternatives_considered: others.map((other) => alternative(other, body)),
+    attempts: isDry ? 0 : attempts,
+  };
+}
+
+/** The nodes that meet the specification, best first. Throws the 409 that says what left none. */
+export async function candidatesFor(
+  db: Db,
+  market: readonly MarketNode[],
+  spec: NodeSpec,
+): Promise<MarketNode[]> {
+  const present = market.length === 0 ? await countPresent(db) : market.length;
+  const match = matchSpec(present, market, constraintsOf(spec));
+  if ('survivors' in match) return match.survivors;
+  throw noExecutorMatches(match);
+}
+
+/**
+ * Rents the first of `survivors` that is still what it was. Where several transactions run at once, another
+ * may have taken it since it was read: what a lost attempt did and locked is undone before the next.
+ */
+export async function rentFirstOf(
+  tx: Db,
+  deps: RentDeps,
+  request: RentBySpec,
+  survivors: readonly MarketNode[],
+): Promise<{ node: MarketNode; pod: RentExecutorResponse; attempts: number }> {
+  for (const [index, { id }] of survivors.slice(0, MAX_ATTEMPTS).entries()) {
+    try {
+      const taken = await inSavepoint(tx, () => rentIfStill(tx, deps, request, id));
+      return { ...taken, attempts: index + 1 };
+    } catch (error) {
+      if (!(error instanceof ApiError) || !LOST_RACE.has(error.code)) throw error;
+    }
+  }
+  throw new ApiError('node_rent_in_progress', 'Others rented every node that matched just now');
+}
+
+async function rentIfStill(tx: Db, deps: RentDeps, request: RentBySpec, id: string) {
+  await lockRow(tx, 'executors', id);
+  const node = await findOnMarket(tx, id);
+  if (node === undefined || !constraintsOf(request.body).every(({ keep }) => keep(node))) {
+    throw new ApiError('node_unavailable', 'The node no longer meets the specification');
+  }
+  return { node, pod: await rentIn(tx, deps, { ...request, executorId: id }) };
+}
+
+/** The flat members that clients read, beside the envelope's own. */
+function noExecutorMatches({ message, hint, ...found }: NoMatch): ApiError {
+  const flat = { code: 'no_executor_matches_spec', ...found };
+  return new ApiError('no_executor_matches_spec', message, { hint, extra: flat, details: flat });
+}
+
+function hourlyPrice(node: MarketNode, spec: NodeSpec): number {
+  return microToUsd(node.price_uusd_per_gpu_hour * gpusFor(node, spec.gpu_count ?? null));
+}
+
+function alternative(node: MarketNode, spec: NodeSpec): SpecAlternative {
+  return {
+    id: node.id,
+    machine_name: machineNameOf(node),
+    gpu_count: gpuTotalOf(node),
+    available_gpu_count: node.slots_free,
+    price_per_gpu: microToUsd(node.price_uusd_per_gpu_hour),
+    price_per_hour: hourlyPrice(node, spec),
+    download_mbps: node.download_mbps,
+    country_code: locationOf(node).country_code,
+  };
+}

@@ -1,0 +1,235 @@
+/** Renting: every check and every effect in one transaction (design, "Rent"; marketplace reference 1.1). */
+
+import { microOrNull } from '#shared/api/money.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { defaultTerminationHours } from '../../accounts/account/account.service.ts';
+import { accountOf, holdAccount } from '../../accounts/auth/account-access.ts';
+import type { Actor, UserIdentity } from '../../accounts/auth/identity.ts';
+import { listForAccount } from '../../accounts/ssh-keys/ssh-key.service.ts';
+import { beginRestore } from '../../backups/restore.service.ts';
+import { recordEvent } from '../../delivery/events/event.service.ts';
+import { requireFloor } from '../../money/balance/balance.service.ts';
+import { fundsLowered, settledFirst } from '../../money/metering/settled-first.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Db, Template } from '../../platform/database/tables.ts';
+import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
+import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
+import { imageKeyOf } from '../executors/launch-estimate.ts';
+import { isLeaving } from '../executors/notice-period.ts';
+import { expectationAtRent } from '../pods/launch-eta.ts';
+import { podRow } from '../pods/pod.row.ts';
+import type { PodSshKey } from '../pods/pod.schemas.ts';
+import { insertPod, type NewPod } from '../pods/pod.service.ts';
+import { wirePhase } from '../pods/pod.state.ts';
+import { setRemovalDue } from '../pods/pod-dues.ts';
+import { holdFor } from '../pods/pod-hold.ts';
+import { NOTEBOOK_PORT, newNotebook } from '../pods/pod-notebook.ts';
+import { podSpecFor } from '../pods/pod-spec.ts';
+import { removalAfter } from '../pods/removal-time.ts';
+import { toTemplateRow } from '../templates/template.service.ts';
+import { markTemplateRented, templateForRent } from '../templates/template-use.service.ts';
+import { attachVolume, volumeForRent } from '../volumes/volume.attach.ts';
+import { dockerfileTemplate, NO_TEMPLATE_ID } from './dockerfile-template.ts';
+import { chooseGpuCount } from './gpu-choice.ts';
+import type { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
+import { chosenKeys } from './rental-keys.ts';
+import { restoreWish } from './rental-restore.ts';
+import { refuseUnavailable } from './unavailable-fields.ts';
+
+export type RentRequest = {
+  executorId: string;
+  body: RentExecutorRequest;
+  identity: UserIdentity;
+  actor: Actor;
+};
+
+/** A pod that has just been rented has no notebook server to enter yet. */
+const NO_TOKEN = '';
+
+export type RentDeps = {
+  clock: Clock;
+  random: Random;
+  /** What follows when an account has less than before. */
+  afterSpend(tx: Db, accountId: string): Promise<void>;
+};
+
+/**
+ * Rents in `tx`, or throws the first refusal: what is wrong with the body in itself, an account that may not rent at all, a
+ * node that nobody may rent, GPUs that it has not free, money that it costs, and then what else the request lacks.
+ */
+export async function rentIn(
+  tx: Db,
+  deps: RentDeps,
+  { executorId, body, identity, actor }: RentRequest,
+): Promise<RentExecutorResponse> {
+  refuseUnavailable(body);
+  requireOneImage(body);
+  const restore = restoreWish(body);
+  await requireVerified(tx, identity);
+  const nowMs = deps.clock.now();
+  await lockRow(tx, 'executors', executorId);
+  const executor = await requireRentable(tx, executorId, nowMs);
+  const total = gpuTotalOf(executor);
+  const gpus = chooseGpuCount(body.gpu_count ?? null, {
+    total,
+    free: executor.slots_free,
+    minimum: executor.min_gpu_count,
+    canSplit: executor.can_split === 1,
+  });
+  // No other rental leans on the same money meanwhile.
+  const account = await holdAccount(tx, identity);
+  const price = executor.price_uusd_per_gpu_hour;
+  const settled = await settledFirst(tx, account.id, nowMs);
+  const hold = requireFloor(settled, price, gpus);
+  const dockerfile = body.dockerfile_content ?? undefined;
+  const template =
+    dockerfile === undefined
+      ? await templateForRent(tx, account.id, body.template_id ?? null, account.default_template_id)
+      : dockerfileTemplate(dockerfile, {
+          id: deps.random.uuid(),
+          accountId: account.id,
+          nowMs,
+        });
+  const keys = chosenKeys(body.user_public_key, await listForAccount(tx, account.id));
+  const hours = body.termination_hours ?? defaultTerminationHours(account, identity.source);
+  const removalAt = hours === null ? null : removalAfter(hours, nowMs);
+
+  const podId = deps.random.uuid();
+  const notebookPort = body.enable_jupyter === true ? NOTEBOOK_PORT : null;
+  const gpuUuids = await reserveGpus(tx, executor, gpus, podId);
+  const volumeId = body.volume_id ?? null;
+  const owner = { id: podId, accountId: account.id, executorId: executor.id };
+  const wanted = volumeId === null ? null : await volumeForRent(tx, deps, volumeId, owner);
+  const spec = podSpecFor({
+    template,
+    inventory: requireInventory(executor),
+    gpuUuids,
+    gpuTotal: total,
+    portCount: body.initial_port_count ?? null,
+    notebookPort,
+    sshPublicKeys: keys.map((key) => key.public_key),
+    dockerfile,
+    volumeCopyId: wanted?.copy.id ?? null,
+  });
+  const pod: NewPod = {
+    ...newPod(executor, template, keys, nowMs),
+    ...newNotebook(notebookPort),
+    ...(await expectationAtRent(tx, executor.id, { image: spec.image, template, nowMs })),
+    id: podId,
+    template_id: dockerfile === undefined ? template.id : NO_TEMPLATE_ID,
+    account_id: account.id,
+    pod_name: body.pod_name,
+    gpu_count: gpus,
+    hold_id: await holdFor(tx, podId, settled, hold, { actor, nowMs }),
+    spec_json: JSON.stringify(spec),
+    image_key: imageKeyOf(spec.image),
+    removal_at: removalAt,
+    termination_hours: hours,
+    max_spend_uusd: microOrNull(body.max_spend_usd),
+    idle_shutdown_minutes: body.idle_shutdown_minutes ?? null,
+    ...{ idle_from: null, idle_stop_at: null, idle_until: null },
+    enable_volume_encryption: body.enable_volume_encryption === true ? 1 : 0,
+    source: identity.source,
+    client_version: identity.clientVersion,
+    created_by_api_key_id: actor.apiKeyId,
+  };
+  await insertPod(tx, pod);
+  if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
+  await markTemplateRented(tx, template, nowMs);
+  await fundsLowered(tx, settled, nowMs);
+  await deps.afterSpend(tx, account.id);
+  await recordEvent(tx, deps, {
+    accountId: account.id,
+    podId,
+    subEventType: 'pod-rent.success',
+    actor,
+    toStatus: 'PENDING',
+    reason: 'user_initiated',
+    payload: { pod_name: pod.pod_name, node: executor.id },
+  });
+  const volume = wanted === null ? null : await attachVolume(tx, deps, wanted, actor);
+  if (restore !== null) {
+    const caller = { identity, actor };
+    await beginRestore(tx, deps, { pod, caller, request: restore, occasion: 'STARTUP' });
+  }
+  const taken = { ...executor, slots_free: executor.slots_free - gpus };
+  return { ...podRow(pod, taken, nowMs, NO_TOKEN, volume, 0), success: true, pod_id: podId };
+}
+
+/** On the market, as far as its provider and its validator are concerned. */
+async function requireRentable(tx: Db, id: string, nowMs: number): Promise<ExecutorEntry> {
+  const executor = await requireExecutor(tx, id);
+  if (isLeaving(executor, nowMs)) {
+    throw new ApiError('node_unavailable', 'The provider takes this node away just now');
+  }
+  if (executor.banned_at !== null) {
+    throw new ApiError('provider_banned', 'The provider of this node is banned');
+  }
+  if (executor.paused === 1 || executor.opted_in === 0) {
+    throw new ApiError('node_paused_by_provider', 'The provider of this node takes no new rentals');
+  }
+  if (executor.state !== 'verified') {
+    throw new ApiError('node_not_verified', 'The validator has not passed this node');
+  }
+  return executor;
+}
+
+/** Throws 400 for a Dockerfile beside a template. */
+export function requireOneImage(
+  body: Pick<RentExecutorRequest, 'template_id' | 'dockerfile_content'>,
+): void {
+  const { template_id: templateId, dockerfile_content: text } = body;
+  if ((templateId ?? null) === null || (text ?? null) === null) return;
+  throw new ApiError('bad_request', 'Both template_id and dockerfile_content are given', {
+    hint: 'Send exactly one of them.',
+  });
+}
+
+function requireInventory(executor: ExecutorEntry) {
+  const inventory = inventoryOf(executor);
+  if (inventory !== null) return inventory;
+  throw new ApiError('node_unavailable', 'The hardware of this node is not known');
+}
+
+/** Throws `email_not_verified`: nothing can be rented before. */
+export async function requireVerified(tx: Db, identity: UserIdentity): Promise<void> {
+  if ((await accountOf(tx, identity)).email_verified_at !== null) return;
+  throw new ApiError('email_not_verified', 'Confirm your e-mail address before renting');
+}
+
+/** Everything about a new pod that does not depend on the request. */
+function newPod(
+  executor: ExecutorEntry,
+  template: Template,
+  keys: readonly PodSshKey[],
+  nowMs: number,
+) {
+  return {
+    executor_id: executor.id,
+    docker_credential_id: template.docker_credential_id,
+    template_json: JSON.stringify(toTemplateRow(template)),
+    template_tried_at: null,
+    previous_json: null,
+    price_uusd_per_gpu_hour: executor.price_uusd_per_gpu_hour,
+    state: 'pending' as const,
+    phase: wirePhase('pending') ?? '',
+    reason_code: null,
+    message: '',
+    generation: 1,
+    acknowledged_generation: 0,
+    reboots_requested: 0,
+    reboots_acknowledged: 0,
+    ports_json: '{}',
+    ssh_keys_json: JSON.stringify(keys),
+    is_favorite: 0 as const,
+    first_running_at: null,
+    seen_at: null,
+    healthy_at: null,
+    delete_requested_at: null,
+    ended_at: null,
+    created_at: nowMs,
+    updated_at: nowMs,
+  };
+}

@@ -1,0 +1,144 @@
+/** What rentals and changes of pods make of templates. */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { requireCredentialOf } from '../../accounts/registry-logins/docker-credential.service.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Db, Template } from '../../platform/database/tables.ts';
+import { changedTemplate, templateContent, toTemplateRow } from './template.row.ts';
+import { checkTemplatePlaces } from './template.rules.ts';
+import { type TemplateResponse, UpdateTemplate } from './template.schemas.ts';
+import { addTemplate, forAccount, templateNotFound, visibleTemplate } from './template.service.ts';
+import { findTemplate, updateTemplate, useTemplate } from './template.store.ts';
+
+/**
+ * The template to rent with: the stated one, else the account's default. Throws `template_not_found` for one
+ * that the account cannot see, `template_invalid` for none at all or one that cannot be used again.
+ */
+export async function templateForRent(
+  tx: Db,
+  accountId: string,
+  templateId: string | null,
+  defaultTemplateId: string | null,
+): Promise<Template> {
+  const id = templateId ?? defaultTemplateId;
+  if (id === null) {
+    throw new ApiError('template_invalid', 'No template is given and the account has no default', {
+      hint: 'Send template_id; GET /templates lists them.',
+    });
+  }
+  const template = await visibleTemplate(tx, accountId, id);
+  if (template === undefined) throw templateNotFound();
+  if (isForOneUse(template) && template.used_at !== null) throw usedUp();
+  const own = forAccount(accountId, template);
+  await requireCredentialOf(tx, accountId, own.docker_credential_id);
+  return own;
+}
+
+/**
+ * The template that a pod of the account is to run when `changes` are asked for on the pod: its own template
+ * changed in place, or a private copy of one that is foreign, official or gone by now. `snapshot` is the
+ * template as the pod runs it. Throws `template_invalid`, or `rate_limited` where a copy would be one too many.
+ */
+export async function templateForEdit(
+  tx: Db,
+  deps: { clock: Clock; random: Random },
+  accountId: string,
+  used: { templateId: string; snapshot: TemplateResponse },
+  changes: UpdateTemplate,
+): Promise<Template> {
+  const nowMs = deps.clock.now();
+  checkTemplatePlaces(changes);
+  // First, as whoever rents with the template does (`lockRow`).
+  await holdAccount(tx, { accountId });
+  const stored = await holdOwn(tx, accountId, used.templateId);
+  if (stored !== undefined) {
+    const content = templateContent(changedTemplate(toTemplateRow(stored), changes));
+    await requireCredentialOf(tx, accountId, content.docker_credential_id);
+    const changed = { ...stored, ...content, updated_at: nowMs };
+    await updateTemplate(tx, stored.id, { ...content, updated_at: nowMs });
+    return changed;
+  }
+  // What a stranger made of the template since then is not what this pod runs.
+  const flags = { is_private: true, one_time_template: false, is_temporary: false };
+  const content = templateContent(changedTemplate({ ...used.snapshot, ...flags }, changes));
+  await requireCredentialOf(tx, accountId, content.docker_credential_id);
+  const copy: Template = {
+    ...content,
+    id: deps.random.uuid(),
+    account_id: accountId,
+    used_at: nowMs,
+    deleted_at: null,
+    created_at: nowMs,
+    updated_at: nowMs,
+  };
+  await addTemplate(tx, accountId, copy);
+  return copy;
+}
+
+/** The account's own template in its present form, if it was changed after `sinceMs`. */
+export async function ownTemplateChangedSince(
+  tx: Db,
+  accountId: string,
+  id: string,
+  sinceMs: number,
+): Promise<Template | null> {
+  const template = await findTemplate(tx, id);
+  if (template === undefined || template.account_id !== accountId) return null;
+  return template.updated_at > sinceMs ? template : null;
+}
+
+/** The account's own template, held until the transaction ends. */
+async function holdOwn(tx: Db, accountId: string, id: string): Promise<Template | undefined> {
+  if ((await findTemplate(tx, id))?.account_id !== accountId) return undefined;
+  await lockRow(tx, 'templates', id);
+  return findTemplate(tx, id);
+}
+
+/**
+ * Puts back what an edit that came to nothing had made of the account's own template, unless it was changed
+ * again since: `editedMs` is when that edit was. `before` is the template as the pod ran it.
+ */
+export async function revertTemplateEdit(
+  tx: Db,
+  accountId: string,
+  before: TemplateResponse,
+  { editedMs, nowMs }: { editedMs: number | null; nowMs: number },
+): Promise<void> {
+  const stored = await holdOwn(tx, accountId, before.id);
+  if (stored === undefined || stored.updated_at !== editedMs) return;
+  const content = templateContent(changedTemplate(before, UpdateTemplate.parse({})));
+  await updateTemplate(tx, before.id, { ...content, updated_at: nowMs });
+}
+
+/** A template for one use that was changed to in vain has not been used. */
+export async function unmarkTemplateRented(tx: Db, templateId: string): Promise<void> {
+  const template = await findTemplate(tx, templateId);
+  if (template !== undefined && isForOneUse(template)) {
+    await updateTemplate(tx, templateId, { used_at: null });
+  }
+}
+
+/** Notes the use of a one-time or temporary template; in the transaction that rents. */
+export async function markTemplateRented(tx: Db, template: Template, nowMs: number): Promise<void> {
+  if (isForOneUse(template) && !(await useTemplate(tx, template.id, nowMs))) throw usedUp();
+}
+
+/** Deletes a one-time template once its pod is removed; leaves any other. */
+export async function retireTemplate(tx: Db, templateId: string, nowMs: number): Promise<void> {
+  const template = await findTemplate(tx, templateId);
+  if (template === undefined || template.one_time_template === 0) return;
+  await updateTemplate(tx, templateId, { deleted_at: nowMs });
+}
+
+function isForOneUse(template: Template): boolean {
+  return template.one_time_template === 1 || template.is_temporary === 1;
+}
+
+function usedUp(): ApiError {
+  return new ApiError('template_invalid', 'This template was for one use and has been used', {
+    hint: 'Create a new template or choose another one.',
+  });
+}

@@ -1,0 +1,139 @@
+/** Between the wire's template and the table's row, with the rules that one template must keep by itself. Pure. */
+
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Template } from '../../platform/database/tables.ts';
+import { imageReference, parseImageName } from './image-name.ts';
+import { splitShellWords } from './shell-words.ts';
+import {
+  type CreateTemplate,
+  TEMPLATE_CATEGORIES,
+  TEMPLATE_STATUSES,
+  type TemplateResponse,
+  type UpdateTemplate,
+} from './template.schemas.ts';
+
+/** As many words as an agent takes. */
+const MAX_WORDS = 64;
+
+/** The columns that a template's author decides. */
+export type TemplateContent = Omit<
+  Template,
+  'id' | 'account_id' | 'used_at' | 'deleted_at' | 'created_at' | 'updated_at'
+>;
+
+/** Throws `template_invalid` where image or commands are malformed. */
+export function templateContent(body: CreateTemplate): TemplateContent {
+  const { docker_image, docker_image_tag, docker_image_digest } = body;
+  const name = parseImageName(docker_image, docker_image_tag, docker_image_digest);
+  if (name === null) {
+    throw new ApiError('template_invalid', 'docker_image, its tag or digest is malformed', {
+      hint: 'Use [host[:port]/]path with a tag such as 24.04 or a digest sha256:<64 hex>.',
+    });
+  }
+  commandWords('entrypoint', body.entrypoint);
+  commandWords('startup_commands', body.startup_commands);
+  return {
+    name: body.name,
+    description: body.description,
+    docker_image: name.image,
+    docker_image_tag: name.tag,
+    docker_image_digest: name.digest,
+    docker_image_size: body.docker_image_size ?? null,
+    docker_credential_id: body.docker_credential_id ?? null,
+    category: body.category,
+    // A well-formed image counts as verified: whether it can be pulled shows at the first launch.
+    status: 'VERIFY_SUCCESS',
+    is_private: body.is_private ? 1 : 0,
+    one_time_template: body.one_time_template ? 1 : 0,
+    is_temporary: body.is_temporary ? 1 : 0,
+    internal_ports_json: JSON.stringify([...new Set(body.internal_ports)]),
+    environment_json: JSON.stringify(body.environment),
+    volumes_json: JSON.stringify([...new Set(body.volumes)]),
+    entrypoint: body.entrypoint,
+    startup_commands: body.startup_commands,
+    readme: body.readme,
+    container_start_immediately: body.container_start_immediately ? 1 : 0,
+  };
+}
+
+/** The words of a template's command text. Throws `template_invalid`. */
+export function commandWords(field: 'entrypoint' | 'startup_commands', text: string): string[] {
+  const split = splitShellWords(text);
+  if ('problem' in split) {
+    throw new ApiError('template_invalid', `${field} has ${split.problem}`, {
+      hint: "No shell reads it; to have one, write: bash -c '…'.",
+    });
+  }
+  if (split.words.length > MAX_WORDS) {
+    throw new ApiError('template_invalid', `${field} has more than ${MAX_WORDS} words`);
+  }
+  return split.words;
+}
+
+/** `row` as a body, with `changes` laid over it: what the update asks for. */
+export function changedTemplate(row: TemplateResponse, changes: UpdateTemplate): CreateTemplate {
+  const given = Object.fromEntries(
+    Object.entries(changes).filter(([, value]) => value !== undefined),
+  ) as Partial<CreateTemplate>;
+  return {
+    ...row,
+    docker_image_size: row.docker_image_size ?? undefined,
+    docker_credential_id: row.docker_credential_id ?? undefined,
+    ...given,
+    ...changedImage(row, changes),
+  };
+}
+
+/** A new image without a tag has none, and a digest that came back unchanged does not pin the new image. */
+function changedImage(stored: TemplateResponse, changes: UpdateTemplate) {
+  const { docker_image: image, docker_image_tag: tag, docker_image_digest: digest } = changes;
+  const before = imageReference({ image: stored.docker_image, tag: stored.docker_image_tag });
+  const newImage = image ?? stored.docker_image;
+  const keepsImage = image === undefined || image === stored.docker_image;
+  const newTag = tag ?? (keepsImage ? stored.docker_image_tag : '');
+  const same = imageReference({ image: newImage, tag: newTag }) === before;
+  const newDigest = digest ?? stored.docker_image_digest;
+  const stale = !same && newDigest === stored.docker_image_digest;
+  return {
+    docker_image: newImage,
+    docker_image_tag: newTag,
+    docker_image_digest: stale ? '' : newDigest,
+  };
+}
+
+/** The wire's row. */
+export function toTemplateRow(template: Template): TemplateResponse {
+  return {
+    id: template.id,
+    name: template.name,
+    description: template.description,
+    docker_image: template.docker_image,
+    docker_image_tag: template.docker_image_tag,
+    docker_image_digest: template.docker_image_digest,
+    docker_image_size: template.docker_image_size,
+    category: oneOf(TEMPLATE_CATEGORIES, template.category),
+    status: oneOf(TEMPLATE_STATUSES, template.status),
+    user_id: template.account_id,
+    is_private: template.is_private === 1,
+    internal_ports: JSON.parse(template.internal_ports_json),
+    environment: JSON.parse(template.environment_json),
+    entrypoint: template.entrypoint,
+    startup_commands: template.startup_commands,
+    volumes: JSON.parse(template.volumes_json),
+    readme: template.readme,
+    one_time_template: template.one_time_template === 1,
+    is_temporary: template.is_temporary === 1,
+    container_start_immediately: template.container_start_immediately === 1,
+    supports_docker: null,
+    docker_credential_id: template.docker_credential_id,
+    created_at: naiveUtc(template.created_at),
+    updated_at: naiveUtc(template.updated_at),
+  };
+}
+
+function oneOf<Value extends string>(values: readonly Value[], text: string): Value {
+  const found = values.find((value) => value === text);
+  if (found === undefined) throw new Error(`${text} is none of ${values.join(', ')}`);
+  return found;
+}

@@ -1,0 +1,129 @@
+/** Templates on the wire (contract 8). */
+import { z } from 'zod';
+import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from '#shared/api/agent/volume-paths.ts';
+import { displayName, NaiveTime, optional, Uuid, withDefault } from '../../platform/wire.ts';
+
+export const TEMPLATE_CATEGORIES = [
+  'DOCKER',
+  'PYTORCH',
+  'NVIDIA',
+  'TENSOR_FLOW',
+  'OPEN_AI',
+  'UBUNTU',
+] as const;
+export const TEMPLATE_STATUSES = [
+  'CREATED',
+  'UPDATED',
+  'VERIFY_PENDING',
+  'VERIFY_SUCCESS',
+  'VERIFY_FAILED',
+] as const;
+
+const NoNul = z.string().refine((text) => !text.includes('\0'), 'Contains a NUL character');
+const Environment = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'Not a variable name'),
+    NoNul.max(32_768),
+  )
+  .refine((variables) => Object.keys(variables).length <= 256, 'More than 256 variables');
+
+/** Every member that its owner may set, each with its limits. */
+const fields = {
+  name: displayName(200),
+  description: z.string().max(4_000),
+  docker_image: z.string().trim().min(1).max(512),
+  docker_image_tag: z.string().trim().max(256),
+  docker_image_digest: z.string().trim().max(128),
+  docker_image_size: z.int().min(0),
+  category: z.enum(TEMPLATE_CATEGORIES),
+  is_private: z.boolean(),
+  internal_ports: z.array(z.int().min(1).max(65_535)).max(64),
+  environment: Environment,
+  entrypoint: NoNul.max(4_096),
+  startup_commands: NoNul.max(65_536),
+  volumes: z.array(z.string().max(MAX_VOLUME_PATH_CHARS)).max(MAX_VOLUMES),
+  readme: z.string().max(100_000),
+  one_time_template: z.boolean(),
+  is_temporary: z.boolean(),
+  container_start_immediately: z.boolean(),
+  docker_credential_id: Uuid,
+};
+
+export const CreateTemplate = z
+  .object({
+    name: fields.name,
+    docker_image: fields.docker_image,
+    docker_image_tag: withDefault(fields.docker_image_tag, ''),
+    docker_image_digest: withDefault(fields.docker_image_digest, ''),
+    docker_image_size: optional(fields.docker_image_size),
+    description: withDefault(fields.description, ''),
+    category: withDefault(fields.category, 'UBUNTU'),
+    is_private: withDefault(fields.is_private, true),
+    internal_ports: withDefault(fields.internal_ports, [22, 8000]),
+    environment: withDefault(fields.environment, {}),
+    entrypoint: withDefault(fields.entrypoint, ''),
+    startup_commands: withDefault(fields.startup_commands, ''),
+    volumes: withDefault(fields.volumes, ['/workspace']),
+    readme: withDefault(fields.readme, ''),
+    one_time_template: withDefault(fields.one_time_template, false),
+    is_temporary: withDefault(fields.is_temporary, false),
+    container_start_immediately: withDefault(fields.container_start_immediately, true),
+    docker_credential_id: optional(fields.docker_credential_id),
+  })
+  .meta({ id: 'CreateTemplate' });
+export type CreateTemplate = z.output<typeof CreateTemplate>;
+
+/** Members of an update: absent and null keep what is there, so a row read before can be sent back whole. */
+export const templateChanges = {
+  name: optional(fields.name),
+  docker_image: optional(fields.docker_image),
+  docker_image_tag: optional(fields.docker_image_tag),
+  docker_image_digest: optional(fields.docker_image_digest),
+  docker_image_size: optional(fields.docker_image_size),
+  description: optional(fields.description),
+  category: optional(fields.category),
+  is_private: optional(fields.is_private),
+  internal_ports: optional(fields.internal_ports),
+  environment: optional(fields.environment),
+  entrypoint: optional(fields.entrypoint),
+  startup_commands: optional(fields.startup_commands),
+  volumes: optional(fields.volumes),
+  readme: optional(fields.readme),
+  one_time_template: optional(fields.one_time_template),
+  is_temporary: optional(fields.is_temporary),
+  container_start_immediately: optional(fields.container_start_immediately),
+  docker_credential_id: optional(fields.docker_credential_id),
+};
+export const UpdateTemplate = z.object(templateChanges).meta({ id: 'UpdateTemplate' });
+export type UpdateTemplate = z.output<typeof UpdateTemplate>;
+
+export const TemplateResponse = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    description: z.string(),
+    docker_image: z.string(),
+    docker_image_tag: z.string(),
+    docker_image_digest: z.string(),
+    docker_image_size: z.int().nullable(),
+    category: z.enum(TEMPLATE_CATEGORIES),
+    status: z.enum(TEMPLATE_STATUSES),
+    /** Null: official. */
+    user_id: z.uuid().nullable(),
+    is_private: z.boolean(),
+    internal_ports: z.array(z.int()),
+    environment: z.record(z.string(), z.string()),
+    entrypoint: z.string(),
+    startup_commands: z.string(),
+    volumes: z.array(z.string()),
+    readme: z.string(),
+    one_time_template: z.boolean(),
+    is_temporary: z.boolean(),
+    container_start_immediately: z.boolean(),
+    supports_docker: z.boolean().nullable(),
+    docker_credential_id: z.uuid().nullable(),
+    created_at: NaiveTime,
+    updated_at: NaiveTime,
+  })
+  .meta({ id: 'TemplateResponse' });
+export type TemplateResponse = z.output<typeof TemplateResponse>;

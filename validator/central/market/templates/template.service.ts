@@ -1,0 +1,146 @@
+/** Templates: official, public and an account's own (specification, Resources; contract 8). */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { holdAccount } from '../../accounts/auth/account-access.ts';
+import type { UserIdentity } from '../../accounts/auth/identity.ts';
+import { requireCredentialOf } from '../../accounts/registry-logins/docker-credential.service.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Database, Db, Template } from '../../platform/database/tables.ts';
+import { changedTemplate, templateContent, toTemplateRow } from './template.row.ts';
+import { checkTemplatePlaces } from './template.rules.ts';
+import type { CreateTemplate, TemplateResponse, UpdateTemplate } from './template.schemas.ts';
+import {
+  countTemplatesSince,
+  deleteTemplatesOf,
+  findTemplate,
+  insertTemplate,
+  listTemplates,
+  updateTemplate,
+} from './template.store.ts';
+
+export { commandWords, templateContent, toTemplateRow } from './template.row.ts';
+
+const MAX_NEW_PER_HOUR = 20;
+const HOUR_MS = 3_600_000;
+
+export type Templates = ReturnType<typeof createTemplates>;
+
+/** Rules of templates. */
+export function createTemplates(deps: { db: Database; clock: Clock; random: Random }) {
+  const { db, clock, random } = deps;
+
+  async function ownTemplate(handle: Db, caller: UserIdentity, id: string): Promise<Template> {
+    const template = await findTemplate(handle, id);
+    if (template === undefined || template.account_id !== caller.accountId)
+      throw templateNotFound();
+    return template;
+  }
+
+  return {
+    async list(accountId: string | null): Promise<TemplateResponse[]> {
+      return (await listTemplates(db, accountId)).map((template) => rowFor(accountId, template));
+    },
+
+    async get(accountId: string | null, id: string): Promise<TemplateResponse> {
+      const template = await visibleTemplate(db, accountId, id);
+      if (template === undefined) throw templateNotFound();
+      return rowFor(accountId, template);
+    },
+
+    async create(caller: UserIdentity, body: CreateTemplate): Promise<TemplateResponse> {
+      checkTemplatePlaces(body);
+      const nowMs = clock.now();
+      const template: Template = {
+        ...templateContent(body),
+        id: random.uuid(),
+        account_id: caller.accountId,
+        used_at: null,
+        deleted_at: null,
+        created_at: nowMs,
+        updated_at: nowMs,
+      };
+      return db.transaction().execute(async (tx) => {
+        await requireCredentialOf(tx, caller.accountId, template.docker_credential_id);
+        await addTemplate(tx, caller.accountId, template);
+        return toTemplateRow(template);
+      });
+    },
+
+    /** The owner's pods made from it run the new content from their next reboot on; others' keep what they have. */
+    async update(
+      caller: UserIdentity,
+      id: string,
+      body: UpdateTemplate,
+    ): Promise<TemplateResponse> {
+      checkTemplatePlaces(body);
+      return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'templates', id);
+        const stored = await ownTemplate(tx, caller, id);
+        const content = templateContent(changedTemplate(toTemplateRow(stored), body));
+        // One that was deleted since does not keep the rest from being changed.
+        if (content.docker_credential_id !== stored.docker_credential_id) {
+          await requireCredentialOf(tx, caller.accountId, content.docker_credential_id);
+        }
+        const changes = { ...content, updated_at: clock.now() };
+        await updateTemplate(tx, id, changes);
+        return toTemplateRow({ ...stored, ...changes });
+      });
+    },
+
+    /** Pods rented from it keep running: each has its own copy. */
+    remove(caller: UserIdentity, id: string): Promise<TemplateResponse> {
+      return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'templates', id);
+        const stored = await ownTemplate(tx, caller, id);
+        await updateTemplate(tx, id, { deleted_at: clock.now() });
+        return toTemplateRow(stored);
+      });
+    },
+  };
+}
+
+/** The template if this account, or anybody, may see it. */
+export async function visibleTemplate(
+  db: Db,
+  accountId: string | null,
+  id: string,
+): Promise<Template | undefined> {
+  const template = await findTemplate(db, id);
+  if (template === undefined) return undefined;
+  const own = accountId !== null && template.account_id === accountId;
+  return own || template.is_private === 0 ? template : undefined;
+}
+
+/** The template as an account may use it: a login is nobody's but its owner's, not even its id. */
+export function forAccount(accountId: string | null, template: Template): Template {
+  const isOwn = accountId !== null && template.account_id === accountId;
+  return isOwn ? template : { ...template, docker_credential_id: null };
+}
+
+/** The same as the account sees it. */
+export function rowFor(accountId: string | null, template: Template): TemplateResponse {
+  return toTemplateRow(forAccount(accountId, template));
+}
+
+/** Stores a new template of the account. Throws `rate_limited` for one too many. */
+export async function addTemplate(tx: Db, accountId: string, template: Template): Promise<void> {
+  await holdAccount(tx, { accountId });
+  const sinceMs = template.created_at - HOUR_MS;
+  if ((await countTemplatesSince(tx, accountId, sinceMs)) >= MAX_NEW_PER_HOUR) {
+    const message = `An account makes at most ${MAX_NEW_PER_HOUR} templates an hour`;
+    throw new ApiError('rate_limited', message, { headers: { 'Retry-After': '60' } });
+  }
+  await insertTemplate(tx, template);
+}
+
+/** The refusal of a template that is not there, or not to be seen. */
+export function templateNotFound(): ApiError {
+  return new ApiError('template_not_found', 'Template not found');
+}
+
+/** Deletes the templates of an account that is being deleted. */
+export function forgetTemplates(tx: Db, accountId: string, nowMs: number): Promise<void> {
+  return deleteTemplatesOf(tx, accountId, nowMs);
+}

@@ -1,0 +1,109 @@
+/** Queries of the templates table. Deleted templates stay as rows and are never found. */
+import type { Insertable, Updateable } from 'kysely';
+import type { TemplatesTable } from '../../platform/database/accounts.tables.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { Db, Template } from '../../platform/database/tables.ts';
+
+/** Stores a new template. */
+export async function insertTemplate(db: Db, row: Insertable<TemplatesTable>): Promise<void> {
+  await db.insertInto('templates').values(row).execute();
+}
+
+/** Stores a template or, where its id is there, replaces it. */
+export async function putTemplate(db: Db, row: Insertable<TemplatesTable>): Promise<void> {
+  const { id: _, created_at: __, ...changes } = row;
+  await db
+    .insertInto('templates')
+    .values(row)
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(changes))
+    .execute();
+}
+
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  db.selectFrom('templates').selectAll().where('id', '=', id).where('deleted_at', 'is', null),
+);
+
+/** By id, of whatever account. */
+export async function findTemplate(db: Db, id: string): Promise<Template | undefined> {
+  return (await byId(db, { id })).rows[0];
+}
+
+/** Official ones first, then public and own, oldest first. Others' templates for one use are of no use to anybody else. */
+export function listTemplates(db: Db, accountId: string | null): Promise<Template[]> {
+  return db
+    .selectFrom('templates')
+    .selectAll()
+    .where('deleted_at', 'is', null)
+    .where((where) =>
+      where.or([
+        where.and([
+          where('is_private', '=', 0),
+          where('one_time_template', '=', 0),
+          where('is_temporary', '=', 0),
+        ]),
+        ...(accountId === null ? [] : [where('account_id', '=', accountId)]),
+      ]),
+    )
+    .orderBy((order) => order.case().when('account_id', 'is', null).then(0).else(1).end())
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
+/** How many templates the account made since then, those deleted meanwhile included. */
+export async function countTemplatesSince(
+  db: Db,
+  accountId: string,
+  sinceMs: number,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom('templates')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('created_at', '>', sinceMs)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** Changes a template; false if it is gone by now. */
+export async function updateTemplate(
+  db: Db,
+  id: string,
+  changes: Updateable<TemplatesTable>,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('templates')
+    .set(changes)
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Notes the first use; false if there was one before. */
+export async function useTemplate(db: Db, id: string, nowMs: number): Promise<boolean> {
+  const result = await db
+    .updateTable('templates')
+    .set({ used_at: nowMs })
+    .where('id', '=', id)
+    .where('used_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Deletes every template of an account; what its owner wrote into them goes at once. */
+export async function deleteTemplatesOf(db: Db, accountId: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('templates')
+    .set({
+      deleted_at: nowMs,
+      name: '',
+      description: '',
+      readme: '',
+      environment_json: '{}',
+      entrypoint: '',
+      startup_commands: '',
+    })
+    .where('account_id', '=', accountId)
+    .execute();
+}

@@ -1,0 +1,72 @@
+/** /validator/{validator_hotkey} and /latest-set-weights (contract 11). */
+import { z } from 'zod';
+import {
+  LatestSetWeightsRequest,
+  LatestSetWeightsResponse,
+  SetWeightsAnswer,
+} from '#shared/api/central/set-weights.ts';
+import {
+  ExecutorHealthCheckRequest,
+  ExecutorHealthCheckResponse,
+  ExecutorsToCheck,
+} from '#shared/api/central/validator-routes.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import { validatorOf } from '../../accounts/auth/identity.ts';
+import type { SetWeights } from './set-weights.service.ts';
+import type { Validators } from './validator.service.ts';
+
+const tags = ['Validators'];
+const config = { auth: 'validator' } as const;
+const HotkeyParams = z.object({ validator_hotkey: z.string() });
+
+/** Registers them. */
+export function registerValidatorRoutes(api: HttpServer, validators: Validators): void {
+  api.post(
+    '/validator/:validator_hotkey/executors',
+    {
+      config: { ...config, reads: true },
+      schema: { tags, params: HotkeyParams, response: { 200: ExecutorsToCheck } },
+    },
+    () => validators.executorsToCheck(),
+  );
+  api.post(
+    '/validator/:validator_hotkey/executor-health-check',
+    {
+      config: { auth: 'validator-or-account' },
+      schema: {
+        tags,
+        params: HotkeyParams,
+        body: ExecutorHealthCheckRequest,
+        response: { 200: ExecutorHealthCheckResponse },
+      },
+    },
+    (request) => validators.healthCheck(validatorOf(request), request.body),
+  );
+}
+
+/** Registers those about weights. */
+export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): void {
+  const response = { 200: LatestSetWeightsResponse };
+  api.post(
+    '/validator/:validator_hotkey/latest-set-weights',
+    {
+      config: { auth: 'weights' },
+      schema: {
+        tags,
+        params: HotkeyParams,
+        body: LatestSetWeightsRequest,
+        response: { 200: SetWeightsAnswer },
+      },
+    },
+    (request) =>
+      weights.record(validatorOf(request).hotkey, request.body, request.headers.authorization),
+  );
+  api.get(
+    '/validator/:validator_hotkey/latest-set-weights',
+    { config, schema: { tags, params: HotkeyParams, response } },
+    (request) => weights.of(validatorOf(request).hotkey),
+  );
+  api.get('/latest-set-weights', { config: { auth: 'none' }, schema: { tags, response } }, () =>
+    weights.newest(),
+  );
+}

@@ -1,0 +1,124 @@
+/** What validators ask of the market: which nodes there are, and to record what they found (contract 11). */
+import type { z } from 'zod';
+import {
+  CheckWish,
+  type ExecutorHealthCheckRequest,
+  type ExecutorHealthCheckResponse,
+  type ExecutorToCheck,
+  type HealthReport,
+} from '#shared/api/central/validator-routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { ValidatorIdentity } from '../../accounts/auth/identity.ts';
+import { lockRow } from '../../platform/database/row-lock.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import type { Agents } from '../../platform/ports.ts';
+import { uptimeMinutesOf } from '../executors/executor.row.ts';
+import {
+  type ExecutorEntry,
+  findExecutorAt,
+  listPresent,
+  requireExecutor,
+  type SlotsInUse,
+  slotsByExecutor,
+} from '../executors/executor.service.ts';
+import { firstFailure, recordVerdict } from './health-record.ts';
+
+type HealthCheckRequest = z.output<typeof ExecutorHealthCheckRequest>;
+type HealthCheckResponse = z.output<typeof ExecutorHealthCheckResponse>;
+
+/** No verdict, and no fault of the node’s. */
+const NOT_CHECKED: HealthCheckResponse = {
+  success: false,
+  error: 'The validator could not be asked to check the node',
+  details: null,
+  reason_code: 'VALIDATOR_UNREACHABLE',
+};
+
+/** Before a node was measured. */
+const NO_SLOTS: SlotsInUse = { uuids: [], podIds: [] };
+
+export type ValidatorsDeps = {
+  db: Database;
+  clock: Clock;
+  agents: Agents;
+  /** Has the sync look at this executor at once. */
+  wake(executorId: string): void;
+};
+
+export type Validators = ReturnType<typeof createValidators>;
+
+/** Rules of the validator routes. */
+export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
+  async function executorOf(request: HealthCheckRequest): Promise<ExecutorEntry> {
+    const { executor_id: id, miner_address: address, miner_port: port } = request;
+    if (typeof id === 'string') return requireExecutor(db, id);
+    const executor = await findExecutorAt(db, address, port);
+    if (executor !== undefined) return executor;
+    throw new ApiError('node_not_found', `There is no node at ${address}:${port}`);
+  }
+
+  /** Null when the validator could not be asked: that says nothing of the node. */
+  async function checkNow(id: string, request: HealthCheckRequest): Promise<HealthReport | null> {
+    try {
+      return await agents.checkNow(id, CheckWish.parse(request));
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'upstream_unavailable') return null;
+      throw error;
+    }
+  }
+
+  return {
+    async executorsToCheck(): Promise<ExecutorToCheck[]> {
+      const present = await listPresent(db);
+      const slots = await slotsByExecutor(db);
+      return present.map((executor) => {
+        const { uuids, podIds } = slots.get(executor.id) ?? NO_SLOTS;
+        return {
+          id: executor.id,
+          executor_ip_address: executor.ip_address,
+          executor_ip_port: String(executor.port),
+          uptime_in_minutes: uptimeMinutesOf(executor, clock.now()),
+          miner_hotkey: executor.miner_hotkey,
+          gpu_type: executor.gpu_type,
+          gpu_count: executor.gpu_count,
+          gpu_uuids: uuids,
+          rented: podIds.length > 0,
+          pod_ids: podIds,
+          price_uusd: executor.price_uusd_per_gpu_hour,
+          collateral_deposited: executor.collateral_deposited === 1,
+          provider_banned: executor.banned_at !== null,
+        };
+      });
+    },
+
+    /** Records the report sent, or has the check run now. Throws `forbidden` for a report that nobody signed. */
+    async healthCheck(
+      { hotkey, accountId }: ValidatorIdentity,
+      request: HealthCheckRequest,
+    ): Promise<HealthCheckResponse> {
+      if (accountId !== null && request.report != null) {
+        throw new ApiError('forbidden', 'A report has to be signed by the validator itself', {
+          hint: 'Without a report the check is made now.',
+        });
+      }
+      const { id } = await executorOf(request);
+      const report = request.report ?? (await checkNow(id, request));
+      if (report === null) return NOT_CHECKED;
+      await db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'executors', id);
+        const executor = await requireExecutor(tx, id);
+        await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
+      });
+      const failure = firstFailure(report);
+      // It may be the end of pods that nobody can reach (pods/pod-contact.ts).
+      if (report.inventory === null) wake(id);
+      return {
+        success: report.verdict === 'verified',
+        error: failure?.message ?? null,
+        details: { executor_id: id, verdict: report.verdict },
+        reason_code: failure?.reason_code ?? null,
+      };
+    },
+  };
+}

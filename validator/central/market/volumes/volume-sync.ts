@@ -1,0 +1,214 @@
+/** Brings copies of volumes on by their nodes: every step may be repeated, none is remembered but in the row. */
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import type { OperationView } from '#shared/api/agent/operations.ts';
+import { VOLUME_MOUNT_PATH, type VolumeView } from '#shared/api/agent/volumes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, type ErrorCode, messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Database, Pod, VolumeCopy } from '../../platform/database/tables.ts';
+import { findAnyPod } from '../pods/pod-access.ts';
+import type { VolumeHolds, VolumePasses } from '../pods/pod-sync.ts';
+import { copyStep, isGoodEnough, isHopeless, PARTIAL } from './volume.plan.ts';
+import { GIVE_UP_MS } from './volume.state.ts';
+import { findVolume, forgetCopy, listCopiesOn, listSilentCopies } from './volume.store.ts';
+import type { VolumeRepositories } from './volume-repository.ts';
+import { createVolumeRecorder, DELAYED } from './volume-sync.record.ts';
+
+/** Silent copies taken per look; the rest comes with the next one. */
+const BATCH = 100;
+/** Refusals that no later attempt mends. */
+const FATAL_CODES: readonly ErrorCode[] = [
+  'spec_refused',
+  'validation_error',
+  'method_not_allowed',
+];
+const LOST = 'The node has nothing of the volume any more; it is what was last saved of it';
+const NO_VOLUMES = 'The agent of the node is too old for volumes';
+const SILENT = 'The node was not heard of for a day; the volume is what was last saved of it';
+
+export type VolumeSyncDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  repositories: VolumeRepositories;
+};
+
+export type VolumeSync = ReturnType<typeof createVolumeSync>;
+
+export function createVolumeSync(deps: VolumeSyncDeps) {
+  const { db, clock, random, log, repositories } = deps;
+  const record = createVolumeRecorder(deps);
+
+  /** Again, with an id that is stored already, it changes nothing on the node. */
+  async function send(client: AgentClient, copy: VolumeCopy): Promise<void> {
+    const volume = await findVolume(db, copy.volume_id);
+    const { id, operation_id: operationId, source_snapshot_id: snapshotId } = copy;
+    if (volume === undefined || operationId === null) return;
+    const request = {
+      operation_id: operationId,
+      repository: await repositories.access(volume, 'append'),
+    };
+    const view =
+      copy.state === 'restoring'
+        ? await client.postVolumeRestore(id, {
+            ...request,
+            ...{ source_path: VOLUME_MOUNT_PATH, target_path: VOLUME_MOUNT_PATH },
+            snapshot_id: snapshotId ?? '',
+          })
+        : await client.postVolumeBackup(id, {
+            ...request,
+            path: VOLUME_MOUNT_PATH,
+            create_repository: volume.made_at === null,
+          });
+    await observe(copy, view);
+  }
+
+  async function observe(copy: VolumeCopy, view: OperationView): Promise<void> {
+    if (view.finished_ms === null) return record.progress(copy, view);
+    if (view.stage !== 'done') {
+      const { code, message } = view.error ?? { code: 'EngineFailed', message: 'It was ended' };
+      return record.failed(copy, { code, message });
+    }
+    if (copy.state === 'restoring') return record.attached(copy);
+    const { snapshot_id: snapshotId, quality } = view;
+    if (snapshotId !== null && isGoodEnough(quality, copy)) {
+      return record.saved(copy, snapshotId, view);
+    }
+    const message = 'Some files of the volume could not be read';
+    await record.failed(copy, { code: PARTIAL, message });
+  }
+
+  async function begin(client: AgentClient, copy: VolumeCopy): Promise<void> {
+    const begun = await record.begun(copy, random.uuid());
+    if (begun !== null) await send(client, begun);
+  }
+
+  async function ask(client: AgentClient, copy: VolumeCopy): Promise<void> {
+    const view = await unlessAbsent(client.getOperation(copy.operation_id ?? ''));
+    await (view === null ? send(client, copy) : observe(copy, view));
+  }
+
+  async function put(client: AgentClient, copy: VolumeCopy): Promise<void> {
+    const volume = await findVolume(db, copy.volume_id);
+    if (volume === undefined) return;
+    const { id: volume_id, limit_bytes: size_bytes } = volume;
+    await client.putVolume(copy.id, { volume_id, size_bytes });
+    if (copy.source_snapshot_id === null) await record.attached(copy);
+    else await begin(client, copy);
+  }
+
+  async function drop(client: AgentClient, copy: VolumeCopy): Promise<void> {
+    const view = await unlessAbsent(client.deleteVolume(copy.id));
+    if (view === null || view.state === 'removed') await forgetCopy(db, copy.id);
+  }
+
+  async function perform(
+    client: AgentClient,
+    copy: VolumeCopy,
+    { view, pod }: { view: VolumeView | undefined; pod: Pod | undefined },
+  ): Promise<void> {
+    await record.seen(copy, view);
+    const isPodGoing = pod === undefined || pod.delete_requested_at !== null;
+    const facts = { isThere: view?.state === 'present', isPodGoing, nowMs: clock.now() };
+    switch (copyStep(copy, facts)) {
+      case 'put':
+        return put(client, copy);
+      case 'attach':
+        return record.attached(copy);
+      case 'begin':
+        return begin(client, copy);
+      case 'ask':
+        return ask(client, copy);
+      case 'lost':
+        return record.givenUp(copy, LOST, { detaches: false });
+      case 'drop':
+        return drop(client, copy);
+      case 'wait':
+        return;
+    }
+  }
+
+  /** Its agent knows no volumes. */
+  async function refuse(copy: VolumeCopy): Promise<void> {
+    if (copy.state !== 'restoring' || isHopeless(copy)) return;
+    await record.failed(copy, { code: 'Refused', message: NO_VOLUMES });
+  }
+
+  /** What a refusal, or a storage that does not answer, is to the copy; the agent's silence ends the pass. */
+  async function note(copy: VolumeCopy, error: unknown): Promise<void> {
+    if (error instanceof ApiError && isUnanswered(error)) throw error;
+    const message = messageOf(error);
+    log.info({ volume_id: copy.volume_id, copy_id: copy.id }, `a volume: ${message}`);
+    if (copy.state === 'dropping') return;
+    if (!(error instanceof ApiError)) {
+      const words = 'The storage of volumes does not answer';
+      return record.failed(copy, { code: 'RepositoryUnreachable', message: words });
+    }
+    const isFatal = FATAL_CODES.includes(error.code) || error.status === 404;
+    await record.failed(copy, { code: isFatal ? 'Refused' : DELAYED, message });
+  }
+
+  function holdsOf(copies: readonly VolumeCopy[]): VolumeHolds {
+    const waiting = copies.filter(({ state }) => state === 'restoring');
+    return new Map(
+      waiting.map((copy) => {
+        const isFinal = isHopeless(copy);
+        const trouble = copy.error_message ?? '';
+        const message = isFinal
+          ? `The volume could not be brought to the node: ${trouble}`
+          : `Bringing the volume to the node (${Math.floor(copy.percent)} %) ${trouble}`.trim();
+        return [copy.pod_id, { message, isFinal }];
+      }),
+    );
+  }
+
+  const passes: VolumePasses = {
+    async pass(client, executorId) {
+      const copies = await listCopiesOn(db, executorId);
+      // As nearly always.
+      if (copies.length === 0) return null;
+      const listed = await unlessAbsent(client.listVolumes());
+      const views = new Map(listed?.map((view) => [view.id, view]));
+      for (const copy of copies) {
+        const pod = await findAnyPod(db, copy.pod_id);
+        const facts = { view: views.get(copy.id), pod };
+        const done = listed === null ? refuse(copy) : perform(client, copy, facts);
+        await done.catch((error: unknown) => note(copy, error));
+      }
+      return holdsOf(await listCopiesOn(db, executorId));
+    },
+
+    isWorking: async (executorId) =>
+      (await listCopiesOn(db, executorId)).some(
+        ({ state, operation_id: operationId }) => state !== 'attached' || operationId !== null,
+      ),
+  };
+
+  return {
+    ...passes,
+
+    /** Gives up what no node was heard to have for long, and no living pod has. */
+    async giveUpSilent(): Promise<void> {
+      for (const copy of await listSilentCopies(db, clock.now() - GIVE_UP_MS, BATCH)) {
+        const pod = await findAnyPod(db, copy.pod_id);
+        const isPodGoing = pod === undefined || pod.delete_requested_at !== null;
+        if (isPodGoing) await record.givenUp(copy, SILENT, { detaches: true });
+      }
+    },
+  };
+}
+
+/** Null where the node answers that there is no such thing. */
+async function unlessAbsent<T>(asked: Promise<T>): Promise<T | null> {
+  return asked.catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  });
+}
+
+/** No usable answer: whether the call had effect is unknown. */
+function isUnanswered(error: ApiError): boolean {
+  return error.status >= 500 || error.status === 401 || error.status === 429;
+}

@@ -1,0 +1,75 @@
+import { expect, it } from 'vitest';
+import type { VolumeCopy } from '../../platform/database/tables.ts';
+import { copyStep, isGoodEnough, isHopeless, pauseAfter } from './volume.plan.ts';
+import { COPY_STATES, sourcesOf, volumeStatus } from './volume.state.ts';
+
+const COPY: VolumeCopy = {
+  ...{ id: 'c', volume_id: 'v', account_id: 'a', pod_id: 'p', executor_id: 'e' },
+  ...{ state: 'restoring', source_snapshot_id: 's', operation_id: null, stage: null, percent: 0 },
+  ...{ attempts: 0, retry_at: null, error_code: null, error_message: null },
+  ...{ seen_at: 0, created_at: 0, updated_at: 0 },
+};
+const FACTS = { isThere: true, isPodGoing: false, nowMs: 1_000 };
+
+it.each([
+  [{}, { isThere: false }, 'put'],
+  [{ retry_at: 1_001 }, { isThere: false }, 'wait'],
+  [{ source_snapshot_id: null }, {}, 'attach'],
+  [{}, {}, 'begin'],
+  [{ retry_at: 1_001 }, {}, 'wait'],
+  [{ retry_at: 1_000 }, {}, 'begin'],
+  [{ operation_id: 'o' }, {}, 'ask'],
+  [{ operation_id: 'o' }, { isPodGoing: true }, 'wait'],
+  [{ error_code: 'SnapshotMissing', attempts: 1 }, {}, 'wait'],
+  [{ state: 'attached' }, {}, 'wait'],
+  [{ state: 'attached', retry_at: 1_001 }, {}, 'wait'],
+  [{ state: 'attached', retry_at: 1_000 }, {}, 'begin'],
+  [{ state: 'attached', retry_at: 1_001, operation_id: 'o' }, {}, 'ask'],
+  [{ state: 'attached' }, { isThere: false }, 'wait'],
+  [{ state: 'attached' }, { isThere: false, nowMs: 600_000 }, 'lost'],
+  [{ state: 'saving' }, {}, 'begin'],
+  [{ state: 'saving', operation_id: 'o' }, {}, 'ask'],
+  [{ state: 'saving', error_code: 'SnapshotMissing', attempts: 99 }, {}, 'begin'],
+  [{ state: 'saving' }, { isThere: false }, 'wait'],
+  [{ state: 'saving' }, { isThere: false, nowMs: 600_000 }, 'lost'],
+  [{ state: 'dropping' }, { isThere: false }, 'drop'],
+] as const)('plans for %j with %j: %s', (copy, facts, step) => {
+  expect(copyStep({ ...COPY, ...copy }, { ...FACTS, ...facts })).toBe(step);
+});
+
+it('gives a restore up for what cannot be mended, or after six attempts; saving never', () => {
+  expect(isHopeless({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 5 })).toBe(false);
+  expect(isHopeless({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 6 })).toBe(true);
+  expect(isHopeless({ ...COPY, error_code: 'NoSpace', attempts: 1 })).toBe(true);
+  expect(isHopeless({ ...COPY, state: 'saving', error_code: 'NoSpace', attempts: 9 })).toBe(false);
+});
+
+it.each([
+  ['full', {}, true],
+  ['partial', {}, false],
+  ['partial', { state: 'attached' }, true],
+  ['partial', { error_code: 'Partial', attempts: 2 }, false],
+  ['partial', { error_code: 'Partial', attempts: 3 }, true],
+  ['partial', { error_code: 'RepositoryUnreachable', attempts: 99 }, false],
+] as const)('takes a %s snapshot of a copy with %j: %s', (quality, copy, isTaken) => {
+  expect(isGoodEnough(quality, { ...COPY, state: 'saving', ...copy })).toBe(isTaken);
+});
+
+it('waits twice as long after each attempt, ten minutes at most', () => {
+  expect([1, 2, 3, 8, 1_000].map(pauseAfter)).toEqual([5_000, 10_000, 20_000, 600_000, 600_000]);
+});
+
+it('lets nothing come back once it counts no more', () => {
+  expect(COPY_STATES.filter((state) => sourcesOf(state).includes('dropping'))).toEqual([]);
+  expect(sourcesOf('dropping')).toEqual(['restoring', 'attached', 'saving']);
+});
+
+it.each([
+  [null, null, 'available'],
+  [null, 'dropping', 'available'],
+  ['p', null, 'attached'],
+  ['p', 'restoring', 'restoring'],
+  [null, 'saving', 'saving'],
+] as const)('calls a volume of pod %s with a copy %s %s', (podId, copy, status) => {
+  expect(volumeStatus(podId, copy)).toBe(status);
+});

@@ -1,0 +1,164 @@
+/** What renters do with volumes (contract 8). Effects on nodes are left to the sync. */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { holdAccount } from '../../accounts/auth/account-access.ts';
+import type { UserIdentity } from '../../accounts/auth/identity.ts';
+import { moneyTransaction } from '../../platform/database/money-transaction.ts';
+import type { Database, Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
+import type { Caller } from '../pods/caller.ts';
+import { findAnyPod } from '../pods/pod-access.ts';
+import { giveUpCopy, requireOwnVolume } from './volume.attach.ts';
+import { volumeRow, volumeStats } from './volume.row.ts';
+import type { VolumeRequest, VolumeResponse, VolumeStatsResponse } from './volume.schemas.ts';
+import {
+  findCopyOf,
+  insertVolume,
+  listCopiesOf,
+  listVolumes,
+  moveCopy,
+  updateVolume,
+} from './volume.store.ts';
+import type { VolumeRepositories } from './volume-repository.ts';
+
+/** Deleted ones do not count. */
+const MAX_PER_ACCOUNT = 50;
+
+export type Volumes = ReturnType<typeof createVolumes>;
+
+/** Rules of /volumes. Methods with `tx` run in it. */
+export function createVolumes(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  repositories: VolumeRepositories;
+  /** What the data of a new volume may come to. */
+  limitBytes: number;
+  /** Has the sync look at this executor at once. */
+  wake(executorId: string): void;
+}) {
+  const { db, clock, random, repositories } = deps;
+
+  async function ownWithCopy(handle: Db, { accountId }: UserIdentity, id: string) {
+    const volume = await requireOwnVolume(handle, accountId, id);
+    return { volume, copy: (await findCopyOf(handle, id)) ?? null };
+  }
+
+  return {
+    /** Oldest first. */
+    async list({ accountId }: UserIdentity): Promise<VolumeResponse[]> {
+      const volumes = await listVolumes(db, accountId);
+      const copies = await listCopiesOf(
+        db,
+        volumes.map(({ id }) => id),
+      );
+      const copyOf = new Map(copies.map((copy) => [copy.volume_id, copy]));
+      return volumes.map((volume) => volumeRow(volume, copyOf.get(volume.id) ?? null));
+    },
+
+    async get(caller: UserIdentity, id: string): Promise<VolumeResponse> {
+      const { volume, copy } = await ownWithCopy(db, caller, id);
+      return volumeRow(volume, copy);
+    },
+
+    async stats(caller: UserIdentity, id: string): Promise<VolumeStatsResponse> {
+      const { volume, copy } = await ownWithCopy(db, caller, id);
+      return volumeStats(volume, copy, clock.now());
+    },
+
+    /** Empty; nothing is kept of it before its first pod. Throws `bad_request` with too many. */
+    async createIn(tx: Db, caller: UserIdentity, body: VolumeRequest): Promise<VolumeResponse> {
+      repositories.requireStorage();
+      const { accountId } = caller;
+      await holdAccount(tx, caller);
+      if ((await listVolumes(tx, accountId)).length >= MAX_PER_ACCOUNT) {
+        throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} volumes`, {
+          hint: 'Delete one that is no longer used.',
+        });
+      }
+      const nowMs = clock.now();
+      const id = random.uuid();
+      const volume: Volume = {
+        ...{ id, account_id: accountId, name: body.name, description: body.description ?? '' },
+        ...{ limit_bytes: deps.limitBytes, attached_pod_id: null },
+        ...{ bytes: 0, files: 0, measured_at: null },
+        ...{ password_sealed: repositories.newPassword(id), made_at: null },
+        ...{ snapshot_id: null, saved_at: null, has_waste: 0, cleaning_boot_id: null },
+        ...{ created_at: nowMs, updated_at: nowMs, deleted_at: null },
+      };
+      await insertVolume(tx, volume);
+      return volumeRow(volume, null);
+    },
+
+    /** Its name, and its description where one is given. */
+    update(caller: UserIdentity, id: string, body: VolumeRequest): Promise<VolumeResponse> {
+      return db.transaction().execute(async (tx) => {
+        const { volume, copy } = await ownWithCopy(tx, caller, id);
+        const { name, description = volume.description } = body;
+        const change = { name, description, updated_at: clock.now() };
+        await updateVolume(tx, id, change);
+        return volumeRow({ ...volume, ...change }, copy);
+      });
+    },
+
+    /** As it was; all that is kept of it is removed later. Throws `bad_request` while a pod has it. */
+    async remove(caller: UserIdentity, id: string): Promise<VolumeResponse> {
+      const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
+        const found = await ownWithCopy(tx, caller, id);
+        const { attached_pod_id: podId } = found.volume;
+        if (podId !== null) {
+          throw new ApiError('bad_request', `The pod ${podId} has this volume`, {
+            hint: 'Delete the pod first.',
+          });
+        }
+        await discard(tx, found.volume, found.copy, clock.now());
+        return found;
+      });
+      if (copy !== null) deps.wake(copy.executor_id);
+      return volumeRow(volume, null);
+    },
+
+    /**
+     * Gives up what lies unsaved on a node, say one that never comes back: the volume is what was last saved of it.
+     * Throws `bad_request` where there is nothing to give up, or a pod that nobody has deleted has it.
+     */
+    async release({ identity, actor }: Caller, id: string): Promise<VolumeResponse> {
+      const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
+        const found = await ownWithCopy(tx, identity, id);
+        if (found.copy === null) {
+          throw new ApiError('bad_request', 'Nothing of this volume lies unsaved on a node');
+        }
+        await refuseInUse(tx, found.volume);
+        const error = 'What was not saved is given up on request';
+        await giveUpCopy(tx, { clock, random }, found.copy, { actor, error });
+        await updateVolume(tx, id, { attached_pod_id: null });
+        return { volume: { ...found.volume, attached_pod_id: null }, copy: found.copy };
+      });
+      deps.wake(copy.executor_id);
+      return volumeRow(volume, null);
+    },
+  };
+}
+
+/** Deletes an account's volumes; those of pods that are going go with them. */
+export async function forgetVolumes(tx: Db, accountId: string, nowMs: number): Promise<void> {
+  for (const { id } of await listVolumes(tx, accountId)) {
+    const volume = await requireOwnVolume(tx, accountId, id);
+    await discard(tx, volume, (await findCopyOf(tx, id)) ?? null, nowMs);
+    await updateVolume(tx, id, { attached_pod_id: null, name: '', description: '' });
+  }
+}
+
+async function refuseInUse(tx: Db, { attached_pod_id: podId }: Volume): Promise<void> {
+  const pod = podId === null ? undefined : await findAnyPod(tx, podId);
+  if (pod === undefined || pod.delete_requested_at !== null || pod.ended_at !== null) return;
+  throw new ApiError('bad_request', `The pod ${pod.id} has this volume`, {
+    hint: 'Delete the pod first.',
+  });
+}
+
+async function discard(tx: Db, { id }: Volume, copy: VolumeCopy | null, nowMs: number) {
+  await updateVolume(tx, id, { deleted_at: nowMs });
+  if (copy !== null) await moveCopy(tx, copy.id, 'dropping', { updated_at: nowMs });
+}

@@ -1,0 +1,66 @@
+/** Alpha tokens that are accepted as payment, on the wire (contract 9.2), and rates as their source gives them. */
+import { z } from 'zod';
+import { optional, queryNumber, Usd } from '../../platform/wire.ts';
+
+const MAX_NETUID = 65_535;
+const MAX_SUBNETS = 1_024;
+const MAX_AMOUNT_USD = 1_000_000_000;
+const MAX_RATE_USD = 1_000_000_000;
+
+const Netuid = z.int().min(0).max(MAX_NETUID);
+
+export const AlphaSubnet = z
+  .object({
+    netuid: z.int(),
+    name: z.string(),
+    symbol: z.string(),
+    /** US dollars of one token. */
+    rate_usd: z.number(),
+    is_default: z.boolean(),
+  })
+  .meta({ id: 'AlphaSubnet' });
+export type AlphaSubnet = z.output<typeof AlphaSubnet>;
+
+const Rate = z.object({
+  netuid: Netuid,
+  name: z.string().trim().min(1).max(100),
+  symbol: z.string().trim().min(1).max(20),
+  rate_usd: z.number().positive().max(MAX_RATE_USD),
+  is_default: z.boolean().default(false),
+});
+
+/** At least one; the first is the default where none says that it is. */
+export const AlphaRateList = z
+  .array(Rate)
+  .min(1)
+  .max(MAX_SUBNETS)
+  .refine(
+    (rates) => new Set(rates.map(({ netuid }) => netuid)).size === rates.length,
+    'A netuid is there twice',
+  )
+  .refine((rates) => rates.filter((rate) => rate.is_default).length <= 1, 'More than one default')
+  .transform((rates): AlphaSubnet[] => {
+    const hasDefault = rates.some((rate) => rate.is_default);
+    return rates.map((rate, index) => ({
+      ...rate,
+      is_default: hasDefault ? rate.is_default : index === 0,
+    }));
+  });
+
+export const AlphaQuoteQuery = z.object({
+  amount: queryNumber(z.number().positive().max(MAX_AMOUNT_USD)),
+  netuid: optional(queryNumber(Netuid)),
+});
+export type AlphaQuoteQuery = z.output<typeof AlphaQuoteQuery>;
+
+export const AlphaQuote = z
+  .object({
+    original: Usd,
+    /** Tokens, rounded up to the ninth decimal, which is a token's smallest part. */
+    converted: z.number(),
+    /** US dollars of one token. */
+    rate: z.number(),
+    netuid: z.int(),
+  })
+  .meta({ id: 'AlphaQuote' });
+export type AlphaQuote = z.output<typeof AlphaQuote>;

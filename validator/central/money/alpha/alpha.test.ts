@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { createLog } from '#shared/runtime/log.ts';
+import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { createFileAlphaRates, createHttpAlphaRates } from '../../platform/adapters/alpha-rates.ts';
+
+const RATES = [
+  { netuid: 51, name: 'lium', symbol: 'τ51', rate_usd: 3 },
+  { netuid: 4, name: 'targon', symbol: 'τ4', rate_usd: 0.25, is_default: true },
+];
+
+const folder = mkdtempSync(join(tmpdir(), 'alpha-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function rateFile(content: unknown): string {
+  const path = join(folder, 'rates.json');
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+let central: TestCentral | null = null;
+afterEach(async () => {
+  await central?.close();
+  central = null;
+});
+
+async function ask(alphaRates: ReturnType<typeof createFileAlphaRates> | null, path: string) {
+  central ??= await createTestCentral({ alphaRates });
+  // With a key that nobody has: these routes are open all the same.
+  return central.call('GET', `/balance${path}`, { headers: { 'x-api-key': 'sk_unknown' } });
+}
+
+it('quotes dollars in tokens of a subnet, by its rate, rounded up to the smallest part', async () => {
+  const rates = createFileAlphaRates(rateFile(RATES));
+  const quote = await ask(rates, '/convert/alpha?amount=1&netuid=51');
+  expect([quote.status, quote.body]).toEqual([
+    200,
+    { original: 1, converted: 0.333333334, rate: 3, netuid: 51 },
+  ]);
+  expect((await ask(rates, '/convert/alpha?amount=1')).body).toMatchObject({
+    ...{ netuid: 4, converted: 4 },
+  });
+  expect((await ask(rates, '/alpha/subnets')).body).toEqual([
+    { ...RATES[0], is_default: false },
+    RATES[1],
+  ]);
+  for (const [query, status] of [
+    ['amount=1&netuid=7', 404],
+    ['amount=0', 422],
+    ['amount=-1', 422],
+    ['netuid=51', 422],
+    ['amount=1e3', 422],
+    ['amount=1&netuid=1.5', 422],
+  ] as const) {
+    expect([query, (await ask(rates, `/convert/alpha?${query}`)).status]).toEqual([query, status]);
+  }
+});
+
+it('says 503 where nobody knows rates, that it will stay so, and logs no error of it', async () => {
+  let lines = '';
+  const write = (line: string) => {
+    lines += line;
+  };
+  const log = createLog({ name: 'test', level: 'warn' }, { write });
+  central = await createTestCentral({ alphaRates: null, log });
+  const quote = await ask(null, '/convert/alpha?amount=1');
+  expect(quote.body.error.hint).toContain('no source of these rates');
+  expect([quote.status, quote.body.error.code]).toEqual([503, 'upstream_unavailable']);
+  expect((await ask(null, '/alpha/subnets')).status).toBe(503);
+  expect(lines).toBe('');
+});
+
+it.each([
+  ['no JSON', '{'],
+  ['an empty list', []],
+  ['a rate of nothing', [{ ...RATES[0], rate_usd: 0 }]],
+  ['a netuid twice', [RATES[0], RATES[0]]],
+  ['two defaults', [RATES[1], { ...RATES[0], is_default: true }]],
+])('refuses a file with %s by name', (_, content) => {
+  expect(() => createFileAlphaRates(rateFile(content))).toThrow('CENTRAL_ALPHA_RATES');
+});
+
+let asked = 0;
+let answer: { status: number; body: string };
+const server = createServer((_, response) => {
+  asked += 1;
+  response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body);
+});
+beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
+afterAll(() => new Promise((resolve) => server.close(resolve)));
+beforeEach(() => {
+  asked = 0;
+  answer = { status: 200, body: JSON.stringify(RATES) };
+});
+
+function httpRates() {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  const clock = createManualClock();
+  return { clock, rates: createHttpAlphaRates({ url: `http://127.0.0.1:${address.port}`, clock }) };
+}
+
+it('asks a service once a minute, however many ask', async () => {
+  const { clock, rates } = httpRates();
+  const many = await Promise.all([rates.subnets(), rates.subnets(), rates.subnets()]);
+  expect(many[2]).toHaveLength(2);
+  await clock.advance(59_999);
+  await rates.subnets();
+  expect(asked).toBe(1);
+  await clock.advance(1);
+  await rates.subnets();
+  expect(asked).toBe(2);
+});
+
+it('lives ten minutes on what it knows, and asks a service that fails every ten seconds', async () => {
+  const { clock, rates } = httpRates();
+  await rates.subnets();
+  await clock.advance(60_000);
+  answer = { status: 500, body: '' };
+  expect(await rates.subnets()).toHaveLength(2);
+  expect(await rates.subnets()).toHaveLength(2);
+  expect(asked).toBe(2);
+  await clock.advance(540_000);
+  await expect(rates.subnets()).rejects.toMatchObject({
+    ...{ code: 'upstream_unavailable', status: 503 },
+  });
+  await expect(rates.subnets()).rejects.toMatchObject({ status: 503 });
+  expect(asked).toBe(3);
+  answer = { status: 200, body: JSON.stringify(RATES) };
+  await clock.advance(10_000);
+  expect(await rates.subnets()).toHaveLength(2);
+});
+
+it.each(['[{"netuid":1}]', 'no json', `"${'x'.repeat(300_000)}"`])(
+  'takes nothing from a service that answers %.20s',
+  async (body) => {
+    answer = { status: 200, body };
+    await expect(httpRates().rates.subnets()).rejects.toMatchObject({ status: 503 });
+  },
+);

@@ -1,0 +1,57 @@
+/** The audit of a ledger as it is stored: everything that is wrong in it, and the hash of its balances. */
+import type { Db } from '../../platform/database/tables.ts';
+import {
+  allAccounts,
+  allTransfers,
+  doubledCauses,
+  emptyGroups,
+  podsOfHolds,
+} from './audit.store.ts';
+import { createAudit, type Finding } from './audit.ts';
+
+export type AuditResult = {
+  transfers: number;
+  accounts: number;
+  openHolds: number;
+  /** Of the balances that the journal gives. */
+  hash: string;
+  findings: Finding[];
+  /** Beyond those kept. */
+  more: number;
+};
+
+/** Findings that are kept; a ledger with more is broken as a whole. */
+const MAX_FINDINGS = 1_000;
+/** In them nothing is held for a pod any more. */
+const ENDING_STATES = ['creation_failed', 'deleting', 'deleted'];
+
+/** `db` shows one moment (db/database.ts, readCentralDatabase), or rules seem broken that are not. */
+export async function auditLedger(db: Db): Promise<AuditResult> {
+  const findings: Finding[] = [];
+  let more = 0;
+  const find = (finding: Finding) => {
+    if (findings.length < MAX_FINDINGS) findings.push(finding);
+    else more += 1;
+  };
+  const audit = createAudit(find);
+  let transfers = 0;
+  for await (const transfer of allTransfers(db)) {
+    audit.take(transfer);
+    transfers += 1;
+  }
+  const accounts = await allAccounts(db);
+  const hash = audit.finish(accounts);
+  for (const id of await emptyGroups(db)) {
+    find({ rule: 'I1', where: `group ${id}`, what: 'has no transfer' });
+  }
+  for (const { cause_type, cause_id } of await doubledCauses(db)) {
+    find({ rule: 'I3', where: `cause ${cause_type} ${cause_id}`, what: 'was posted twice' });
+  }
+  const holds = audit.openHolds();
+  for (const { hold, podId, state } of await podsOfHolds(db, holds)) {
+    if (state !== null && !ENDING_STATES.includes(state)) continue;
+    const what = `is open; its pod ${podId} ${state === null ? 'is not there' : `is ${state}`}`;
+    find({ rule: 'I12', where: `hold ${hold}`, what });
+  }
+  return { transfers, accounts: accounts.length, openHolds: holds.length, hash, findings, more };
+}

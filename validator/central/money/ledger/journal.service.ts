@@ -1,0 +1,94 @@
+/** An account's own journal: every line with its cause and the balance after it, checked against what is stored. */
+
+import { microToUsd } from '#shared/api/money.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import type { TransferKind } from '../../platform/database/ledger.tables.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import { foldOf, type JournalRow, lastSeqBefore, listJournal } from './journal.store.ts';
+import type { LedgerLine, LedgerPage, LedgerQuery } from './ledger.schemas.ts';
+import type { LedgerAccount } from './ledger-account.ts';
+import { grantedAccount, lockedWalletOf, paidAccount, unreadable } from './wallet.service.ts';
+
+const KINDS: Record<TransferKind, LedgerLine['kind']> = {
+  direct: 'posted',
+  pending: 'held',
+  post: 'hold_spent',
+  void: 'hold_released',
+};
+
+/**
+ * One page of the journal, oldest line first. Rejects with `account_balance_invalid` when all lines together do not give
+ * what is stored of the account.
+ */
+export function journalPage(
+  db: Database,
+  accountId: string,
+  { since, after, limit }: LedgerQuery,
+): Promise<LedgerPage> {
+  const own = [paidAccount(accountId), grantedAccount(accountId)];
+  // Nothing is posted to the account meanwhile, so that page, sums and balance fit.
+  return db.transaction().execute(async (tx) => {
+    const wallet = await lockedWalletOf(tx, accountId);
+    const from = since === undefined ? after : Math.max(after, await lastSeqBefore(tx, own, since));
+    const rows = await listJournal(tx, own, { after: from, limit });
+    const sums = await sumsOf(tx, own, rows[0]?.seq ?? 0);
+    const { paid, granted, held } = wallet;
+    if (sums.balance !== paid + granted || sums.held !== held) throw unreadable();
+    const last = rows.at(-1);
+    const isLast = last === undefined || rows.length < limit;
+    return { lines: linesOf(rows, own, sums.balanceBefore), next_after: isLast ? null : last.seq };
+  });
+}
+
+async function sumsOf(tx: Db, own: readonly LedgerAccount[], before: number) {
+  const sums = { balance: 0, balanceBefore: 0, held: 0 };
+  for (const id of own) {
+    const { debits, credits, pending } = await foldOf(tx, id, before);
+    sums.balance += credits.all - debits.all;
+    sums.balanceBefore += credits.before - debits.before;
+    sums.held += pending.all;
+  }
+  return sums;
+}
+
+function linesOf(
+  rows: readonly JournalRow[],
+  own: readonly string[],
+  balanceBefore: number,
+): LedgerLine[] {
+  let balance = balanceBefore;
+  return rows.map((row) => {
+    const isPayer = own.includes(row.debit_id);
+    const [account, other] = isPayer
+      ? [row.debit_id, row.credit_id]
+      : [row.credit_id, row.debit_id];
+    const isMoved = row.kind === 'direct' || row.kind === 'post';
+    const moved = isMoved && !own.includes(other) ? row.amount_uusd : 0;
+    const amount = isPayer ? -moved : moved;
+    balance += amount;
+    return {
+      seq: row.seq,
+      at: naiveUtc(row.at_ms),
+      group_id: String(row.group_id),
+      kind: KINDS[row.kind],
+      credit: account.startsWith('user:') ? 'paid' : 'granted',
+      counterpart: counterpartOf(other, own),
+      amount_usd: microToUsd(amount),
+      held_usd: isPayer ? microToUsd(heldBy(row)) : 0,
+      balance_usd: microToUsd(balance),
+      cause_type: row.cause_type,
+      cause_id: row.cause_id,
+    };
+  });
+}
+
+function heldBy({ kind, amount_uusd, pending_uusd }: JournalRow): number {
+  return kind === 'pending' ? amount_uusd : -(pending_uusd ?? 0);
+}
+
+/** Nobody learns whose accounts others are. */
+function counterpartOf(id: string, own: readonly string[]): string {
+  const [kind = id] = id.split(':');
+  const isSomebodys = ['user', 'granted', 'provider', 'referral'].includes(kind);
+  return isSomebodys && !own.includes(id) ? kind : id;
+}

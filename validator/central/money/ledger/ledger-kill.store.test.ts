@@ -1,0 +1,36 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { createPostgresDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import { startProgram } from '../../../../test/fakes/program-process.ts';
+import { openCentralDatabase } from '../../platform/database/database.ts';
+import { auditLedger } from './audit.service.ts';
+import { lockAccounts } from './ledger.store.ts';
+
+it('keeps what was committed and every rule when a process is killed while it posts', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-ledger-'));
+  const target = onPostgres() ? await createPostgresDatabase() : join(folder, 'central.db');
+  try {
+    const writer = await startProgram('test/fakes/ledger-writer.ts', 'ready', {
+      LEDGER_DATABASE: target,
+    });
+    const said = () => writer.output().split('\n').slice(1, -1);
+    await eventually('some postings', () => said().length > 20);
+    await writer.end('SIGKILL');
+    const left = await openCentralDatabase(target);
+    // On a server, what the dead process had begun ends a moment later; the locks of these rows with it.
+    await left
+      .transaction()
+      .execute((tx) => lockAccounts(tx, ['clearing:usage', 'external:topup']));
+    const { findings } = await left.transaction().execute(auditLedger);
+    expect(findings).toEqual([]);
+    const groups = await left.selectFrom('ledger_groups').select('id').execute();
+    const ids = new Set(groups.map(({ id }) => String(id)));
+    expect(said().filter((id) => !ids.has(id))).toEqual([]);
+    await left.destroy();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

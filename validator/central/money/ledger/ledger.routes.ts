@@ -1,0 +1,41 @@
+/** GET /users/me/ledger: an addition of ours to the interface. */
+import { z } from 'zod';
+import type { HttpServer } from '#shared/http/server.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import { journalPage } from './journal.service.ts';
+import { LedgerLine, LedgerPage, LedgerQuery } from './ledger.schemas.ts';
+import { csvValue } from './ledger-export.ts';
+
+const DESCRIPTION =
+  'What was paid, given, held and spent, oldest first, each line with its cause and the balance after it. ' +
+  '`format=csv` gives the same lines as text/csv; the next page begins `after` the last `seq`.';
+
+const Csv = z.string().meta({ description: 'With format=csv' });
+
+/** Registers the account's journal. */
+export function registerLedgerRoutes(api: HttpServer, { db }: { db: Database }): void {
+  api.get(
+    '/users/me/ledger',
+    {
+      config: { auth: 'user' },
+      schema: {
+        tags: ['Users'],
+        description: DESCRIPTION,
+        querystring: LedgerQuery,
+        response: { 200: z.union([LedgerPage, Csv]) },
+      },
+    },
+    async (request, reply) => {
+      const page = await journalPage(db, userOf(request).accountId, request.query);
+      if (request.query.format === 'json') return page;
+      return reply.type('text/csv; charset=utf-8').serializer(String).send(csvOf(page.lines));
+    },
+  );
+}
+
+function csvOf(lines: readonly LedgerLine[]): string {
+  const columns = LedgerLine.keyof().options;
+  const rows = lines.map((line) => columns.map((column) => csvValue(line[column])).join(','));
+  return `${[columns.join(','), ...rows].join('\r\n')}\r\n`;
+}

@@ -1,0 +1,29 @@
+/** /users/me/low-balance-threshold (contract 9.2). */
+import type { HttpServer } from '#shared/http/server.ts';
+import { userOf } from '../../accounts/auth/identity.ts';
+import {
+  EffectiveLowBalanceConfigDto,
+  LowBalanceThreshold,
+  LowBalanceThresholdUpdateDto,
+} from './low-balance.schemas.ts';
+import type { LowBalance } from './low-balance.service.ts';
+
+const tags = ['Users'];
+const config = { auth: 'user' } as const;
+
+/** Registers them. */
+export function registerLowBalanceRoutes(api: HttpServer, lowBalance: LowBalance): void {
+  api.get(
+    '/users/me/low-balance-threshold',
+    { config, schema: { tags, response: { 200: EffectiveLowBalanceConfigDto } } },
+    (request) => lowBalance.effective(userOf(request)),
+  );
+  api.put(
+    '/users/me/low-balance-threshold',
+    {
+      config,
+      schema: { tags, body: LowBalanceThresholdUpdateDto, response: { 200: LowBalanceThreshold } },
+    },
+    (request) => lowBalance.change(userOf(request), request.body),
+  );
+}

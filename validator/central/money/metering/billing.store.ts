@@ -1,0 +1,174 @@
+/** Queries of what was charged: settlements of pods, days of providers, refunds. Many rows go in one statement. */
+import { type Selectable, sql } from 'kysely';
+import { jsonRows } from '../../platform/database/json-rows.ts';
+import type {
+  BillingPeriodsTable,
+  BillingTicksTable,
+  UsageRefundsTable,
+} from '../../platform/database/metering.tables.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { Db } from '../../platform/database/tables.ts';
+
+export type Tick = Selectable<BillingTicksTable>;
+export type Period = Selectable<BillingPeriodsTable>;
+export type Refund = Selectable<UsageRefundsTable>;
+
+/** One settlement of one pod: the figures after it, and what it adds to its provider's day. */
+export type Settled = Tick & {
+  granted_uusd: number;
+  absorbed_uusd: number;
+  day_ms: number;
+  provider_id: string;
+  executor_id: string;
+  gpu_count: number;
+  from_ms: number;
+  charge_uusd: number;
+  net_uusd: number;
+};
+
+const SETTLED = {
+  pod_id: 'text',
+  tick_seq: 'bigint',
+  to_ms: 'bigint',
+  total_uusd: 'bigint',
+  provider_total_uusd: 'bigint',
+  group_id: 'text',
+  granted_uusd: 'bigint',
+  absorbed_uusd: 'bigint',
+  day_ms: 'bigint',
+  provider_id: 'text',
+  executor_id: 'text',
+  gpu_count: 'bigint',
+  from_ms: 'bigint',
+  charge_uusd: 'bigint',
+  net_uusd: 'bigint',
+} as const;
+
+type Rows = Slots<{ rows: string }>;
+
+const addTicks = prepared((db, { rows }: Rows) =>
+  db
+    .insertInto('billing_ticks')
+    .columns(['pod_id', 'tick_seq', 'to_ms', 'total_uusd', 'provider_total_uusd', 'group_id'])
+    .expression((eb) =>
+      eb
+        .selectFrom(jsonRows(db, rows, SETTLED).as('given'))
+        .select(['pod_id', 'tick_seq', 'to_ms', 'total_uusd', 'provider_total_uusd', 'group_id']),
+    ),
+);
+
+const advanceMeters = prepared((db, { rows }: Rows) =>
+  db
+    .updateTable('usage_meters')
+    .from(jsonRows(db, rows, SETTLED).as('given'))
+    .set((eb) => ({
+      charged_uusd: eb.ref('given.total_uusd'),
+      provider_uusd: eb.ref('given.provider_total_uusd'),
+      granted_uusd: eb.ref('given.granted_uusd'),
+      absorbed_uusd: eb.ref('given.absorbed_uusd'),
+      tick_seq: eb.ref('given.tick_seq'),
+      settled_to_ms: eb.ref('given.to_ms'),
+      hold_id: null,
+    }))
+    .whereRef('usage_meters.pod_id', '=', 'given.pod_id'),
+);
+
+const addToDays = prepared((db, { rows }: Rows) =>
+  db
+    .insertInto('billing_periods')
+    .columns([
+      ...(['pod_id', 'day_ms', 'provider_id', 'executor_id', 'gpu_count', 'from_ms'] as const),
+      ...(['to_ms', 'billed_ms', 'gross_uusd', 'net_uusd'] as const),
+      ...(['refunded_gross_uusd', 'refunded_net_uusd'] as const),
+    ])
+    .expression((eb) =>
+      eb
+        .selectFrom(jsonRows(db, rows, SETTLED).as('given'))
+        .select((given) => [
+          ...(['pod_id', 'day_ms', 'provider_id', 'executor_id', 'gpu_count', 'from_ms'] as const),
+          'to_ms',
+          given('to_ms', '-', given.ref('from_ms')).as('billed_ms'),
+          'charge_uusd',
+          'net_uusd',
+          given.lit(0).as('refunded_gross_uusd'),
+          given.lit(0).as('refunded_net_uusd'),
+        ])
+        .where(sql<boolean>`true`),
+    )
+    .onConflict((conflict) =>
+      conflict.columns(['pod_id', 'day_ms']).doUpdateSet((eb) => ({
+        to_ms: eb.ref('excluded.to_ms'),
+        billed_ms: eb('billing_periods.billed_ms', '+', eb.ref('excluded.billed_ms')),
+        gross_uusd: eb('billing_periods.gross_uusd', '+', eb.ref('excluded.gross_uusd')),
+        net_uusd: eb('billing_periods.net_uusd', '+', eb.ref('excluded.net_uusd')),
+      })),
+    ),
+);
+
+/** Writes settlements of pods, each of them once: a number that a pod has had is refused by the database. */
+export async function writeSettled(db: Db, settled: readonly Settled[]): Promise<void> {
+  if (settled.length === 0) return;
+  const rows = JSON.stringify(settled);
+  await addTicks(db, { rows });
+  await advanceMeters(db, { rows });
+  await addToDays(db, { rows });
+}
+
+/** Stores a refund, and takes it off the pod's days from the last on. */
+export async function insertRefund(db: Db, refund: Refund): Promise<void> {
+  await db.insertInto('usage_refunds').values(refund).execute();
+  await db
+    .updateTable('usage_meters')
+    .set({ refunded_uusd: refund.amount_uusd })
+    .where('pod_id', '=', refund.pod_id)
+    .execute();
+  let left = { gross: refund.amount_uusd, net: refund.provider_uusd };
+  const days = await db
+    .selectFrom('billing_periods')
+    .selectAll()
+    .where('pod_id', '=', refund.pod_id)
+    .orderBy('day_ms', 'desc')
+    .execute();
+  for (const day of days) {
+    const gross = Math.min(left.gross, day.gross_uusd);
+    const net = Math.min(left.net, day.net_uusd);
+    left = { gross: left.gross - gross, net: left.net - net };
+    if (gross === 0 && net === 0) return;
+    await db
+      .updateTable('billing_periods')
+      .set({ refunded_gross_uusd: gross, refunded_net_uusd: net })
+      .where('pod_id', '=', day.pod_id)
+      .where('day_ms', '=', day.day_ms)
+      .execute();
+  }
+}
+
+/** What was given back for a pod. */
+export async function findRefund(db: Db, podId: string): Promise<Refund | undefined> {
+  return db.selectFrom('usage_refunds').selectAll().where('pod_id', '=', podId).executeTakeFirst();
+}
+
+/** The days of a provider's pods, the latest first; and how many there are. */
+export async function listPeriods(
+  db: Db,
+  providerId: string,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ periods: (Period & { gpu_type: string })[]; total: number }> {
+  const periods = await db
+    .selectFrom('billing_periods')
+    .innerJoin('executors', 'executors.id', 'billing_periods.executor_id')
+    .selectAll('billing_periods')
+    .select('executors.gpu_type')
+    .where('billing_periods.provider_id', '=', providerId)
+    .orderBy('day_ms', 'desc')
+    .orderBy('pod_id')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+  const { total } = await db
+    .selectFrom('billing_periods')
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .where('provider_id', '=', providerId)
+    .executeTakeFirstOrThrow();
+  return { periods, total: Number(total) };
+}

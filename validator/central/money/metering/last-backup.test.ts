@@ -1,0 +1,65 @@
+/** How long a pod without money is kept for its last backup. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import {
+  type BackupScene,
+  createBackupScene,
+} from '../../../../test/fakes/central-backup-scene.ts';
+
+const MINUTE_MS = 60_000;
+const TOLD_EVERY_MINUTES = 1.5;
+/** Half an hour of the scene's pod, at 2.20 an hour. */
+const CREDIT_UUSD = 1_100_000;
+
+let scene: BackupScene;
+let backupId: string;
+beforeEach(async () => {
+  scene = await createBackupScene({ signupCreditUusd: CREDIT_UUSD });
+  const config = { pod_id: scene.podId, backup_frequency_hours: 720, retention_days: 5 };
+  await scene.call('POST', '/backup-configs', { ...config, backup_path: '/workspace' });
+  await scene.later(30 * MINUTE_MS - 10_000);
+  expect((await scene.pod(scene.podId)).status).toBe('RUNNING');
+  await scene.later(10_000);
+  await scene.market.sync();
+  const { items } = (await scene.call('GET', `/backup-logs/pod/${scene.podId}`)).body;
+  expect(items).toMatchObject([{ status: 'IN_PROGRESS' }]);
+  backupId = items[0].id;
+});
+afterEach(() => scene.close());
+
+const status = async () => (await scene.pod(scene.podId)).status;
+
+/** Minutes in which its backup goes on, told often enough for it to count as going on. */
+async function upload(minutes: number): Promise<void> {
+  for (let left = minutes; left > 0; left -= TOLD_EVERY_MINUTES) {
+    const heartbeat_ms = scene.market.clock.now();
+    scene.operations.progress(backupId, { stage: 'uploading', heartbeat_ms });
+    await scene.later(TOLD_EVERY_MINUTES * MINUTE_MS);
+  }
+}
+
+it('is kept beyond its grace while the backup runs, and goes with the look after that', async () => {
+  await upload(15);
+  expect(await status()).toBe('STOPPED');
+  scene.operations.finish(backupId);
+  await scene.later(MINUTE_MS / 2);
+  expect((await scene.log(backupId)).status).toBe('COMPLETED');
+  await scene.later(MINUTE_MS / 2);
+  await scene.later();
+  expect((await scene.pod(scene.podId)).details).toMatchObject({
+    reason_code: 'balance_exhausted',
+  });
+});
+
+it('is kept for an hour at most, whatever its renter changes meanwhile', async () => {
+  await upload(30);
+  expect(
+    (await scene.call('PATCH', `/pods/${scene.podId}`, { pod_name: 'mine still' })).status,
+  ).toBe(200);
+  await upload(28.5);
+  expect(await status()).toBe('STOPPED');
+  await upload(1.5);
+  await scene.later();
+  expect((await scene.pod(scene.podId)).details).toMatchObject({
+    reason_code: 'balance_exhausted',
+  });
+});

@@ -1,0 +1,73 @@
+/** A pod's time ends at its own instant, whatever else happens to it before somebody notes that instant. */
+import { afterEach, expect, it } from 'vitest';
+import { createMeteringScene, type MeteringScene } from '../../../../test/fakes/metering-scene.ts';
+import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
+
+/** What the renter has lasts 1,000 seconds of one pod. */
+const CREDIT_UUSD = 1_000_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+/** The central API was down for so long. */
+const AWAY_MS = 2 * HOUR_MS;
+
+let scene: MeteringScene;
+afterEach(() => scene.close());
+
+/** Nobody was there while its time ended; then its node is heard of, and what was due waits for no longer than that. */
+async function missItsEnd(): Promise<void> {
+  await scene.later(MINUTE_MS);
+  await scene.market.clock.advance(AWAY_MS);
+  await scene.market.sync();
+}
+
+const chargedOf = async (id: string) => {
+  const { charged_uusd, absorbed_uusd } = await scene.meter(id);
+  return [charged_uusd, absorbed_uusd];
+};
+
+type End = { credit: number; body: Record<string, unknown>; usedMs: number };
+
+const LIMIT: End = { credit: 10 * CREDIT_UUSD, body: { max_spend_usd: 0.3 }, usedMs: 300_000 };
+const MONEY: End = { credit: CREDIT_UUSD, body: {}, usedMs: CREDIT_UUSD };
+const REMOVAL: End = {
+  ...{ credit: 10 * CREDIT_UUSD, body: { termination_hours: 1 }, usedMs: HOUR_MS },
+};
+
+/** A pod whose time has ended, and that counts as running yet. */
+async function ended({ credit, body }: End): Promise<string> {
+  scene = await createMeteringScene({ signupCreditUusd: credit });
+  const id = await scene.running(body);
+  await missItsEnd();
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  return id;
+}
+
+it.each([
+  ['limit', LIMIT],
+  ['money', MONEY],
+  ['removal', REMOVAL],
+])('charges no more for a pod that is deleted after its %s has ended it', async (_, end) => {
+  const id = await ended(end);
+  await scene.remove(id);
+  expect(await chargedOf(id)).toEqual([end.usedMs, 0]);
+  expect((await scene.meter(id)).ended_at).toBe(scene.startMs() + end.usedMs);
+});
+
+it.each([
+  ['money', MONEY],
+  ['removal', REMOVAL],
+])('charges no more for a pod that is rebooted after its %s has ended it', async (_, end) => {
+  const id = await ended(end);
+  await scene.post(id, 'reboot', {});
+  await scene.later(CONTACT_WAIT_MS);
+  await scene.tick();
+  expect(await chargedOf(id)).toEqual([end.usedMs, 0]);
+});
+
+it('charges no more for a pod of which its node tells after that that it failed', async () => {
+  const id = await ended(LIMIT);
+  scene.host.change(id, { phase: 'failed', reason: 'OOMKilled', message: 'out of memory' });
+  await scene.later(10_000);
+  expect((await scene.pod(id)).status).toBe('FAILED');
+  expect(await chargedOf(id)).toEqual([LIMIT.usedMs, 0]);
+});

@@ -1,0 +1,219 @@
+/** What is charged while a node is silent, and when its pod is lost. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { CheckResult } from '#shared/api/central/validator-routes.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { createMeteringScene, type MeteringScene } from '../../../../test/fakes/metering-scene.ts';
+import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+const FAILED_CHECK = {
+  ...{ check_id: 'reachable', passed: false, measured: 'no answer', required: 'an answer' },
+  ...{ message: 'The agent did not answer', remediation: 'Start it' },
+};
+
+let scene: MeteringScene;
+beforeEach(async () => {
+  scene = await createMeteringScene();
+});
+afterEach(() => scene.close());
+
+/** A validator's failed check of the node. */
+const verdict = (reason_code: string) =>
+  scene.market.report(scene.node, {
+    verdict: 'failed',
+    inventory: null,
+    checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
+  });
+
+it('charges nothing from the last contact on, nor twice, when an agent is silent and comes back', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  scene.host.up = false;
+  await scene.live(5 * MINUTE_MS);
+  await scene.tick();
+  expect((await scene.meter(id)).charged_uusd).toBe(MINUTE_MS);
+  scene.host.up = true;
+  await scene.live(MINUTE_MS);
+  const [first, lost, back] = await scene.segments(id);
+  expect(first).toEqual([0, MINUTE_MS, 'running']);
+  expect(lost?.[2]).toBe('contact_lost');
+  expect(back?.slice(1)).toEqual([null, 'running']);
+});
+
+it('charges nothing beyond the last contact for what ended while nobody could tell whether it ran', async () => {
+  const ids = [await scene.running({ termination_hours: 1 }), await scene.running()];
+  await scene.live(MINUTE_MS);
+  const heardMs = scene.market.clock.now();
+  scene.host.up = false;
+  // Nobody asked either: the central API was down, too.
+  await scene.market.clock.advance(2 * HOUR_MS);
+  for (const id of ids) await scene.remove(id);
+  await scene.later(CONTACT_WAIT_MS);
+  for (const id of ids) {
+    const { settled_to_ms: settledMs, ended_at: endedMs } = await scene.meter(id);
+    expect([settledMs, endedMs]).toEqual([heardMs, heardMs]);
+  }
+});
+
+it('waits once with a removal for a node that nobody asked, and charges what was confirmed when it stays silent', async () => {
+  const id = await scene.running({ termination_hours: 1 });
+  await scene.live(MINUTE_MS);
+  scene.host.up = false;
+  await scene.market.clock.advance(2 * HOUR_MS);
+  await scene.market.sync();
+  await scene.later(CONTACT_WAIT_MS);
+  expect((await scene.db.selectFrom('pods').select('state').executeTakeFirstOrThrow()).state).toBe(
+    'deleting',
+  );
+  expect((await scene.meter(id)).charged_uusd).toBe(MINUTE_MS);
+});
+
+it('gives back what was charged since the pod was last well when its provider broke it', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  // The agent answers and the pod is not well; then nothing answers.
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  expect((await scene.meter(id)).charged_uusd).toBe(2 * MINUTE_MS);
+  scene.host.up = false;
+  await scene.later(MINUTE_MS);
+  await scene.later(2 * HOUR_MS - MINUTE_MS - 1);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await scene.later(31_000);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  const { refunded_uusd } = await scene.meter(id);
+  expect(refunded_uusd).toBe(MINUTE_MS);
+  const { provider, 'platform:fee': fee, 'clearing:refund': clearing } = await scene.ledger();
+  expect({ provider, fee, clearing }).toEqual({ provider: 57_000, fee: 3_000, clearing: 0 });
+  expect((await scene.me()).balance).toBe(9.94);
+});
+
+it('breaks a pod, too, whose node was lost while it rebooted, and ends a creation there', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  scene.host.arrives = 'pulling';
+  const created = await scene.rentOne();
+  await scene.later(1_000);
+  await scene.post(id, 'reboot', {});
+  scene.host.up = false;
+  await scene.later(MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'REBOOT_PENDING', phase: 'unreachable' });
+  await scene.later(2 * HOUR_MS - 3 * MINUTE_MS);
+  expect((await scene.pod(id)).status).toBe('REBOOT_PENDING');
+  expect((await scene.pod(created)).status).toBe('PENDING');
+  await scene.later(3 * MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  expect(await scene.pod(created)).toMatchObject({ status: 'CREATION_FAILED' });
+  expect((await scene.me()).held).toBe(0);
+  // It drops both of them when it comes back.
+  await scene.remove(id);
+  scene.host.up = true;
+  await scene.later(MINUTE_MS);
+  expect(await scene.freeGpus()).toBe(2);
+});
+
+it('breaks a pod at once when a validator confirms that its node is lost, and only by a verdict of the silence', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  scene.host.up = false;
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(2 * MINUTE_MS);
+  await scene.later(MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'unreachable' });
+  await verdict('TLS_PIN_MISMATCH');
+  await scene.later(0);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await verdict('AGENT_UNREACHABLE');
+  // Not after the pause of an agent that does not answer.
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
+});
+
+it('charges nothing for the silence of an announced maintenance, and gives no pod up before its end', async () => {
+  const { market } = scene;
+  const token = await market.logIn();
+  const startMs = market.clock.now() + 24 * HOUR_MS;
+  const body = { starting_at: `${naiveUtc(startMs)}Z`, period_in_minute: 30 };
+  const path = `/executors/${scene.node.id}/notice-period`;
+  expect((await market.portal('POST', path, { token, body })).status).toBe(200);
+  await market.clock.advance(24 * HOUR_MS - 2 * MINUTE_MS);
+  const id = await scene.running();
+  await scene.live(2 * MINUTE_MS);
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  // It answers in the maintenance: it is charged.
+  const lostMs = startMs + MINUTE_MS - scene.startMs();
+  scene.host.up = false;
+  await scene.live(3 * MINUTE_MS);
+  await verdict('AGENT_UNREACHABLE');
+  const endMs = startMs + 30 * MINUTE_MS;
+  await scene.later(endMs - 1 - market.clock.now());
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'unreachable' });
+  expect(await scene.segments(id)).toEqual([
+    [0, lostMs, 'running'],
+    [lostMs, null, 'maintenance'],
+  ]);
+  expect((await scene.meter(id)).charged_uusd).toBe(lostMs);
+  await market.clock.advance(1);
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
+  expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
+});
+
+it('gives back a day of charges at most', async () => {
+  await scene.close();
+  scene = await createMeteringScene({ signupCreditUusd: 1_000_000_000 });
+  const id = await scene.running();
+  scene.host.change(id, { phase: 'backoff' });
+  for (let hours = 0; hours < 30; hours += 1) await scene.later(HOUR_MS);
+  await scene.tick();
+  const heardMs = scene.market.clock.now();
+  expect((await scene.meter(id)).charged_uusd).toBe(30 * HOUR_MS);
+  scene.host.up = false;
+  await scene.later(MINUTE_MS);
+  await scene.later(2 * HOUR_MS);
+  expect((await scene.pod(id)).status).toBe('BROKEN');
+  const refund = await scene.db.selectFrom('usage_refunds').selectAll().executeTakeFirstOrThrow();
+  expect(refund.to_ms - refund.from_ms).toBe(24 * HOUR_MS);
+  expect(refund.amount_uusd).toBe(heardMs - refund.from_ms);
+  expect((await scene.meter(id)).refunded_uusd).toBe(refund.amount_uusd);
+  expect(await scene.me()).toMatchObject({
+    balance: (1_000_000_000 - 30 * HOUR_MS + refund.amount_uusd) / 1_000_000,
+  });
+});
+
+it('shows what went back to its renter and to its provider: an event, a line, a day that is reversed', async () => {
+  const id = await scene.running();
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  scene.host.up = false;
+  await scene.later(2 * MINUTE_MS);
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(0);
+  expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', spent_usd: 0 });
+  const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
+  expect(statement).toMatchObject({ total: 0, refunded: 0.06 });
+  expect(statement.lines.at(-1)).toMatchObject({ cause: 'provider_fault', amount: -0.06 });
+  const amounts = statement.lines.map(({ amount }: { amount: number }) => amount);
+  expect(amounts.reduce((sum: number, amount: number) => sum + amount, 0)).toBe(0);
+  const told = (await scene.events(id)).find(
+    ({ detail }: { detail: string | null }) => detail === 'refund',
+  );
+  expect(told).toMatchObject({ reason: 'provider_fault', event: { amount_usd: 0.06 } });
+  const token = await scene.market.logIn();
+  const billing = (await scene.market.portal('GET', '/billing', { token })).body.data;
+  expect(billing).toMatchObject([{ pod_id: id, gross_usd: 0, net_usd: 0, status: 'reversed' }]);
+  expect((await scene.me()).balance).toBe(10);
+});

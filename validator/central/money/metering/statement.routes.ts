@@ -1,0 +1,60 @@
+/** GET /pods/{id}/statement, and the portal's GET /billing and /billing/{hotkey} (contract 5.2, 10). */
+
+import type { HttpServer } from '#shared/http/server.ts';
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { providerOf, userOf } from '../../accounts/auth/identity.ts';
+import { portalList } from '../../providers/provider.schemas.ts';
+import {
+  BillingParams,
+  BillingQuery,
+  BillingRow,
+  PodStatement,
+  StatementParams,
+} from './statement.schemas.ts';
+import type { Statements } from './statement.service.ts';
+
+/** Registers the renter's. */
+export function registerStatement(api: HttpServer, statements: Statements): void {
+  api.get(
+    '/pods/:id/statement',
+    {
+      config: { auth: 'user' },
+      schema: { tags: ['Pods'], params: StatementParams, response: { 200: PodStatement } },
+    },
+    (request) => statements.statement(userOf(request), request.params.id),
+  );
+}
+
+/** Registers the provider's. */
+export function registerBilling(
+  portal: HttpServer,
+  { statements, clock }: { statements: Statements; clock: Clock },
+): void {
+  const config = { auth: 'portal' } as const;
+  const schema = {
+    tags: ['Portal'],
+    querystring: BillingQuery,
+    response: { 200: portalList(BillingRow) },
+  };
+  const paged = (
+    { page, limit }: BillingQuery,
+    { items, total }: { items: BillingRow[]; total: number },
+  ) => ({
+    success: true as const,
+    data: items,
+    timestamp: naiveUtc(clock.now()),
+    ...{ total, page, limit },
+    pagination: { page, limit, total, total_pages: Math.ceil(total / limit) },
+  });
+  portal.get('/billing', { config, schema }, async (request) =>
+    paged(request.query, await statements.billing(providerOf(request), request.query)),
+  );
+  portal.get(
+    '/billing/:hotkey',
+    { config, schema: { ...schema, params: BillingParams } },
+    async (request) => {
+      const { query, params } = request;
+      return paged(query, await statements.billing(providerOf(request), query, params.hotkey));
+    },
+  );
+}

@@ -1,0 +1,137 @@
+/** What a pod cost its renter, line by line, and what it earned its provider, day by day. */
+
+import { microToUsd } from '#shared/api/money.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { PortalIdentity, UserIdentity } from '../../accounts/auth/identity.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import { findRefund, listPeriods, type Period, type Refund } from './billing.store.ts';
+import { addTime, NO_COST } from './meter.ts';
+import { providerAccount, rateOf } from './settlement.ts';
+import { spentBy } from './spent.ts';
+import type { BillingQuery, BillingRow, PodStatement } from './statement.schemas.ts';
+import { findMeter, listSegments, type Meter, type SegmentRow } from './usage.store.ts';
+
+/** Lines of a statement at most: the first ones; the total counts them all. */
+const MAX_LINES = 10_000;
+const SECOND_MS = 1_000;
+
+export type StatementsDeps = {
+  db: Database;
+  /** Throws `pod_not_found` for a pod that is not, and never was, the account's. */
+  requirePodOf(db: Db, accountId: string, podId: string): Promise<unknown>;
+  /** Up to when everything that this account of the ledger earned is paid out; 0 where nothing is. */
+  paidOutUntil(db: Db, ledgerAccount: string): Promise<number>;
+};
+
+export type Statements = ReturnType<typeof createStatements>;
+
+export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsDeps) {
+  return {
+    /** Of the caller's own pod, ended ones included. */
+    async statement({ accountId }: UserIdentity, podId: string): Promise<PodStatement> {
+      await requirePodOf(db, accountId, podId);
+      const meter = await findMeter(db, podId);
+      if (meter === undefined) {
+        const nothing = { total: 0, refunded: 0, billed_seconds: 0, lines: [] };
+        return { pod_id: podId, ...nothing, currency: 'USD' };
+      }
+      const segments = await listSegments(db, podId, MAX_LINES);
+      const refund = await findRefund(db, podId);
+      return {
+        pod_id: podId,
+        total: microToUsd(spentBy(meter)),
+        refunded: microToUsd(meter.refunded_uusd),
+        billed_seconds: Math.floor(billedMs(meter, segments) / SECOND_MS),
+        currency: 'USD',
+        lines: [
+          ...linesOf(meter, segments),
+          ...(refund === undefined ? [] : [refundLine(meter, refund)]),
+        ],
+      };
+    },
+
+    /** The caller's own. Throws 403 for another's or everybody's. */
+    async billing(
+      caller: PortalIdentity,
+      { scope, page, limit }: BillingQuery,
+      hotkey: string = caller.hotkey,
+    ): Promise<{ items: BillingRow[]; total: number }> {
+      if (scope === 'all' || hotkey !== caller.hotkey) {
+        throw new ApiError('forbidden', 'Only your own billing is shown');
+      }
+      const offset = (page - 1) * limit;
+      const paidUntilMs = await paidOutUntil(db, providerAccount(caller.providerId));
+      const { periods, total } = await listPeriods(db, caller.providerId, { limit, offset });
+      return { items: periods.map((period) => billingRow(period, paidUntilMs)), total };
+    },
+  };
+}
+
+/** Each line is the whole up to its end less the whole up to its beginning: together they are what was charged. */
+function linesOf(meter: Meter, segments: readonly SegmentRow[]): PodStatement['lines'] {
+  let cost = NO_COST;
+  return segments.map((segment) => {
+    const before = cost;
+    if (segment.is_billable === 1) {
+      cost = addTime(cost, rateOf(meter), endOf(meter, segment) - segment.from_ms);
+    }
+    return {
+      from: naiveUtc(segment.from_ms),
+      to: segment.to_ms === null ? null : naiveUtc(segment.to_ms),
+      state: segment.state,
+      cause: segment.cause,
+      gpu_count: segment.gpu_count,
+      price_per_gpu: microToUsd(segment.price_uusd_per_gpu_hour),
+      amount: microToUsd(cost.uusd - before.uusd),
+    };
+  });
+}
+
+function refundLine(meter: Meter, refund: Refund): PodStatement['lines'][number] {
+  return {
+    from: naiveUtc(refund.from_ms),
+    to: naiveUtc(refund.to_ms),
+    state: 'refund',
+    cause: refund.cause,
+    gpu_count: meter.gpu_count,
+    price_per_gpu: microToUsd(meter.price_uusd_per_gpu_hour),
+    amount: -microToUsd(refund.amount_uusd),
+  };
+}
+
+function billedMs(meter: Meter, segments: readonly SegmentRow[]): number {
+  return segments
+    .filter(({ is_billable }) => is_billable === 1)
+    .reduce((sum, segment) => sum + Math.max(0, endOf(meter, segment) - segment.from_ms), 0);
+}
+
+/** The open one is charged up to its last settlement. */
+function endOf(meter: Meter, { to_ms, from_ms }: SegmentRow): number {
+  return to_ms ?? Math.max(from_ms, meter.settled_to_ms);
+}
+
+/** Everything of days before `paidUntilMs` is paid out. */
+function billingRow(period: Period & { gpu_type: string }, paidUntilMs: number): BillingRow {
+  const gross = period.gross_uusd - period.refunded_gross_uusd;
+  const net = period.net_uusd - period.refunded_net_uusd;
+  return {
+    id: `${period.pod_id}:${period.day_ms}`,
+    executor_id: period.executor_id,
+    pod_id: period.pod_id,
+    gpu_type: period.gpu_type,
+    gpu_count: period.gpu_count,
+    period_start: naiveUtc(period.from_ms),
+    period_end: naiveUtc(period.to_ms),
+    seconds: Math.floor(period.billed_ms / SECOND_MS),
+    gross_usd: microToUsd(gross),
+    fee_usd: microToUsd(gross - net),
+    net_usd: microToUsd(net),
+    status: statusOf(gross, period.day_ms < paidUntilMs),
+  };
+}
+
+function statusOf(grossUusd: number, isPaid: boolean): BillingRow['status'] {
+  if (grossUusd === 0) return 'reversed';
+  return isPaid ? 'paid' : 'pending';
+}

@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createPostgresDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { earn } from '../../../../test/fakes/payout-scene.ts';
+import { startProgram } from '../../../../test/fakes/program-process.ts';
+import { openCentralDatabase } from '../../platform/database/database.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import { auditLedger } from '../ledger/audit.service.ts';
+import { standingOfOne } from '../ledger/wallet.service.ts';
+import { createPayoutJob } from './payout.job.ts';
+import { createPayouts } from './payout.service.ts';
+import { runPayoutCommand } from './payout-command.ts';
+import { createSimulatedPayouts } from './simulated-payouts.ts';
+
+const USD = 1_000_000;
+const folder = mkdtempSync(join(tmpdir(), 'podwright-payout-'));
+let target: string;
+let db: Database;
+beforeEach(async () => {
+  target = onPostgres()
+    ? await createPostgresDatabase()
+    : join(folder, `${systemRandom.uuid()}.db`);
+  db = await openCentralDatabase(target);
+  for (const id of ['north', 'south']) {
+    await db
+      .insertInto('providers')
+      .values({
+        ...{ id, hotkey: `hotkey of ${id}`, coldkey: null, email: null, opted_in: 1 },
+        ...{ banned_at: null, created_at: 0, updated_at: 0, password_hash: null },
+        ...{ chat_user_id: null, chat_username: null },
+      })
+      .execute();
+  }
+});
+afterEach(async () => {
+  await db.destroy();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function command(words: string, isPaid = true): Promise<object[]> {
+  const lines: string[] = [];
+  const clock = createManualClock();
+  const ports = { clock, random: systemRandom, print: (text: string) => void lines.push(text) };
+  const place = { databaseFile: null, usualDatabase: target };
+  await runPayoutCommand({ ...place, words: words.split(' '), isPaid }, ports);
+  return lines.map((line) => JSON.parse(line));
+}
+
+it('requests a payout for each party that has earned enough, and lists them', async () => {
+  await earn(db, { kind: 'provider', id: 'north' }, 12 * USD);
+  await earn(db, { kind: 'provider', id: 'south' }, USD);
+  const north = { party: 'provider:north', state: 'requested', amount_usd: 12 };
+  expect(await command('run')).toMatchObject([
+    { ...north, method: 'hotkey', address: 'hotkey of north', attempts: 0 },
+    { party: 'provider:south', refused: 'too_little', payable_usd: 1 },
+  ]);
+  expect(await command('list')).toMatchObject([north]);
+  expect(await command('run')).toMatchObject([{ refused: 'open' }, { refused: 'too_little' }]);
+});
+
+it.each([
+  ['run', false, /CENTRAL_PAYOUTS is none/],
+  ['walk', true, /unknown command payout walk/],
+])('refuses %s where nobody would do it', async (words, isPaid, message) => {
+  await expect(command(words, isPaid)).rejects.toThrow(message);
+});
+
+it('changes nothing in a database of another schema', async () => {
+  await db.updateTable('meta').set({ value: '1' }).where('name', '=', 'schema').execute();
+  await expect(command('run')).rejects.toThrow(/has schema 1/);
+});
+
+it('pays once what a process asked for that was killed before the answer', async () => {
+  await earn(db, { kind: 'provider', id: 'north' }, 12 * USD);
+  const asker = await startProgram('test/fakes/payout-asker.ts', 'sent', {
+    ...{ PAYOUT_DATABASE: target, PAYOUT_PARTY: 'north' },
+  });
+  await asker.end('SIGKILL');
+  const account = 'provider:north';
+  expect(await standingOfOne(db, account)).toEqual({ posted: 12 * USD, pending: 12 * USD });
+  const row = await db.selectFrom('payouts').selectAll().executeTakeFirstOrThrow();
+  // After the time that the dead process had taken for its question.
+  const ports = { db, clock: createManualClock(row.due_at), random: systemRandom };
+  const log = createLog({ name: 'test', level: 'silent' });
+  const processor = createSimulatedPayouts(ports);
+  await createPayoutJob({ ...ports, log, processor, payouts: createPayouts(ports) }).runOnce();
+  expect(await db.selectFrom('payouts').select('state').execute()).toEqual([{ state: 'paid' }]);
+  expect(await db.selectFrom('simulated_payouts').select('asked').execute()).toEqual([
+    { asked: 2 },
+  ]);
+  expect(await standingOfOne(db, account)).toEqual({ posted: 0, pending: 0 });
+  expect((await standingOfOne(db, 'external:payout')).posted).toBe(12 * USD);
+  expect((await db.transaction().execute(auditLedger)).findings).toEqual([]);
+});

@@ -1,0 +1,116 @@
+/** Queries of the payouts table, and of who could be paid. */
+import type { Updateable } from 'kysely';
+import { dueRows } from '../../platform/database/due-rows.ts';
+import type { PayoutRow, PayoutsTable } from '../../platform/database/payouts.tables.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { OPEN_STATES } from './payout.state.ts';
+
+/** Those about which the processor is to be asked. */
+export const openPayouts = dueRows('payouts', OPEN_STATES);
+
+/** Stores a new payout. */
+export async function insertPayout(db: Db, row: PayoutRow): Promise<void> {
+  await db.insertInto('payouts').values(row).execute();
+}
+
+/** By its id. */
+export function findPayout(db: Db, id: string): Promise<PayoutRow | undefined> {
+  return db.selectFrom('payouts').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** The one of a party that is not decided yet. */
+export function findOpen(db: Db, party: string): Promise<PayoutRow | undefined> {
+  return db
+    .selectFrom('payouts')
+    .selectAll()
+    .where('party', '=', party)
+    .where('state', 'in', OPEN_STATES)
+    .executeTakeFirst();
+}
+
+/** The newest first. */
+export function listPayouts(db: Db, limit: number): Promise<PayoutRow[]> {
+  return db
+    .selectFrom('payouts')
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** Changes one that is still in the state that it was read in; false when it is not. */
+export async function changePayout(
+  db: Db,
+  row: PayoutRow,
+  changes: Updateable<PayoutsTable>,
+): Promise<boolean> {
+  const done = await db
+    .updateTable('payouts')
+    .set(changes)
+    .where('id', '=', row.id)
+    .where('state', '=', row.state)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Up to when everything that a party earned is paid out; 0 where nothing is. */
+export async function paidUntil(db: Db, party: string): Promise<number> {
+  const row = await db
+    .selectFrom('payouts')
+    .select((eb) => eb.fn.max('covers_until_ms').as('until'))
+    .where('party', '=', party)
+    .where('state', '=', 'paid')
+    .executeTakeFirst();
+  return row?.until ?? 0;
+}
+
+/** What a provider earned with days from `fromMs` on, less what went back of it. */
+export async function earnedSince(db: Db, providerId: string, fromMs: number): Promise<number> {
+  const row = await db
+    .selectFrom('billing_periods')
+    .select((eb) => [
+      eb.fn.sum<number | null>('net_uusd').as('net'),
+      eb.fn.sum<number | null>('refunded_net_uusd').as('refunded'),
+    ])
+    .where('provider_id', '=', providerId)
+    .where('day_ms', '>=', fromMs)
+    .executeTakeFirst();
+  return (row?.net ?? 0) - (row?.refunded ?? 0);
+}
+
+/** What an account of the ledger got out of the platform's fees from `fromMs` on, whatever of it went back since. */
+export async function fromFeesSince(db: Db, account: string, fromMs: number): Promise<number> {
+  // From the newest on: what is older than that is not read, however much it is.
+  const before = await db
+    .selectFrom('transfers')
+    .innerJoin('ledger_groups', 'ledger_groups.id', 'transfers.group_id')
+    .select('transfers.seq')
+    .where('credit_id', '=', account)
+    .where('at_ms', '<', fromMs)
+    .orderBy('transfers.seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  const got = await db
+    .selectFrom('transfers')
+    .select((eb) => eb.fn.sum<number | null>('amount_uusd').as('uusd'))
+    .where('credit_id', '=', account)
+    .where('debit_id', '=', 'platform:fee')
+    .where('seq', '>', before?.seq ?? 0)
+    .executeTakeFirst();
+  return got?.uusd ?? 0;
+}
+
+/** Up to `limit` accounts of the ledger after `after` that have something and could be paid out, by name. */
+export async function listCreditors(db: Db, after: string, limit: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('ledger_accounts')
+    .select('id')
+    .where((eb) => eb.or([eb('id', 'like', 'provider:%'), eb('id', 'like', 'referral:%')]))
+    .where('id', '>', after)
+    .whereRef('credits_posted', '>', 'debits_posted')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+  return rows.map(({ id }) => id);
+}

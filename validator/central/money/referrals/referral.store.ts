@@ -1,0 +1,69 @@
+/** Queries of the referrals table. */
+import { jsonRows } from '../../platform/database/json-rows.ts';
+import type { ReferralRow } from '../../platform/database/payouts.tables.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { Db } from '../../platform/database/tables.ts';
+
+/** The account whose code this is; null for nobody's. */
+export async function findReferrer(db: Db, code: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('accounts')
+    .select('id')
+    .where('referral_code', '=', code)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return row?.id ?? null;
+}
+
+/** Notes who brought an account. */
+export async function insertReferral(db: Db, row: ReferralRow): Promise<void> {
+  await db.insertInto('referrals').values(row).execute();
+}
+
+type Rows = Slots<{ rows: string }>;
+
+const among = prepared((db, { rows }: Rows) =>
+  db
+    .selectFrom('referrals')
+    .selectAll()
+    .where('account_id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+    )
+    .orderBy('account_id'),
+);
+
+/** Of these accounts, those that somebody brought; it is asked for every tick of the meter. */
+export async function listReferrals(db: Db, accountIds: readonly string[]): Promise<ReferralRow[]> {
+  const rows = JSON.stringify(accountIds.map((id) => ({ id })));
+  return (await among(db, { rows })).rows;
+}
+
+const FIGURES = {
+  account_id: 'text',
+  paid_uusd: 'bigint',
+  accrued_uusd: 'bigint',
+  seq: 'bigint',
+} as const;
+
+const write = prepared((db, { rows }: Rows) =>
+  db
+    .updateTable('referrals')
+    .from(jsonRows(db, rows, FIGURES).as('given'))
+    .set((eb) => ({
+      paid_uusd: eb.ref('given.paid_uusd'),
+      accrued_uusd: eb.ref('given.accrued_uusd'),
+      seq: eb.ref('given.seq'),
+    }))
+    .whereRef('referrals.account_id', '=', 'given.account_id'),
+);
+
+/** Writes what was paid and credited so far. */
+export async function writeReferrals(db: Db, rows: readonly ReferralRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  await write(db, { rows: JSON.stringify(rows) });
+}
+
+/** Nothing more is credited to an account that is gone. */
+export async function deleteReferralsBy(db: Db, referrerId: string): Promise<void> {
+  await db.deleteFrom('referrals').where('referrer_id', '=', referrerId).execute();
+}

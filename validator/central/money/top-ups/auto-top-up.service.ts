@@ -1,0 +1,246 @@
+/** Auto top-ups: what an account has set, and when a charge begins (contract 9.2; marketplace reference 1.6). */
+
+import { microOrNull, microToUsd } from '#shared/api/money.ts';
+import { type Clock, naiveUtc, startOfMonth } from '#shared/runtime/clock.ts';
+import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { setPaymentCustomer } from '../../accounts/account/account.service.ts';
+import { accountOf, holdAccount } from '../../accounts/auth/account-access.ts';
+import type { UserIdentity } from '../../accounts/auth/identity.ts';
+import type { AutoTopUpRow } from '../../platform/database/around-balance.tables.ts';
+import { moneyTransaction } from '../../platform/database/money-transaction.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import type { Payments } from '../../platform/ports.ts';
+import { clearDue, setDue } from '../../platform/schedule/due.ts';
+import type { DueHandler } from '../../platform/schedule/schedule.ts';
+import { balanceOf, fundsIn } from '../balance/balance.service.ts';
+import { hasPodsWithoutMoney } from '../cut-off/cut-off.ts';
+import type { Funds } from '../low-balance/low-balance.rule.ts';
+import type { AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
+import { shouldCharge } from './auto-top-up.state.ts';
+import {
+  chargedSince,
+  claimCharge,
+  deleteAutoTopUp,
+  findAutoTopUp,
+  listEnabled,
+  upsertAutoTopUp,
+} from './auto-top-up.store.ts';
+import { hasDisputed, insertTopUp } from './top-up.store.ts';
+
+const DAY_MS = 86_400_000;
+
+export type AutoTopUpsDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  /** Null: nothing can be paid here. */
+  payments: Payments | null;
+};
+export type AutoTopUps = ReturnType<typeof createAutoTopUps>;
+
+/** Rules of auto top-ups; what becomes of charges is in top-up.service.ts. */
+export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps) {
+  /** Keeps a payment method that the account did not have, and notes who the payer is there. */
+  async function keepMethod(caller: UserIdentity, paymentMethodId: string): Promise<void> {
+    const [before, account] = [
+      await findAutoTopUp(db, caller.accountId),
+      await accountOf(db, caller),
+    ];
+    if (before?.payment_method_id === paymentMethodId) return;
+    if (payments === null) throw noPayments();
+    const { id: accountId, payment_customer_id: customerId } = account;
+    const kept = await payments.keep({ accountId, customerId, paymentMethodId });
+    if (kept.customerId !== customerId) {
+      await setPaymentCustomer(db, accountId, kept.customerId, clock.now());
+    }
+  }
+
+  /** Begins charges where the rules say so, by what each account has left. */
+  async function watch(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
+    if (payments === null) return;
+    for (const row of await listEnabled(tx, [...left.keys()])) {
+      const funds = left.get(row.account_id);
+      if (funds !== undefined) await follow(tx, payments, row, funds);
+    }
+  }
+
+  async function follow(tx: Db, { name }: Payments, row: AutoTopUpRow, funds: Funds) {
+    const { account_id: accountId, payment_method_id: methodId } = row;
+    const nowMs = clock.now();
+    const facts = { ...factsOf(row), monthChargedUusd: 0, ...funds, awaitsMoney: true };
+    // Most need none, whatever was charged in the month and stands still.
+    if (methodId === null || !shouldCharge(facts, nowMs)) return;
+    const charged = await chargedSince(tx, accountId, startOfMonth(nowMs));
+    const awaitsMoney = await hasPodsWithoutMoney(tx, accountId);
+    if (!shouldCharge({ ...facts, monthChargedUusd: charged, awaitsMoney }, nowMs)) return;
+    if (!(await claimCharge(tx, row, nowMs))) return;
+    await insertTopUp(tx, {
+      ...{ id: random.uuid(), account_id: accountId, processor: name },
+      ...{ external_id: null, payment_method_id: methodId, amount_uusd: row.amount_uusd },
+      ...{ state: 'charging', attempts: 0, due_at: nowMs, last_error: null },
+      ...{ created_at: nowMs, updated_at: nowMs },
+    });
+  }
+
+  async function watchOne(tx: Db, accountId: string): Promise<void> {
+    await watch(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
+  }
+
+  async function shown(row: AutoTopUpRow): Promise<AutoTopUp> {
+    const month = startOfMonth(clock.now());
+    return toAutoTopUp(row, await chargedSince(db, row.account_id, month));
+  }
+
+  /** The row as it is to be. */
+  function changed(
+    accountId: string,
+    before: AutoTopUpRow | undefined,
+    body: AutoTopUpUpdateDto,
+  ): AutoTopUpRow {
+    const nowMs = clock.now();
+    const row = { ...(before ?? freshRow(accountId, random.uuid(), body, nowMs)) };
+    const { enabled, threshold_usd, amount_usd, monthly_limit_usd, payment_method_id } = body;
+    if (enabled !== undefined) row.enabled = enabled ? 1 : 0;
+    if (threshold_usd !== undefined) row.threshold_uusd = microOrNull(threshold_usd) ?? 0;
+    if (amount_usd !== undefined) row.amount_uusd = microOrNull(amount_usd) ?? 0;
+    if (monthly_limit_usd !== undefined) row.monthly_limit_uusd = microOrNull(monthly_limit_usd);
+    const hasOther = payment_method_id !== undefined && payment_method_id !== row.payment_method_id;
+    if (payment_method_id !== undefined) row.payment_method_id = payment_method_id;
+    // Whoever changes the method or switches it on has looked at what failed.
+    const hasFailed = row.status === 'failed' || row.status === 'suspended';
+    if ((hasOther || enabled === true) && hasFailed) {
+      Object.assign(row, { status: 'idle', declines: 0, not_before: 0, last_error: null });
+    }
+    return { ...row, updated_at: nowMs };
+  }
+
+  return {
+    /** Null where it was never set. */
+    async get({ accountId }: UserIdentity): Promise<AutoTopUp | null> {
+      const row = await findAutoTopUp(db, accountId);
+      return row === undefined ? null : shown(row);
+    },
+
+    /** Throws 422 for a first one that lacks something, `bad_request` for one that could never charge. */
+    async change(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<AutoTopUp> {
+      const { accountId } = caller;
+      if (body.payment_method_id != null) await keepMethod(caller, body.payment_method_id);
+      const row = await moneyTransaction({ db, clock, random }, async (tx) => {
+        await holdAccount(tx, caller);
+        const after = changed(accountId, await findAutoTopUp(tx, accountId), body);
+        if (after.enabled === 1) {
+          requireChargeable(after, payments);
+          await requireUndisputed(tx, after);
+        }
+        await upsertAutoTopUp(tx, after);
+        if (after.enabled === 0) await clearDue(tx, 'top-up', accountId);
+        else {
+          await watchOne(tx, accountId);
+          await setDue(tx, 'top-up', accountId, clock.now() + DAY_MS);
+        }
+        return (await findAutoTopUp(tx, accountId)) ?? after;
+      });
+      return shown(row);
+    },
+
+    watch,
+
+    /** The daily look at what no spend has brought about. */
+    daily: {
+      async run(tx, { subject, nowMs }) {
+        const row = await findAutoTopUp(tx, subject);
+        if (row === undefined || row.enabled === 0) return undefined;
+        await watchOne(tx, subject);
+        return { againAtMs: nowMs + DAY_MS };
+      },
+    } satisfies DueHandler,
+  };
+}
+
+/** Removes that of an account that is being deleted; its charges stay, for they are money. */
+export async function forgetAutoTopUp(tx: Db, accountId: string): Promise<void> {
+  await deleteAutoTopUp(tx, accountId);
+  await clearDue(tx, 'top-up', accountId);
+}
+
+function noPayments(): ApiError {
+  return new ApiError('bad_request', 'No payments are taken here', {
+    hint: 'Ask the operator for credit.',
+  });
+}
+
+function requireChargeable(row: AutoTopUpRow, payments: Payments | null): void {
+  if (payments === null) throw noPayments();
+  if (row.payment_method_id === null) {
+    throw new ApiError('bad_request', 'An enabled auto top-up needs a payment method', {
+      hint: 'Send payment_method_id, or disable it.',
+    });
+  }
+  if (row.monthly_limit_uusd !== null && row.monthly_limit_uusd < row.amount_uusd) {
+    throw new ApiError('bad_request', 'The monthly limit is below the amount of one top-up', {
+      hint: 'Raise monthly_limit_usd or lower amount_usd.',
+    });
+  }
+}
+
+/** Whoever disputes a charge is not charged that way again, however often he switches it on. */
+async function requireUndisputed(tx: Db, row: AutoTopUpRow): Promise<void> {
+  const { account_id: accountId, payment_method_id: methodId } = row;
+  if (methodId === null || row.status === 'suspended') return;
+  if (!(await hasDisputed(tx, accountId, methodId))) return;
+  throw new ApiError('bad_request', 'A charge of this payment method was disputed', {
+    hint: 'Take another payment method, or ask the operator for credit.',
+  });
+}
+
+/** Nothing that can be left out decides anything. Throws 422 naming what is missing. */
+function freshRow(
+  accountId: string,
+  id: string,
+  body: AutoTopUpUpdateDto,
+  nowMs: number,
+): AutoTopUpRow {
+  for (const field of ['enabled', 'threshold_usd', 'amount_usd'] as const) {
+    if (body[field] === undefined) {
+      throw refusedField(`body.${field}`, 'Field required the first time', 'missing');
+    }
+  }
+  return {
+    ...{ account_id: accountId, id, enabled: 0, threshold_uusd: 0, amount_uusd: 0 },
+    ...{ monthly_limit_uusd: null, payment_method_id: null, status: 'idle', declines: 0 },
+    ...{ not_before: 0, last_attempt_at: null, last_error: null },
+    ...{ created_at: nowMs, updated_at: nowMs },
+  };
+}
+
+function factsOf(row: AutoTopUpRow) {
+  return {
+    enabled: row.enabled === 1,
+    hasMethod: row.payment_method_id !== null,
+    status: row.status,
+    notBeforeMs: row.not_before,
+    thresholdUusd: row.threshold_uusd,
+    amountUusd: row.amount_uusd,
+    monthlyLimitUusd: row.monthly_limit_uusd,
+  };
+}
+
+function toAutoTopUp(row: AutoTopUpRow, monthChargedUusd: number): AutoTopUp {
+  const { monthly_limit_uusd: limit, last_attempt_at: attemptMs } = row;
+  return {
+    id: row.id,
+    user_id: row.account_id,
+    enabled: row.enabled === 1,
+    threshold_usd: microToUsd(row.threshold_uusd),
+    amount_usd: microToUsd(row.amount_uusd),
+    monthly_limit_usd: limit === null ? null : microToUsd(limit),
+    payment_method_id: row.payment_method_id,
+    status: row.status,
+    month_charged_usd: microToUsd(monthChargedUusd),
+    last_attempt_at: attemptMs === null ? null : naiveUtc(attemptMs),
+    last_error: row.last_error,
+    created_at: naiveUtc(row.created_at),
+    updated_at: naiveUtc(row.updated_at),
+  };
+}

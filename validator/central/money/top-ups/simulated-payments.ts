@@ -1,0 +1,78 @@
+/**
+ * A payment processor that moves no money, for a marketplace on one machine: what becomes of a charge follows from the
+ * payment method, as with the test cards of real ones. It keeps its books in the database, so that a restart forgets nothing.
+ */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { SimulatedCharge } from '../../platform/database/around-balance.tables.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
+import {
+  findCharge,
+  insertCharge,
+  listUndisputed,
+  markDisputed,
+} from './simulated-charge.store.ts';
+
+/** How each payment method behaves. */
+export const SIMULATED_METHODS = {
+  sim_ok: 'succeeds at once',
+  sim_declined: 'is declined',
+  sim_late: 'succeeds a minute later',
+  sim_late_declined: 'is declined a minute later',
+  sim_disputed: 'succeeds, and is disputed two minutes later',
+} as const;
+
+const LATE_MS = 60_000;
+const DISPUTE_MS = 120_000;
+const DECLINED = 'the simulated card was declined';
+
+export type SimulatedPaymentsDeps = { db: Database; clock: Clock; random: Random };
+
+export function createSimulatedPayments({ db, clock, random }: SimulatedPaymentsDeps): Payments {
+  function answerOf(charge: SimulatedCharge): ChargeAnswer {
+    const { external_id: externalId, payment_method_id: method } = charge;
+    const isLate = method.startsWith('sim_late') && clock.now() - charge.created_at < LATE_MS;
+    if (isLate) return { state: 'pending', externalId };
+    if (method.endsWith('declined')) return { state: 'declined', externalId, reason: DECLINED };
+    return { state: 'succeeded', externalId };
+  }
+
+  return {
+    name: 'simulated',
+
+    async keep({ paymentMethodId, customerId }) {
+      if (Object.hasOwn(SIMULATED_METHODS, paymentMethodId)) return { customerId };
+      const methods = Object.entries(SIMULATED_METHODS).map(([id, does]) => `${id} ${does}`);
+      throw new ApiError('bad_request', 'The simulated payment processor has no such method', {
+        hint: `Payments are simulated here; take one of these: ${methods.join(', ')}.`,
+      });
+    },
+
+    async charge({ key, paymentMethodId, amountUusd }) {
+      const charge = await insertCharge(db, {
+        ...{ charge_key: key, external_id: `simulated_${random.uuid()}` },
+        ...{ payment_method_id: paymentMethodId, amount_uusd: amountUusd },
+        ...{ created_at: clock.now(), disputed_at: null },
+      });
+      return answerOf(charge);
+    },
+
+    async lookUp(externalId) {
+      const charge = await findCharge(db, externalId);
+      if (charge !== undefined) return answerOf(charge);
+      throw new ApiError('upstream_unavailable', 'The simulated charge is not there');
+    },
+
+    async poll(hear) {
+      const nowMs = clock.now();
+      for (const charge of await listUndisputed(db, 'sim_disputed', nowMs - DISPUTE_MS)) {
+        const { external_id: externalId, charge_key: key, amount_uusd: amountUusd } = charge;
+        await hear({ externalId, key, change: { kind: 'disputed', amountUusd } });
+        await markDisputed(db, externalId, nowMs);
+      }
+    },
+  };
+}

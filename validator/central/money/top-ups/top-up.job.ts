@@ -1,0 +1,69 @@
+/** Asks the payment processor about charges that are in flight. A crash anywhere asks again, under the same key. */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { paymentCustomerOf } from '../../accounts/account/account.service.ts';
+import { createAttempts } from '../../platform/attempts.ts';
+import type { TopUpRow } from '../../platform/database/around-balance.tables.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
+import { nextAskAt } from '../../platform/retry-pauses.ts';
+import type { TopUps } from './top-up.service.ts';
+import { isGivenUp } from './top-up.state.ts';
+import { changeTopUp, topUpsInFlight } from './top-up.store.ts';
+
+const MAX_ERROR_CHARS = 200;
+
+export type TopUpJobDeps = {
+  db: Database;
+  clock: Clock;
+  log: Log;
+  payments: Payments;
+  topUps: TopUps;
+};
+export type TopUpJob = ReturnType<typeof createTopUpJob>;
+
+export function createTopUpJob({ db, clock, log, payments, topUps }: TopUpJobDeps) {
+  async function ask(row: TopUpRow): Promise<ChargeAnswer> {
+    if (row.external_id !== null) return payments.lookUp(row.external_id);
+    return payments.charge({
+      key: row.id,
+      customerId: await paymentCustomerOf(db, row.account_id),
+      paymentMethodId: row.payment_method_id,
+      amountUusd: row.amount_uusd,
+    });
+  }
+
+  /** It stays as it is until the next question, unless word comes by itself. */
+  async function wait(row: TopUpRow, error: string | null): Promise<void> {
+    const due = nextAskAt(row.attempts, clock.now());
+    await changeTopUp(db, row, { due_at: due, last_error: error });
+  }
+
+  async function attempt(row: TopUpRow): Promise<void> {
+    const { state, created_at: createdMs } = row;
+    if (isGivenUp({ state, createdMs }, clock.now())) return topUps.giveUp(row);
+    let answer: ChargeAnswer;
+    try {
+      answer = await ask(row);
+    } catch (error) {
+      const text = messageOf(error).slice(0, MAX_ERROR_CHARS);
+      log.warn({ top_up: row.id, attempts: row.attempts, error: text }, 'charge not answered');
+      return wait(row, text);
+    }
+    log.info({ top_up: row.id, state: answer.state }, 'charge answered');
+    await topUps.settle(row.id, answer);
+    if (answer.state === 'pending') await wait({ ...row, state: 'pending' }, null);
+  }
+
+  return createAttempts({
+    ...{ db, clock, log, rows: topUpsInFlight, attempt },
+    afterPass: async () => {
+      await payments.poll?.(async (news) => {
+        await topUps.hear(news);
+      });
+    },
+    failure: 'charging top-ups failed',
+  });
+}

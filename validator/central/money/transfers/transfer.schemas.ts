@@ -1,0 +1,38 @@
+/** Transfers of credit between accounts, on the wire (contract 9.2). */
+import { z } from 'zod';
+import { displayText, NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
+
+const MAX_EMAIL_CHARS = 254;
+const MAX_NOTE_CHARS = 200;
+const SMALLEST_USD = 0.000001;
+const MAX_USD = 1_000_000_000;
+
+export const TransferCreditsDto = z
+  .object({
+    recipient_email: z.string().trim().min(1).max(MAX_EMAIL_CHARS),
+    amount: usdAmount({ min: SMALLEST_USD, max: MAX_USD }),
+    note: optional(displayText(MAX_NOTE_CHARS)),
+  })
+  .meta({ id: 'TransferCreditsDto' });
+export type TransferCreditsDto = z.output<typeof TransferCreditsDto>;
+
+const history = {
+  id: z.uuid(),
+  direction: z.enum(['sent', 'received']),
+  amount: Usd,
+  /** Empty when that account is gone. */
+  counterparty_email: z.string(),
+  note: z.string().nullable(),
+  status: z.literal('completed'),
+  /** Of the account that asks, right after the transfer. */
+  balance_after: Usd,
+  created_at: NaiveTime,
+};
+
+export const TransferHistoryDto = z.object(history).meta({ id: 'TransferHistoryDto' });
+export type TransferHistoryDto = z.output<typeof TransferHistoryDto>;
+
+export const TransferResponse = z
+  .object({ ...history, balance: Usd })
+  .meta({ id: 'TransferResponse' });
+export type TransferResponse = z.output<typeof TransferResponse>;

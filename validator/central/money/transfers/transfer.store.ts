@@ -1,0 +1,40 @@
+/** Queries of the credit_transfers table. */
+import type { Insertable } from 'kysely';
+import type {
+  CreditTransfer,
+  CreditTransfersTable,
+} from '../../platform/database/around-balance.tables.ts';
+import type { Db } from '../../platform/database/tables.ts';
+
+/** A transfer with the present addresses of both sides. */
+export type ListedTransfer = CreditTransfer & { sender_email: string; recipient_email: string };
+
+/** Stores one. */
+export async function insertTransfer(db: Db, row: Insertable<CreditTransfersTable>): Promise<void> {
+  await db.insertInto('credit_transfers').values(row).execute();
+}
+
+/** Those that an account sent or received, newest first. */
+export function listTransfers(db: Db, accountId: string, limit: number): Promise<ListedTransfer[]> {
+  return db
+    .selectFrom('credit_transfers')
+    .innerJoin('accounts as sender', 'sender.id', 'credit_transfers.sender_id')
+    .innerJoin('accounts as recipient', 'recipient.id', 'credit_transfers.recipient_id')
+    .selectAll('credit_transfers')
+    .select(['sender.email as sender_email', 'recipient.email as recipient_email'])
+    .where((either) =>
+      either.or([either('sender_id', '=', accountId), either('recipient_id', '=', accountId)]),
+    )
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+/** Clears what an account wrote beside its transfers. */
+export async function clearNotes(db: Db, senderId: string): Promise<void> {
+  await db
+    .updateTable('credit_transfers')
+    .set({ note: null })
+    .where('sender_id', '=', senderId)
+    .execute();
+}

@@ -1,0 +1,98 @@
+/** The central API's way to agents: signed requests to a validator's gateway, which signs its own to the agent. */
+import type { z } from 'zod';
+import { createAgentClient } from '#shared/api/agent/agent-client.ts';
+import { createSignedConnect } from '#shared/api/agent/connect.ts';
+import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/api/agent/terminal.ts';
+import { REWARD_ESTIMATE_PATH, RewardShares } from '#shared/api/central/reward-estimate.ts';
+import { CHECK_TIMEOUT_MS, HealthReport } from '#shared/api/central/validator-routes.ts';
+import { boundedText } from '#shared/http/bounded-text.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import type { Transport } from '#shared/tls/transport.ts';
+import {
+  MAX_DIGEST_BYTES,
+  SignedDigest,
+  UPDATE_DIGEST_PATH,
+} from '#shared/updates/update-manifest.ts';
+import type { Agents } from '../ports.ts';
+
+/** The validator gives the registry five seconds. */
+const ANSWER_TIMEOUT_MS = 8_000;
+
+export type GatewayAgentsOptions = {
+  /** The gateway's base address, no slash at the end. */
+  gatewayUrl: string;
+  /** The ss58 of the validator that runs it: whom the requests are addressed to. */
+  gatewayHotkey: Hotkey;
+  signer: Signer;
+  clock: Clock;
+  random: Random;
+  /** How the gateway is reached; plainly when absent. */
+  transport?: Transport;
+};
+
+export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
+  const { gatewayUrl, gatewayHotkey, signer, clock, random, transport } = options;
+  const callerTo = (baseUrl: string) => ({
+    baseUrl,
+    audience: gatewayHotkey,
+    signer,
+    clock,
+    random,
+    ...(transport === undefined ? {} : { transport }),
+  });
+  const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
+  const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
+  /** What the validator itself answers; `upstream_unavailable` when it does not. */
+  async function ask<T>(path: string, schema: z.ZodType<T>, what: string): Promise<T> {
+    const signal = clock.deadline(ANSWER_TIMEOUT_MS);
+    const send = createSignedFetch(callerTo(gatewayUrl));
+    try {
+      const response = await send({ method: 'GET', path, signal });
+      if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
+      return schema.parse(JSON.parse(await boundedText(response, MAX_DIGEST_BYTES)));
+    } catch (error) {
+      const message = `${what} could not be had (${messageOf(error)})`;
+      throw new ApiError('upstream_unavailable', message, { cause: error });
+    }
+  }
+  return {
+    hotkey: signer.hotkey,
+    clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
+    terminalOf(executorId, podId, { query, requestId, signal }) {
+      const { cols, rows, term } = query;
+      const search = new URLSearchParams({ cols: String(cols), rows: String(rows), term });
+      return createSignedConnect(callerOf(executorId))({
+        path: `/v1/pods/${podId}/exec?${search}`,
+        headers: { 'x-request-id': requestId },
+        maxMessageBytes: MAX_TERMINAL_MESSAGE_BYTES,
+        signal,
+      });
+    },
+    async checkNow(executorId, wish) {
+      const signal = clock.deadline(CHECK_TIMEOUT_MS);
+      const request = { method: 'POST', path: '/check', body: JSON.stringify(wish), signal };
+      try {
+        const response = await sendTo(executorId)(request);
+        if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
+        return HealthReport.parse(await response.json());
+      } catch (error) {
+        const message = `The node could not be checked (${messageOf(error)})`;
+        throw new ApiError('upstream_unavailable', message, { cause: error });
+      }
+    },
+    signedDigest: () => ask(UPDATE_DIGEST_PATH, SignedDigest, 'The digest'),
+    rewardShares({ gpu_model, gpu_count, price_uusd }) {
+      const query = new URLSearchParams({
+        gpu_model,
+        gpu_count: String(gpu_count),
+        price_uusd: String(price_uusd),
+      });
+      return ask(`${REWARD_ESTIMATE_PATH}?${query}`, RewardShares, 'The estimate');
+    },
+  };
+}

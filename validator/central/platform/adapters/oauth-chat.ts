@@ -1,0 +1,117 @@
+/** A chat platform reached by OAuth 2: code for token, token for the user's id, token forgotten. */
+import { z } from 'zod';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { ChatPlatform, ChatUser } from '../ports.ts';
+
+export type OAuthChatOptions = {
+  authorizeUrl: string;
+  tokenUrl: string;
+  userUrl: string;
+  clientId: string;
+  clientSecret: string;
+  scope: string;
+  /** Where the platform sends people back to: a page that passes code and state to GET /users/me/chat/callback. */
+  redirectUrl: string;
+};
+
+const TIMEOUT_MS = 10_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+const Token = z.object({ access_token: z.string().min(1), token_type: z.string().optional() });
+const User = z.object({
+  id: z.union([z.string().min(1).max(100), z.number().int()]),
+  username: z.string().max(200).optional(),
+  name: z.string().max(200).optional(),
+});
+
+/** `fetch` follows no redirect: the client's secret goes nowhere else. */
+export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPlatform {
+  async function ask<T>(schema: z.ZodType<T>, url: string, init: RequestInit): Promise<T> {
+    const answer = await answerOf(url, {
+      ...init,
+      redirect: 'error',
+      signal: clock.deadline(TIMEOUT_MS),
+    });
+    if (answer.status >= 400 && answer.status < 500) {
+      throw new ApiError('bad_request', 'The chat platform refused the code', {
+        hint: 'Begin the link again.',
+      });
+    }
+    const parsed = schema.safeParse(answer.body);
+    if (answer.status === 200 && parsed.success) return parsed.data;
+    throw unavailable(new Error(`answer ${answer.status} not understood`));
+  }
+
+  return {
+    authorizationUrl({ state, codeChallenge }) {
+      const url = new URL(options.authorizeUrl);
+      const parameters = {
+        response_type: 'code',
+        client_id: options.clientId,
+        redirect_uri: options.redirectUrl,
+        scope: options.scope,
+        state,
+        code_challenge: codeChallenge,
+        code_challenge_method: 'S256',
+      };
+      for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+      return url.href;
+    },
+
+    async identify({ code, verifier }): Promise<ChatUser> {
+      const { access_token: token } = await ask(Token, options.tokenUrl, {
+        method: 'POST',
+        headers: { Accept: 'application/json', Authorization: basic(options) },
+        body: new URLSearchParams({
+          grant_type: 'authorization_code',
+          code,
+          redirect_uri: options.redirectUrl,
+          code_verifier: verifier,
+        }),
+      });
+      const { id, username, name } = await ask(User, options.userUrl, {
+        headers: { Accept: 'application/json', Authorization: `Bearer ${token}` },
+      });
+      return { id: String(id), username: username ?? name ?? String(id) };
+    },
+  };
+}
+
+/** RFC 6749 2.3.1. */
+function basic({ clientId, clientSecret }: OAuthChatOptions): string {
+  const pair = [clientId, clientSecret].map((part) => encodeURIComponent(part)).join(':');
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
+}
+
+/** At most MAX_ANSWER_BYTES of it; a body that is no JSON is null. */
+async function answerOf(url: string, init: RequestInit) {
+  try {
+    const response = await fetch(url, init);
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > MAX_ANSWER_BYTES) throw new Error('the answer is too long');
+      chunks.push(chunk);
+    }
+    return { status: response.status, body: jsonOrNull(Buffer.concat(chunks).toString('utf8')) };
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function unavailable(cause: unknown): ApiError {
+  return new ApiError('upstream_unavailable', 'The chat platform does not answer', {
+    hint: 'Begin the link again in a minute.',
+    cause,
+  });
+}

@@ -1,0 +1,199 @@
+/** Payments by Stripe: charges of kept methods without their owner, callbacks with its signature. The library is loaded with the first use. */
+import type Stripe from 'stripe';
+import { z } from 'zod';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { ChargeAnswer, PaymentNews, Payments } from '../ports.ts';
+
+const TIMEOUT_MS = 20_000;
+/** How old a signed callback may be. */
+const TOLERANCE_S = 300;
+const UUSD_PER_CENT = 10_000;
+/** The key under which our own id travels with a charge. */
+const TOP_UP_ID = 'top_up_id';
+
+export type StripeOptions = {
+  secretKey: string;
+  /** `whsec_…`, of the endpoint that leads to /payments/callback. */
+  callbackSecret: string;
+  clock: Clock;
+  /** Stripe's own API when absent. */
+  api?: { host: string; port: number; protocol: 'http' | 'https' };
+};
+
+type Library = typeof import('stripe').default;
+
+/** Everything is in US dollars; amounts are whole cents. */
+export function createStripePayments(options: StripeOptions): Payments {
+  const { secretKey, callbackSecret, clock, api = {} } = options;
+  let loading: Promise<{ library: Library; client: Stripe }> | null = null;
+
+  async function open() {
+    const { default: library } = await import('stripe');
+    const client = new library(secretKey, {
+      ...api,
+      timeout: TIMEOUT_MS,
+      // Whoever asks tries again by a plan of its own.
+      maxNetworkRetries: 0,
+      telemetry: false,
+    });
+    return { library, client };
+  }
+  const loaded = () => {
+    loading ??= open();
+    return loading;
+  };
+
+  return {
+    name: 'stripe',
+
+    async keep({ accountId, customerId, paymentMethodId }) {
+      const { library, client } = await loaded();
+      try {
+        const customer =
+          customerId ??
+          (
+            await client.customers.create(
+              { metadata: { account_id: accountId } },
+              { idempotencyKey: `customer-${accountId}` },
+            )
+          ).id;
+        await client.paymentMethods.attach(paymentMethodId, { customer });
+        return { customerId: customer };
+      } catch (error) {
+        const { errors } = library;
+        const isRefused =
+          error instanceof errors.StripeInvalidRequestError ||
+          error instanceof errors.StripeCardError;
+        if (!isRefused) throw unavailable(error);
+        throw new ApiError('bad_request', 'The payment processor refused this payment method', {
+          hint: 'Make a new one, or take another card.',
+          cause: error,
+        });
+      }
+    },
+
+    async charge({ key, customerId, paymentMethodId, amountUusd }) {
+      const { library, client } = await loaded();
+      try {
+        const intent = await client.paymentIntents.create(
+          {
+            amount: centsOf(amountUusd),
+            currency: 'usd',
+            ...(customerId === null ? {} : { customer: customerId }),
+            payment_method: paymentMethodId,
+            confirm: true,
+            off_session: true,
+            metadata: { [TOP_UP_ID]: key },
+          },
+          { idempotencyKey: key },
+        );
+        return answerOf(intent);
+      } catch (error) {
+        const { errors } = library;
+        if (error instanceof errors.StripeCardError) {
+          const externalId = error.payment_intent?.id ?? null;
+          const reason = error.decline_code || error.code || 'card declined';
+          return { state: 'declined', externalId, reason };
+        }
+        // The method was detached, or never belonged to this customer: no repeat mends that.
+        if (error instanceof errors.StripeInvalidRequestError) {
+          return { state: 'declined', externalId: null, reason: error.code ?? 'refused' };
+        }
+        throw unavailable(error);
+      }
+    },
+
+    async lookUp(externalId) {
+      const { client } = await loaded();
+      return answerOf(await client.paymentIntents.retrieve(externalId).catch(rethrowUnavailable));
+    },
+
+    async read({ body, signature }) {
+      const { client, library } = await loaded();
+      const text = Buffer.from(body);
+      try {
+        const event = await client.webhooks.constructEventAsync(
+          ...[text, signature, callbackSecret, TOLERANCE_S, undefined, clock.now()],
+        );
+        return newsOf(event);
+      } catch (error) {
+        if (!(error instanceof library.errors.StripeSignatureVerificationError)) throw error;
+        throw new ApiError('unauthorized', 'The payment processor did not sign this', {
+          hint: 'Look at the secret of the callback endpoint.',
+        });
+      }
+    },
+  };
+}
+
+function centsOf(amountUusd: number): number {
+  if (amountUusd % UUSD_PER_CENT !== 0) throw new RangeError('a charge is in whole cents');
+  return amountUusd / UUSD_PER_CENT;
+}
+
+function answerOf({ id, status, last_payment_error: problem }: Stripe.PaymentIntent): ChargeAnswer {
+  if (status === 'succeeded') return { state: 'succeeded', externalId: id };
+  if (status === 'processing') return { state: 'pending', externalId: id };
+  const reason = status === 'requires_action' ? 'the bank wants the payer’s consent' : null;
+  const said = problem?.decline_code ?? problem?.code;
+  return { state: 'declined', externalId: id, reason: reason ?? said ?? 'declined' };
+}
+
+/** Of the objects in callbacks, what is read: an endpoint may have another version of them than the library. */
+const Metadata = z.record(z.string(), z.string()).nullish();
+const Problem = z.object({ code: z.string().nullish(), decline_code: z.string().nullish() });
+const IntentId = z
+  .union([z.string(), z.object({ id: z.string() }).transform(({ id }) => id)])
+  .nullish();
+const Cents = z.int().min(0);
+const Intent = z.object({
+  id: z.string(),
+  metadata: Metadata,
+  last_payment_error: Problem.nullish(),
+});
+const Charge = z.object({ payment_intent: IntentId, amount_refunded: Cents, metadata: Metadata });
+const Dispute = z.object({ payment_intent: IntentId, amount: Cents });
+
+/** Null for what changes no charge of ours. */
+function newsOf(event: { type: string; data: { object: unknown } }): PaymentNews | null {
+  const { object } = event.data;
+  switch (event.type) {
+    case 'payment_intent.succeeded': {
+      const { id, metadata } = Intent.parse(object);
+      return about(id, metadata, { kind: 'succeeded' });
+    }
+    case 'payment_intent.payment_failed': {
+      const { id, metadata, last_payment_error: problem } = Intent.parse(object);
+      const reason = problem?.decline_code ?? problem?.code ?? 'declined';
+      return about(id, metadata, { kind: 'declined', reason });
+    }
+    case 'charge.refunded': {
+      const { payment_intent: id, metadata, amount_refunded: cents } = Charge.parse(object);
+      return about(id, metadata, { kind: 'refunded', totalUusd: cents * UUSD_PER_CENT });
+    }
+    case 'charge.dispute.created': {
+      const { payment_intent: id, amount: cents } = Dispute.parse(object);
+      return about(id, null, { kind: 'disputed', amountUusd: cents * UUSD_PER_CENT });
+    }
+    default:
+      return null;
+  }
+}
+
+function about(
+  externalId: string | null | undefined,
+  metadata: z.output<typeof Metadata>,
+  change: PaymentNews['change'],
+): PaymentNews | null {
+  if (externalId == null) return null;
+  return { externalId, key: metadata?.[TOP_UP_ID] ?? null, change };
+}
+
+function rethrowUnavailable(error: unknown): never {
+  throw unavailable(error);
+}
+
+function unavailable(cause: unknown): ApiError {
+  return new ApiError('upstream_unavailable', 'The payment processor does not answer', { cause });
+}

@@ -1,0 +1,195 @@
+/** Tables of accounts, how they log in and what belongs to them alone. */
+import type { Generated } from 'kysely';
+import type { ReferralPayoutMethod } from '../../accounts/account/account.schemas.ts';
+import type { MachineRequestState } from '../../market/machine-requests/machine-request.state.ts';
+import type { Flag, Stamped } from './columns.ts';
+
+export type AccountsTable = Stamped & {
+  id: string;
+  email: string;
+  /** Trimmed and lower-cased; unique. */
+  email_norm: string;
+  email_verified_at: number | null;
+  password_hash: string;
+  name: string;
+  default_template_id: string | null;
+  referral_code: string;
+  company_name: string | null;
+  avatar_url: string | null;
+  disable_incoming_connections: Generated<Flag>;
+  /** Hours after which rentals end unless they say otherwise, by source. */
+  termination_hours_json: Generated<string>;
+  /** When the sign-up credit was granted, which happens once. */
+  signup_credit_at: number | null;
+  /** The account on the chat platform; unique. */
+  chat_user_id: string | null;
+  chat_username: string | null;
+  referral_payout_method: Generated<ReferralPayoutMethod>;
+  /** Both set exactly while the method is `crypto`. */
+  referral_crypto_address: string | null;
+  referral_crypto_network: string | null;
+  /** Who the account is at the payment processor; null until a payment method was kept. */
+  payment_customer_id: string | null;
+  /** Set once the account is gone; the row stays for events and money that name it. */
+  deleted_at: number | null;
+};
+
+/** Addresses that had a sign-up credit, hashed under the deployment's secret: none gets a second one. */
+export type SignupCreditsTable = { email_hash: string; granted_at: number };
+
+/** Single-use tokens that were mailed; a used one is deleted. */
+export type AccountTokensTable = {
+  /** SHA-256 hex. */
+  token_hash: string;
+  account_id: string;
+  purpose: 'verify-email' | 'reset-password';
+  /** Where it was sent: it proves this address and no later one. */
+  email_norm: string;
+  created_at: number;
+  expires_at: number;
+};
+
+/** One row per signed upload address. */
+export type UploadsTable = {
+  object_key: string;
+  account_id: string;
+  purpose: 'avatar' | 'feedback' | 'template_readme';
+  content_type: string;
+  size_bytes: number;
+  created_at: number;
+  /** Of the address. */
+  expires_at: number;
+  /** Null until it was used; stays null where the object store is another's. */
+  stored_at: number | null;
+};
+
+/** Links to the chat platform that were begun; a used one is deleted. */
+export type ChatLinkStatesTable = {
+  state_hash: string;
+  /** An account or a provider. */
+  owner_id: string;
+  /** The PKCE verifier, sealed. */
+  verifier_sealed: string;
+  created_at: number;
+  expires_at: number;
+};
+
+/** Revocable sessions; the JWT carries the id. */
+export type SessionsTable = {
+  id: string;
+  kind: 'user' | 'portal';
+  /** Account id or provider id, by kind. */
+  subject_id: string;
+  created_at: number;
+  expires_at: number;
+  revoked_at: number | null;
+};
+
+export type ApiKeysTable = Stamped & {
+  id: string;
+  account_id: string;
+  name: string;
+  /** First 10 and last 5 characters, for the masked display. */
+  prefix: string;
+  suffix: string;
+  /** SHA-256 hex; unique. */
+  key_hash: string;
+  /** AES-256-GCM of the key under the deployment's secret. */
+  key_sealed: string;
+  is_active: Flag;
+  expires_at: number | null;
+  last_used_at: number | null;
+  deleted_at: number | null;
+};
+
+export type SshKeysTable = Stamped & {
+  id: string;
+  account_id: string;
+  name: string;
+  public_key: string;
+  /** `SHA256:…`; unique per account. */
+  fingerprint: string;
+};
+
+/** Logins for image registries. */
+export type DockerCredentialsTable = Stamped & {
+  id: string;
+  account_id: string;
+  /** Empty: none was given. */
+  name: string;
+  docker_username: string;
+  /** AES-256-GCM of the password under the deployment's secret. */
+  password_sealed: string;
+};
+
+export type TemplatesTable = Stamped & {
+  id: string;
+  /** Null: official. */
+  account_id: string | null;
+  name: string;
+  description: string;
+  docker_image: string;
+  docker_image_tag: string;
+  docker_image_digest: string;
+  docker_image_size: number | null;
+  /** Of the template's owner. */
+  docker_credential_id: string | null;
+  category: string;
+  status: string;
+  is_private: Flag;
+  one_time_template: Flag;
+  is_temporary: Flag;
+  /** When a one-time or temporary template was rented; it cannot be rented again. */
+  used_at: number | null;
+  internal_ports_json: string;
+  environment_json: string;
+  volumes_json: string;
+  entrypoint: string;
+  startup_commands: string;
+  readme: string;
+  container_start_immediately: Flag;
+  deleted_at: number | null;
+};
+
+export type BookmarksTable = {
+  account_id: string;
+  executor_id: string;
+  id: string;
+  created_at: number;
+};
+
+/** What a renter looks for and nobody offers yet (machine-requests/). */
+export type MachineRequestsTable = Stamped & {
+  id: string;
+  account_id: string;
+  /** Short GPU type or full name. */
+  gpu_class: string;
+  gpu_count: number | null;
+  /** For all of its GPUs together. */
+  budget_uusd_per_hour: number | null;
+  /** Code or name. */
+  country: string | null;
+  /** Of each GPU. */
+  min_vram_gb: number | null;
+  notes: string | null;
+  /** Whether its renter wants to hear when it is fulfilled. */
+  notify: Flag;
+  state: MachineRequestState;
+  /** The node that was added for it; set exactly while it is fulfilled. */
+  fulfilled_executor_id: string | null;
+};
+
+export type AccountTables = {
+  accounts: AccountsTable;
+  signup_credits: SignupCreditsTable;
+  account_tokens: AccountTokensTable;
+  uploads: UploadsTable;
+  chat_link_states: ChatLinkStatesTable;
+  sessions: SessionsTable;
+  api_keys: ApiKeysTable;
+  ssh_keys: SshKeysTable;
+  docker_credentials: DockerCredentialsTable;
+  templates: TemplatesTable;
+  bookmarks: BookmarksTable;
+  machine_requests: MachineRequestsTable;
+};

@@ -1,0 +1,198 @@
+/** Opens the central API's database and brings its schema up to date. */
+import { existsSync } from 'node:fs';
+import { sql } from 'kysely';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { isPostgres } from '../../../database/engine.ts';
+import { beginMigration, type OwnPlace } from '../../../database/ownership.ts';
+import { type DatabaseTarget, isPostgresAddress, openDatabase } from '../../../database/target.ts';
+import type { CentralPlace } from '../database-place.ts';
+import { foundation } from './migrations/0001-foundation.ts';
+import { notebooks } from './migrations/0002-notebooks.ts';
+import { podChanges } from './migrations/0003-pod-changes.ts';
+import { dockerCredentials } from './migrations/0004-docker-credentials.ts';
+import { processes } from './migrations/0005-processes.ts';
+import { accountsWhole } from './migrations/0006-accounts.ts';
+import { marketFigures } from './migrations/0007-market-figures.ts';
+import { nodeNotes } from './migrations/0008-node-notes.ts';
+import { marketRevisions } from './migrations/0009-market-revisions.ts';
+import { podStory } from './migrations/0010-pod-story.ts';
+import { pledges } from './migrations/0011-pledges.ts';
+import { streams } from './migrations/0012-streams.ts';
+import { launchEstimates } from './migrations/0013-launch-estimates.ts';
+import { podImages } from './migrations/0014-pod-images.ts';
+import { backups } from './migrations/0015-backups.ts';
+import { volumeEncryption } from './migrations/0016-volume-encryption.ts';
+import { feedIndexes } from './migrations/0017-feed-indexes.ts';
+import { backupDrills } from './migrations/0018-backup-drills.ts';
+import { setWeights } from './migrations/0019-set-weights.ts';
+import { volumes } from './migrations/0020-volumes.ts';
+import { lines } from './migrations/0021-lines.ts';
+import { ledger } from './migrations/0022-ledger.ts';
+import { metering } from './migrations/0023-metering.ts';
+import { schedule } from './migrations/0024-schedule.ts';
+import { notices } from './migrations/0025-notices.ts';
+import { portal } from './migrations/0026-portal.ts';
+import { aroundBalance } from './migrations/0027-around-balance.ts';
+import { webhooks } from './migrations/0028-webhooks.ts';
+import { validatorAccounts } from './migrations/0029-validator-accounts.ts';
+import { payouts } from './migrations/0030-payouts.ts';
+import { referrals } from './migrations/0031-referrals.ts';
+import { podIdle } from './migrations/0032-pod-idle.ts';
+import { changedLimits } from './migrations/0034-changed-limits.ts';
+import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
+import { notedSegments } from './migrations/0036-noted-segments.ts';
+import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
+import type { Database, Db, Tables } from './tables.ts';
+
+/** In order; the position counts as the schema's number. Forward only. */
+const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
+  foundation,
+  notebooks,
+  podChanges,
+  dockerCredentials,
+  processes,
+  accountsWhole,
+  marketFigures,
+  nodeNotes,
+  marketRevisions,
+  podStory,
+  pledges,
+  streams,
+  launchEstimates,
+  podImages,
+  backups,
+  volumeEncryption,
+  feedIndexes,
+  backupDrills,
+  setWeights,
+  volumes,
+  lines,
+  ledger,
+  metering,
+  schedule,
+  notices,
+  portal,
+  aroundBalance,
+  webhooks,
+  validatorAccounts,
+  payouts,
+  referrals,
+  podIdle,
+  changedLimits,
+  replacedSecrets,
+  notedSegments,
+];
+
+/** The number of the present schema. */
+const SCHEMA = MIGRATIONS.length;
+
+const KNOWN_AS = {
+  applicationName: 'podwright-central',
+  kind: 'central',
+} as const;
+
+/**
+ * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller ends it with `destroy()`.
+ * Rejects as `openDatabase` does, and with ConfigError for a database of a newer version.
+ */
+export async function openCentralDatabase(
+  target: string,
+  variable = 'CENTRAL_DATABASE',
+): Promise<Database> {
+  const place = { address: target, variable, ...KNOWN_AS };
+  const db = await openDatabase<Tables>(place);
+  try {
+    await migrate(db, place);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+async function migrate(db: Database, place: OwnPlace): Promise<void> {
+  const words = isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS;
+  await db.transaction().execute(async (tx) => {
+    await beginMigration(tx, place);
+    await sql
+      .raw(
+        `create table if not exists meta (name text primary key, value text not null) ${words.tableEnd}`,
+      )
+      .execute(tx);
+    const present = await schemaOf(tx);
+    if (present > SCHEMA) {
+      throw new ConfigError(
+        `the database has schema ${present}, this program knows ${SCHEMA}: run a newer version`,
+      );
+    }
+    for (const migration of MIGRATIONS.slice(present)) {
+      for (const statement of migration(words)) await sql.raw(statement).execute(tx);
+    }
+    await tx
+      .insertInto('meta')
+      .values({ name: 'schema', value: String(SCHEMA) })
+      .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: String(SCHEMA) }))
+      .execute();
+  });
+}
+
+/** The number that a database keeps; 0 for one that is empty. */
+async function schemaOf(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom('meta')
+    .select('value')
+    .where('name', '=', 'schema')
+    .executeTakeFirst();
+  return Number(row?.value ?? 0);
+}
+
+/**
+ * What `work` reads of the database at one moment, however long it takes and whoever writes meanwhile; nothing is
+ * changed, the schema included. Rejects with ConfigError where there is no database of this schema.
+ */
+export function readCentralDatabase<T>(
+  place: CentralPlace,
+  work: (db: Db) => Promise<T>,
+): Promise<T> {
+  return besideCentral({ ...place, onlyReads: true }, (db) =>
+    db.connection().execute(async (reader) => {
+      const begin = isPostgres(db)
+        ? 'begin isolation level repeatable read read only'
+        : 'begin deferred';
+      await sql.raw(begin).execute(reader);
+      return work(reader);
+    }),
+  );
+}
+
+/** Work on the database of a central API that may be running on it. Rejects as `readCentralDatabase` does. */
+export async function besideCentral<T>(
+  place: CentralPlace & Pick<DatabaseTarget, 'onlyReads'>,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  const { address } = place;
+  if (!isPostgresAddress(address) && !existsSync(address)) {
+    throw new ConfigError(
+      `there is no database of a central API at ${address}: name it with --database FILE; that of npm start is central.db in its home`,
+    );
+  }
+  const db = await openDatabase<Tables>({ ...place, ...KNOWN_AS, isThere: true });
+  try {
+    await requireSchema(db);
+    return await work(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function requireSchema(db: Db): Promise<void> {
+  const present = await schemaOf(db);
+  if (present === SCHEMA) return;
+  const remedy =
+    present > SCHEMA
+      ? 'run a newer version'
+      : 'start a central API of this version on it, or on a copy, which brings it up to date';
+  throw new ConfigError(
+    `the database has schema ${present}, this program reads ${SCHEMA}: ${remedy}`,
+  );
+}

@@ -1,0 +1,136 @@
+/** The way to a PostgreSQL server: what is said when it cannot be gone, and what it is held to. */
+import { Client } from 'pg';
+import { expect, inject, it } from 'vitest';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import {
+  createEmptyPostgresDatabase,
+  createPostgresDatabase,
+  postgresUrl,
+} from '../../../../test/fakes/central-database.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import { openLedger } from '../../../store/ledger.ts';
+import { openCentralDatabase } from './database.ts';
+import { openSignals } from './signals.ts';
+
+const log = createLog({ name: 'test', level: 'silent' });
+
+async function onServer(...statements: string[]): Promise<void> {
+  const url = postgresUrl(inject('centralDatabase'), 'postgres');
+  const server = new Client({ connectionString: url });
+  await server.connect();
+  for (const statement of statements) await server.query(statement);
+  await server.end();
+}
+
+it.each([
+  // Nobody answers now: a service is to be started again.
+  [
+    'Error',
+    'postgres://me:s3cret@127.0.0.1:1/market',
+    /127\.0\.0\.1:1, database market.*ECONNREFUSED/,
+  ],
+  [
+    'Error',
+    'postgres://me:s3cret@nowhere.invalid/market',
+    /nowhere\.invalid:5432.*ENOTFOUND|EAI_AGAIN/,
+  ],
+  ['ConfigError', 'postgres://me:s3cret@[half/market', /no address of a PostgreSQL server/],
+  ['ConfigError', 'mysql://me:s3cret@127.0.0.1/market', /mysql:\/\/ is not supported/],
+])('says by %s what is wrong with %s, and never its password', async (name, url, message) => {
+  const error = await openCentralDatabase(url).catch((refusal: unknown) => refusal);
+  expect(error).toMatchObject({ name, message: expect.stringMatching(message) });
+  expect(String(error)).not.toContain('s3cret');
+});
+
+it('refuses a database that is not there, or that is set up otherwise', async () => {
+  const folder = inject('centralDatabase');
+  await expect(openCentralDatabase(postgresUrl(folder, 'absent'))).rejects.toMatchObject({
+    name: 'ConfigError',
+    message: expect.stringMatching(/database "absent" does not exist/),
+  });
+  await onServer(
+    "create database latin encoding 'LATIN1' template template0",
+    'create database strict',
+    "alter database strict set default_transaction_isolation = 'serializable'",
+  );
+  await expect(openCentralDatabase(postgresUrl(folder, 'latin'))).rejects.toThrow(
+    /server_encoding is LATIN1, it must be UTF8/,
+  );
+  await expect(openCentralDatabase(postgresUrl(folder, 'strict'))).rejects.toThrow(
+    /default_transaction_isolation is serializable/,
+  );
+});
+
+it('migrates once when several processes start at the same time', async () => {
+  await onServer('create database started_at_once');
+  const url = postgresUrl(inject('centralDatabase'), 'started_at_once');
+  const opened = await Promise.all(Array.from({ length: 4 }, () => openCentralDatabase(url)));
+  for (const db of opened) {
+    expect(await db.selectFrom('executors').select('id').execute()).toEqual([]);
+    await db.destroy();
+  }
+});
+
+it('gives an empty database to one kind when both start on it at the same time', async () => {
+  const url = await createEmptyPostgresDatabase();
+  const start = () => Promise.allSettled([openCentralDatabase(url), openLedger(url)]);
+  for (const turn of ['first', 'again']) {
+    const started = await start();
+    const taken = started.filter((each) => each.status === 'fulfilled');
+    const lost = started.find((each) => each.status === 'rejected');
+    for (const { value } of taken) await value.destroy();
+    expect([turn, taken.length, String(lost?.reason)]).toEqual([
+      turn,
+      1,
+      expect.stringMatching(/^ConfigError: .* it holds the (database of a|ledger of a)/),
+    ]);
+  }
+});
+
+it('survives the loss of its connections', async () => {
+  const url = await createPostgresDatabase();
+  const db = await openCentralDatabase(url);
+  const end = `select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = '${new URL(url).pathname.slice(1)}'`;
+  const cut = db.transaction().execute(async (tx) => {
+    await tx.selectFrom('meta').selectAll().execute();
+    await onServer(end);
+    return tx.selectFrom('meta').selectAll().execute();
+  });
+  await expect(cut).rejects.toThrow();
+  await onServer(end);
+  const read = () => db.selectFrom('meta').selectAll().execute();
+  const rows = await eventually('an answer', () => read().catch(() => null));
+  expect(rows).toEqual([{ name: 'schema', value: expect.any(String) }]);
+  await db.destroy();
+});
+
+it('carries signals to other processes, not back, and again after a break', async () => {
+  const target = await createPostgresDatabase();
+  const name = new URL(target).pathname.slice(1);
+  const heard: Record<'one' | 'other', (string | null)[]> = { one: [], other: [] };
+  const one = openSignals({ target, clock: systemClock, log });
+  const other = openSignals({ target, clock: systemClock, log });
+  one?.listen((word) => heard.one.push(word));
+  other?.listen((word) => heard.other.push(word));
+  // Each hears once that it is connected.
+  await eventually('both connected', () => heard.one.length === 1 && heard.other.length === 1);
+  one?.send('look here');
+  await eventually('the word', () => heard.other.length === 2);
+  await onServer(
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+  );
+  await eventually(
+    'both connected again',
+    () => heard.one.length === 2 && heard.other.length === 3,
+  );
+  other?.send('look there');
+  await eventually('the word', () => heard.one.length === 3);
+  expect(heard).toEqual({ one: [null, null, 'look there'], other: [null, 'look here', null] });
+  await Promise.all([one?.close(), other?.close()]);
+});
+
+it('has no signals where no other process can be', () => {
+  expect(openSignals({ target: 'central.db', clock: systemClock, log })).toBe(null);
+});

@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { insertOne, prepared, type Slots } from './prepared.ts';
+import type { Database } from './tables.ts';
+
+let db: Database;
+let built = 0;
+
+beforeEach(async () => {
+  db = await createTestDatabase();
+});
+afterEach(() => db.destroy());
+
+const grants = prepared((handle, { hash, afterMs }: Slots<{ hash: string; afterMs: number }>) => {
+  built += 1;
+  return handle
+    .selectFrom('signup_credits')
+    .select('granted_at')
+    .where('email_hash', '=', hash)
+    .where('granted_at', '>', afterMs);
+});
+
+async function grantsOf(handle: Database, hash: string, afterMs: number): Promise<number[]> {
+  return (await grants(handle, { hash, afterMs })).rows.map((row) => row.granted_at);
+}
+
+it('answers each call by its own values, in transactions as outside, built once', async () => {
+  await insertOne(db, 'signup_credits', { email_hash: 'one', granted_at: 1 });
+  expect(await grantsOf(db, 'one', 0)).toEqual([1]);
+  const before = built;
+  const undone = db.transaction().execute(async (tx) => {
+    await insertOne(tx, 'signup_credits', { email_hash: 'two', granted_at: 2 });
+    expect(await grantsOf(tx, 'two', 1)).toEqual([2]);
+    throw new Error('rolled back');
+  });
+  await expect(undone).rejects.toThrow('rolled back');
+  expect(await grantsOf(db, 'two', 0)).toEqual([]);
+  expect(await grantsOf(db, 'one', 1)).toEqual([]);
+  expect(await grantsOf(db, "one' or 'a' = 'a", 0)).toEqual([]);
+  expect(built).toBe(before);
+});
+
+it('stores what is given by name, in whichever order', async () => {
+  await insertOne(db, 'signup_credits', { granted_at: 3, email_hash: "it's; drop table" });
+  await insertOne(db, 'signup_credits', { email_hash: 'other', granted_at: 4 });
+  const rows = await db.selectFrom('signup_credits').selectAll().orderBy('granted_at').execute();
+  expect(rows).toEqual([
+    { email_hash: "it's; drop table", granted_at: 3 },
+    { email_hash: 'other', granted_at: 4 },
+  ]);
+});

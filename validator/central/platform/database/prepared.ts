@@ -1,0 +1,83 @@
+/**
+ * Queries that are built and compiled once for each kind of database: for those that every request or every rental
+ * makes. Building one costs Kysely more than SQLite takes to answer it.
+ */
+import {
+  type Compilable,
+  type CompiledQuery,
+  createQueryId,
+  type Insertable,
+  type QueryResult,
+  type RawBuilder,
+  sql,
+} from 'kysely';
+import { isPostgres } from '../../../database/engine.ts';
+import type { Db, Tables } from './tables.ts';
+
+type Value = string | number | null;
+type Values = Readonly<Record<string, Value>>;
+/** Stands for the value of that name until the query is run. */
+type Slot = { readonly slot: string };
+/** Takes the place of each value while the query is built. */
+export type Slots<V extends Values> = { readonly [Name in keyof V]: RawBuilder<V[Name]> };
+
+type Plan<Row> = { query: CompiledQuery<Row>; slots: readonly unknown[] };
+
+/** The query that `build` makes, to be run with values for its slots. Its form may depend on nothing else. */
+export function prepared<V extends Values, Row>(
+  build: (db: Db, slots: Slots<V>) => Compilable<Row>,
+): (db: Db, values: V) => Promise<QueryResult<Row>> {
+  // By whether it is PostgreSQL's.
+  const plans = new Map<boolean, Plan<Row>>();
+  return async (db, values) => {
+    const engine = isPostgres(db);
+    let plan = plans.get(engine);
+    if (plan === undefined) {
+      const query = build(db, slotsFor<V>()).compile();
+      plan = { query, slots: query.parameters };
+      plans.set(engine, plan);
+    }
+    const queryId = createQueryId();
+    // Plugins are told of it as of any other query; none of ours changes one.
+    db.getExecutor().transformQuery(plan.query.query, queryId);
+    const parameters = plan.slots.map((slot) => filled(slot, values));
+    return db.executeQuery({ ...plan.query, queryId, parameters });
+  };
+}
+
+type Insert = (db: Db, values: Values) => Promise<unknown>;
+
+/** By table and columns: there are as many as places that insert. */
+const inserts = new Map<string, Insert>();
+
+/** Stores a row whose members are all given. */
+export async function insertOne<Table extends keyof Tables & string>(
+  db: Db,
+  table: Table,
+  row: Insertable<Tables[Table]>,
+): Promise<void> {
+  const key = `${table} ${Object.keys(row).join(' ')}`;
+  let insert = inserts.get(key);
+  if (insert === undefined) {
+    const columns = Object.keys(row);
+    insert = prepared((handle, slots: Slots<Values>) => {
+      const values = Object.fromEntries(columns.map((column) => [column, slots[column]]));
+      return handle.insertInto(table).values(values as Insertable<Tables[Table]>);
+    });
+    inserts.set(key, insert);
+  }
+  await insert(db, row as Values);
+}
+
+function slotsFor<V extends Values>(): Slots<V> {
+  const slots = new Proxy({}, { get: (_, slot) => sql.val({ slot }) });
+  return slots as Slots<V>;
+}
+
+function filled(parameter: unknown, values: Values): unknown {
+  return isSlot(parameter) ? values[parameter.slot] : parameter;
+}
+
+function isSlot(parameter: unknown): parameter is Slot {
+  return typeof parameter === 'object' && parameter !== null && 'slot' in parameter;
+}

@@ -1,0 +1,62 @@
+/** All queries on idempotency claims. */
+import type { ExpressionBuilder, Selectable } from 'kysely';
+import type { IdempotencyTable } from '../database/processes.tables.ts';
+import type { Db, Tables } from '../database/tables.ts';
+
+export type Claim = Selectable<IdempotencyTable>;
+export type ClaimScope = Pick<Claim, 'account_id' | 'route' | 'key'>;
+
+function scoped({ account_id, route, key }: ClaimScope) {
+  return (eb: ExpressionBuilder<Tables, 'idempotency'>) => eb.and({ account_id, route, key });
+}
+
+/** The claim, whatever its age. */
+export async function findClaim(db: Db, scope: ClaimScope): Promise<Claim | undefined> {
+  return db.selectFrom('idempotency').selectAll().where(scoped(scope)).executeTakeFirst();
+}
+
+/** False when there is one already. */
+export async function insertClaim(db: Db, claim: Claim): Promise<boolean> {
+  const done = await db
+    .insertInto('idempotency')
+    .values(claim)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** Stores the answer under a claim that is still running and ours; false when it is not. */
+export async function finishClaim(
+  db: Db,
+  scope: ClaimScope,
+  bootId: string,
+  answer: { status: number; body: string },
+): Promise<boolean> {
+  const done = await db
+    .updateTable('idempotency')
+    .set({ ...answer, state: 'finished' })
+    .where(scoped(scope))
+    .where('state', '=', 'running')
+    .where('boot_id', '=', bootId)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Drops a running claim of `bootId`, so that a retry runs afresh. */
+export async function dropClaim(db: Db, scope: ClaimScope, bootId: string): Promise<void> {
+  await db
+    .deleteFrom('idempotency')
+    .where(scoped(scope))
+    .where('state', '=', 'running')
+    .where('boot_id', '=', bootId)
+    .execute();
+}
+
+/** Drops claims made at or before `untilMs`: all of them, or the one in `scope`. */
+export async function dropExpired(db: Db, untilMs: number, scope?: ClaimScope): Promise<void> {
+  await db
+    .deleteFrom('idempotency')
+    .where('created_at', '<=', untilMs)
+    .$if(scope !== undefined, (query) => (scope === undefined ? query : query.where(scoped(scope))))
+    .execute();
+}

@@ -1,0 +1,164 @@
+/**
+ * Requests that run once per key (marketplace reference 1.1): one transaction claims the key, a second one
+ * has the effects and stores the answer, so that no crash can separate the two.
+ */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { moneyTransaction } from '../database/money-transaction.ts';
+import type { Database, Db } from '../database/tables.ts';
+import {
+  type Claim,
+  type ClaimScope,
+  dropClaim,
+  dropExpired,
+  findClaim,
+  finishClaim,
+  insertClaim,
+} from './idempotency.store.ts';
+
+/** A key is new again exactly this long after its first use. */
+export const WINDOW_MS = 86_400_000;
+const RETRY_AFTER_SECONDS = '1';
+/** A claim that another process drops between our insert and our look makes room for one more try. */
+const MAX_CLAIM_ATTEMPTS = 3;
+
+export type Answer = { status: number; body: string };
+export type Outcome = Answer & { replayed: boolean };
+
+export type OnceRequest = {
+  accountId: string;
+  route: string;
+  /** Null: nothing is deduplicated. */
+  key: string | null;
+  fingerprint: string;
+  /** Runs in one transaction; awaits nothing but queries on `tx`. */
+  effects(tx: Db): Promise<Answer>;
+  /** The answer for a refusal, in its final bytes. */
+  refusal(error: ApiError): Answer;
+  /** As it is, when absent. */
+  atRest?: AtRest;
+};
+
+/** How the bodies of answers lie in the database until they are asked for again. */
+export type AtRest = { seal(body: string): string; open(kept: string): string };
+
+const AS_IT_IS: AtRest = { seal: (body) => body, open: (kept) => kept };
+
+/** Of which process a claim is, and whether that one still lives. */
+export type ClaimHolders = { bootId: string; isAlive(db: Db, bootId: string): Promise<boolean> };
+
+export type IdempotencyDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  processes: ClaimHolders;
+};
+
+export function createIdempotency({ db, clock, random, processes }: IdempotencyDeps) {
+  const { bootId } = processes;
+  let latestMs = 0;
+
+  /** Never runs backwards: a clock that does would bring expired keys back. */
+  function nowMs(): number {
+    latestMs = Math.max(latestMs, clock.now());
+    return latestMs;
+  }
+
+  /** Null when the key is now ours, else what stands under it. */
+  async function insertOrFind(tx: Db, fresh: Claim): Promise<Claim | null> {
+    for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt += 1) {
+      if (await insertClaim(tx, fresh)) return null;
+      const present = await findClaim(tx, fresh);
+      if (present !== undefined && !(await isAbandoned(tx, present))) return present;
+      // No effect can stand behind it: the effects come with the answer or not at all.
+      if (present !== undefined) await dropClaim(tx, fresh, present.boot_id);
+    }
+    throw inProgress();
+  }
+
+  async function isAbandoned(tx: Db, { state, boot_id: holder }: Claim): Promise<boolean> {
+    return state === 'running' && !(await processes.isAlive(tx, holder));
+  }
+
+  /** Null when the key is now ours, else the answer stored under it. */
+  async function claim(scope: ClaimScope, fingerprint: string): Promise<Answer | null> {
+    const atMs = nowMs();
+    return db.transaction().execute(async (tx) => {
+      await dropExpired(tx, atMs - WINDOW_MS, scope);
+      const present = await insertOrFind(tx, {
+        ...scope,
+        fingerprint,
+        state: 'running',
+        boot_id: bootId,
+        status: null,
+        body: null,
+        created_at: atMs,
+      });
+      if (present === null) return null;
+      if (present.fingerprint !== fingerprint) {
+        throw new ApiError(
+          'idempotency_key_reused',
+          'This Idempotency-Key was used for another request within 24 hours',
+        );
+      }
+      const { state, status, body } = present;
+      if (state === 'running' || status === null || body === null) throw inProgress();
+      return { status, body };
+    });
+  }
+
+  /** Effects and stored answer together; a claim that is no longer ours undoes both. */
+  async function settle(
+    scope: ClaimScope,
+    effects: (tx: Db) => Promise<Answer>,
+    { seal }: AtRest,
+  ): Promise<Answer> {
+    return moneyTransaction({ db, clock, random }, async (tx) => {
+      const answer = await effects(tx);
+      const kept = { ...answer, body: seal(answer.body) };
+      if (!(await finishClaim(tx, scope, bootId, kept))) {
+        throw new ApiError('conflict', 'The claim on this Idempotency-Key was lost');
+      }
+      return answer;
+    });
+  }
+
+  return {
+    /** Throws what ran without a key throws; with one, refusals below 500 come back as answers. */
+    async once(request: OnceRequest): Promise<Outcome> {
+      const { accountId, route, key, fingerprint, effects, atRest = AS_IT_IS } = request;
+      if (key === null) {
+        return { ...(await moneyTransaction({ db, clock, random }, effects)), replayed: false };
+      }
+      const scope = { account_id: accountId, route, key };
+      const stored = await claim(scope, fingerprint);
+      if (stored !== null) return { ...stored, body: atRest.open(stored.body), replayed: true };
+      try {
+        return { ...(await settle(scope, effects, atRest)), replayed: false };
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status >= 500) {
+          await dropClaim(db, scope, bootId);
+          throw error;
+        }
+        const answer = request.refusal(error);
+        await finishClaim(db, scope, bootId, { ...answer, body: atRest.seal(answer.body) });
+        return { ...answer, replayed: false };
+      }
+    },
+
+    /** Removes what the window has passed. */
+    sweep: (tx: Db) => dropExpired(tx, nowMs() - WINDOW_MS),
+  };
+}
+
+function inProgress(): ApiError {
+  return new ApiError(
+    'idempotency_in_progress',
+    'The first request with this Idempotency-Key is still running',
+    { headers: { 'Retry-After': RETRY_AFTER_SECONDS } },
+  );
+}
+
+export type Idempotency = ReturnType<typeof createIdempotency>;

@@ -1,0 +1,82 @@
+/** The same middleware on every route that creates something and takes a key. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import {
+  createTestMarket,
+  type TestMarket,
+  testSigner,
+} from '../../../../test/fakes/market-fixture.ts';
+
+let market: TestMarket;
+let token: string;
+beforeEach(async () => {
+  market = await createTestMarket();
+  token = await market.logIn();
+});
+afterEach(() => market.close());
+
+const NODE = { gpu_type: 'NVIDIA H100 80GB HBM3', ip_address: '127.0.0.1', port: 8_080 };
+
+async function add(body: object, key?: string, by = token) {
+  const response = await market.server.inject({
+    method: 'POST',
+    url: '/portal/executors',
+    headers: {
+      authorization: `Bearer ${by}`,
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+    },
+    payload: body,
+  });
+  return {
+    status: response.statusCode,
+    text: response.body,
+    replayed: response.headers['idempotent-replayed'],
+    code: response.json().error?.code,
+  };
+}
+
+async function nodeCount(): Promise<number> {
+  return (await market.ports.db.selectFrom('executors').select('id').execute()).length;
+}
+
+it('adds a node once for a key, and answers the same bytes again', async () => {
+  const first = await add(NODE, 'k');
+  expect([first.status, first.replayed]).toEqual([200, undefined]);
+  await market.clock.advance(60_000);
+  expect(await add(NODE, 'k')).toEqual({ ...first, replayed: 'true' });
+  expect(await nodeCount()).toBe(1);
+  // Without a key it is a node at an address that is taken.
+  expect((await add(NODE)).code).toBe('conflict');
+});
+
+it('adds one node for many requests with one key', async () => {
+  const answers = await Promise.all(Array.from({ length: 10 }, () => add(NODE, 'k')));
+  for (const { status, code } of answers.filter((answer) => answer.status !== 200)) {
+    expect([status, code]).toEqual([409, 'idempotency_in_progress']);
+  }
+  expect(new Set(answers.filter(({ status }) => status === 200).map(({ text }) => text)).size).toBe(
+    1,
+  );
+  expect(await nodeCount()).toBe(1);
+});
+
+it('refuses another node under the same key, and a key that is none', async () => {
+  await add(NODE, 'k');
+  const other = { ...NODE, port: 8_081 };
+  expect(await add(other, 'k')).toMatchObject({ status: 422, code: 'idempotency_key_reused' });
+  // Before the body, whatever is wrong with that.
+  expect(await add({}, 'not valid')).toMatchObject({
+    status: 422,
+    code: 'idempotency_key_invalid',
+  });
+  expect(await nodeCount()).toBe(1);
+});
+
+it('keeps refusals too, and providers apart', async () => {
+  await add(NODE);
+  const taken = await add(NODE, 'k');
+  expect(taken.code).toBe('conflict');
+  await market.ports.db.deleteFrom('executors').execute();
+  expect(await add(NODE, 'k')).toEqual({ ...taken, replayed: 'true' });
+  const others = await market.logIn(testSigner(3));
+  expect(await add(NODE, 'k', others)).toMatchObject({ status: 200, replayed: undefined });
+});

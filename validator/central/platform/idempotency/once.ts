@@ -1,0 +1,87 @@
+/** Routes that run once per Idempotency-Key (marketplace reference 1.1): they name themselves in `config.once`, and answer by `answerOnce`. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import { errorBody } from '#shared/http/error-body.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { ApiError } from '#shared/runtime/errors.ts';
+import type { Db } from '../database/tables.ts';
+import { errorProfileOf } from '../edge/error-profiles.ts';
+import { fingerprintOf, idempotencyKeyOf } from './fingerprint.ts';
+import type { Answer, AtRest, Idempotency, Outcome } from './idempotency.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Names the route in claims and fingerprints: it must outlive changes of the path. */
+    once?: string;
+  }
+}
+
+export type OnceDeps = { idempotency: Idempotency; clock: Clock };
+
+export type OnceAnswer<Schema extends z.ZodType> = {
+  schema: Schema;
+  /** Runs in one transaction; awaits nothing but queries on `tx`. */
+  effects(tx: Db): Promise<z.output<Schema>>;
+  /** 200 when absent. */
+  status?: number;
+  /** For answers with a secret. */
+  atRest?: AtRest;
+};
+
+const OK = 200;
+
+/** Malformed keys are refused before the body's schema is asked (order of gates). */
+export function installKeyGate(server: HttpServer): void {
+  server.addHook('preValidation', async ({ routeOptions, headers }) => {
+    if (routeOptions.config.once !== undefined) idempotencyKeyOf(headers['idempotency-key']);
+  });
+}
+
+/** Runs the effects, or sends what they came to under the same key; true when they took place now or then. */
+export async function answerOnce<Schema extends z.ZodType>(
+  { idempotency, clock }: OnceDeps,
+  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+  { schema, effects, status = OK, atRest }: OnceAnswer<Schema>,
+): Promise<boolean> {
+  const route = request.routeOptions.config.once;
+  if (route === undefined) throw new Error('the route states no config.once');
+  const ids = Object.values(request.params as Record<string, string>);
+  const outcome = await idempotency.once({
+    accountId: ownerOf(request),
+    route,
+    key: idempotencyKeyOf(request.headers['idempotency-key']),
+    fingerprint: fingerprintOf(route, ids, request.body),
+    effects: async (tx) => ({
+      status,
+      body: JSON.stringify(schema.encode(await effects(tx))),
+    }),
+    refusal: (error) => refusalAnswer(error, request, clock.now()),
+    ...(atRest === undefined ? {} : { atRest }),
+  });
+  void sendStored(reply, outcome);
+  return outcome.status === status;
+}
+
+/** Ids of accounts and providers never meet: both are random. */
+function ownerOf({ identity }: FastifyRequest): string {
+  if (identity?.kind === 'user') return identity.accountId;
+  if (identity?.kind === 'portal') return identity.providerId;
+  throw new Error('nobody whose key it could be');
+}
+
+function refusalAnswer(error: ApiError, request: FastifyRequest, nowMs: number): Answer {
+  const profile = errorProfileOf(request.routeOptions.url ?? '', error.status);
+  const body = errorBody(error, { requestId: request.id, nowMs, profile });
+  return { status: error.status, body: JSON.stringify(body) };
+}
+
+/** The stored bytes as they are. */
+function sendStored(reply: FastifyReply, { status, body, replayed }: Outcome): FastifyReply {
+  if (replayed) void reply.header('Idempotent-Replayed', 'true');
+  return reply
+    .status(status)
+    .type('application/json; charset=utf-8')
+    .serializer((text: unknown) => String(text))
+    .send(body);
+}

@@ -1,0 +1,53 @@
+/** What a central API tells of its requests and of what waits, on both databases' tables. */
+import { execFileSync } from 'node:child_process';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { createTestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { readBacklog } from './backlog.job.ts';
+import { createCentralMetrics } from './central-metrics.ts';
+
+const clock = createManualClock(1_790_000_000_000);
+const metrics = createCentralMetrics(clock);
+let market: Awaited<ReturnType<typeof createTestMarket>>;
+beforeAll(async () => {
+  market = await createTestMarket({ clock, metrics });
+});
+afterAll(() => market?.close());
+
+const text = async () => metrics.render();
+
+it('tells of requests by the template of their route, of refusals, and of rents by result', async () => {
+  const node = await market.verifiedNode({ gpus: 2 });
+  const renter = await market.renter();
+  await market.server.inject({ url: '/api/nowhere/secret-words' });
+  await market.server.inject({ url: `/api/pods/${node.id}` });
+  const rent = { method: 'POST' as const, url: `/api/executors/${node.id}/rent`, payload: {} };
+  await market.server.inject({ ...rent, headers: renter.key });
+  metrics.setBacklog(await readBacklog(market.ports.db, clock));
+  const told = await text();
+  expect(told).toMatch(
+    /^podwright_central_http_request_duration_seconds_count\{method="GET",route="none",status="404"\} 1$/m,
+  );
+  expect(told).toMatch(/route="\/api\/pods\/:\w+",status="401"\} 1$/m);
+  expect(told).toMatch(/^podwright_central_refusals_total\{code="not_found"\} 1$/m);
+  expect(told).toMatch(/^podwright_central_refusals_total\{code="unauthorized"\} 1$/m);
+  expect(told).toMatch(/^podwright_central_rents_total\{result="validation_error"\} 1$/m);
+  expect(told).toMatch(/^podwright_central_executors\{state="verified"\} 1$/m);
+  expect(told).toMatch(/^podwright_central_gpus_free 2$/m);
+  expect(told).toMatch(/^podwright_central_jobs_due\{kind="mail"\} 0$/m);
+  expect(told).not.toContain('secret-words');
+  expect(execFileSync('promtool', ['check', 'metrics'], { input: told, encoding: 'utf8' })).toBe(
+    '',
+  );
+});
+
+it('shows no counts that are older than three rounds', async () => {
+  await clock.advance(90_001);
+  expect(await text()).not.toMatch(/^podwright_central_gpus_free/m);
+});
+
+it('serves metrics nowhere on the main listener', async () => {
+  for (const url of ['/metrics', '/api/metrics']) {
+    expect((await market.server.inject({ url })).statusCode).toBe(404);
+  }
+});

@@ -1,0 +1,97 @@
+/** What a process of the central API counts of its requests, and the backlog of the whole deployment. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { toApiError } from '#shared/http/error-body.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { VERSION } from '#shared/runtime/version.ts';
+import { registerFamily } from '#shared/telemetry/family.ts';
+import { BACKLOG_INTERVAL_MS, type Backlog } from './backlog.job.ts';
+import { backlogFamilies, CENTRAL_PREFIX } from './backlog-families.ts';
+
+const MS_PER_SECOND = 1_000;
+const SECONDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
+/** Counts that were not renewed for so long are not shown. */
+const SHOWN_MS = 3 * BACKLOG_INTERVAL_MS;
+/** In the place of a path that no route has: it is whatever somebody sent. */
+const NO_ROUTE = 'none';
+const RENTS = /^\/api\/executors\/(?::[\w]+\/rent|rent-by-spec)$/;
+const DONE_BELOW = 400;
+
+export type CentralMetrics = ReturnType<typeof createCentralMetrics>;
+
+/** One registry per process; scrapes read memory only. */
+export function createCentralMetrics(clock: Clock) {
+  const registry = new Registry();
+  const registers = [registry];
+  const durations = new Histogram({
+    name: `${CENTRAL_PREFIX}http_request_duration_seconds`,
+    help: 'Requests from their headers to the end of their answers, by route; streams when they end.',
+    labelNames: ['method', 'route', 'status'],
+    ...{ buckets: SECONDS, registers },
+  });
+  const inFlight = new Gauge({
+    name: `${CENTRAL_PREFIX}http_requests_in_flight`,
+    help: 'Requests and streams that are being answered, by route.',
+    ...{ labelNames: ['route'], registers },
+  });
+  const refusals = new Counter({
+    name: `${CENTRAL_PREFIX}refusals_total`,
+    help: 'Requests that were refused or failed, by code.',
+    ...{ labelNames: ['code'], registers },
+  });
+  const rents = new Counter({
+    name: `${CENTRAL_PREFIX}rents_total`,
+    help: 'Requests to rent, by result: done, or the code of the refusal.',
+    ...{ labelNames: ['result'], registers },
+  });
+  registerFamily(registry, {
+    name: `${CENTRAL_PREFIX}build_info`,
+    help: 'Always 1; the label tells what runs.',
+    ...{ type: 'gauge', labels: ['version'] },
+    samples: () => [{ labels: { version: VERSION }, value: 1 }],
+  });
+  let backlog: Backlog | null = null;
+  const recent = () =>
+    backlog !== null && clock.monotonicMs() - backlog.atMs <= SHOWN_MS ? backlog : null;
+  for (const family of backlogFamilies(recent)) registerFamily(registry, family);
+
+  const codes = new WeakMap<FastifyRequest, string>();
+
+  /** Once per request, however it ends: a client that leaves has no answer. */
+  function ended(request: FastifyRequest, reply: FastifyReply): void {
+    const route = routeOf(request);
+    inFlight.dec({ route });
+    const labels = { method: request.method, route, status: reply.raw.statusCode };
+    durations.observe(labels, reply.elapsedTime / MS_PER_SECOND);
+    if (request.method !== 'POST' || !RENTS.test(route)) return;
+    const isDone = reply.raw.statusCode < DONE_BELOW;
+    rents.inc({ result: isDone ? 'done' : (codes.get(request) ?? 'internal_error') });
+  }
+
+  return {
+    /** Watches the requests of a server; before its routes are registered. */
+    watch(server: HttpServer): void {
+      server.addHook('onRequest', async (request, reply) => {
+        inFlight.inc({ route: routeOf(request) });
+        reply.raw.once('close', () => ended(request, reply));
+      });
+      server.addHook('onError', async (request, _, error) => {
+        const { code } = toApiError(error, request);
+        codes.set(request, code);
+        refusals.inc({ code });
+      });
+    },
+    setBacklog(next: Backlog): void {
+      backlog = next;
+    },
+    contentType: registry.contentType,
+    /** Prometheus' text format. */
+    render: () => registry.metrics(),
+  };
+}
+
+/** The template, never the path: paths hold ids. */
+function routeOf(request: FastifyRequest): string {
+  return request.is404 ? NO_ROUTE : (request.routeOptions.url ?? NO_ROUTE);
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+
+type Operation = {
+  parameters?: { name: string; in: string; required?: boolean; schema: object }[];
+  responses: Record<string, { description: string; headers?: object }>;
+};
+type Method = 'GET' | 'POST' | 'DELETE';
+type Described = { method: Method; url: string; operation: Operation };
+
+/** They would end the very session that the others are asked with. */
+const ENDS_SESSION = new Set(['DELETE /api/users/me', 'POST /portal/auth/logout']);
+
+let market: TestMarket;
+let operations: Described[];
+beforeAll(async () => {
+  market = await createTestMarket();
+  operations = (await Promise.all(['/api', '/portal'].map(operationsBelow))).flat();
+});
+afterAll(() => market.close());
+
+async function operationsBelow(prefix: string): Promise<Described[]> {
+  const { paths } = (await market.server.inject({ url: `${prefix}/openapi.json` })).json();
+  return Object.entries<Record<string, Operation>>(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({
+      method: method.toUpperCase() as Method,
+      url: `${prefix}${path}`,
+      operation,
+    })),
+  );
+}
+
+const keyOf = ({ operation }: Described) =>
+  operation.parameters?.find((parameter) => parameter.name === 'Idempotency-Key');
+
+it('describes the Idempotency-Key on exactly the operations that read it', async () => {
+  const session = { api: (await market.signUp()).session, portal: await market.logIn() };
+  const read: string[] = [];
+  const writing = operations.filter(
+    ({ method, url }) => method !== 'GET' && !ENDS_SESSION.has(`${method} ${url}`),
+  );
+  for (const { method, url } of writing) {
+    const answer = await market.server.inject({
+      method,
+      url: url.replaceAll(/\{\w+\}/g, () => randomUUID()),
+      headers: {
+        ...(url.startsWith('/portal')
+          ? { authorization: `Bearer ${session.portal}` }
+          : session.api),
+        'idempotency-key': '"malformed"',
+      },
+      ...(method === 'DELETE' ? {} : { payload: {} }),
+    });
+    if (answer.payload.includes('Idempotency-Key header is malformed')) {
+      read.push(`${method} ${url}`);
+    }
+  }
+  const described = operations.filter(keyOf).map(({ method, url }) => `${method} ${url}`);
+  expect(described.toSorted()).toEqual(read.toSorted());
+  expect(described).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^POST .api.executors.\{\w+\}.rent$/),
+      'POST /api/users/me/transfer-credits',
+      'POST /portal/executors',
+    ]),
+  );
+});
+
+it('says what a key is, how long it counts, what shows a replay and which refusals there are', () => {
+  for (const described of operations) {
+    const key = keyOf(described);
+    const { responses } = described.operation;
+    const good = Object.entries(responses).filter(([status]) => status.startsWith('2'));
+    for (const [, { headers = {} }] of good) {
+      expect('Idempotent-Replayed' in headers, described.url).toBe(key !== undefined);
+    }
+    if (key === undefined) continue;
+    expect(key).toMatchObject({
+      in: 'header',
+      required: false,
+      description: expect.stringContaining('24 hours'),
+      schema: { type: 'string', pattern: '^[A-Za-z0-9_.:-]{1,255}$' },
+    });
+    expect(responses['409']?.description).toContain('idempotency_in_progress');
+    expect(responses['422']?.description).toContain('idempotency_key_reused');
+  }
+});

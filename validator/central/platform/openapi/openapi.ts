@@ -1,0 +1,129 @@
+/** The interface descriptions at GET /openapi.json, of the API and of the portal: OpenAPI 3.1.0 made from the routes' own schemas. */
+import swagger from '@fastify/swagger';
+import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { AuthRule } from '../../accounts/auth/identity.ts';
+import { plainModels } from './openapi.models.ts';
+import { ONCE_HEADERS } from './openapi.once.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** An open route that the interface describes with the security of accounts (contract 12.17). */
+    declaresSecurity?: true;
+  }
+  interface FastifyInstance {
+    /** The description of the portal. */
+    portalDescription: FastifyInstance['swagger'];
+  }
+}
+
+/** What is described on its own, and how the server gives it out. */
+type Described = {
+  /** Only routes below it are described. */
+  prefix: string;
+  title: string;
+  decorator: 'swagger' | 'portalDescription';
+};
+
+type Transform = typeof jsonSchemaTransform;
+
+/** The version of the interface, not of the program. */
+const INTERFACE_VERSION = '1.0.0';
+
+const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
+  none: [],
+  user: [{ JwtAccessBearer: [] }, { ApiKey: [] }],
+  session: [{ JwtAccessBearer: [] }],
+  portal: [{ JwtAccessBearer: [] }],
+  validator: [{ ValidatorSignature: [] }],
+  'validator-or-account': [{ ValidatorSignature: [] }, { JwtAccessBearer: [] }],
+  weights: [{ BodySignature: [] }],
+};
+
+/** To be called before routes are registered. */
+export async function describeInterface(
+  server: HttpServer,
+  { prefix, title, decorator }: Described,
+): Promise<void> {
+  await server.register(swagger, {
+    decorator,
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title,
+        version: INTERFACE_VERSION,
+        description: 'A marketplace for GPU compute.',
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: prefix }],
+      components: {
+        securitySchemes: {
+          JwtAccessBearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+          ApiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+          ValidatorSignature: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'signature',
+            description:
+              'sr25519 over the text of the header `timestamp` (unix seconds) by `hotkey`, as 0x + hex.',
+          },
+          BodySignature: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'Authorization',
+            description:
+              "sr25519 by the path's hotkey over the body as Python's json.dumps(body, sort_keys=True) writes it, as 0x + hex.",
+          },
+        },
+      },
+    },
+    transform: (document) => withSecurity(document, prefix),
+    transformObject: (document) => plainModels(jsonSchemaTransformObject(document), prefix),
+  });
+}
+
+function withSecurity(document: Parameters<Transform>[0], prefix: string): ReturnType<Transform> {
+  const { schema: given, url } = jsonSchemaTransform(document);
+  // Undefined for a route that states none.
+  const schema: Partial<typeof given> = given ?? {};
+  const { auth, declaresSecurity, once } = document.route.config ?? {};
+  // What only this machine is answered is no part of the interface.
+  const described =
+    url === prefix || (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));
+  // An empty requirement says that the route answers without any of them, too.
+  const security = declaresSecurity === true ? [...SECURITY.user, {}] : SECURITY[auth ?? 'none'];
+  const { querystring } = document.schema ?? {};
+  return {
+    schema: {
+      ...schema,
+      ...(schema.querystring === undefined
+        ? {}
+        : { querystring: withFlags(schema.querystring, querystring) }),
+      ...(once === undefined ? {} : { headers: ONCE_HEADERS }),
+      security,
+      hide: !described,
+    },
+    url,
+  };
+}
+
+/** A flag of a query is text on its way and a boolean to everybody who reads or sets it. */
+function withFlags(described: unknown, source: unknown): unknown {
+  const parsed = ObjectSchema.safeParse(described);
+  if (!parsed.success || !(source instanceof z.ZodObject)) return described;
+  const properties = Object.entries(parsed.data.properties).map(([name, property]) => [
+    name,
+    isFlag(source.shape[name]) ? { ...property, type: 'boolean' } : property,
+  ]);
+  return { ...parsed.data, properties: Object.fromEntries(properties) };
+}
+
+const ObjectSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) });
+
+function isFlag(schema: unknown): boolean {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
+    return isFlag(schema.unwrap());
+  }
+  return schema instanceof z.ZodCodec && schema.def.out instanceof z.ZodBoolean;
+}

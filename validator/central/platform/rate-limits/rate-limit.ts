@@ -1,0 +1,117 @@
+/** Rate limits of every request, before anything is done for it: by address, then by account and key. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { addressKeyOf } from '#shared/http/client-address.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Identity } from '../../accounts/auth/identity.ts';
+import { NAMED_LIMITS, type RateLimits } from './policies.ts';
+import { createTokenBuckets, type Rate, type Reading, type TokenBuckets } from './token-bucket.ts';
+
+/** Of each rate: what a flood of addresses can make us remember. */
+const MAX_KEYS = 20_000;
+/** What clients are told to wait at least (specification, Errors). */
+const RETRY_AFTER_SECONDS = 60;
+const DEFAULT_POLICY = 'default';
+
+type Limit = { rate: Rate; buckets: TokenBuckets };
+type Counted = { policy: string; rate: Rate; reading: Reading };
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What this request was counted under so far, for its `RateLimit` fields. */
+    counted: Counted[] | null;
+  }
+}
+
+/** `beforeAuthentication` and `afterAuthentication` are to be called around the hook that sets identities. */
+export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock }) {
+  const limitOf = (rate: Rate): Limit => ({
+    rate,
+    buckets: createTokenBuckets(rate, { clock, maxKeys: MAX_KEYS }),
+  });
+  const address = limitOf(rates.address);
+  const credential = limitOf(rates.credential);
+  const named = Object.fromEntries(NAMED_LIMITS.map((name) => [name, limitOf(rates[name])]));
+
+  function count(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { policy, limit, key }: { policy: string; limit: Limit | undefined; key: string },
+  ): void {
+    if (limit === undefined) return;
+    const reading = limit.buckets.take(key);
+    const counted = [...(request.counted ?? []), { policy, rate: limit.rate, reading }];
+    request.counted = counted;
+    void reply.headers(fieldsOf(counted));
+    if (!reading.allowed) throw tooMany(reading);
+  }
+
+  function countAddress(request: FastifyRequest, reply: FastifyReply): void {
+    const { limit: name } = request.routeOptions.config;
+    if (name === 'exempt') return;
+    const key = addressKeyOf(request.ip);
+    if (name !== undefined) count(request, reply, { policy: name, limit: named[name], key });
+    count(request, reply, { policy: DEFAULT_POLICY, limit: address, key });
+  }
+
+  function countCredential(request: FastifyRequest, reply: FastifyReply): void {
+    const key = ownerOf(request.identity);
+    if (key === null || request.routeOptions.config.limit === 'exempt') return;
+    count(request, reply, { policy: DEFAULT_POLICY, limit: credential, key });
+  }
+
+  return {
+    beforeAuthentication(server: HttpServer): void {
+      server.decorateRequest('counted', null);
+      server.addHook('onRequest', async (request, reply) => countAddress(request, reply));
+    },
+    afterAuthentication(server: HttpServer): void {
+      server.addHook('onRequest', async (request, reply) => countCredential(request, reply));
+    },
+  };
+}
+
+/** Validators are few and known: their reports are never put off. */
+function ownerOf(identity: Identity | null): string | null {
+  switch (identity?.kind) {
+    case 'user': {
+      const { accountId, credential } = identity;
+      return `${accountId} ${credential.type === 'api_key' ? credential.keyId : 'sessions'}`;
+    }
+    case 'portal':
+      return `${identity.providerId} portal`;
+    case 'validator':
+      return identity.accountId === null ? null : `${identity.accountId} sessions`;
+    default:
+      return null;
+  }
+}
+
+/** One member per policy; of two counts under one policy the tighter is told. */
+function fieldsOf(counted: readonly Counted[]): Record<string, string> {
+  const tightest = new Map<string, Counted>();
+  for (const entry of counted) {
+    const known = tightest.get(entry.policy);
+    if (known === undefined || entry.reading.remaining < known.reading.remaining) {
+      tightest.set(entry.policy, entry);
+    }
+  }
+  const entries = [...tightest.values()];
+  return {
+    'RateLimit-Policy': entries
+      .map(({ policy, rate }) => `"${policy}";q=${rate.quota};w=${rate.windowMs / 1000}`)
+      .join(', '),
+    RateLimit: entries
+      .map(({ policy, reading }) => `"${policy}";r=${reading.remaining};t=${reading.resetSeconds}`)
+      .join(', '),
+  };
+}
+
+function tooMany({ retrySeconds }: Reading): ApiError {
+  const seconds = Math.max(RETRY_AFTER_SECONDS, retrySeconds);
+  return new ApiError('rate_limited', 'Rate limit exceeded: too many requests', {
+    headers: { 'Retry-After': String(seconds) },
+    hint: `Wait ${seconds} seconds, then retry; nothing was done.`,
+  });
+}

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { createPace, LOOK_AT_LEAST_EVERY_MS } from './pace.ts';
+
+function paced(foundInMs: number | null) {
+  const clock = createManualClock();
+  const pace = createPace(clock);
+  const look = (inMs: number | null) => {
+    pace.begin();
+    pace.end(inMs === null ? null : clock.now() + inMs);
+    return pace.pauseMs();
+  };
+  return {
+    clock,
+    pace,
+    look,
+    first: look(foundInMs),
+    hear: (inMs: number) => pace.hear(clock.now() + inMs),
+  };
+}
+
+it.each([
+  [null, LOOK_AT_LEAST_EVERY_MS],
+  [1_000, 1_000],
+  [-5, 0],
+  [1_000_000, LOOK_AT_LEAST_EVERY_MS],
+])('waits for a row in %s ms: %i', (inMs, pauseMs) => {
+  expect(paced(inMs).first).toBe(pauseMs);
+});
+
+it('wakes for word of an earlier row, not of a later one', () => {
+  const { hear } = paced(1_000);
+  expect(hear(999)).toBe(true);
+  expect(hear(1_000)).toBe(false);
+});
+
+it('looks again and again for a row that is not committed yet, less and less often', async () => {
+  const { clock, look, hear } = paced(null);
+  hear(0);
+  const pauses: number[] = [];
+  for (let pauseMs = look(null); pauseMs < LOOK_AT_LEAST_EVERY_MS; pauseMs = look(null)) {
+    pauses.push(pauseMs);
+    await clock.advance(pauseMs);
+  }
+  expect(pauses.slice(0, 5)).toEqual([10, 10, 20, 40, 80]);
+  expect(pauses.length).toBeLessThan(15);
+});
+
+it('knows nothing after a look that failed', () => {
+  const { pace } = paced(-5);
+  pace.begin();
+  expect(pace.pauseMs()).toBe(LOOK_AT_LEAST_EVERY_MS);
+});

@@ -1,0 +1,120 @@
+/** All queries on due_work. */
+import { sql } from 'kysely';
+import { isPostgres } from '../../../database/engine.ts';
+import { ringBell } from '../database/bell.ts';
+import { prepared, type Slots } from '../database/prepared.ts';
+import type { Db, DueWork } from '../database/tables.ts';
+
+/** What a row is known by. */
+export type DueKey = Pick<DueWork, 'kind' | 'subject'>;
+
+/** Any constant that nobody else takes as the first half of advisory locks. */
+const LOCK_CLASS = 7_306_914;
+
+const put = prepared((db, row: Slots<{ kind: string; subject: string; dueAtMs: number }>) => {
+  const values = { due_at: row.dueAtMs, look_at: row.dueAtMs, attempts: 0, last_error: null };
+  return db
+    .insertInto('due_work')
+    .values({ kind: row.kind, subject: row.subject, ...values })
+    .onConflict((conflict) => conflict.columns(['kind', 'subject']).doUpdateSet(values));
+});
+
+/** Stores the row, in place of the one that there is, and rings with its time. */
+export async function putDue(tx: Db, row: DueKey & { dueAtMs: number }): Promise<void> {
+  await put(tx, row);
+  ringBell(tx, 'due', String(row.dueAtMs));
+}
+
+/** Stores the row unless there is one. */
+export async function addDue(tx: Db, { kind, subject, dueAtMs }: DueKey & { dueAtMs: number }) {
+  await tx
+    .insertInto('due_work')
+    .values({ kind, subject, due_at: dueAtMs, look_at: dueAtMs, attempts: 0, last_error: null })
+    .onConflict((conflict) => conflict.columns(['kind', 'subject']).doNothing())
+    .execute();
+}
+
+/** Removes the row; one that is not there counts as removed. */
+export async function dropDue(tx: Db, { kind, subject }: DueKey): Promise<void> {
+  await tx.deleteFrom('due_work').where('kind', '=', kind).where('subject', '=', subject).execute();
+}
+
+/** When the subject's row of that kind counts from; null without one. */
+export async function dueAtOf(db: Db, { kind, subject }: DueKey): Promise<number | null> {
+  const row = await db
+    .selectFrom('due_work')
+    .select('due_at')
+    .where('kind', '=', kind)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+  return row?.due_at ?? null;
+}
+
+/** Rows of these kinds whose time has come, the earliest first. */
+export function listDue(
+  db: Db,
+  { kinds, nowMs, limit }: { kinds: readonly string[]; nowMs: number; limit: number },
+): Promise<DueWork[]> {
+  return db
+    .selectFrom('due_work')
+    .selectAll()
+    .where('look_at', '<=', nowMs)
+    .where('kind', 'in', kinds)
+    .orderBy('look_at')
+    .orderBy('kind')
+    .orderBy('subject')
+    .limit(limit)
+    .execute();
+}
+
+/** When the next row of these kinds is to be looked at; null when there is none. */
+export async function earliestLook(db: Db, kinds: readonly string[]): Promise<number | null> {
+  const row = await db
+    .selectFrom('due_work')
+    .select('look_at')
+    .where('kind', 'in', kinds)
+    .orderBy('look_at')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.look_at ?? null;
+}
+
+/**
+ * Whether no other transaction is at work on the row; until this one ends none will be. Not a lock on the row
+ * itself: who sets or clears it holds locks that the work on it may be waiting for.
+ */
+export async function isOurs(tx: Db, { kind, subject }: DueKey): Promise<boolean> {
+  if (!isPostgres(tx)) return true;
+  const { rows } = await sql<{ ours: boolean }>`
+    select pg_try_advisory_xact_lock(${LOCK_CLASS}, hashtext(${`${kind} ${subject}`})) as ours
+  `.execute(tx);
+  return rows[0]?.ours === true;
+}
+
+/** Removes the row as it was read; false when it is gone or was set anew since. */
+export async function takeOff(tx: Db, row: DueWork): Promise<boolean> {
+  const done = await tx
+    .deleteFrom('due_work')
+    .where('kind', '=', row.kind)
+    .where('subject', '=', row.subject)
+    .where('due_at', '=', row.due_at)
+    .where('look_at', '=', row.look_at)
+    .executeTakeFirst();
+  return done.numDeletedRows > 0n;
+}
+
+/** Notes a failure of the row as it was read; one that was set anew since is left alone. */
+export async function postpone(
+  db: Db,
+  row: DueWork,
+  { lookAtMs, error }: { lookAtMs: number; error: string },
+): Promise<void> {
+  await db
+    .updateTable('due_work')
+    .set({ look_at: lookAtMs, attempts: row.attempts + 1, last_error: error })
+    .where('kind', '=', row.kind)
+    .where('subject', '=', row.subject)
+    .where('due_at', '=', row.due_at)
+    .where('look_at', '=', row.look_at)
+    .execute();
+}

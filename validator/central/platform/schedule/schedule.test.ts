@@ -1,0 +1,223 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Clock, systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createTestDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
+import type { Database } from '../database/tables.ts';
+import { clearDue, type DueKind, dueAt, ensureDue, setDue } from './due.ts';
+import { createDueNews } from './due-news.ts';
+import { LOOK_AT_LEAST_EVERY_MS } from './pace.ts';
+import { createSchedule, type Due, type DueHandlers } from './schedule.ts';
+
+const MINUTE_MS = 60_000;
+const log = createLog({ name: 'test', level: 'silent' });
+
+let db: Database;
+let clock: ManualClock;
+let startMs: number;
+let done: (Due & { kind: DueKind })[];
+
+beforeEach(async () => {
+  db = await createTestDatabase();
+  clock = createManualClock();
+  startMs = clock.now();
+  done = [];
+});
+afterEach(() => db.destroy());
+
+const noted = (kind: DueKind) => ({
+  run: async (_: unknown, due: Due) => {
+    done.push({ kind, ...due });
+    return undefined;
+  },
+});
+const KINDS = ['retention', 'cut-off', 'grace-end'] as const;
+const HANDLERS: DueHandlers = Object.fromEntries(KINDS.map((kind) => [kind, noted(kind)]));
+
+/** As one process has it; several on one database are several processes. */
+function schedule(handlers: DueHandlers = HANDLERS, on: Partial<Clock> = {}) {
+  const news = createDueNews();
+  const deps = { db: news.toldBy(db), clock: { ...clock, ...on }, random: systemRandom, log, news };
+  return { ...createSchedule({ ...deps, handlers }), db: deps.db };
+}
+
+const set = (kind: DueKind, subject: string, inMs: number) =>
+  db.transaction().execute((tx) => setDue(tx, kind, subject, startMs + inMs));
+const subjects = () => done.map((due) => due.subject);
+const row = (subject: string) =>
+  db.selectFrom('due_work').selectAll().where('subject', '=', subject).executeTakeFirst();
+
+it('does each thing once, at its time and not before, and tells what it counts from', async () => {
+  await set('retention', 'a', MINUTE_MS);
+  const { runDue } = schedule();
+  await clock.advance(MINUTE_MS - 1);
+  await runDue();
+  expect(done).toEqual([]);
+  await clock.advance(1);
+  await runDue();
+  await runDue();
+  const due = { kind: 'retention', subject: 'a', dueAtMs: startMs + MINUTE_MS };
+  expect(done).toEqual([{ ...due, nowMs: startMs + MINUTE_MS }]);
+});
+
+it('does all after a jump of the clock, in order, each by its own instant', async () => {
+  await set('retention', 'c', 3 * MINUTE_MS);
+  await set('cut-off', 'a', MINUTE_MS);
+  await set('grace-end', 'b', 2 * MINUTE_MS);
+  await clock.advance(40 * 24 * 60 * MINUTE_MS);
+  await schedule().runDue();
+  expect(done.map(({ subject, dueAtMs }) => [subject, dueAtMs - startMs])).toEqual([
+    ['a', MINUTE_MS],
+    ['b', 2 * MINUTE_MS],
+    ['c', 3 * MINUTE_MS],
+  ]);
+  expect(new Set(done.map(({ nowMs }) => nowMs))).toEqual(new Set([clock.now()]));
+});
+
+it('does what one sets for an earlier time before the next', async () => {
+  await set('cut-off', 'first', MINUTE_MS);
+  await set('retention', 'last', 3 * MINUTE_MS);
+  await clock.advance(5 * MINUTE_MS);
+  const cutOff = {
+    run: async (tx: Parameters<typeof setDue>[0], due: Due) => {
+      done.push({ kind: 'cut-off', ...due });
+      await setDue(tx, 'grace-end', 'between', due.dueAtMs + MINUTE_MS);
+      return undefined;
+    },
+  };
+  await schedule({ ...HANDLERS, 'cut-off': cutOff }).runDue();
+  expect(subjects()).toEqual(['first', 'between', 'last']);
+});
+
+it('does nothing early when the clock goes back', async () => {
+  await set('retention', 'a', MINUTE_MS);
+  await clock.advance(MINUTE_MS);
+  await schedule(HANDLERS, { now: () => clock.now() - 1 }).runDue();
+  expect(done).toEqual([]);
+  await schedule().runDue();
+  expect(subjects()).toEqual(['a']);
+});
+
+it('has one row for each kind and subject: a new time takes the place of the old one', async () => {
+  await set('retention', 'a', MINUTE_MS);
+  await set('retention', 'a', 2 * MINUTE_MS);
+  await set('cut-off', 'a', 3 * MINUTE_MS);
+  await ensureDue(db, 'retention', 'a', startMs);
+  expect(await dueAt(db, 'retention', 'a')).toBe(startMs + 2 * MINUTE_MS);
+  await clock.advance(MINUTE_MS);
+  const { runDue } = schedule();
+  await runDue();
+  expect(done).toEqual([]);
+  await clearDue(db, 'cut-off', 'a');
+  await clock.advance(5 * MINUTE_MS);
+  await runDue();
+  expect(done.map(({ kind }) => kind)).toEqual(['retention']);
+  expect(await dueAt(db, 'retention', 'a')).toBeNull();
+});
+
+it('does it again at the time that the work names, and what the work sets for itself', async () => {
+  await set('retention', 'again', 0);
+  await set('cut-off', 'own', 0);
+  const handlers: DueHandlers = {
+    retention: { run: async (_, { dueAtMs }) => ({ againAtMs: dueAtMs + MINUTE_MS }) },
+    'cut-off': {
+      run: async (tx, { subject, dueAtMs }) => {
+        await setDue(tx, 'cut-off', subject, dueAtMs + 2 * MINUTE_MS);
+        return undefined;
+      },
+    },
+  };
+  await schedule(handlers).runDue();
+  expect(await dueAt(db, 'retention', 'again')).toBe(startMs + MINUTE_MS);
+  expect(await dueAt(db, 'cut-off', 'own')).toBe(startMs + 2 * MINUTE_MS);
+});
+
+it('undoes what fails, tries it later and later, and lets it hold up nothing else', async () => {
+  await set('cut-off', 'poison', 0);
+  await set('retention', 'healthy', 1);
+  await clock.advance(1);
+  let tries = 0;
+  let heals = false;
+  const cutOff = {
+    run: async (tx: Parameters<typeof setDue>[0], due: Due) => {
+      tries += 1;
+      await setDue(tx, 'grace-end', 'half', startMs);
+      if (!heals) throw new Error('not today');
+      done.push({ kind: 'cut-off', ...due });
+      return undefined;
+    },
+  };
+  const { runDue } = schedule({ ...HANDLERS, 'cut-off': cutOff });
+  await runDue();
+  expect(subjects()).toEqual(['healthy']);
+  expect(await row('half')).toBeUndefined();
+  expect(await row('poison')).toMatchObject({ attempts: 1, last_error: 'not today' });
+  await clock.advance(999);
+  await runDue();
+  expect(tries).toBe(1);
+  await clock.advance(1);
+  await runDue();
+  await clock.advance(1_000);
+  await runDue();
+  expect(tries).toBe(2);
+  heals = true;
+  await clock.advance(300_000);
+  await runDue();
+  expect(done.find(({ kind }) => kind === 'cut-off')?.dueAtMs).toBe(startMs);
+  expect(await row('poison')).toBeUndefined();
+});
+
+it('gives work that is set anew meanwhile its new time, though the old one was read', async () => {
+  await set('cut-off', 'a', 0);
+  const handlers: DueHandlers = {
+    'cut-off': {
+      // As another transaction would that was first to take the lock.
+      lock: (tx) => setDue(tx, 'cut-off', 'a', startMs + MINUTE_MS),
+      ...noted('cut-off'),
+    },
+  };
+  await schedule(handlers).runDue();
+  expect(done).toEqual([]);
+  expect(await dueAt(db, 'cut-off', 'a')).toBe(startMs + MINUTE_MS);
+});
+
+it('leaves kinds that it has no work for to a process that has', async () => {
+  await set('cut-off', 'a', 0);
+  await schedule({ retention: noted('retention') }).runDue();
+  await schedule({}).runDue();
+  expect(done).toEqual([]);
+  await schedule().runDue();
+  expect(subjects()).toEqual(['a']);
+});
+
+it('does each thing once though several processes look at the same time', async () => {
+  const count = 30;
+  for (let index = 0; index < count; index += 1) await set('retention', `${index}`, index);
+  await clock.advance(count);
+  const processes = onPostgres() ? [schedule(), schedule(), schedule()] : [schedule()];
+  await Promise.all(processes.map(({ runDue }) => runDue()));
+  expect(new Set(subjects()).size).toBe(count);
+  expect(done).toHaveLength(count);
+});
+
+it('wakes at the earliest time, and for what is set while it waits', async () => {
+  startMs = systemClock.now();
+  await set('retention', 'first', 100);
+  const running = schedule(HANDLERS, systemClock);
+  // Looks that come anyway would be later.
+  const becomes = (subject: string) =>
+    eventually(subject, () => subjects().includes(subject), LOOK_AT_LEAST_EVERY_MS / 2);
+  running.start();
+  try {
+    await becomes('first');
+    await running.db
+      .transaction()
+      .execute((tx) => setDue(tx, 'retention', 'second', systemClock.now()));
+    await becomes('second');
+    expect(done.every(({ dueAtMs, nowMs }) => nowMs >= dueAtMs)).toBe(true);
+  } finally {
+    await running.stop();
+  }
+});

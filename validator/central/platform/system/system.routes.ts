@@ -1,0 +1,78 @@
+/** GET /openapi.json of the portal; GET /, /version, /sleep/{seconds} and /openapi.json: open to everybody. */
+import type { FastifyReply } from 'fastify';
+import type { HttpServer } from '#shared/http/server.ts';
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { VERSION } from '#shared/runtime/version.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import {
+  Health,
+  OpenApiDocument,
+  SleepParams,
+  SleepResponse,
+  VersionResponse,
+} from './system.schemas.ts';
+
+const tags = ['System'];
+const open = { auth: 'none' } as const;
+const probe = { auth: 'none', limit: 'exempt' } as const;
+/** Only what is really served: clients choose their calls by it. */
+const FEATURES = ['rent_by_spec', 'idempotent_rent'];
+
+/** The description of the portal, below it. */
+export function registerPortalDescription(portal: HttpServer): void {
+  portal.get(
+    '/openapi.json',
+    { config: open, schema: { tags: ['Portal'], response: { 200: OpenApiDocument } } },
+    async () => OpenApiDocument.parse(portal.portalDescription()),
+  );
+}
+
+/** `hotkey`: what commands to gateways are signed with; `stopping` ends sleeps when the server is to stop. */
+export function registerSystemRoutes(
+  api: HttpServer,
+  { clock, hotkey, stopping }: { clock: Clock; hotkey: Hotkey; stopping: AbortSignal },
+): void {
+  const startedAt = naiveUtc(clock.now());
+  const startedMs = clock.monotonicMs();
+  const uptimeSeconds = () => (clock.monotonicMs() - startedMs) / 1000;
+
+  api.get('/', { config: probe, schema: { tags, response: { 200: Health } } }, async () => ({
+    status: 'ok' as const,
+    name: 'podwright',
+    version: VERSION,
+  }));
+  api.get(
+    '/version',
+    { config: probe, schema: { tags, response: { 200: VersionResponse } } },
+    async () => ({
+      started_at: startedAt,
+      uptime_seconds: uptimeSeconds(),
+      features: FEATURES,
+      version: VERSION,
+      hotkey,
+    }),
+  );
+  api.get(
+    '/sleep/:seconds',
+    { config: open, schema: { tags, params: SleepParams, response: { 200: SleepResponse } } },
+    async (request, reply) => {
+      const fromMs = clock.monotonicMs();
+      const ended = AbortSignal.any([stopping, goneOf(reply)]);
+      // Cut short by the client's leaving or our stopping: the answer tells how long it was.
+      await clock.sleep(request.params.seconds * 1000, ended).catch(() => undefined);
+      return { slept: (clock.monotonicMs() - fromMs) / 1000 };
+    },
+  );
+  api.get(
+    '/openapi.json',
+    { config: open, schema: { tags, response: { 200: OpenApiDocument } } },
+    async () => OpenApiDocument.parse(api.swagger()),
+  );
+}
+
+/** Aborts when the client has gone or the answer is through. */
+function goneOf(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  return gone.signal;
+}

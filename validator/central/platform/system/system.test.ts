@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+
+let central: TestCentral;
+/** Sleeps begun. */
+let sleeps: number;
+beforeEach(async () => {
+  sleeps = 0;
+  const clock = createManualClock();
+  central = await createTestCentral({
+    clock: {
+      ...clock,
+      sleep(ms, signal) {
+        sleeps += 1;
+        return clock.sleep(ms, signal);
+      },
+    },
+  });
+});
+afterEach(() => central.close());
+
+it('says that it is there, since when and what it serves', async () => {
+  const health = { status: 'ok', name: 'podwright', version: expect.stringMatching(/^\d/) };
+  expect((await central.call('GET', '')).body).toEqual(health);
+  expect((await central.call('GET', '/')).body).toEqual(health);
+  await central.clock.advance(2_500);
+  expect((await central.call('GET', '/version/')).body).toEqual({
+    started_at: '2027-01-15T08:00:00.000000',
+    uptime_seconds: 2.5,
+    features: ['rent_by_spec', 'idempotent_rent'],
+    version: health.version,
+    hotkey: expect.stringMatching(/^5\w{47}$/),
+  });
+});
+
+it('sleeps as long as it is told', async () => {
+  const sleeping = central.call('GET', '/sleep/1.5');
+  await eventually('the sleep', () => sleeps === 1);
+  await central.clock.advance(1_500);
+  const { status, body } = await sleeping;
+  expect([status, body]).toEqual([200, { slept: 1.5 }]);
+});
+
+it.each(['-1', '30.5', 'x', 'Infinity', 'NaN'])('answers 422 to /sleep/%s', async (seconds) => {
+  expect((await central.call('GET', `/sleep/${seconds}`)).status).toBe(422);
+});
+
+it('ends a sleep when the client leaves or the server stops', async () => {
+  const address = await central.server.listen({ host: '127.0.0.1', port: 0 });
+  const leaving = new AbortController();
+  const left = fetch(`${address}/api/sleep/30`, { signal: leaving.signal });
+  await eventually('the first sleep', () => sleeps === 1);
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+
+  const cut = fetch(`${address}/api/sleep/30`);
+  await eventually('the second sleep', () => sleeps === 2);
+  await central.central.close();
+  expect(await (await cut).json()).toEqual({ slept: 0 });
+});

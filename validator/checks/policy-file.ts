@@ -1,0 +1,27 @@
+/** A policy of the validator as an operator writes it: one JSON file, read whole. */
+import { readFileSync } from 'node:fs';
+import type { z } from 'zod';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { fileProblem } from '#shared/runtime/file-problem.ts';
+
+/** Throws ConfigError that names the file and every wrong field. `what`: a policy for that, in words. */
+export function readPolicyFile<T>(
+  schema: z.ZodType<T>,
+  path: string,
+  { what, maxBytes }: { what: string; maxBytes: number },
+): T {
+  let content: unknown;
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (text.length > maxBytes) throw new Error(`longer than ${maxBytes} bytes`);
+    content = JSON.parse(text);
+  } catch (error) {
+    throw new ConfigError(fileProblem(path, error), { cause: error });
+  }
+  const parsed = schema.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(
+    ({ path: at, message }) => `${at.join('.') || 'policy'}: ${message}`,
+  );
+  throw new ConfigError(`${path} is no policy for ${what}:\n  ${problems.join('\n  ')}`);
+}

@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { factsOf } from '../../test/fixtures/check-facts.ts';
+import type { CentralClient } from '../central-client.ts';
+import { createExecutorDirectory } from './executor-directory.ts';
+
+it('goes by the last list while the central API is away, and does not know then what is rented', async () => {
+  const { executor } = factsOf({ podIds: [] });
+  let isAway = false;
+  const central: CentralClient = {
+    ...({} as CentralClient),
+    async listExecutors() {
+      if (isAway) throw new ApiError('upstream_unavailable', 'no answer');
+      return [executor];
+    },
+  };
+  const log = createLog({ name: 'test', level: 'silent' });
+  const directory = createExecutorDirectory({ central, clock: createManualClock(), log });
+  const podIds = async () => {
+    expect(await directory.ids()).toEqual(new Set([executor.id]));
+    return (await directory.find(executor.id)).pod_ids;
+  };
+  expect(await podIds()).toEqual([]);
+  isAway = true;
+  expect(await podIds()).toBeNull();
+  isAway = false;
+  expect(await podIds()).toEqual([]);
+});
+
+it('tells once who is listed as something else, and not who was merely rented', async () => {
+  const { executor } = factsOf({ podIds: [] });
+  let listed = executor;
+  const central: CentralClient = {
+    ...({} as CentralClient),
+    listExecutors: async () => [listed],
+  };
+  const log = createLog({ name: 'test', level: 'silent' });
+  const directory = createExecutorDirectory({ central, clock: createManualClock(), log });
+  const taken: string[][] = [];
+  for (const now of [
+    executor,
+    { ...executor, rented: true },
+    { ...executor, executor_ip_port: '7' },
+  ]) {
+    listed = now;
+    await directory.ids();
+    taken.push(directory.takeChanged());
+  }
+  expect([taken, directory.takeChanged()]).toEqual([[[], [], [executor.id]], []]);
+});

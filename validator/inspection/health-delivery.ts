@@ -1,0 +1,68 @@
+/** Health reports as letters: what replaces what, and how the central API is told (contract 11). */
+import type { z } from 'zod';
+import type {
+  ExecutorHealthCheckRequest,
+  HealthReport,
+} from '#shared/api/central/validator-routes.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { CentralClient } from '../central-client.ts';
+import type { Facts } from '../checks/check.ts';
+import type { Delivery } from '../store/outbox/outbox.service.ts';
+import { type Outcome, outcomeOf } from '../store/outbox/outbox.state.ts';
+import type { Letter } from '../store/outbox/outbox.store.ts';
+
+/**
+ * The central API keeps the last verdict of an executor; `withheld` is none, and changes nothing of it. So a newer
+ * verdict replaces all that waits, and one that was withheld replaces its like alone.
+ */
+const RANK: Record<HealthReport['verdict'], number> = { withheld: 0, failed: 1, verified: 1 };
+
+const OK = 200;
+const GONE = 404;
+
+/** The letter about one inspection, and what it replaces. */
+export function healthLetter(
+  { executor }: Facts,
+  report: HealthReport,
+  nowMs: number,
+): { letter: Letter; replaces: number } {
+  const request: z.input<typeof ExecutorHealthCheckRequest> = {
+    miner_address: executor.executor_ip_address,
+    miner_port: Number(executor.executor_ip_port),
+    miner_hotkey: executor.miner_hotkey,
+    container_port: Number(executor.executor_ip_port),
+    rental_in_progress: executor.rented,
+    gpu_uuids: report.inventory?.gpu.devices.map((device) => device.uuid) ?? [],
+    executor_id: executor.id,
+    report,
+  };
+  const rank = RANK[report.verdict];
+  const letter: Letter = {
+    kind: 'health-report',
+    subject: executor.id,
+    lane: `health-report ${executor.id}`,
+    rank,
+    body: JSON.stringify(request),
+    next_ms: nowMs,
+  };
+  return { letter, replaces: rank };
+}
+
+/** Tells the central API. An executor that it does not list any more is nobody's to be told of. */
+export function createHealthDelivery(central: Pick<CentralClient, 'postHealth'>): Delivery {
+  async function send(body: string, key: string): Promise<Outcome> {
+    const { status, text } = await central.postHealth(body, key);
+    const isGone = status === GONE && text.includes('"node_not_found"');
+    return status === OK || isGone ? { state: 'taken' } : outcomeOf(status, `${status}: ${text}`);
+  }
+
+  return {
+    deliver: ({ body, idempotency_key: key }) =>
+      send(body, key).catch((error: unknown) => ({
+        state: 'unavailable',
+        reason: messageOf(error),
+      })),
+    // The next inspection tells anew.
+    onParked: async () => undefined,
+  };
+}

@@ -1,0 +1,205 @@
+/** What becomes of checks when the central API is away, or the validator ends in the middle of one. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type CheckWish, HealthReport } from '#shared/api/central/validator-routes.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
+import { type AgentFleet, startAgentFleet } from '../../test/fakes/agent-fleet.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createTestMarket, type TestMarket, testSigner } from '../../test/fakes/market-fixture.ts';
+import { startTcpGate, type TcpGate } from '../../test/fakes/tcp-gate.ts';
+import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
+import { createValidator, type Validator } from '../app.ts';
+import { readCheckPolicy } from '../checks/check-policy.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
+import { openLedger } from '../store/ledger.ts';
+
+const NODES = 4;
+const CYCLE_MS = 900_000;
+const log = createLog({ name: 'test', level: 'silent' });
+
+let folder: string;
+let market: TestMarket;
+let fleet: AgentFleet;
+let gate: TcpGate;
+let ledgerFile: string;
+let validators: { validator: Validator; ledger: Ledger }[] = [];
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-health-'));
+  market = await createTestMarket();
+  const origin = await market.server.listen({ host: '127.0.0.1', port: 0 });
+  gate = await startTcpGate(Number(new URL(origin).port));
+  fleet = await startAgentFleet(market, NODES);
+});
+afterAll(async () => {
+  await fleet.close();
+  await gate.close();
+  await market.close();
+  rmSync(folder, { recursive: true });
+});
+beforeEach(async () => {
+  ledgerFile = join(folder, `${systemRandom.uuid()}.db`);
+  const unknown = { state: 'queued', verdict_at: null } as const;
+  await market.ports.db.updateTable('executors').set(unknown).execute();
+  fleet.probed.length = 0;
+  fleet.setSound(true);
+  fleet.setAway(false);
+  fleet.beforeProbe(async () => undefined);
+  gate.setOpen(true);
+});
+afterEach(async () => {
+  for (const { validator, ledger } of validators) {
+    await validator.close();
+    await ledger.destroy();
+  }
+  validators = [];
+});
+
+/** A validator that was just started on the ledger. */
+async function start() {
+  const ledger = await openLedger(ledgerFile);
+  const validator = createValidator({
+    ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, ledger },
+    centralUrl: `http://127.0.0.1:${gate.port}/api`,
+    centralHotkey: testSigner(5).hotkey,
+    policy: { acceptSimulated: true, checks: readCheckPolicy() },
+    proof: null,
+    weighing: {
+      ...{ policy: goldenPolicy(), metagraph: null, embedded: true },
+      ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, keptDays: 14 },
+    },
+    ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS },
+  });
+  validators.push({ validator, ledger });
+  return { validator, ledger };
+}
+
+const statesAtCentral = async () =>
+  (await market.ports.db.selectFrom('executors').select('state').execute()).map(
+    ({ state }) => state,
+  );
+const waiting = (ledger: Ledger) => ledger.selectFrom('outbox').selectAll().execute();
+const evidenceOf = async (ledger: Ledger) =>
+  (await ledger.selectFrom('evidence').select('executor_id').execute()).map(
+    ({ executor_id }) => executor_id,
+  );
+
+it('loses no verdict while the central API is away for an hour, and keeps no more than the last of each', async () => {
+  const { validator, ledger } = await start();
+  await validator.runOnce();
+  expect(await statesAtCentral()).toEqual(Array(NODES).fill('verified'));
+  gate.setOpen(false);
+  for (let cycle = 1; cycle <= 4; cycle += 1) {
+    fleet.setSound(cycle % 2 === 1);
+    await market.clock.advance(CYCLE_MS);
+    await validator.runOnce();
+  }
+  expect([await statesAtCentral(), (await waiting(ledger)).length]).toEqual([
+    Array(NODES).fill('verified'),
+    NODES,
+  ]);
+  const looks = await evidenceOf(ledger);
+  expect(looks.length).toBe(5 * NODES);
+  gate.setOpen(true);
+  await market.clock.advance(300_000);
+  await validator.runOnce();
+  expect([await statesAtCentral(), await waiting(ledger)]).toEqual([
+    Array(NODES).fill('failed'),
+    [],
+  ]);
+});
+
+it('does not let a verdict be replaced by one that was withheld', async () => {
+  const { validator, ledger } = await start();
+  await validator.runOnce();
+  gate.setOpen(false);
+  fleet.setSound(false);
+  await market.clock.advance(CYCLE_MS);
+  await validator.runOnce();
+  fleet.setAway(true);
+  await validator.runOnce();
+  const verdicts = (await waiting(ledger)).map(({ body }) => JSON.parse(body).report.verdict);
+  expect(verdicts.toSorted()).toEqual([
+    ...Array(NODES).fill('failed'),
+    ...Array(NODES).fill('withheld'),
+  ]);
+  gate.setOpen(true);
+  await market.clock.advance(300_000);
+  await validator.runOnce();
+  expect(await statesAtCentral()).toEqual(Array(NODES).fill('failed'));
+});
+
+it('tells what was found before its end after the next start, without looking again', async () => {
+  fleet.beforeProbe(async () => gate.setOpen(false));
+  await (await start()).validator.runOnce();
+  expect(await statesAtCentral()).toEqual(Array(NODES).fill('queued'));
+  gate.setOpen(true);
+  await market.clock.advance(5_000);
+  const { validator, ledger } = await start();
+  await validator.runOnce();
+  expect(await statesAtCentral()).toEqual(Array(NODES).fill('verified'));
+  expect([fleet.probed.length, await waiting(ledger)]).toEqual([NODES, []]);
+});
+
+it('goes on with a cycle that it was killed in, looks at nobody twice, and closes it whole', async () => {
+  const first = await start();
+  const [stuck = ''] = fleet.ids;
+  const end = Promise.withResolvers<void>();
+  fleet.beforeProbe(async (id) => {
+    if (id === stuck) await end.promise;
+  });
+  const pass = first.validator.runOnce();
+  await eventually('the others were looked at', async () => {
+    return (await evidenceOf(first.ledger)).length === NODES - 1;
+  });
+  // Another process on the same file, as after kill -9; the first one's answer comes too late.
+  fleet.beforeProbe(async () => undefined);
+  const second = await start();
+  await second.validator.runOnce();
+  end.resolve();
+  await pass;
+  expect(fleet.probed.toSorted()).toEqual([stuck, ...fleet.ids].toSorted());
+  expect((await evidenceOf(second.ledger)).toSorted()).toEqual(fleet.ids.toSorted());
+  expect(await statesAtCentral()).toEqual(Array(NODES).fill('verified'));
+  await market.clock.advance(CYCLE_MS + 5_000);
+  await second.validator.runOnce();
+  const cycle = await second.ledger
+    .selectFrom('cycle_entries')
+    .select(['executor_id', 'verdict'])
+    .where('cycle', '=', 1)
+    .orderBy('executor_id')
+    .execute();
+  expect(cycle).toEqual(
+    fleet.ids.toSorted().map((executor_id) => ({ executor_id, verdict: 'ok' })),
+  );
+});
+
+it('asks of the host exactly what is wished, nothing of one that is being rented, and tells the central API too', async () => {
+  const { validator, ledger } = await start();
+  const { clock, validator: signer } = market;
+  const baseUrl = await validator.server.listen({ host: '127.0.0.1', port: 0 });
+  const caller = { signer: testSigner(5), clock, random: systemRandom };
+  const send = createSignedFetch({ baseUrl, audience: signer.hotkey, ...caller });
+  const [id = ''] = fleet.ids;
+  const check = async (wish: CheckWish) => {
+    const path = `/v1/executors/${id}/check`;
+    const signal = clock.deadline(60_000);
+    const answer = await send({ method: 'POST', path, body: JSON.stringify(wish), signal });
+    return HealthReport.parse(await answer.json());
+  };
+  const wish = { gpu_uuids: ['GPU-1'], cpu_count: 3, rental_in_progress: false };
+  expect(await check(wish)).toMatchObject({ verdict: 'verified' });
+  expect([fleet.probed, fleet.lastProbe()]).toEqual([
+    [id],
+    { gpu_uuids: wish.gpu_uuids, cpu_cores: wish.cpu_count },
+  ]);
+  expect(await check({ ...wish, rental_in_progress: true })).toMatchObject({ verdict: 'verified' });
+  expect(fleet.probed).toEqual([id]);
+  await eventually('both were told', async () => (await waiting(ledger)).length === 0);
+  expect(await evidenceOf(ledger)).toEqual([id, id]);
+  expect((await statesAtCentral()).toSorted()).toEqual(['queued', 'queued', 'queued', 'verified']);
+});

@@ -1,0 +1,52 @@
+/** What is made of an agent that answers, and not as one. */
+import { expect, it } from 'vitest';
+import { createAgentClient } from '#shared/api/agent/agent-client.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { checkRun } from '../../test/fixtures/check-run.ts';
+import { readAgent } from './inspect.ts';
+
+const { executor, policy } = checkRun({ atMs: 1_000 }).facts;
+
+/** Whatever is asked is answered by `answer`. */
+async function inspected(answer: () => Promise<Response>) {
+  const clock = createManualClock();
+  const { inventory, transportError, refusal } = await readAgent(executor, {
+    client: createAgentClient({ send: answer, clock }),
+    identityOf: () => Promise.reject(new Error('nobody asks')),
+    readBanner: async () => null,
+    ...{ clock, policy },
+  });
+  return { inventory, transportError, refusal };
+}
+
+const refusal = (code: string) =>
+  Response.json({ error: { code, message: 'Not you', hint: 'x' } }, { status: 403 });
+
+it.each<[string, () => Promise<Response>, string | null, RegExp]>([
+  ['nothing', () => Promise.reject(new Error('ECONNREFUSED')), null, /did not answer \(ECONNREF/],
+  [
+    'another object',
+    async () => Response.json({ executor_id: 5 }),
+    'AGENT_ANSWER_INVALID',
+    /unknown form \(executor_id: /,
+  ],
+  [
+    'no JSON',
+    async () => new Response('<html>'),
+    'AGENT_ANSWER_INVALID',
+    /unknown form \(the whole/,
+  ],
+  [
+    'a status of its own',
+    async () => new Response('bad gateway', { status: 502 }),
+    'AGENT_ANSWER_INVALID',
+    /as no agent does/,
+  ],
+  ['a refusal', async () => refusal('forbidden'), 'AGENT_REFUSED', /Not you/],
+])('tells %s from silence', async (_, answer, reason, words) => {
+  expect(await inspected(answer)).toEqual({
+    inventory: null,
+    transportError: expect.stringMatching(words),
+    refusal: reason,
+  });
+});

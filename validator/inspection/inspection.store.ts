@@ -1,0 +1,224 @@
+/** Queries of what is remembered of executors between two inspections, and of who is at them. */
+import type { ExpressionBuilder } from 'kysely';
+import type { InspectionRow, Ledger, LedgerDb } from '../store/ledger.tables.ts';
+import { isShared } from '../store/ledger.ts';
+
+/** Of one statement, whose number of variables is bounded. */
+const ROWS_AT_ONCE = 500;
+
+/** When an executor is due, and when it is free: not held, or held no longer. Milliseconds. */
+export type Due = {
+  nowMs: number;
+  /** Verified ones that were looked at later are not due. */
+  verifiedMs: number;
+  /** The same of all others, whose own pause has to be over, too. */
+  otherMs: number;
+  /** Held until before this counts as not held. */
+  freeMs: number;
+};
+
+/** Executors that are listed from now on; all others are forgotten, unless somebody is at them. */
+export async function followInspections(
+  db: LedgerDb,
+  executorIds: ReadonlySet<string>,
+  freeMs: number,
+): Promise<void> {
+  const rows = await db.selectFrom('inspections').select('executor_id').execute();
+  const known = new Set(rows.map((row) => row.executor_id));
+  for (const ids of inParts([...executorIds].filter((id) => !known.has(id)))) {
+    const nothing = { checked_ms: 0, verdict: null, facts_ms: 0, pause_ms: null };
+    const fresh = { ...nothing, transport_failures: 0, streaks_json: '{}', found_json: '{}' };
+    await db
+      .insertInto('inspections')
+      .values(ids.map((id) => ({ executor_id: id, ...fresh, holder: null, held_until_ms: 0 })))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  }
+  for (const ids of inParts([...known].filter((id) => !executorIds.has(id)))) {
+    await db
+      .deleteFrom('inspections')
+      .where('executor_id', 'in', ids)
+      .where('held_until_ms', '<', freeMs)
+      .execute();
+  }
+}
+
+/** Their pauses are over, and grow from the first again. */
+export async function endPauses(db: LedgerDb, executorIds: readonly string[]): Promise<void> {
+  for (const ids of inParts(executorIds)) {
+    await db
+      .updateTable('inspections')
+      .set({ pause_ms: null })
+      .where('executor_id', 'in', ids)
+      .execute();
+  }
+}
+
+/** Executors that are due and free, those longest not looked at first. */
+export async function dueInspections(db: LedgerDb, due: Due): Promise<string[]> {
+  const rows = await db
+    .selectFrom('inspections')
+    .select('executor_id')
+    .where(isDue(due))
+    .orderBy('checked_ms')
+    .orderBy('executor_id')
+    .execute();
+  return rows.map((row) => row.executor_id);
+}
+
+/** Takes those of them that are due and free still; resolves with their ids. */
+export async function claimInspections(
+  ledger: Ledger,
+  executorIds: readonly string[],
+  { due, holder, untilMs }: { due: Due; holder: string; untilMs: number },
+): Promise<string[]> {
+  return ledger.transaction().execute(async (tx) => {
+    const free = tx
+      .selectFrom('inspections')
+      .select('executor_id')
+      .where('executor_id', 'in', [...executorIds])
+      .where(isDue(due))
+      .orderBy('executor_id');
+    // Whoever is at a row that moment has it: nobody waits, least of all in a circle.
+    const rows = await (isShared(tx) ? free.forUpdate().skipLocked() : free).execute();
+    const ids = rows.map((row) => row.executor_id);
+    if (ids.length === 0) return [];
+    await tx
+      .updateTable('inspections')
+      .set({ holder, held_until_ms: untilMs })
+      .where('executor_id', 'in', ids)
+      .execute();
+    return ids;
+  });
+}
+
+/** Holds on to all that this process is at. */
+export async function holdInspections(
+  db: LedgerDb,
+  holder: string,
+  untilMs: number,
+): Promise<void> {
+  await db
+    .updateTable('inspections')
+    .set({ held_until_ms: untilMs })
+    .where('holder', '=', holder)
+    .execute();
+}
+
+/** Lets go of one that came to nothing: it is due as before. */
+export async function releaseInspection(
+  db: LedgerDb,
+  executorId: string,
+  holder: string,
+): Promise<void> {
+  await db
+    .updateTable('inspections')
+    .set({ holder: null, held_until_ms: 0 })
+    .where('executor_id', '=', executorId)
+    .where('holder', '=', holder)
+    .execute();
+}
+
+export function findInspection(
+  db: LedgerDb,
+  executorId: string,
+): Promise<InspectionRow | undefined> {
+  return db
+    .selectFrom('inspections')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .executeTakeFirst();
+}
+
+/** `verdict` and `facts_ms` are of this inspection. */
+export type InspectionResult = Omit<InspectionRow, 'holder' | 'held_until_ms'>;
+
+/** What is withheld is no verdict, and puts none out of date. */
+function changesOf({ executor_id: _, facts_ms, ...result }: InspectionResult) {
+  return result.verdict === 'withheld' ? result : { ...result, facts_ms };
+}
+
+/** Facts of a time beyond `latestMs` are of a clock that was set back since. */
+function isNotNewer({ facts_ms: factsMs }: InspectionResult, latestMs: number) {
+  return (eb: Expressions) =>
+    eb.or([eb('inspections.facts_ms', '<=', factsMs), eb('inspections.facts_ms', '>', latestMs)]);
+}
+
+/** Whether it was still this holder's to end, and no verdict on newer facts is on record. */
+export async function endInspection(
+  tx: LedgerDb,
+  result: InspectionResult,
+  { holder, latestMs }: { holder: string; latestMs: number },
+): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('inspections')
+    .set({ ...changesOf(result), holder: null, held_until_ms: 0 })
+    .where('executor_id', '=', result.executor_id)
+    .where('holder', '=', holder)
+    .where(isNotNewer(result, latestMs))
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/**
+ * The result of an inspection that nobody took it for: whoever is at it goes on. False where a verdict on newer facts
+ * is on record.
+ */
+export async function noteInspection(
+  tx: LedgerDb,
+  result: InspectionResult,
+  latestMs: number,
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows: count = 0n } = await tx
+    .insertInto('inspections')
+    .values({
+      ...{ executor_id: result.executor_id, facts_ms: 0, ...changesOf(result) },
+      ...{ holder: null, held_until_ms: 0 },
+    })
+    .onConflict((conflict) =>
+      conflict
+        .column('executor_id')
+        .doUpdateSet(changesOf(result))
+        .where(isNotNewer(result, latestMs)),
+    )
+    .executeTakeFirst();
+  return count > 0n;
+}
+
+/** One whose time lies ahead was looked at by a clock that was set back since. */
+function isDue({ nowMs, verifiedMs, otherMs, freeMs }: Due) {
+  return (eb: Expressions) =>
+    eb.and([
+      eb('held_until_ms', '<', freeMs),
+      eb.or([
+        eb('verdict', 'is', null),
+        eb('checked_ms', '>', nowMs),
+        eb('checked_ms', '<=', verifiedMs),
+        eb.and([
+          eb('verdict', '!=', 'verified'),
+          eb('checked_ms', '<=', otherMs),
+          eb(eb('checked_ms', '+', eb.fn.coalesce('pause_ms', eb.lit(0))), '<=', nowMs),
+        ]),
+      ]),
+    ]);
+}
+
+type Expressions = ExpressionBuilder<{ inspections: InspectionRow }, 'inspections'>;
+
+function inParts(ids: readonly string[]): string[][] {
+  const parts: string[][] = [];
+  for (let at = 0; at < ids.length; at += ROWS_AT_ONCE)
+    parts.push(ids.slice(at, at + ROWS_AT_ONCE));
+  return parts;
+}
+
+/** Executors that were reached when they were last looked at. */
+export async function answeringExecutors(db: LedgerDb): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('inspections')
+    .select('executor_id')
+    .where('checked_ms', '>', 0)
+    .where('transport_failures', '=', 0)
+    .execute();
+  return new Set(rows.map((row) => row.executor_id));
+}

@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createTurns, type Turns } from '#shared/runtime/service-manager/turns.ts';
+import { eventually } from '../../../test/fakes/eventually.ts';
+import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { createTestLedger } from '../../../test/fakes/test-ledger.ts';
+import { checkRun } from '../../../test/fixtures/check-run.ts';
+import type { Ledger } from '../../store/ledger.tables.ts';
+import { createHostTurns } from '../host-turns.ts';
+import { createLines } from './line.service.ts';
+import { unmeasuredLine } from './line.state.ts';
+import { keepLine, listLines } from './line.store.ts';
+import { FULL_LINE } from './measure-line.ts';
+
+const HOUR_MS = 3_600_000;
+const log = createLog({ name: 'test', level: 'silent' });
+
+let ledger: Ledger;
+let clock: ManualClock;
+let stopping: AbortController;
+let isOurs: boolean;
+let turns: Turns;
+let waiting: { id: string; refuse(): void }[];
+beforeEach(async () => {
+  [ledger, clock, waiting] = [await createTestLedger(), createManualClock(), []];
+  [stopping, isOurs] = [new AbortController(), true];
+  turns = createTurns(clock);
+});
+afterEach(() => ledger.destroy());
+
+const executor = (number: number, rented = false) =>
+  checkRun({ number, atMs: 1_000, rented }).facts.executor;
+
+/** Every agent waits, and then refuses. */
+function lines() {
+  return createLines({
+    ...{ ledger, clock, random: systemRandom, size: FULL_LINE, intervalMs: HOUR_MS },
+    log,
+    lowKbit: 100_000,
+    hosts: createHostTurns({ ledger, clock, log, holder: 'this' }),
+    noted: turns.noted,
+    isOurs: async () => isOurs,
+    connectTo:
+      ({ id }) =>
+      () =>
+        new Promise((_, reject) => {
+          const refuse = () => reject(new ApiError('conflict', 'busy'));
+          waiting.push({ id, refuse });
+        }),
+  });
+}
+
+it('measures two at a time, who waits longest first, and nobody who is rented', async () => {
+  const [first, second, third] = [executor(1), executor(2), executor(3)];
+  await keepLine(ledger, { ...unmeasuredLine(first.id), tried_ms: clock.now() - HOUR_MS });
+  const pass = lines().runOnce([first, second, third, executor(4, true)], stopping.signal);
+  await eventually('two', () => waiting.length === 2);
+  // The two begin at once: which of them is at the agent first, the database says.
+  const both = new Set([second.id, third.id]);
+  expect(new Set(waiting.map(({ id }) => id))).toEqual(both);
+  await clock.advance(HOUR_MS);
+  waiting[0]?.refuse();
+  await eventually('three', () => waiting.length === 3);
+  // The pass is not over, and goes on.
+  expect(turns.sinceMs()).toBe(0);
+  for (const { refuse } of waiting) refuse();
+  await pass;
+  expect(waiting.map(({ id }) => id).slice(2)).toEqual([first.id]);
+  isOurs = false;
+  await lines().runOnce([executor(5)], stopping.signal);
+  isOurs = true;
+  // Nobody is due now.
+  await lines().runOnce([first, second, third], stopping.signal);
+  expect(waiting).toHaveLength(3);
+});
+
+it('stops at once: who waits is not measured, and nothing is kept', async () => {
+  const executors = [executor(1), executor(2), executor(3)];
+  const pass = lines().runOnce(executors, stopping.signal);
+  await eventually('two', () => waiting.length === 2);
+  stopping.abort();
+  for (const { refuse } of waiting) refuse();
+  await pass;
+  expect([waiting.length, (await listLines(ledger)).size]).toEqual([2, 0]);
+});
+
+it('tells what was measured, beside the best of others of late, and whether it, or that nothing came of it, was told before', async () => {
+  const [own, other] = [executor(1), executor(2)];
+  const service = lines();
+  expect(await service.facts(own.id)).toBeNull();
+  const measured = { samples: 1, measured_ms: clock.now(), tried_ms: clock.now() };
+  await keepLine(ledger, { ...unmeasuredLine(own.id), ...measured, down_kbit: 5 });
+  await keepLine(ledger, { ...unmeasuredLine(other.id), ...measured, last_down_kbit: 700 });
+  expect(await service.facts(own.id)).toMatchObject({
+    ...{ down_kbit: 5, others_down_kbit: 700, others_up_kbit: 0, repeated: false },
+  });
+  expect(await service.facts(own.id)).toMatchObject({ repeated: true });
+  for (const tried_ms of [clock.now(), clock.now() + 1]) {
+    const before = (await listLines(ledger)).get('broken') ?? unmeasuredLine('broken');
+    await keepLine(ledger, { ...before, tried_ms });
+    expect(await service.facts('broken')).toMatchObject({ samples: 0, repeated: false });
+    expect(await service.facts('broken')).toMatchObject({ repeated: true });
+  }
+  await clock.advance(25 * HOUR_MS);
+  expect(await service.facts(own.id)).toMatchObject({ others_down_kbit: 0 });
+});

@@ -1,0 +1,55 @@
+/** Queries of what the ledger knows of executors' lines. */
+import type { LedgerDb, LineRow } from '../../store/ledger.tables.ts';
+
+export function findLine(db: LedgerDb, executorId: string): Promise<LineRow | undefined> {
+  return db
+    .selectFrom('lines')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .executeTakeFirst();
+}
+
+/** All there are, by executor. */
+export async function listLines(db: LedgerDb): Promise<Map<string, LineRow>> {
+  const rows = await db.selectFrom('lines').selectAll().execute();
+  return new Map(rows.map((row) => [row.executor_id, row]));
+}
+
+export async function keepLine(db: LedgerDb, row: LineRow): Promise<void> {
+  const { executor_id: _, ...values } = row;
+  await db
+    .insertInto('lines')
+    .values(row)
+    .onConflict((conflict) => conflict.column('executor_id').doUpdateSet(values))
+    .execute();
+}
+
+/** The measurement that checks go by from now on. */
+export async function noteTold(db: LedgerDb, executorId: string, measuredMs: number) {
+  await db
+    .updateTable('lines')
+    .set({ told_ms: measuredMs })
+    .where('executor_id', '=', executorId)
+    .execute();
+}
+
+/** The fastest that others were seen to be since `sinceMs`, each way; 0 where there is nobody. */
+export async function fastestOfOthers(
+  db: LedgerDb,
+  executorId: string,
+  sinceMs: number,
+): Promise<{ down_kbit: number; up_kbit: number }> {
+  // By an index each: with every look at every executor a scan would be asked for.
+  const fastest = async (way: 'last_down_kbit' | 'last_up_kbit') => {
+    const row = await db
+      .selectFrom('lines')
+      .select(way)
+      .where('executor_id', '!=', executorId)
+      .where('measured_ms', '>=', sinceMs)
+      .orderBy(way, 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    return row?.[way] ?? 0;
+  };
+  return { down_kbit: await fastest('last_down_kbit'), up_kbit: await fastest('last_up_kbit') };
+}

@@ -1,0 +1,115 @@
+/** One agent as the validator speaks to it: identity read and judged, certificate pinned, answers checked. */
+import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
+import { placeOf } from '#shared/http/listen-address.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { IDENTITY_PATH, IdentityDocument } from '#shared/signing/identity/identity-document.ts';
+import {
+  isAnswerSigned,
+  RESPONSE_SIGNATURE_HEADER,
+} from '#shared/signing/identity/response-signature.ts';
+import { isLoopback } from '#shared/tls/loopback.ts';
+import { PeerRefused } from '#shared/tls/peer-refused.ts';
+import { type Pin, pinOfCertificate } from '#shared/tls/pin.ts';
+import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
+import { judgeIdentity, type KnownIdentity } from './identity.state.ts';
+
+/** `auto`: agents on this machine are spoken to plainly. */
+export type AgentTls = 'auto' | 'on';
+
+export type AgentLink = {
+  baseUrl: string;
+  identity: KnownIdentity;
+  transport: Transport;
+};
+
+const IDENTITY_TIMEOUT_MS = 10_000;
+const MAX_DOCUMENT_CHARS = 16_384;
+/** Of an answer that is no stream; the agent's own are far smaller. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+const EVENT_STREAM = 'text/event-stream';
+
+/** The agent's base address. */
+export function agentUrlOf(executor: ExecutorToCheck, tls: AgentTls): string {
+  const { executor_ip_address: ip, executor_ip_port: port } = executor;
+  const scheme = tls === 'auto' && isLoopback(ip) ? 'http' : 'https';
+  return `${scheme}://${placeOf(ip, port)}`;
+}
+
+/** Rejects with PeerRefused when whoever answers is not the agent, and as fetch does when nobody answers. */
+export async function openLink(
+  executor: ExecutorToCheck,
+  known: KnownIdentity | null,
+  { clock, tls }: { clock: Clock; tls: AgentTls },
+): Promise<AgentLink> {
+  const baseUrl = agentUrlOf(executor, tls);
+  const isSecure = baseUrl.startsWith('https:');
+  let shown: Pin | null = null;
+  const onPeer = (certificate: Parameters<typeof pinOfCertificate>[0]) => {
+    shown = pinOfCertificate(certificate);
+  };
+  const asking = isSecure
+    ? createSecureTransport({ trust: 'anybody', clock, onPeer })
+    : PLAIN_TRANSPORT;
+  try {
+    const document = await readDocument(asking, baseUrl, clock);
+    const identity = judgeIdentity(document, { executor, shown, known, nowMs: clock.now() });
+    const transport =
+      shown === null ? PLAIN_TRANSPORT : createSecureTransport({ trust: shown, clock });
+    return { baseUrl, identity, transport };
+  } finally {
+    asking.close();
+  }
+}
+
+async function readDocument(
+  transport: Transport,
+  baseUrl: string,
+  clock: Clock,
+): Promise<IdentityDocument> {
+  const signal = clock.deadline(IDENTITY_TIMEOUT_MS);
+  const url = new URL(baseUrl + IDENTITY_PATH);
+  const answer = await transport.fetch(url, { method: 'GET', headers: {}, signal });
+  const text = Buffer.from(await readWhole(answer, MAX_DOCUMENT_CHARS)).toString('utf8');
+  const parsed = answer.ok ? IdentityDocument.safeParse(parseJson(text)) : null;
+  if (parsed?.success) return parsed.data;
+  // No word of what answered: providers read this of any address that they name.
+  throw new PeerRefused('NOT_ENROLLED', 'it does not say who it is');
+}
+
+/**
+ * The answer, read and found to be signed by the agent; throws PeerRefused. A stream is passed on as it is: the
+ * connection is the agent's own, by its pin or because it does not leave this machine.
+ */
+export async function checkedAnswer(
+  answer: Response,
+  nonce: string,
+  { identity, executorId }: { identity: KnownIdentity; executorId: string },
+): Promise<Response> {
+  const { status, headers } = answer;
+  if (answer.ok && headers.get('content-type')?.startsWith(EVENT_STREAM) === true) return answer;
+  const body = await readWhole(answer, MAX_ANSWER_BYTES);
+  const signature = headers.get(RESPONSE_SIGNATURE_HEADER);
+  if (!isAnswerSigned(identity.publicKey, { status, body, nonce, executorId }, signature)) {
+    throw new PeerRefused('RESPONSE_UNSIGNED', 'its answer is not signed with its key');
+  }
+  return new Response(body.length === 0 ? null : body, { status, headers });
+}
+
+async function readWhole(answer: Response, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of answer.body ?? []) {
+    bytes += part.length;
+    if (bytes > maxBytes) throw new RangeError(`an answer of more than ${maxBytes} bytes`);
+    parts.push(part);
+  }
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,237 @@
+import { createPublicKey } from 'node:crypto';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
+import { changeCertificate, createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { type Enrolment, signEnrolment } from '#shared/signing/identity/enrolment.ts';
+import { type Identity, identityFrom } from '#shared/signing/identity/identity-key.ts';
+import { RESPONSE_SIGNATURE_HEADER } from '#shared/signing/identity/response-signature.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { makeCertificate } from '#shared/tls/certificate.ts';
+import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
+import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
+import { pinOf } from '#shared/tls/pin.ts';
+import { identifyAs } from '../../../test/fakes/enrolled-agent.ts';
+import type { Ledger } from '../../store/ledger.tables.ts';
+import { openLedger } from '../../store/ledger.ts';
+import { createAgentLinks } from './agent-links.ts';
+
+const ID = '11111111-1111-4111-8111-111111111111';
+const DAY_MS = 86_400_000;
+const identityOf = (fill: number) => identityFrom(new Uint8Array(32).fill(fill));
+const signerOf = (fill: number) => createSigner(new Uint8Array(32).fill(fill));
+const provider = signerOf(2);
+
+/** What the agent is at the moment; tests change it while it runs. */
+type Guise = {
+  identity: Identity;
+  enrolment: Enrolment | null;
+  shown: ListenerCertificate | null;
+  /** Changes an answer after it was signed. */
+  alter: ((body: string) => string) | null;
+  /** An old answer's signature is sent again, or none. */
+  signature: 'own' | 'none' | 'replayed';
+};
+
+let guise: Guise;
+let arrived: string[];
+let ledger: Ledger;
+let agent: HttpServer;
+
+beforeEach(async () => {
+  arrived = [];
+  const identity = identityOf(1);
+  guise = { identity, enrolment: enrolled(identity), ...PLAIN };
+  ledger = await openLedger(':memory:');
+});
+afterEach(async () => {
+  await agent.close();
+  await ledger.destroy();
+});
+
+const PLAIN = { shown: null, alter: null, signature: 'own' as const };
+
+function enrolled(identity: Identity, days = 30, by = provider): Enrolment {
+  const expires_ms = systemClock.now() + days * DAY_MS;
+  return signEnrolment({ executor_id: ID, public_key: identity.publicKey, expires_ms }, by);
+}
+
+function certificateOf({ privateKey }: Identity): ListenerCertificate {
+  const [notBeforeMs, notAfterMs] = [systemClock.now() - DAY_MS, systemClock.now() + DAY_MS];
+  const serial = systemRandom.bytes(16);
+  return {
+    cert: makeCertificate({ privateKey, name: 'agent', notBeforeMs, notAfterMs, serial }),
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    pin: pinOf(createPublicKey(privateKey)),
+    notAfterMs,
+  };
+}
+
+async function startAgent(tls: 'auto' | 'on' = 'auto') {
+  if (tls === 'on') guise.shown = certificateOf(guise.identity);
+  agent = createHttpServer({
+    ...{ log: createLog({ name: 'test', level: 'silent' }), clock: systemClock },
+    ...{ random: systemRandom, bodyLimitBytes: 10_000, tls: guise.shown },
+  });
+  let first: string | undefined;
+  identifyAs(agent, {
+    executorId: ID,
+    identity: {
+      privateKey: guise.identity.privateKey,
+      sign: (text) => guise.identity.sign(text),
+      get publicKey() {
+        return guise.identity.publicKey;
+      },
+    },
+    readEnrolment: () => guise.enrolment,
+    shown: () => guise.shown,
+  });
+  agent.addHook('onSend', async (_, reply, payload) => {
+    const signature = reply.getHeader(RESPONSE_SIGNATURE_HEADER);
+    if (typeof signature !== 'string') return payload;
+    first ??= signature;
+    if (guise.signature === 'none') void reply.removeHeader(RESPONSE_SIGNATURE_HEADER);
+    if (guise.signature === 'replayed') void reply.header(RESPONSE_SIGNATURE_HEADER, first);
+    return guise.alter === null || typeof payload !== 'string' ? payload : guise.alter(payload);
+  });
+  agent.post('/v1/command', async (request) => {
+    arrived.push(JSON.stringify(request.body));
+    return { done: true };
+  });
+  agent.get('/v1/refusal', async () => {
+    throw new Error('broken');
+  });
+  const port = new URL(await agent.listen({ host: '127.0.0.1', port: 0 })).port;
+  return callerOf(port, tls);
+}
+
+function callerOf(port: string, tls: 'auto' | 'on') {
+  const ports = { ledger, clock: systemClock, random: systemRandom, signer: signerOf(4) };
+  const links = createAgentLinks({ ...ports, tls });
+  const executor: ExecutorToCheck = {
+    ...{ id: ID, executor_ip_address: '127.0.0.1', executor_ip_port: port },
+    ...{ uptime_in_minutes: null, miner_hotkey: provider.hotkey, gpu_type: 'H100', gpu_count: 1 },
+    ...{
+      gpu_uuids: [],
+      rented: false,
+      pod_ids: null,
+      price_uusd: null,
+      collateral_deposited: null,
+    },
+  };
+  const send = (change: Partial<ExecutorToCheck> = {}) =>
+    links.sendTo({ ...executor, ...change })({
+      method: 'POST',
+      path: '/v1/command',
+      body: '{"environment":"secret"}',
+    });
+  return {
+    ...{ links, executor, send },
+    /** As a validator that was started again. */
+    again: () => callerOf(port, tls),
+    refusal: (change: Partial<ExecutorToCheck> = {}) =>
+      send(change).then(
+        async (answer) => `${answer.status} ${await answer.text()}`,
+        (error) => peerRefusalIn(error)?.reason ?? String(error),
+      ),
+  };
+}
+
+const DONE = '200 {"done":true}';
+
+it.each(['auto', 'on'] as const)(
+  'believes an enrolled agent, refusals included (TLS %s)',
+  async (tls) => {
+    const { refusal, links, executor } = await startAgent(tls);
+    expect(await refusal()).toBe(DONE);
+    const broken = await links.sendTo(executor)({ method: 'GET', path: '/v1/refusal' });
+    expect(broken.status).toBe(500);
+    const nothing = await links.sendTo(executor)({ method: 'GET', path: '/v1/nothing' });
+    expect(nothing.status).toBe(404);
+    const identity = await links.identityOf(executor);
+    expect(identity.publicKey).toBe(guise.identity.publicKey);
+  },
+);
+
+it.each<[string, () => Partial<Guise>]>([
+  ['that nobody enrolled', () => ({ enrolment: null })],
+  ['that a stranger enrolled', () => ({ enrolment: enrolled(guise.identity, 30, signerOf(8)) })],
+  ['whose enrolment is of another key', () => ({ enrolment: enrolled(identityOf(5)) })],
+  ['whose enrolment has ended', () => ({ enrolment: enrolled(guise.identity, -1) })],
+  [
+    'whose enrolment was prolonged by hand',
+    () => ({ enrolment: { ...enrolled(guise.identity, -1), expires_ms: 2 ** 43 } }),
+  ],
+])('sends nothing to an agent %s', async (_, change) => {
+  Object.assign(guise, change());
+  const { refusal } = await startAgent('on');
+  expect(await refusal()).toBe('NOT_ENROLLED');
+  expect(arrived).toEqual([]);
+});
+
+it.each<[string, Partial<Guise>]>([
+  ['unsigned', { signature: 'none' }],
+  ['with the signature of an earlier one', { signature: 'replayed' }],
+  ['altered on the way', { alter: () => '{"done":false}' }],
+])('does not believe an answer %s', async (_, change) => {
+  const { refusal } = await startAgent();
+  expect(await refusal()).toBe(DONE);
+  Object.assign(guise, change);
+  expect(await refusal()).toBe('RESPONSE_UNSIGNED');
+  Object.assign(guise, PLAIN);
+  expect(await refusal()).toBe(DONE);
+});
+
+it('does not take another key for the agent’s without a later enrolment, restarts included', async () => {
+  const caller = await startAgent();
+  expect(await caller.refusal()).toBe(DONE);
+  const first = { identity: guise.identity, enrolment: guise.enrolment };
+  const identity = identityOf(6);
+  Object.assign(guise, { identity, enrolment: enrolled(identity, 29) });
+  // What the old link meets first is an answer of another key.
+  expect(await caller.refusal()).toBe('RESPONSE_UNSIGNED');
+  expect(await caller.refusal()).toBe('IDENTITY_CHANGED');
+  expect(await caller.again().refusal()).toBe('IDENTITY_CHANGED');
+  guise.enrolment = null;
+  expect(await caller.refusal()).toBe('IDENTITY_CHANGED');
+  guise.enrolment = enrolled(identity, 31);
+  expect(await caller.refusal()).toBe(DONE);
+  Object.assign(guise, first);
+  expect(await caller.again().refusal()).toBe('IDENTITY_CHANGED');
+});
+
+it('goes on with a known key when its enrolment ends, and forgets it with its provider', async () => {
+  const caller = await startAgent();
+  expect(await caller.refusal()).toBe(DONE);
+  guise.enrolment = null;
+  expect(await caller.again().refusal()).toBe(DONE);
+  const other = signerOf(7);
+  expect(await caller.refusal({ miner_hotkey: other.hotkey })).toBe('NOT_ENROLLED');
+  guise.enrolment = enrolled(guise.identity, 1, other);
+  expect(await caller.refusal({ miner_hotkey: other.hotkey })).toBe(DONE);
+});
+
+it('is not deceived by another executor at the address', async () => {
+  const { refusal } = await startAgent();
+  const id = '22222222-2222-4222-8222-222222222222';
+  expect(await refusal({ id })).toBe('IDENTITY_CHANGED');
+  expect(arrived).toEqual([]);
+});
+
+it('follows a certificate that the agent vouches for, and sends nothing to any other', async () => {
+  const { send, refusal, links } = await startAgent('on');
+  expect((await send()).status).toBe(200);
+  const given = certificateOf(identityOf(10));
+  guise.shown = given;
+  changeCertificate(agent, given);
+  links.forget();
+  expect(await refusal()).toBe(DONE);
+  arrived = [];
+  // In between now: the document is the agent's, the certificate is not.
+  changeCertificate(agent, certificateOf(identityOf(11)));
+  links.forget();
+  expect(await refusal()).toBe('TLS_PIN_MISMATCH');
+  expect(arrived).toEqual([]);
+});

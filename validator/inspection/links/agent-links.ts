@@ -1,0 +1,137 @@
+/** The validator's way to agents: a link each, opened with its first request and kept while it holds. */
+import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
+import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
+import type { Ledger } from '../../store/ledger.tables.ts';
+import { type AgentLink, type AgentTls, checkedAnswer, openLink } from './agent-link.ts';
+import type { KnownIdentity } from './identity.state.ts';
+import { findIdentity, saveIdentity } from './identity.store.ts';
+
+export type AgentLinksOptions = {
+  ledger: Ledger;
+  signer: Signer;
+  clock: Clock;
+  random: Random;
+  tls: AgentTls;
+};
+
+export type AgentLinks = ReturnType<typeof createAgentLinks>;
+
+/** More agents than that share the places: the one whose link is oldest opens it anew. */
+const MAX_LINKS = 10_000;
+
+type Kept = { address: string; opening: Promise<AgentLink> };
+
+export function createAgentLinks({ ledger, signer, clock, random, tls }: AgentLinksOptions) {
+  const links = new Map<string, Kept>();
+
+  /** At one time one opening per agent, shared by all who wait for it. */
+  function linkTo(executor: ExecutorToCheck): Promise<AgentLink> {
+    const address = addressOf(executor);
+    const kept = links.get(executor.id);
+    if (kept?.address === address) return kept.opening;
+    drop(executor.id);
+    const [oldest] = links.keys();
+    if (oldest !== undefined && links.size >= MAX_LINKS) drop(oldest);
+    const opening = open(executor);
+    links.set(executor.id, { address, opening });
+    opening.catch(() => dropIf(executor.id, opening));
+    return opening;
+  }
+
+  async function open(executor: ExecutorToCheck): Promise<AgentLink> {
+    const row = await findIdentity(ledger, executor.id);
+    const known = row === null ? null : knownFrom(row);
+    const link = await openLink(executor, known, { clock, tls });
+    const { hotkey, publicKey, enrolledUntilMs } = link.identity;
+    await saveIdentity(ledger, {
+      ...{ executor_id: executor.id, hotkey },
+      ...{ public_key: publicKey, enrolled_until_ms: enrolledUntilMs },
+    });
+    return link;
+  }
+
+  function drop(executorId: string): void {
+    links
+      .get(executorId)
+      ?.opening.then(({ transport }) => transport.close())
+      .catch(() => undefined);
+    links.delete(executorId);
+  }
+
+  function dropIf(executorId: string, opening: Promise<AgentLink>): void {
+    if (links.get(executorId)?.opening === opening) drop(executorId);
+  }
+
+  /**
+   * A refused peer is asked anew who it is, now or by the next request: a renewed certificate, another enrolment.
+   * Only what a `TLS_` refusal has kept from being sent is tried again at once.
+   */
+  async function through<T>(
+    executor: ExecutorToCheck,
+    work: (link: AgentLink) => Promise<T>,
+  ): Promise<T> {
+    for (let isFirst = true; ; isFirst = false) {
+      const opening = linkTo(executor);
+      const link = await opening;
+      try {
+        return await work(link);
+      } catch (error) {
+        const refusal = peerRefusalIn(error);
+        if (refusal !== null) dropIf(executor.id, opening);
+        if (!isFirst || refusal?.reason.startsWith('TLS_') !== true) throw error;
+      }
+    }
+  }
+
+  const callerOf = ({ baseUrl, identity, transport }: AgentLink, executorId: string) => ({
+    ...{ baseUrl, audience: executorId, signer, clock, random, transport },
+    checkAnswer: (answer: Response, nonce: string) =>
+      checkedAnswer(answer, nonce, { identity, executorId }),
+  });
+
+  return {
+    /** Rejects as SignedFetch does, and with PeerRefused. No request is sent before the agent is known. */
+    sendTo(executor: ExecutorToCheck): SignedFetch {
+      return (request) =>
+        through(executor, (link) => createSignedFetch(callerOf(link, executor.id))(request));
+    },
+    connectTo(executor: ExecutorToCheck): SignedConnect {
+      return (request) =>
+        through(executor, (link) =>
+          createSignedConnect(callerOf(link, executor.id))(request),
+        ).catch(asApiError);
+    },
+    /** Rejects as `sendTo`'s requests do. */
+    async identityOf(executor: ExecutorToCheck): Promise<KnownIdentity> {
+      return (await linkTo(executor)).identity;
+    },
+    /** Has every agent say anew who it is, at its next request. */
+    forget(): void {
+      for (const id of [...links.keys()]) drop(id);
+    },
+  };
+}
+
+/** What SignedConnect promises, for an agent to which there is no link too. */
+function asApiError(cause: unknown): never {
+  if (cause instanceof ApiError) throw cause;
+  const message = `The node did not answer (${messageOf(cause)})`;
+  throw new ApiError('upstream_unavailable', message, { cause });
+}
+
+/** What a link is good for. */
+function addressOf(executor: ExecutorToCheck): string {
+  const { executor_ip_address: ip, executor_ip_port: port, miner_hotkey: hotkey } = executor;
+  return [ip, port, hotkey].join(' ');
+}
+
+function knownFrom(row: { hotkey: string; public_key: string; enrolled_until_ms: number }) {
+  const { hotkey, public_key: publicKey, enrolled_until_ms: enrolledUntilMs } = row;
+  return { hotkey, publicKey, enrolledUntilMs };
+}

@@ -1,0 +1,45 @@
+/** Queries of rental probes: one row for each executor, written before its pod is asked for. */
+import type { LedgerDb, RentalProbeRow } from '../../store/ledger.tables.ts';
+
+export function findRentalProbe(
+  db: LedgerDb,
+  executorId: string,
+): Promise<RentalProbeRow | undefined> {
+  return db
+    .selectFrom('rental_probes')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .executeTakeFirst();
+}
+
+/** Whether it may be launched: no other process has one under way there. */
+export async function beginRentalProbe(
+  db: LedgerDb,
+  begun: { executor_id: string; pod_id: string; started_ms: number },
+): Promise<boolean> {
+  const { executor_id: _, ...changed } = begun;
+  const { numInsertedOrUpdatedRows: count = 0n } = await db
+    .insertInto('rental_probes')
+    .values({ ...begun, ended_ms: null, result_json: null })
+    .onConflict((conflict) =>
+      conflict
+        .column('executor_id')
+        .doUpdateSet({ ...changed, ended_ms: null })
+        .where('rental_probes.ended_ms', 'is not', null),
+    )
+    .executeTakeFirstOrThrow();
+  return count > 0n;
+}
+
+/** With null for `endedMs` something of its pod may be left. */
+export async function endRentalProbe(
+  db: LedgerDb,
+  podId: string,
+  { endedMs, resultJson }: { endedMs: number | null; resultJson: string | null },
+): Promise<void> {
+  await db
+    .updateTable('rental_probes')
+    .set({ ended_ms: endedMs, result_json: resultJson })
+    .where('pod_id', '=', podId)
+    .execute();
+}

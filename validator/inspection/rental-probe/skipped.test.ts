@@ -1,0 +1,102 @@
+/** What is said of a host that is not rented for a probe because a pod is there, or comes meanwhile. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import type { PodPutInput, PodView } from '#shared/api/agent/pod.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import { createTestLedger } from '../../../test/fakes/test-ledger.ts';
+import { factsOf, resultOf } from '../../../test/fixtures/check-facts.ts';
+import type { Ledger } from '../../store/ledger.tables.ts';
+import { createRentalProbes } from './rental-probe.service.ts';
+
+const POD = '00000000-0000-4000-8000-0000000000aa';
+
+let ledger: Ledger;
+beforeEach(async () => {
+  ledger = await createTestLedger();
+});
+afterEach(() => ledger.destroy());
+
+const probes = () =>
+  createRentalProbes({
+    ...{ ledger, clock: createManualClock(), random: systemRandom },
+    log: createLog({ name: 'test', level: 'silent' }),
+    logIn: () => Promise.reject(new Error('no way to the pod')),
+  });
+
+/** Its n-th answer to what pods it has; it takes none, for the n-th of these reasons, or for the last. */
+function agentWith(...answers: string[][]): AgentClient {
+  return refusing([new ApiError('bad_request', 'no room')], answers).agent;
+}
+
+function refusing(refusals: ApiError[], answers: string[][] = []) {
+  const asked: PodPutInput[] = [];
+  const gone = async () => {
+    throw new ApiError('pod_not_found', 'There is no such pod');
+  };
+  const agent: AgentClient = {
+    ...({} as AgentClient),
+    listPods: async () =>
+      (answers.shift() ?? []).map((id) => ({ id, phase: 'running' }) as unknown as PodView),
+    putPod: async (_, spec) => {
+      asked.push(spec);
+      throw refusals[Math.min(asked.length, refusals.length) - 1];
+    },
+    getPod: gone,
+    deletePod: gone,
+  };
+  return { agent, asked };
+}
+
+const byRule = (rule: string) => new ApiError('spec_refused', 'too much', { details: { rule } });
+
+it('asks a provider that gives no pod the whole host for the least, and no other way out', async () => {
+  const facts = factsOf();
+  const { agent, asked } = refusing([byRule('max_cpu_cores'), byRule('max_cpu_cores')]);
+  const rental = await probes().look(facts, agent, false);
+  expect(rental).toMatchObject({ status: 'failed', step: 'launch', detail: 'too much' });
+  const [whole, least] = asked;
+  expect(whole?.limits.cpu_cores).toBe(facts.inventory?.cpu.cores);
+  expect(least?.limits).toMatchObject({ cpu_cores: 1, memory_bytes: 2 ** 30, disk_bytes: 2 ** 30 });
+  expect(least?.gpu_uuids).toHaveLength(1);
+  const host = refusing([byRule('host')]);
+  await ledger.deleteFrom('rental_probes').execute();
+  expect(await probes().look(facts, host.agent, false)).toMatchObject({ status: 'failed' });
+  expect(host.asked).toHaveLength(1);
+});
+
+it.each([
+  ['says that it does not understand', new ApiError('validation_error', 'no such field')],
+  ['does not answer', new ApiError('upstream_unavailable', 'socket hang up')],
+])('tells an agent that %s from a host that has no room', async (_, error) => {
+  const rental = await probes().look(factsOf(), refusing([error]).agent, false);
+  expect(rental).toMatchObject({ status: 'not_run', refused: true, pods: [] });
+  const judged = (streak: number) =>
+    resultOf('rental_probe', factsOf({ measured: { rental, streaks: { rental_probe: streak } } }));
+  expect([judged(1).passed, judged(2).reason_code]).toEqual([true, 'RENTAL_PROBE_SKIPPED']);
+  const asked = await probes().look(factsOf(), refusing([error]).agent, true);
+  expect(asked).toMatchObject({ refused: true, repeated: true });
+});
+
+it('names the pod, and is of a regular check alone something new', async () => {
+  const look = (isAsked: boolean) => probes().look(factsOf(), agentWith([POD]), isAsked);
+  expect(await look(false)).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
+  expect(await look(true)).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
+  expect(await probes().look(factsOf({ rented: true }), agentWith([POD]), false)).toBeNull();
+});
+
+it('names the pod that excuses a probe that failed', async () => {
+  const facts = factsOf();
+  const excused = await probes().look(facts, agentWith([], [POD]), false);
+  expect(excused).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
+  // As it is kept for the next time, too.
+  const next = await probes().look(facts, agentWith([]), false);
+  expect(next).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
+});
+
+it('is a failure where no pod is in the way', async () => {
+  const failed = await probes().look(factsOf(), agentWith([], []), false);
+  expect(failed).toMatchObject({ status: 'failed', step: 'launch', pods: [] });
+});

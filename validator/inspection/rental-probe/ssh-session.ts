@@ -1,0 +1,129 @@
+/** A login of ours through a leased port, as a renter's; and a look at who answers there, without one. */
+import { createHash } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import ssh2 from 'ssh2';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+
+const LOGIN_MS = 20_000;
+const COMMAND_MS = 20_000;
+const MAX_OUTPUT_BYTES = 65_536;
+const MAX_BANNER_BYTES = 4_096;
+const BANNER = /^SSH-2\.0-/m;
+const USER = 'root';
+/** Ours: nothing was learnt of the host. */
+const OWN_FAULTS = ['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL', 'ENETUNREACH', 'ENETDOWN'];
+
+export type SshPlace = { host: string; port: number };
+
+export type SshSession = {
+  /** What the command wrote. Rejects when it did not end with 0, or in time. */
+  run(command: string): Promise<string>;
+  end(): void;
+};
+
+export type SshLogin = (
+  place: SshPlace,
+  login: { privateKeyPem: string; hostKeyFingerprint: string; signal: AbortSignal },
+) => Promise<SshSession>;
+
+/** Whether it was this machine that could not. */
+export function isOwnFault(error: unknown): boolean {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined;
+  return typeof code === 'string' && OWN_FAULTS.includes(code);
+}
+
+/** Believes the one host key that the agent names. Rejects when there is no login within 20 s. */
+export const createSshLogin =
+  (clock: Clock): SshLogin =>
+  async (place, { privateKeyPem, hostKeyFingerprint, signal }) => {
+    const sock = connect({ ...place, noDelay: true });
+    const client = new ssh2.Client();
+    const close = () => {
+      client.end();
+      sock.destroy();
+    };
+    // Errors after the login reach whoever waits for a command.
+    client.on('error', () => undefined);
+    const ready = new Promise<void>((resolve, reject) => {
+      sock.once('error', reject);
+      client.once('error', reject);
+      client.once('ready', resolve);
+      client.once('close', () => reject(new Error('the connection was closed')));
+    });
+    client.connect({
+      ...{ sock, username: USER, privateKey: privateKeyPem, readyTimeout: 0 },
+      hostVerifier: (key: Buffer) => fingerprintOf(key) === hostKeyFingerprint,
+    });
+    try {
+      await abortable(ready, clock.deadline(LOGIN_MS, signal));
+    } catch (error) {
+      close();
+      throw error;
+    }
+    return {
+      run: (command) => abortable(runCommand(client, command), clock.deadline(COMMAND_MS, signal)),
+      end: close,
+    };
+  };
+
+function runCommand(client: ssh2.Client, command: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    client.once('close', () => reject(new Error('the connection was closed')));
+    client.exec(command, (error, channel) => {
+      if (error !== undefined) return reject(error);
+      let output = '';
+      let exitCode: number | null = null;
+      channel.on('data', (bytes: Buffer) => {
+        if (output.length < MAX_OUTPUT_BYTES) output += bytes.toString('utf8');
+      });
+      channel.stderr.resume();
+      channel.on('exit', (code) => {
+        exitCode = code;
+      });
+      channel.on('close', () => {
+        if (exitCode === 0) resolve(output);
+        else reject(new Error(`the command ended with exit status ${exitCode}`));
+      });
+    });
+  });
+}
+
+/** Null when whoever listens there introduces itself as an SSH server; what was in the way otherwise. */
+export type ReadBanner = (place: SshPlace, signal: AbortSignal) => Promise<string | null>;
+
+/** Sends nothing. Rejects only for what is our own fault. */
+export const readBanner: ReadBanner = async (place, signal) => {
+  const socket = connect({ ...place, signal });
+  try {
+    return (await hasBanner(socket)) ? null : 'it is no SSH server';
+  } catch (error) {
+    if (isOwnFault(error)) throw error;
+    return signal.aborted ? 'no answer in time' : messageOf(error);
+  } finally {
+    socket.destroy();
+  }
+};
+
+async function hasBanner(socket: Socket): Promise<boolean> {
+  let words = '';
+  for await (const bytes of socket) {
+    words += String(bytes);
+    if (BANNER.test(words)) return true;
+    if (words.length > MAX_BANNER_BYTES) return false;
+  }
+  return false;
+}
+
+function fingerprintOf(key: Buffer): string {
+  return `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
+}
+
+function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason);
+    if (signal.aborted) return stop();
+    signal.addEventListener('abort', stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}

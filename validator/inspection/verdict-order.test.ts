@@ -1,0 +1,249 @@
+/** Which facts a verdict is on, and which verdict stays when several checks of one host end out of order. */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import { createTestLedger } from '../../test/fakes/test-ledger.ts';
+import { checkRun } from '../../test/fixtures/check-run.ts';
+import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
+import { inventoryOf } from '../../test/fixtures/inventory.ts';
+import { createProofPaces } from '../checks/proof-pace.ts';
+import { createStandings } from '../checks/standing.service.ts';
+import { createEvidence } from '../evidence/evidence.service.ts';
+import type { Ledger } from '../store/ledger.tables.ts';
+import { createHealthService } from './health.service.ts';
+import { createHostTurns } from './host-turns.ts';
+import { createInspections } from './inspections.ts';
+import { createVerifier } from './proof/verifier.ts';
+import { createProofRounds } from './proof-round.ts';
+import { createWayChecks } from './way-checks.ts';
+
+const CYCLE_MS = 900_000;
+/** A rental probe takes as long. */
+const TRIAL_MS = 120_000;
+const log = createLog({ name: 'test', level: 'silent' });
+const IDLE_WISH = { rental_in_progress: false, gpu_uuids: [] };
+const RENTED_WISH = { rental_in_progress: true, gpu_uuids: [] };
+const { executor, policy } = checkRun({ atMs: 0 }).facts;
+
+/** The host as it is now, and what happens at moments of a check. */
+let host: { cards: number; isSound: boolean; isAway: boolean; isRented: boolean };
+let onTrial: () => Promise<void>;
+let onPods: () => Promise<void>;
+let clock: ManualClock;
+let ledger: Ledger;
+beforeEach(async () => {
+  host = { cards: 1, isSound: true, isAway: false, isRented: false };
+  onTrial = onPods = async () => undefined;
+  [clock, ledger] = [createManualClock(), await createTestLedger()];
+});
+afterEach(() => ledger.destroy());
+
+const client: AgentClient = {
+  ...({} as AgentClient),
+  async inventory() {
+    if (host.isAway) throw new ApiError('upstream_unavailable', 'no answer');
+    const collectedMs = clock.now();
+    return inventoryOf({ executorId: executor.id, collectedMs, gpuCount: host.cards });
+  },
+  async listPods() {
+    await onPods();
+    return [];
+  },
+  verify: async () => ({ ok: host.isSound, reason_code: null, steps: [], simulated: false }),
+};
+
+/** Of a process that was just started on the ledger. */
+function start(holder = systemRandom.uuid()) {
+  const paces = createProofPaces({ ledger, clock });
+  const nothing = async () => null;
+  const signer = createSigner(new Uint8Array(32).fill(1));
+  return createHealthService({
+    ...{ clock, log, policy, paces, atOnce: 1, readBanner: nothing, releases: nothing },
+    metrics: { checked: () => undefined, passed: () => undefined },
+    directory: {
+      ids: async () => new Set([executor.id]),
+      takeChanged: () => [],
+      find: async () => ({ ...executor, rented: host.isRented }),
+    },
+    clientOf: () => client,
+    identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
+    standings: createStandings({ ledger, clock }),
+    inspections: createInspections({
+      ...{ ledger, clock, holder, intervalMs: CYCLE_MS, pauseMs: 0 },
+    }),
+    proofs: createProofRounds({
+      ...{ clock, random: systemRandom, size: null, intervalMs: 0, paces },
+      ...{ verifier: createVerifier(), onProven: () => undefined },
+    }),
+    ways: createWayChecks({
+      ...{ clock, random: systemRandom, isOn: false, intervalMs: 0 },
+      ...{ egressImage: null, templateImages: [] },
+    }),
+    lines: { facts: nothing },
+    hosts: createHostTurns({ ledger, clock, log, holder }),
+    rentals: {
+      async look(facts) {
+        if (!facts.executor.rented) await onTrial();
+        return null;
+      },
+      clear: async () => true,
+      podsAt: async () => [],
+    },
+    evidence: createEvidence({
+      ...{ ledger, signer, trusted: [signer], clock, log, policy: goldenPolicy() },
+    }),
+    outbox: { runOnce: async () => undefined },
+  });
+}
+
+/** Verdicts in the order in which they came on record, the one that is remembered, and the one that is to be told. */
+async function recorded() {
+  const evidence = await ledger.selectFrom('evidence').select('verdict').orderBy('seq').execute();
+  const remembered = await ledger.selectFrom('inspections').selectAll().executeTakeFirst();
+  const letters = await ledger.selectFrom('outbox').select('body').orderBy('seq').execute();
+  return {
+    evidence: evidence.map(({ verdict }) => verdict),
+    remembered: remembered?.verdict,
+    holder: remembered?.holder,
+    told: letters.map(({ body }) => JSON.parse(body).report.verdict),
+  };
+}
+
+it.each<[string, () => void, string]>([
+  ['loses a card', () => Object.assign(host, { cards: 0 }), 'failed'],
+  ['starts no container any more', () => Object.assign(host, { isSound: false }), 'failed'],
+  ['goes away', () => Object.assign(host, { isAway: true }), 'withheld'],
+  ['stays as it is', () => undefined, 'verified'],
+])('a host that %s while it is tried is judged by that', async (_, happen, verdict) => {
+  onTrial = async () => {
+    await clock.advance(TRIAL_MS);
+    happen();
+  };
+  const beganMs = clock.now();
+  const report = await start().checkNow(executor.id, IDLE_WISH);
+  expect([report.verdict, report.checked_at_ms]).toEqual([verdict, beganMs + TRIAL_MS]);
+  expect(await recorded()).toMatchObject({ remembered: verdict, told: [verdict] });
+});
+
+it('a verdict on older facts takes the place of none on newer ones, and is on no record', async () => {
+  const health = start();
+  const end = Promise.withResolvers<void>();
+  const reached = Promise.withResolvers<void>();
+  onPods = () => {
+    reached.resolve();
+    return end.promise;
+  };
+  // It has read that all is well, and is held up.
+  const pass = health.runOnce();
+  await reached.promise;
+  onPods = async () => undefined;
+  await clock.advance(1_000);
+  host.cards = 0;
+  expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('failed');
+  end.resolve();
+  await pass;
+  const expected = { evidence: ['failed'], remembered: 'failed', holder: null, told: ['failed'] };
+  expect(await recorded()).toEqual(expected);
+  const claims = await ledger.selectFrom('gpu_claims').select('uuid').execute();
+  expect(claims).toEqual([]);
+});
+
+it('a verdict is not out of date by one that was withheld, or by a clock that was set back since', async () => {
+  const health = start();
+  const [end, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  onPods = () => {
+    reached.resolve();
+    return end.promise;
+  };
+  host.cards = 0;
+  const failing = health.checkNow(executor.id, RENTED_WISH);
+  await reached.promise;
+  await clock.advance(1_000);
+  host.isAway = true;
+  expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('withheld');
+  end.resolve();
+  expect((await failing).verdict).toBe('failed');
+  expect(await recorded()).toMatchObject({ remembered: 'failed', told: ['failed'] });
+
+  const aheadMs = clock.now() + 3_600_000;
+  await ledger.updateTable('inspections').set({ facts_ms: aheadMs }).execute();
+  Object.assign(host, { isAway: false, cards: 1 });
+  expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
+  expect(await recorded()).toMatchObject({ remembered: 'verified', told: ['verified'] });
+});
+
+it('is in the order of facts after the process died that had read them, too', async () => {
+  const hold = Promise.withResolvers<void>();
+  const reached = Promise.withResolvers<void>();
+  onPods = () => {
+    reached.resolve();
+    return hold.promise;
+  };
+  const stuck = start('killed').runOnce();
+  await reached.promise;
+  onPods = async () => undefined;
+  // Held no longer, as after a kill; the other one reads later, and comes first.
+  await ledger.updateTable('inspections').set({ holder: null, held_until_ms: 0 }).execute();
+  await clock.advance(1_000);
+  host.cards = 0;
+  await start('next').runOnce();
+  hold.resolve();
+  await stuck;
+  expect(await recorded()).toMatchObject({ evidence: ['failed'], told: ['failed'] });
+});
+
+it.each<[string, () => Promise<void>]>([
+  ['somebody is about to rent it', async () => undefined],
+  ['the central API has it as rented', async () => void Object.assign(host, { isRented: true })],
+])('what a trial found stands while %s, until it is tried again and passes', async (_, rent) => {
+  const trials = vi.fn(async () => undefined);
+  onTrial = trials;
+  host.isSound = false;
+  const foundAt = naiveUtc(clock.now());
+  expect((await start().checkNow(executor.id, IDLE_WISH)).verdict).toBe('failed');
+  host.isSound = true;
+  await rent();
+  for (let time = 0; time < 2; time += 1) {
+    await clock.advance(1_000);
+    // Each by a process that was just started.
+    const report = await start().checkNow(executor.id, RENTED_WISH);
+    const container = report.checks.find((check) => check.check_id === 'container_start');
+    expect(report.verdict).toBe('failed');
+    expect(container).toMatchObject({ passed: false, reason_code: 'CONTAINER_START_FAILED' });
+    expect(container?.message).toContain(`stands since ${foundAt}Z`);
+  }
+  expect(trials).toHaveBeenCalledTimes(1);
+  host.isRented = false;
+  await clock.advance(1_000);
+  expect((await start().checkNow(executor.id, IDLE_WISH)).verdict).toBe('verified');
+  await clock.advance(1_000);
+  expect((await start().checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
+});
+
+it('tries a host once at a time: the second check waits for the first one’s trials', async () => {
+  const health = start();
+  const begun: PromiseWithResolvers<void>[] = [];
+  onTrial = () => {
+    const trial = Promise.withResolvers<void>();
+    begun.push(trial);
+    return trial.promise;
+  };
+  const checks = [1, 2].map(() => health.checkNow(executor.id, IDLE_WISH));
+  await eventually('one is tried', () => begun.length === 1);
+  // What disturbs nobody does not wait.
+  expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
+  expect(begun).toHaveLength(1);
+  begun[0]?.resolve();
+  await eventually('the other is tried', () => begun.length === 2);
+  begun[1]?.resolve();
+  expect((await Promise.all(checks)).map(({ verdict }) => verdict)).toEqual([
+    'verified',
+    'verified',
+  ]);
+});

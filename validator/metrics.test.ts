@@ -1,0 +1,141 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { HealthReport } from '#shared/api/central/validator-routes.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createManualClock, type ManualClock } from '../test/fakes/manual-clock.ts';
+import { testSigner } from '../test/fakes/market-fixture.ts';
+import { checkRun } from '../test/fixtures/check-run.ts';
+import { goldenPolicy } from '../test/fixtures/cycle-set.ts';
+import { createValidator } from './app.ts';
+import { readCheckPolicy } from './checks/check-policy.ts';
+import { createValidatorMetrics, type ValidatorMetrics } from './metrics.ts';
+import type { Ledger } from './store/ledger.tables.ts';
+import { openLedger } from './store/ledger.ts';
+import { enqueue, parkLetter } from './store/outbox/outbox.store.ts';
+
+const START_MS = 1_800_000_000_000;
+const HOUR_MS = 3_600_000;
+
+let clock: ManualClock;
+let ledger: Ledger;
+let metrics: ValidatorMetrics;
+beforeEach(async () => {
+  clock = createManualClock(START_MS);
+  ledger = await openLedger(':memory:');
+  metrics = createValidatorMetrics({
+    ...{ clock, ledger, hotkey: testSigner(1).hotkey },
+    signaturesWaiting: () => 3,
+  });
+});
+afterEach(() => ledger.destroy());
+
+type Verdict = HealthReport['verdict'];
+
+function reportOf(verdict: Verdict, reason: string | null = null): HealthReport {
+  const { report } = checkRun({ atMs: START_MS });
+  const checks = report.checks.map((check) =>
+    check.check_id === 'agent_version' ? { ...check, reason_code: reason } : check,
+  );
+  return { ...report, verdict, checks };
+}
+
+/** Of lines without the prefix; histograms by their sums. */
+async function shown(...names: string[]): Promise<string[]> {
+  const lines = (await metrics.render())
+    .split('\n')
+    .map((line) => line.replace(/^podwright_validator_/, ''));
+  return lines.filter((line) => names.some((name) => line.startsWith(name)));
+}
+
+it('counts checks, verdicts, passes and proofs, with no label that an agent chooses', async () => {
+  metrics.checked('one', reportOf('verified'));
+  metrics.checked('two', reportOf('failed', 'AGENT_OUTDATED'));
+  metrics.checked('three', reportOf('withheld', 'something that an agent said'));
+  metrics.checked('gone', reportOf('withheld'));
+  metrics.passed(4_000, new Set(['one', 'two', 'three']));
+  metrics.proven('cpu', 2_000);
+  metrics.proven('gpu', 30_000);
+  await clock.advance(HOUR_MS);
+  expect(await shown('checks_total{check="agent_version"')).toEqual([
+    'checks_total{check="agent_version",reason=""} 2',
+    'checks_total{check="agent_version",reason="AGENT_OUTDATED"} 1',
+    'checks_total{check="agent_version",reason="other"} 1',
+  ]);
+  expect(await shown('verdicts_total{', 'executors{', 'withheld_ratio')).toEqual([
+    'verdicts_total{verdict="verified"} 1',
+    'verdicts_total{verdict="failed"} 1',
+    'verdicts_total{verdict="withheld"} 2',
+    'executors{verdict="verified"} 1',
+    'executors{verdict="failed"} 1',
+    'executors{verdict="withheld"} 1',
+    `withheld_ratio ${1 / 3}`,
+  ]);
+  expect(await shown('cycle_seconds_sum', 'proof_seconds_sum', 'signer_queue')).toEqual([
+    'cycle_seconds_sum 4',
+    'proof_seconds_sum{device="cpu"} 2',
+    'proof_seconds_sum{device="gpu"} 30',
+    'signer_queue 3',
+  ]);
+  expect(await shown('executor_update_lag_seconds')).toEqual(['executor_update_lag_seconds 3600']);
+  metrics.checked('two', reportOf('verified'));
+  expect(await shown('executor_update_lag_seconds')).toEqual(['executor_update_lag_seconds 0']);
+});
+
+it('tells of outbox and weights what the ledger has', async () => {
+  const names = ['outbox_', 'weights_posted_timestamp_seconds'];
+  const empty = await shown(...names);
+  expect(empty.toSorted()).toEqual([
+    'outbox_age_seconds 0',
+    'outbox_messages{state="parked"} 0',
+    'outbox_messages{state="waiting"} 0',
+    'weights_posted_timestamp_seconds 0',
+  ]);
+  for (const subject of ['1', '2', '3']) {
+    await enqueue(ledger, {
+      ...{ kind: 'set-weights', subject, lane: 'set-weights', rank: 0, body: '{}' },
+      next_ms: START_MS + 20_000,
+    });
+  }
+  const given = { parkedMs: START_MS, reason: 'refused' };
+  await parkLetter(ledger, { seq: 1, kind: 'set-weights', attempts: 1 }, given);
+  const texts = { input_json: '', policy_json: '', input_hash: '', policy_hash: '' };
+  const row = { ...texts, result_hash: '', payload_json: '', computed_ms: START_MS };
+  await ledger
+    .insertInto('epochs')
+    .values({ ...row, number: 1, state: 'confirmed' })
+    .execute();
+  const later = { ...row, number: 2, state: 'queued' as const, computed_ms: START_MS + 20_000 };
+  await ledger.insertInto('epochs').values(later).execute();
+  await clock.advance(60_000);
+  expect((await shown(...names)).toSorted()).toEqual([
+    'outbox_age_seconds 40',
+    'outbox_messages{state="parked"} 1',
+    'outbox_messages{state="waiting"} 2',
+    `weights_posted_timestamp_seconds ${START_MS / 1_000}`,
+  ]);
+});
+
+it.each([false, true])(
+  'are at a listener of their own where that is asked: %s',
+  async (isSeparate) => {
+    const validator = createValidator({
+      ...{ clock, ledger, random: systemRandom, signer: testSigner(1) },
+      log: createLog({ name: 'test', level: 'silent' }),
+      ...{ centralUrl: 'http://127.0.0.1:9/api', centralHotkey: testSigner(5).hotkey, proof: null },
+      policy: { acceptSimulated: false, checks: readCheckPolicy() },
+      weighing: {
+        ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
+        ...{ cycleMs: HOUR_MS, epochMs: HOUR_MS, keptDays: 14 },
+      },
+      ...{ checkIntervalMs: HOUR_MS, listIntervalMs: HOUR_MS, separateMonitoring: isSeparate },
+    });
+    const main = async (url: string) => (await validator.server.inject({ url })).statusCode;
+    const own = async (url: string) => (await validator.monitoring?.inject({ url }))?.statusCode;
+    expect(await main('/metrics')).toBe(isSeparate ? 404 : 200);
+    expect(await own('/metrics')).toBe(isSeparate ? 200 : undefined);
+    for (const url of ['/healthz', '/version']) {
+      expect([await main(url), await own(url)]).toEqual([200, isSeparate ? 200 : undefined]);
+    }
+    await validator.close();
+  },
+);

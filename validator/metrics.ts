@@ -1,0 +1,168 @@
+/** The validator's own metrics (validator reference 10). A scrape reads memory and a few figures of the ledger. */
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { CheckResult, HealthReport } from '#shared/api/central/validator-routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { VERSION } from '#shared/runtime/version.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { CHECKS } from './checks/check-table.ts';
+import type { Ledger } from './store/ledger.tables.ts';
+import { countLetters, oldestLetterMs } from './store/outbox/outbox.store.ts';
+import { lastConfirmedMs } from './weights/epoch.store.ts';
+
+export type ValidatorMetrics = ReturnType<typeof createValidatorMetrics>;
+
+export type MetricsOptions = {
+  clock: Clock;
+  ledger: Ledger;
+  hotkey: Hotkey;
+  /** Signatures that were asked for and not given yet; 0 where the key is in this thread. */
+  signaturesWaiting(): number;
+};
+
+const PREFIX = 'podwright_validator_';
+const MS_PER_SECOND = 1_000;
+const CYCLE_BUCKETS = [1, 5, 15, 30, 60, 120, 300, 600, 900];
+const PROOF_BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+const VERDICTS = ['verified', 'failed', 'withheld'] as const satisfies HealthReport['verdict'][];
+/** An agent's words are no label: only reasons of the table are. */
+const OTHER_REASON = 'other';
+/** Of agents that are too old, or do not run the release that they should. */
+const OUTDATED: ReadonlySet<string> = new Set(['AGENT_OUTDATED', 'AGENT_IMAGE_OUTDATED']);
+const REASONS = new Map(CHECKS.map(({ id, remedies }) => [id, new Set(Object.keys(remedies))]));
+
+/** One registry per validator, so that several fit into one process. */
+export function createValidatorMetrics({ clock, ledger, hotkey, ...options }: MetricsOptions) {
+  const registry = new Registry();
+  const registers = [registry];
+  /** The last verdict of each executor that is listed. */
+  let verdicts = new Map<string, HealthReport['verdict']>();
+  /** Since when an executor's agent is too old. */
+  let outdatedMs = new Map<string, number>();
+
+  new Gauge({
+    name: `${PREFIX}build_info`,
+    help: 'Always 1; the labels tell what runs.',
+    labelNames: ['version', 'hotkey'],
+    registers,
+  }).set({ version: VERSION, hotkey }, 1);
+  const cycles = new Histogram({
+    name: `${PREFIX}cycle_seconds`,
+    help: 'Time of one pass over the executors that were due.',
+    buckets: CYCLE_BUCKETS,
+    registers,
+  });
+  const checks = new Counter({
+    name: `${PREFIX}checks_total`,
+    help: 'Checks that were judged, by check and reason; the reason is empty for those that passed.',
+    labelNames: ['check', 'reason'],
+    registers,
+  });
+  const judged = new Counter({
+    name: `${PREFIX}verdicts_total`,
+    help: 'Verdicts by kind.',
+    labelNames: ['verdict'],
+    registers,
+  });
+  new Gauge({
+    name: `${PREFIX}executors`,
+    help: 'Executors by their last verdict.',
+    labelNames: ['verdict'],
+    registers,
+    collect() {
+      for (const verdict of VERDICTS) this.set({ verdict }, countOf(verdicts, verdict));
+    },
+  });
+  new Gauge({
+    name: `${PREFIX}withheld_ratio`,
+    help: 'Share of executors whose last verdict was withheld.',
+    registers,
+    collect() {
+      this.set(verdicts.size === 0 ? 0 : countOf(verdicts, 'withheld') / verdicts.size);
+    },
+  });
+  const proofs = new Histogram({
+    name: `${PREFIX}proof_seconds`,
+    help: 'Time of proofs of work, by the device that did it.',
+    labelNames: ['device'],
+    buckets: PROOF_BUCKETS,
+    registers,
+  });
+  new Gauge({
+    name: `${PREFIX}outbox_age_seconds`,
+    help: 'How long the oldest message of the outbox has been waiting; 0 when none does.',
+    registers,
+    async collect() {
+      const since = await oldestLetterMs(ledger);
+      this.set(since === null ? 0 : secondsSince(since));
+    },
+  });
+  new Gauge({
+    name: `${PREFIX}outbox_messages`,
+    help: 'Messages of the outbox: waiting to be told, or parked because they were refused.',
+    labelNames: ['state'],
+    registers,
+    async collect() {
+      const { waiting, parked } = await countLetters(ledger);
+      this.set({ state: 'waiting' }, waiting);
+      this.set({ state: 'parked' }, parked);
+    },
+  });
+  new Gauge({
+    name: `${PREFIX}weights_posted_timestamp_seconds`,
+    help: 'When the newest weights that the central API shows were computed; 0 before the first.',
+    registers,
+    async collect() {
+      this.set(((await lastConfirmedMs(ledger)) ?? 0) / MS_PER_SECOND);
+    },
+  });
+  new Gauge({
+    name: `${PREFIX}signer_queue`,
+    help: 'Signatures that were asked for and not given yet.',
+    registers,
+    collect() {
+      this.set(options.signaturesWaiting());
+    },
+  });
+  new Gauge({
+    name: `${PREFIX}executor_update_lag_seconds`,
+    help: 'How long the agent has been too old that has been it longest; 0 when none is.',
+    registers,
+    collect() {
+      const since = Math.min(...outdatedMs.values());
+      this.set(Number.isFinite(since) ? secondsSince(since) : 0);
+    },
+  });
+
+  const secondsSince = (atMs: number) => Math.max(0, (clock.now() - atMs) / MS_PER_SECOND);
+
+  function count({ check_id: check, reason_code: reason }: CheckResult): void {
+    const isKnown = reason === null || REASONS.get(check)?.has(reason) === true;
+    checks.inc({ check, reason: isKnown ? (reason ?? '') : OTHER_REASON });
+  }
+
+  return {
+    /** An executor was checked. */
+    checked(executorId: string, { verdict, checks: results }: HealthReport): void {
+      for (const result of results) count(result);
+      judged.inc({ verdict });
+      verdicts.set(executorId, verdict);
+      const isOutdated = results.some(({ reason_code }) => OUTDATED.has(reason_code ?? ''));
+      if (!isOutdated) outdatedMs.delete(executorId);
+      else if (!outdatedMs.has(executorId)) outdatedMs.set(executorId, clock.now());
+    },
+    /** A pass over the list took so many milliseconds; executors that are not in it are forgotten. */
+    passed(ms: number, listed: ReadonlySet<string>): void {
+      cycles.observe(ms / MS_PER_SECOND);
+      verdicts = new Map([...verdicts].filter(([id]) => listed.has(id)));
+      outdatedMs = new Map([...outdatedMs].filter(([id]) => listed.has(id)));
+    },
+    proven: (device: 'cpu' | 'gpu', ms: number) => proofs.observe({ device }, ms / MS_PER_SECOND),
+    contentType: registry.contentType,
+    /** Prometheus' text format. */
+    render: () => registry.metrics(),
+  };
+}
+
+function countOf(verdicts: ReadonlyMap<string, string>, verdict: string): number {
+  return [...verdicts.values()].filter((other) => other === verdict).length;
+}

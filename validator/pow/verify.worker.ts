@@ -1,5 +1,0 @@
-/** The thread that verifies, so that the validator goes on answering meanwhile. */
-import { answerThreadCalls } from '#shared/thread-calls.ts';
-import { verify } from './verify.tasks.ts';
-
-answerThreadCalls(verify);
