@@ -1,8 +1,10 @@
 /** A container's output through the engine's own stream: where its file is out of reach (remote or rootless engine). */
-
 import { dataFrame } from '#shared/http/sse.ts';
-import type { ContainerState } from '../containers/engine/engine.ts';
-import { type ContainerEngine, EngineError } from '../containers/engine/engine.ts';
+import {
+  type ContainerEngine,
+  type ContainerState,
+  EngineError,
+} from '../containers/engine/engine.ts';
 import type { StreamName } from './json-lines.ts';
 import type { LogText } from './keep-alive.ts';
 import { createLineFramer, type FramedLine, type LogPosition } from './log-frames.ts';

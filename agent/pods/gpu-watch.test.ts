@@ -1,6 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import type { PodCondition } from '#shared/api/agent/pod.ts';
-import { PodSpec } from '#shared/api/agent/pod.ts';
+import { type PodCondition, PodSpec } from '#shared/api/agent/pod.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { podSpec } from '../../test/fakes/test-agent.ts';

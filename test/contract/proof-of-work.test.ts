@@ -11,8 +11,7 @@ import {
   type OpenRequest,
 } from '#shared/api/agent/challenges.ts';
 import { refusalFrom } from '#shared/api/agent/refusal.ts';
-import type { HttpServer } from '#shared/http/server.ts';
-import { createHttpServer } from '#shared/http/server.ts';
+import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';

@@ -3,14 +3,16 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type {
-  BackupRequestInput,
-  OperationView,
-  RepositoryAccess,
-  RestoreRequestInput,
-  VerifyRequestInput,
+import {
+  BackupRequest,
+  type BackupRequestInput,
+  type OperationView,
+  type RepositoryAccess,
+  RestoreRequest,
+  type RestoreRequestInput,
+  VerifyRequest,
+  type VerifyRequestInput,
 } from '#shared/api/agent/operations.ts';
-import { BackupRequest, RestoreRequest, VerifyRequest } from '#shared/api/agent/operations.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';

@@ -1,7 +1,5 @@
 /** Holds each of several operations at one of its changes in the engine, until all of them stand there. */
-
-import type { ContainerEngine } from '../../agent/containers/engine/engine.ts';
-import { LABELS } from '../../agent/containers/engine/engine.ts';
+import { type ContainerEngine, LABELS } from '../../agent/containers/engine/engine.ts';
 import type { CallSubject, EngineCall, EngineProxy } from './engine-proxy.ts';
 
 export type CallGate = ReturnType<typeof createCallGate>;

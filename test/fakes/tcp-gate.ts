@@ -1,7 +1,5 @@
 /** Stands before a server, and can be shut: then whoever is there or comes is cut off, as by a server that is away. */
-
-import type { AddressInfo } from 'node:net';
-import { createConnection, createServer, type Socket } from 'node:net';
+import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 
 export type TcpGate = {
   port: number;

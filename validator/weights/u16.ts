@@ -1,6 +1,5 @@
 /** Exact shares made 16-bit weights: largest remainder, ties by the keys' bytes, a floor of 1 (validator reference 8.1). Pure. */
-import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { publicKeyOf } from '#shared/signing/hotkey.ts';
+import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 
 export const MAX_WEIGHT = 65_535;
 const MAX = BigInt(MAX_WEIGHT);

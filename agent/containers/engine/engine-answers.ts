@@ -2,14 +2,14 @@
 import { z } from 'zod';
 import { ImageDigest } from '#shared/api/agent/pod.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
-import type {
-  ContainerState,
-  EngineEvent,
-  EngineInfo,
-  NetworkState,
-  VolumeState,
+import {
+  type ContainerState,
+  type EngineEvent,
+  type EngineInfo,
+  LABELS,
+  type NetworkState,
+  type VolumeState,
 } from './engine.ts';
-import { LABELS } from './engine.ts';
 
 const Labels = z
   .record(z.string(), z.string())

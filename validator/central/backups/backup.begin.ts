@@ -4,7 +4,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type Actor, SYSTEM_ACTOR } from '../accounts/auth/identity.ts';
-import type { OperationColumns } from '../platform/database/backups.tables.ts';
+import type { OperationColumns } from '../platform/database/tables/backups.ts';
 import type {
   BackupConfig,
   BackupLog,

@@ -1,6 +1,7 @@
 /** How backups and restores go out (contract 9.1). Pure. */
+
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import type { OperationColumns } from '../platform/database/backups.tables.ts';
+import type { OperationColumns } from '../platform/database/tables/backups.ts';
 import type { BackupConfig, BackupLog, RestoreLog } from '../platform/database/tables.ts';
 import {
   type BackupConfigResponse,

@@ -1,6 +1,7 @@
 /** Queries of backup_drills, and of what drills leave in other tables. */
+
 import type { Updateable } from 'kysely';
-import type { BackupLogsTable } from '../platform/database/backups.tables.ts';
+import type { BackupLogsTable } from '../platform/database/tables/backups.ts';
 import type { BackupConfig, BackupDrill, BackupLog, Db } from '../platform/database/tables.ts';
 
 export async function insertDrill(db: Db, row: BackupDrill): Promise<void> {

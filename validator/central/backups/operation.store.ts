@@ -1,6 +1,7 @@
 /** Queries that backups, restores and drills share. A state is changed only where the row is in one that allows it. */
+
 import type { Updateable } from 'kysely';
-import type { OperationColumns } from '../platform/database/backups.tables.ts';
+import type { OperationColumns } from '../platform/database/tables/backups.ts';
 import type { BackupDrill, BackupLog, Db, RestoreLog } from '../platform/database/tables.ts';
 import { type OperationState, sourcesOf } from './backup.state.ts';
 

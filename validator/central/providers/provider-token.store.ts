@@ -1,7 +1,8 @@
 /** All queries on provider_tokens. */
+
 import type { Selectable } from 'kysely';
-import type { ProviderTokensTable } from '../platform/database/executors.tables.ts';
 import { prepared, type Slots } from '../platform/database/prepared.ts';
+import type { ProviderTokensTable } from '../platform/database/tables/executors.ts';
 import type { Db } from '../platform/database/tables.ts';
 
 export type ProviderToken = Selectable<ProviderTokensTable>;

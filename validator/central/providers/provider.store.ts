@@ -1,6 +1,7 @@
 /** All queries on providers. */
+
 import type { Updateable } from 'kysely';
-import type { ProvidersTable } from '../platform/database/executors.tables.ts';
+import type { ProvidersTable } from '../platform/database/tables/executors.ts';
 import type { Db, Provider } from '../platform/database/tables.ts';
 
 /** By id. */

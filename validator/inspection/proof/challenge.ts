@@ -1,7 +1,11 @@
 /** One challenge to one host: sent, timed by our own clock, and what its failing means. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
-import type { AskedWalk } from '#shared/api/agent/challenges.ts';
-import { type ChallengeRequest, type Commitment, walkOf } from '#shared/api/agent/challenges.ts';
+import {
+  type AskedWalk,
+  type ChallengeRequest,
+  type Commitment,
+  walkOf,
+} from '#shared/api/agent/challenges.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';

@@ -1,6 +1,7 @@
 /** Queries of the account_tokens table. */
+
 import type { Insertable, Selectable } from 'kysely';
-import type { AccountTokensTable } from '../../platform/database/accounts.tables.ts';
+import type { AccountTokensTable } from '../../platform/database/tables/accounts.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 export type AccountToken = Selectable<AccountTokensTable>;

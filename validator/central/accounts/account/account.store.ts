@@ -1,7 +1,8 @@
 /** Queries of the accounts table. Deleted accounts stay as rows, for events and money, and are never found. */
+
 import type { Insertable, Updateable } from 'kysely';
 import { isUniqueViolation } from '../../../database/engine.ts';
-import type { AccountsTable } from '../../platform/database/accounts.tables.ts';
+import type { AccountsTable } from '../../platform/database/tables/accounts.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
 
 /** Stores a new account; false if the address is taken. */

@@ -1,7 +1,8 @@
 /** Queries of the api_keys table. Deleted keys stay as rows, for events that name them, and are never found. */
+
 import type { Insertable, Updateable } from 'kysely';
-import type { ApiKeysTable } from '../../platform/database/accounts.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { ApiKeysTable } from '../../platform/database/tables/accounts.ts';
 import type { ApiKey, Db } from '../../platform/database/tables.ts';
 
 /** Stores a new key. */

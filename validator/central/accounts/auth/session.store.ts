@@ -1,7 +1,8 @@
 /** Queries of the sessions table. */
+
 import type { Selectable } from 'kysely';
-import type { SessionsTable } from '../../platform/database/accounts.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { SessionsTable } from '../../platform/database/tables/accounts.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 export type Session = Selectable<SessionsTable>;

@@ -1,6 +1,7 @@
 /** Queries of the stream_tickets table. */
+
 import type { Insertable, Selectable } from 'kysely';
-import type { StreamTicketsTable } from '../../platform/database/pods.tables.ts';
+import type { StreamTicketsTable } from '../../platform/database/tables/delivery.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 export type StoredTicket = Selectable<StreamTicketsTable>;

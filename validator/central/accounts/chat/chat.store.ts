@@ -1,6 +1,7 @@
 /** Queries behind links to the chat platform. */
+
 import type { Insertable, Selectable } from 'kysely';
-import type { ChatLinkStatesTable } from '../../platform/database/accounts.tables.ts';
+import type { ChatLinkStatesTable } from '../../platform/database/tables/accounts.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 type LinkState = Selectable<ChatLinkStatesTable>;

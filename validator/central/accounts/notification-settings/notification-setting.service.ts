@@ -1,9 +1,9 @@
 /** What an account wants mails about: everything, until it says otherwise (specification, Resources). */
+
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { NotificationSettingRow } from '../../platform/database/around-balance.tables.ts';
-import type { Flag } from '../../platform/database/columns.ts';
-import type { Database, Db } from '../../platform/database/tables.ts';
+import type { Flag } from '../../platform/database/tables/platform.ts';
+import type { Database, Db, NotificationSettingRow } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../auth/identity.ts';
 import type {
   EffectiveNotificationSettingDto,

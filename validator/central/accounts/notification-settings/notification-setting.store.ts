@@ -1,6 +1,5 @@
 /** Queries of the notification_settings table. */
-import type { NotificationSettingRow } from '../../platform/database/around-balance.tables.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { Db, NotificationSettingRow } from '../../platform/database/tables.ts';
 
 /** Undefined where the account never changed anything. */
 export function findNotificationSetting(

@@ -1,6 +1,7 @@
 /** Queries of the docker_credentials table. */
+
 import type { Updateable } from 'kysely';
-import type { DockerCredentialsTable } from '../../platform/database/accounts.tables.ts';
+import type { DockerCredentialsTable } from '../../platform/database/tables/accounts.ts';
 import type { Db, DockerCredential } from '../../platform/database/tables.ts';
 
 /** Stores a new one. */

@@ -1,7 +1,8 @@
 /** Queries of the ssh_keys table. */
+
 import type { Insertable, Updateable } from 'kysely';
-import type { SshKeysTable } from '../../platform/database/accounts.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { SshKeysTable } from '../../platform/database/tables/accounts.ts';
 import type { Db, SshKey } from '../../platform/database/tables.ts';
 
 /** Stores a new key; false if the account has it already. */

@@ -1,7 +1,8 @@
 /** Queries of the mails table. */
+
 import type { Insertable, Updateable } from 'kysely';
 import { dueRows } from '../../platform/database/due-rows.ts';
-import type { MailsTable } from '../../platform/database/processes.tables.ts';
+import type { MailsTable } from '../../platform/database/tables/delivery.ts';
 import type { Db, MailRow } from '../../platform/database/tables.ts';
 
 /** Mails to be sent. */

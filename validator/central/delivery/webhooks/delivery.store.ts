@@ -1,7 +1,8 @@
 /** Queries of the log of deliveries. */
+
 import type { Insertable } from 'kysely';
+import type { WebhookDeliveriesTable } from '../../platform/database/tables/delivery.ts';
 import type { Db, WebhookDelivery } from '../../platform/database/tables.ts';
-import type { WebhookDeliveriesTable } from '../../platform/database/webhooks.tables.ts';
 
 /** What the last attempt came to. */
 export type DeliveryChange = Pick<

@@ -1,5 +1,5 @@
 /** What becomes of a webhook and of an event after an attempt to deliver it (marketplace reference 1.14). Pure. */
-import type { WebhooksTable } from '../../platform/database/webhooks.tables.ts';
+import type { WebhooksTable } from '../../platform/database/tables/delivery.ts';
 import { RETRY_PAUSES_MS } from '../../platform/retry-pauses.ts';
 
 /** A webhook that took nothing for so long is disabled when an event is given up. */

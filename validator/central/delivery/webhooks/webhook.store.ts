@@ -1,7 +1,8 @@
 /** Queries of the webhooks table. */
+
 import type { Insertable, Updateable } from 'kysely';
+import type { WebhooksTable } from '../../platform/database/tables/delivery.ts';
 import type { Db, Webhook } from '../../platform/database/tables.ts';
-import type { WebhooksTable } from '../../platform/database/webhooks.tables.ts';
 
 /** Stores one. */
 export async function insertWebhook(db: Db, row: Insertable<WebhooksTable>): Promise<void> {

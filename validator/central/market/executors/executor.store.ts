@@ -1,7 +1,8 @@
 /** All queries on executors. A listing joins the provider. */
+
 import type { Updateable } from 'kysely';
-import type { ExecutorsTable } from '../../platform/database/executors.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { ExecutorsTable } from '../../platform/database/tables/executors.ts';
 import type { Db, Executor, NewExecutor } from '../../platform/database/tables.ts';
 
 /** An executor with what decides whether it is on the market. */

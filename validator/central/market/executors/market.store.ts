@@ -1,7 +1,8 @@
 /** The nodes on offer, with what they are looked for by: no inventory is read for it. */
+
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import type { LineFigures, MeasuredFigures } from '../../platform/database/executors.tables.ts';
+import type { LineFigures, MeasuredFigures } from '../../platform/database/tables/executors.ts';
 import type { Db, Executor } from '../../platform/database/tables.ts';
 
 /** What a node is looked for by, sorted by and shown with, but for what its inventory says. */

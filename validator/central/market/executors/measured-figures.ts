@@ -1,6 +1,7 @@
 /** The figures of an inventory that nodes are looked for by. Pure. */
+
 import type { Inventory } from '#shared/api/agent/inventory.ts';
-import type { LineFigures, MeasuredFigures } from '../../platform/database/executors.tables.ts';
+import type { LineFigures, MeasuredFigures } from '../../platform/database/tables/executors.ts';
 import { interconnectOf } from './interconnect.ts';
 
 /** Of a node that was never measured. */

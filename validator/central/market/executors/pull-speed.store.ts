@@ -1,7 +1,8 @@
 /** All queries on measured pulls: speeds of nodes, sizes of images. */
+
 import { sql } from 'kysely';
-import type { PullSpeedsTable } from '../../platform/database/executors.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { PullSpeedsTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 export type PullSpeed = PullSpeedsTable;

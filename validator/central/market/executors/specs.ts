@@ -1,7 +1,8 @@
 /** The `specs` object of a node row, from the inventory that its agent measured (contract 3.1). Pure. */
+
 import { z } from 'zod';
 import type { GpuDevice, Inventory } from '#shared/api/agent/inventory.ts';
-import type { LineFigures } from '../../platform/database/executors.tables.ts';
+import type { LineFigures } from '../../platform/database/tables/executors.ts';
 import { Interconnect, interconnectOf } from './interconnect.ts';
 import { percent, storageOf } from './storage.ts';
 

@@ -1,6 +1,7 @@
 /** Queries of the machine_requests table. */
+
 import type { Updateable } from 'kysely';
-import type { MachineRequestsTable } from '../../platform/database/accounts.tables.ts';
+import type { MachineRequestsTable } from '../../platform/database/tables/market.ts';
 import type { Db, MachineRequest } from '../../platform/database/tables.ts';
 import { type MachineRequestState, sourcesOf } from './machine-request.state.ts';
 import type { RequestGroup } from './request-bands.ts';

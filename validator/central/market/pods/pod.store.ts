@@ -1,8 +1,9 @@
 /** All queries on pods. A state is changed only where the row still is in a state that allows it. */
+
 import type { Updateable } from 'kysely';
 import { followPod, type Metered } from '../../money/metering/usage.service.ts';
-import type { PodsTable } from '../../platform/database/pods.tables.ts';
 import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { PodsTable } from '../../platform/database/tables/market.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
 

@@ -1,7 +1,8 @@
 /** Queries of the templates table. Deleted templates stay as rows and are never found. */
+
 import type { Insertable, Updateable } from 'kysely';
-import type { TemplatesTable } from '../../platform/database/accounts.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { TemplatesTable } from '../../platform/database/tables/market.ts';
 import type { Db, Template } from '../../platform/database/tables.ts';
 
 /** Stores a new template. */

@@ -1,6 +1,6 @@
 /** Queries of the set_weights table: one row for each validator. */
 
-import type { SetWeightsTable } from '../../platform/database/executors.tables.ts';
+import type { SetWeightsTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 /** Stores the row unless one as new or newer is there; tells whether it did. */

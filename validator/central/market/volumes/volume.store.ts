@@ -1,8 +1,9 @@
 /** Queries of volumes and of their copies. A copy's state is changed only where the row is in one that allows it. */
+
 import type { Updateable } from 'kysely';
-import type { VolumeCopiesTable, VolumesTable } from '../../platform/database/backups.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import { lockRow } from '../../platform/database/row-lock.ts';
+import type { VolumeCopiesTable, VolumesTable } from '../../platform/database/tables/backups.ts';
 import type { Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
 import { type CopyState, sourcesOf } from './volume.state.ts';
 

@@ -2,8 +2,9 @@
  * Adds the journal up from nothing and compares: what makes books of double entry true (invariants I1 to I4, I8, I12,
  * I15 to I17 of README, "Money"). Pure.
  */
+
 import { createHash } from 'node:crypto';
-import type { TransferKind } from '../../platform/database/ledger.tables.ts';
+import type { TransferKind } from '../../platform/database/tables/money.ts';
 
 /** A transfer as it is stored. */
 export type StoredTransfer = {

@@ -2,7 +2,7 @@
 
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import type { TransferKind } from '../../platform/database/ledger.tables.ts';
+import type { TransferKind } from '../../platform/database/tables/money.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import { foldOf, type JournalRow, lastSeqBefore, listJournal } from './journal.store.ts';
 import type { LedgerLine, LedgerPage, LedgerQuery } from './ledger.schemas.ts';

@@ -1,7 +1,8 @@
 /** The transfers of an account of the ledger as its owner sees them, and what they add up to. */
+
 import { sql } from 'kysely';
-import type { TransferKind } from '../../platform/database/ledger.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { TransferKind } from '../../platform/database/tables/money.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { LedgerAccount } from './ledger-account.ts';
 

@@ -1,5 +1,5 @@
 /** What transfers do to the balances of accounts. Pure. */
-import type { TransferKind } from '../../platform/database/ledger.tables.ts';
+import type { TransferKind } from '../../platform/database/tables/money.ts';
 import type { LedgerAccount, Leg } from './ledger-account.ts';
 
 /** A transfer to be written. */

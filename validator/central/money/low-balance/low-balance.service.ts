@@ -8,9 +8,8 @@ import { wants } from '../../accounts/notification-settings/notification-setting
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import { lowBalanceMail } from '../../delivery/mail/mail.text.ts';
-import type { LowBalanceThresholdRow } from '../../platform/database/around-balance.tables.ts';
-import type { Flag } from '../../platform/database/columns.ts';
-import type { Database, Db } from '../../platform/database/tables.ts';
+import type { Flag } from '../../platform/database/tables/platform.ts';
+import type { Database, Db, LowBalanceThresholdRow } from '../../platform/database/tables.ts';
 import {
   DEFAULT_THRESHOLDS,
   type Funds,

@@ -1,11 +1,12 @@
 /** Queries of the low-balance tables: thresholds of accounts, and what each was told of. */
-import type {
-  LowBalanceMarks,
-  LowBalanceThresholdRow,
-} from '../../platform/database/around-balance.tables.ts';
+
 import { jsonRows } from '../../platform/database/json-rows.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type {
+  Db,
+  LowBalanceMarks,
+  LowBalanceThresholdRow,
+} from '../../platform/database/tables.ts';
 
 /** Undefined where the account never changed anything. */
 export function findThreshold(

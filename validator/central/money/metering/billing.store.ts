@@ -1,12 +1,13 @@
 /** Queries of what was charged: settlements of pods, days of providers, refunds. Many rows go in one statement. */
+
 import { type Selectable, sql } from 'kysely';
 import { jsonRows } from '../../platform/database/json-rows.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   BillingPeriodsTable,
   BillingTicksTable,
   UsageRefundsTable,
-} from '../../platform/database/metering.tables.ts';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+} from '../../platform/database/tables/metering.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 export type Tick = Selectable<BillingTicksTable>;

@@ -1,14 +1,15 @@
 /** All queries on segments of use and on meters. */
+
 import type { Selectable } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { STANDING_STATES } from '../../market/notices/notice.state.ts';
 import { CREATION_STATES } from '../../market/pods/pod.state.ts';
 import { jsonRows } from '../../platform/database/json-rows.ts';
+import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   UsageMetersTable,
   UsageSegmentsTable,
-} from '../../platform/database/metering.tables.ts';
-import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
+} from '../../platform/database/tables/metering.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 export type Meter = Selectable<UsageMetersTable>;

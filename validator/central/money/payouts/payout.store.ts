@@ -1,8 +1,9 @@
 /** Queries of the payouts table, and of who could be paid. */
+
 import type { Updateable } from 'kysely';
 import { dueRows } from '../../platform/database/due-rows.ts';
-import type { PayoutRow, PayoutsTable } from '../../platform/database/payouts.tables.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { PayoutsTable } from '../../platform/database/tables/money.ts';
+import type { Db, PayoutRow } from '../../platform/database/tables.ts';
 import { OPEN_STATES } from './payout.state.ts';
 
 /** Those about which the processor is to be asked. */

@@ -1,6 +1,5 @@
 /** Queries of the simulated processor's own table. */
-import type { SimulatedPayout } from '../../platform/database/payouts.tables.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { Db, SimulatedPayout } from '../../platform/database/tables.ts';
 
 /** Stores a payout unless its key is there already, and counts the question; returns what is there. */
 export async function askForPayout(db: Db, row: SimulatedPayout): Promise<SimulatedPayout> {

@@ -6,8 +6,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { SimulatedPayout } from '../../platform/database/payouts.tables.ts';
-import type { Database } from '../../platform/database/tables.ts';
+import type { Database, SimulatedPayout } from '../../platform/database/tables.ts';
 import type { PayoutAnswer, PayoutProcessor } from '../../platform/ports.ts';
 import { askForPayout } from './simulated-payout.store.ts';
 

@@ -2,10 +2,10 @@
  * What accounts earn with those that they brought: a part of the fee on what these paid, out of the platform's share
  * and never out of a provider's. Granted credit earns nobody anything, or a sign-up would be worth money.
  */
+
 import { ApiError } from '#shared/runtime/errors.ts';
 import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
-import type { ReferralRow } from '../../platform/database/payouts.tables.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { Db, ReferralRow } from '../../platform/database/tables.ts';
 import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/ledger-account.ts';
 import { referralShare } from '../ledger/shares.ts';
 import { standingOfOne } from '../ledger/wallet.service.ts';

@@ -1,8 +1,8 @@
 /** Queries of the referrals table. */
+
 import { jsonRows } from '../../platform/database/json-rows.ts';
-import type { ReferralRow } from '../../platform/database/payouts.tables.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { Db, ReferralRow } from '../../platform/database/tables.ts';
 
 /** The account whose code this is; null for nobody's. */
 export async function findReferrer(db: Db, code: string): Promise<string | null> {

@@ -1,12 +1,10 @@
 /** Queries of the auto_topups table, and what the top-ups of a month come to. */
+
 import { sql, type Updateable } from 'kysely';
-import type {
-  AutoTopUpRow,
-  AutoTopUpsTable,
-} from '../../platform/database/around-balance.tables.ts';
 import { jsonRows } from '../../platform/database/json-rows.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { AutoTopUpsTable } from '../../platform/database/tables/money.ts';
+import type { AutoTopUpRow, Db } from '../../platform/database/tables.ts';
 
 const byAccount = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
   db.selectFrom('auto_topups').selectAll().where('account_id', '=', accountId),

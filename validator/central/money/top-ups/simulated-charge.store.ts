@@ -1,6 +1,5 @@
 /** Queries of the simulated payment processor's own table. */
-import type { SimulatedCharge } from '../../platform/database/around-balance.tables.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { Db, SimulatedCharge } from '../../platform/database/tables.ts';
 
 /** Stores a charge unless its key is there already; returns what is there. */
 export async function insertCharge(db: Db, row: SimulatedCharge): Promise<SimulatedCharge> {

@@ -6,8 +6,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { SimulatedCharge } from '../../platform/database/around-balance.tables.ts';
-import type { Database } from '../../platform/database/tables.ts';
+import type { Database, SimulatedCharge } from '../../platform/database/tables.ts';
 import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
 import {
   findCharge,

@@ -1,8 +1,9 @@
 /** Queries of the topups table. */
+
 import { type Insertable, sql, type Updateable } from 'kysely';
-import type { TopUpRow, TopUpsTable } from '../../platform/database/around-balance.tables.ts';
 import { dueRows } from '../../platform/database/due-rows.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { TopUpsTable } from '../../platform/database/tables/money.ts';
+import type { Db, TopUpRow } from '../../platform/database/tables.ts';
 import { IN_FLIGHT } from './top-up.state.ts';
 
 /** Charges in flight, about which the processor is to be asked. */

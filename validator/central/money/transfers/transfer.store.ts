@@ -1,10 +1,8 @@
 /** Queries of the credit_transfers table. */
+
 import type { Insertable } from 'kysely';
-import type {
-  CreditTransfer,
-  CreditTransfersTable,
-} from '../../platform/database/around-balance.tables.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { CreditTransfersTable } from '../../platform/database/tables/money.ts';
+import type { CreditTransfer, Db } from '../../platform/database/tables.ts';
 
 /** A transfer with the present addresses of both sides. */
 export type ListedTransfer = CreditTransfer & { sender_email: string; recipient_email: string };

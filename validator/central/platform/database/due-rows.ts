@@ -1,8 +1,7 @@
 /** Rows of what calls upon the world: those that are due, and how one process takes one for an attempt. */
+
 import { sql } from 'kysely';
-import type { TopUpRow } from './around-balance.tables.ts';
-import type { PayoutRow } from './payouts.tables.ts';
-import type { Db, MailRow } from './tables.ts';
+import type { Db, MailRow, PayoutRow, TopUpRow } from './tables.ts';
 
 /** By table: each row is tried until something comes of it. */
 type RowOf = { mails: MailRow; payouts: PayoutRow; topups: TopUpRow };

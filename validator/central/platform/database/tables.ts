@@ -1,96 +1,66 @@
 /**
- * Every table of the central API. Portable subset of SQLite and PostgreSQL: ids as text, times as integer
- * milliseconds UTC, money as integer micro-dollars, flags as 0/1, JSON as text (style reference B.5).
+ * Every table of the central API, in the portable subset of SQLite and PostgreSQL: ids as text, times as integer
+ * milliseconds UTC, money as integer micro-dollars, flags as 0 and 1, JSON as text.
  */
 import type { Insertable, Kysely, Selectable, Transaction } from 'kysely';
-import type {
-  AccountsTable,
-  AccountTables,
-  ApiKeysTable,
-  BookmarksTable,
-  DockerCredentialsTable,
-  MachineRequestsTable,
-  SshKeysTable,
-  TemplatesTable,
-  UploadsTable,
-} from './accounts.tables.ts';
-import type { AroundBalanceTables } from './around-balance.tables.ts';
-import type {
-  BackupConfigsTable,
-  BackupDrillsTable,
-  BackupLogsTable,
-  BackupRepositoriesTable,
-  BackupTables,
-  RestoreLogsTable,
-  VolumeCopiesTable,
-  VolumesTable,
-} from './backups.tables.ts';
-import type {
-  ExecutorsTable,
-  ExecutorTables,
-  GpuSlotsTable,
-  ProvidersTable,
-} from './executors.tables.ts';
-import type { LedgerTables } from './ledger.tables.ts';
-import type { MeteringTables } from './metering.tables.ts';
-import type { NoticesTable, NoticeTables } from './notices.tables.ts';
-import type { PayoutTables } from './payouts.tables.ts';
-import type {
-  EventsTable,
-  FeedbackTable,
-  PodsTable,
-  PodTables,
-  SupportChannelsTable,
-} from './pods.tables.ts';
-import type { MailsTable, ProcessTables } from './processes.tables.ts';
-import type { DueWorkTable, ScheduleTables } from './schedule.tables.ts';
-import type { ValidatorAccountTables } from './validator-accounts.tables.ts';
-import type { WebhookDeliveriesTable, WebhooksTable, WebhookTables } from './webhooks.tables.ts';
+import type { AccountTables } from './tables/accounts.ts';
+import type { BackupTables } from './tables/backups.ts';
+import type { DeliveryTables } from './tables/delivery.ts';
+import type { ExecutorTables } from './tables/executors.ts';
+import type { MarketTables } from './tables/market.ts';
+import type { MeteringTables } from './tables/metering.ts';
+import type { MoneyTables } from './tables/money.ts';
+import type { PlatformTables } from './tables/platform.ts';
 
 export type Tables = AccountTables &
   ExecutorTables &
-  PodTables &
-  BackupTables &
-  ProcessTables &
-  LedgerTables &
+  MarketTables &
+  MoneyTables &
   MeteringTables &
-  ScheduleTables &
-  AroundBalanceTables &
-  PayoutTables &
-  NoticeTables &
-  WebhookTables &
-  ValidatorAccountTables;
+  BackupTables &
+  DeliveryTables &
+  PlatformTables;
 
-/** What every store function takes first: the database, or the transaction it runs in. */
+/** A database handle or a transaction on it: the first argument of every store function. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
 export type Database = Kysely<Tables>;
 
-export type Account = Selectable<AccountsTable>;
-export type ApiKey = Selectable<ApiKeysTable>;
-export type SshKey = Selectable<SshKeysTable>;
-export type DockerCredential = Selectable<DockerCredentialsTable>;
-export type Template = Selectable<TemplatesTable>;
-export type Provider = Selectable<ProvidersTable>;
-export type Executor = Selectable<ExecutorsTable>;
-export type NewExecutor = Insertable<ExecutorsTable>;
-export type GpuSlot = Selectable<GpuSlotsTable>;
-export type Pod = Selectable<PodsTable>;
-export type Feedback = Selectable<FeedbackTable>;
-export type SupportChannelRow = Selectable<SupportChannelsTable>;
-export type EventRow = Selectable<EventsTable>;
-export type MailRow = Selectable<MailsTable>;
-export type Upload = Selectable<UploadsTable>;
-export type Bookmark = Selectable<BookmarksTable>;
-export type MachineRequest = Selectable<MachineRequestsTable>;
-export type BackupRepository = Selectable<BackupRepositoriesTable>;
-export type BackupConfig = Selectable<BackupConfigsTable>;
-export type BackupLog = Selectable<BackupLogsTable>;
-export type RestoreLog = Selectable<RestoreLogsTable>;
-export type BackupDrill = Selectable<BackupDrillsTable>;
-export type Volume = Selectable<VolumesTable>;
-export type VolumeCopy = Selectable<VolumeCopiesTable>;
-export type DueWork = Selectable<DueWorkTable>;
-export type Notice = Selectable<NoticesTable>;
-export type NewEvent = Insertable<EventsTable>;
-export type Webhook = Selectable<WebhooksTable>;
-export type WebhookDelivery = Selectable<WebhookDeliveriesTable>;
+export type Account = Selectable<Tables['accounts']>;
+export type ApiKey = Selectable<Tables['api_keys']>;
+export type SshKey = Selectable<Tables['ssh_keys']>;
+export type DockerCredential = Selectable<Tables['docker_credentials']>;
+export type Template = Selectable<Tables['templates']>;
+export type Provider = Selectable<Tables['providers']>;
+export type Executor = Selectable<Tables['executors']>;
+export type NewExecutor = Insertable<Tables['executors']>;
+export type GpuSlot = Selectable<Tables['gpu_slots']>;
+export type Pod = Selectable<Tables['pods']>;
+export type Feedback = Selectable<Tables['feedback']>;
+export type SupportChannelRow = Selectable<Tables['support_channels']>;
+export type EventRow = Selectable<Tables['events']>;
+export type MailRow = Selectable<Tables['mails']>;
+export type Upload = Selectable<Tables['uploads']>;
+export type Bookmark = Selectable<Tables['bookmarks']>;
+export type MachineRequest = Selectable<Tables['machine_requests']>;
+export type BackupRepository = Selectable<Tables['backup_repositories']>;
+export type BackupConfig = Selectable<Tables['backup_configs']>;
+export type BackupLog = Selectable<Tables['backup_logs']>;
+export type RestoreLog = Selectable<Tables['restore_logs']>;
+export type BackupDrill = Selectable<Tables['backup_drills']>;
+export type Volume = Selectable<Tables['volumes']>;
+export type VolumeCopy = Selectable<Tables['volume_copies']>;
+export type DueWork = Selectable<Tables['due_work']>;
+export type Notice = Selectable<Tables['notices']>;
+export type NewEvent = Insertable<Tables['events']>;
+export type Webhook = Selectable<Tables['webhooks']>;
+export type WebhookDelivery = Selectable<Tables['webhook_deliveries']>;
+export type AutoTopUpRow = Selectable<Tables['auto_topups']>;
+export type CreditTransfer = Selectable<Tables['credit_transfers']>;
+export type LowBalanceMarks = Selectable<Tables['low_balance_marks']>;
+export type LowBalanceThresholdRow = Selectable<Tables['low_balance_thresholds']>;
+export type NotificationSettingRow = Selectable<Tables['notification_settings']>;
+export type PayoutRow = Selectable<Tables['payouts']>;
+export type ReferralRow = Selectable<Tables['referrals']>;
+export type SimulatedCharge = Selectable<Tables['simulated_charges']>;
+export type SimulatedPayout = Selectable<Tables['simulated_payouts']>;
+export type TopUpRow = Selectable<Tables['topups']>;

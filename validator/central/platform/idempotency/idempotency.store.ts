@@ -1,6 +1,7 @@
 /** All queries on idempotency claims. */
+
 import type { ExpressionBuilder, Selectable } from 'kysely';
-import type { IdempotencyTable } from '../database/processes.tables.ts';
+import type { IdempotencyTable } from '../database/tables/platform.ts';
 import type { Db, Tables } from '../database/tables.ts';
 
 export type Claim = Selectable<IdempotencyTable>;

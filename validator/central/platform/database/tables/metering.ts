@@ -1,5 +1,5 @@
-/** Tables of the meter: what pods used and what was charged for it; all amounts in micro-dollars (README, "Money"). */
-import type { Flag } from './columns.ts';
+/** Tables of metering: what pods used and what was charged for it. All amounts are in micro-dollars. */
+import type { Flag } from './platform.ts';
 
 /** The life of a pod from its first `running` to its end, without gap or overlap (0023-metering.ts). */
 export type UsageSegmentsTable = {

@@ -1,6 +1,5 @@
-/** Tables of pods and what is told and said about them. */
-import type { Generated } from 'kysely';
-import type { Flag, Stamped } from './columns.ts';
+/** Tables of pods and of what renters store besides: templates, bookmarks, requests, feedback. */
+import type { Flag, Stamped } from './platform.ts';
 
 export type PodsTable = Stamped & {
   id: string;
@@ -77,35 +76,61 @@ export type PodsTable = Stamped & {
   jupyter_path: string | null;
 };
 
-export type EventsTable = {
-  seq: Generated<number>;
+export type TemplatesTable = Stamped & {
   id: string;
-  account_id: string;
-  pod_id: string | null;
-  event_type: string;
-  sub_event_type: string;
-  created_at: number;
-  actor_auth: string;
-  actor_api_key_id: string | null;
-  request_id: string | null;
-  from_status: string | null;
-  to_status: string | null;
-  reason: string | null;
-  /** `{pod_name, node, error?}` and more. */
-  payload_json: string;
-  /** Its place in its account's feed: 1, 2, …; null until somebody has read the feed (events/event-feed.store.ts). */
-  feed_no: number | null;
+  /** Null: official. */
+  account_id: string | null;
+  name: string;
+  description: string;
+  docker_image: string;
+  docker_image_tag: string;
+  docker_image_digest: string;
+  docker_image_size: number | null;
+  /** Of the template's owner. */
+  docker_credential_id: string | null;
+  category: string;
+  status: string;
+  is_private: Flag;
+  one_time_template: Flag;
+  is_temporary: Flag;
+  /** When a one-time or temporary template was rented; it cannot be rented again. */
+  used_at: number | null;
+  internal_ports_json: string;
+  environment_json: string;
+  volumes_json: string;
+  entrypoint: string;
+  startup_commands: string;
+  readme: string;
+  container_start_immediately: Flag;
+  deleted_at: number | null;
 };
 
-/** Unused tickets for streams; a used one is deleted. */
-export type StreamTicketsTable = {
-  ticket_hash: string;
+export type BookmarksTable = {
   account_id: string;
-  /** Null: for the account's own feed. */
-  pod_id: string | null;
-  /** The headers that proved who asked, as JSON, sealed for the place `ticket_hash`. */
-  credential_sealed: string;
-  expires_at: number;
+  executor_id: string;
+  id: string;
+  created_at: number;
+};
+
+/** What a renter looks for and nobody offers yet (machine-requests/). */
+export type MachineRequestsTable = Stamped & {
+  id: string;
+  account_id: string;
+  /** Short GPU type or full name. */
+  gpu_class: string;
+  gpu_count: number | null;
+  /** For all of its GPUs together. */
+  budget_uusd_per_hour: number | null;
+  /** Code or name. */
+  country: string | null;
+  /** Of each GPU. */
+  min_vram_gb: number | null;
+  notes: string | null;
+  /** Whether its renter wants to hear when it is fulfilled. */
+  notify: Flag;
+  state: 'pending' | 'fulfilled' | 'cancelled';
+  /** The node that was added for it; set exactly while it is fulfilled. */
+  fulfilled_executor_id: string | null;
 };
 
 /** What renters say of their pods, ended ones included. */
@@ -137,23 +162,11 @@ export type SupportChannelsTable = {
   created_at: number;
 };
 
-/** Executors with pods, when each is due and whose turn it is; used where processes share the work. */
-export type SyncTurnsTable = {
-  executor_id: string;
-  due_at: number;
-  /** Passes in a row without an answer. */
-  failures: number;
-  /** Woken during a turn: due again right after it. */
-  woken: Flag;
-  /** The process whose turn it is; null when it is nobody's. */
-  boot_id: string | null;
-};
-
-export type PodTables = {
+export type MarketTables = {
   pods: PodsTable;
-  events: EventsTable;
-  stream_tickets: StreamTicketsTable;
+  templates: TemplatesTable;
+  bookmarks: BookmarksTable;
+  machine_requests: MachineRequestsTable;
   feedback: FeedbackTable;
   support_channels: SupportChannelsTable;
-  sync_turns: SyncTurnsTable;
 };

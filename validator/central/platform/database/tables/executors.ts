@@ -1,6 +1,6 @@
-/** Tables of providers and their executors. */
+/** Tables of providers, their executors, and the validators that check them. */
 import type { Generated } from 'kysely';
-import type { Flag, Stamped } from './columns.ts';
+import type { Flag, Stamped } from './platform.ts';
 
 export type ProvidersTable = Stamped & {
   id: string;
@@ -125,6 +125,31 @@ export type ImageSizesTable = {
   updated_at: number;
 };
 
+export type NoticesTable = Stamped & {
+  id: string;
+  executor_id: string;
+  start_at: number;
+  /** As the provider wrote it, with its offset. */
+  start_text: string;
+  /** Of a maintenance; null: the node goes for good. */
+  minutes: number | null;
+  permanent: Flag;
+  reason: string | null;
+  state: 'open' | 'started' | 'done' | 'cancelled';
+};
+
+/** Executors with pods, when each is due and whose turn it is; used where processes share the work. */
+export type SyncTurnsTable = {
+  executor_id: string;
+  due_at: number;
+  /** Passes in a row without an answer. */
+  failures: number;
+  /** Woken during a turn: due again right after it. */
+  woken: Flag;
+  /** The process whose turn it is; null when it is nobody's. */
+  boot_id: string | null;
+};
+
 /** One row for each validator. */
 export type SetWeightsTable = {
   validator_hotkey: string;
@@ -135,6 +160,9 @@ export type SetWeightsTable = {
   received_at: number;
 };
 
+/** Each hotkey has one account at most, each account one hotkey. */
+export type ValidatorAccountsTable = { hotkey: string; account_id: string; proven_at: number };
+
 export type ExecutorTables = {
   providers: ProvidersTable;
   provider_subscriptions: ProviderSubscriptionsTable;
@@ -144,5 +172,8 @@ export type ExecutorTables = {
   gpu_slots: GpuSlotsTable;
   pull_speeds: PullSpeedsTable;
   image_sizes: ImageSizesTable;
+  notices: NoticesTable;
+  sync_turns: SyncTurnsTable;
   set_weights: SetWeightsTable;
+  validator_accounts: ValidatorAccountsTable;
 };

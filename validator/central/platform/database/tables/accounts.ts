@@ -1,8 +1,6 @@
-/** Tables of accounts, how they log in and what belongs to them alone. */
+/** Tables of accounts: credentials, sessions, keys and settings. */
 import type { Generated } from 'kysely';
-import type { ReferralPayoutMethod } from '../../accounts/account/account.schemas.ts';
-import type { MachineRequestState } from '../../market/machine-requests/machine-request.state.ts';
-import type { Flag, Stamped } from './columns.ts';
+import type { Flag, Stamped } from './platform.ts';
 
 export type AccountsTable = Stamped & {
   id: string;
@@ -24,7 +22,7 @@ export type AccountsTable = Stamped & {
   /** The account on the chat platform; unique. */
   chat_user_id: string | null;
   chat_username: string | null;
-  referral_payout_method: Generated<ReferralPayoutMethod>;
+  referral_payout_method: Generated<'balance' | 'stripe_connect' | 'crypto'>;
   /** Both set exactly while the method is `crypto`. */
   referral_crypto_address: string | null;
   referral_crypto_network: string | null;
@@ -47,20 +45,6 @@ export type AccountTokensTable = {
   email_norm: string;
   created_at: number;
   expires_at: number;
-};
-
-/** One row per signed upload address. */
-export type UploadsTable = {
-  object_key: string;
-  account_id: string;
-  purpose: 'avatar' | 'feedback' | 'template_readme';
-  content_type: string;
-  size_bytes: number;
-  created_at: number;
-  /** Of the address. */
-  expires_at: number;
-  /** Null until it was used; stays null where the object store is another's. */
-  stored_at: number | null;
 };
 
 /** Links to the chat platform that were begun; a used one is deleted. */
@@ -122,74 +106,25 @@ export type DockerCredentialsTable = Stamped & {
   password_sealed: string;
 };
 
-export type TemplatesTable = Stamped & {
-  id: string;
-  /** Null: official. */
-  account_id: string | null;
-  name: string;
-  description: string;
-  docker_image: string;
-  docker_image_tag: string;
-  docker_image_digest: string;
-  docker_image_size: number | null;
-  /** Of the template's owner. */
-  docker_credential_id: string | null;
-  category: string;
-  status: string;
-  is_private: Flag;
-  one_time_template: Flag;
-  is_temporary: Flag;
-  /** When a one-time or temporary template was rented; it cannot be rented again. */
-  used_at: number | null;
-  internal_ports_json: string;
-  environment_json: string;
-  volumes_json: string;
-  entrypoint: string;
-  startup_commands: string;
-  readme: string;
-  container_start_immediately: Flag;
-  deleted_at: number | null;
-};
-
-export type BookmarksTable = {
+/** What an account wants mails about; without a row: everything. */
+export type NotificationSettingsTable = Stamped & {
   account_id: string;
-  executor_id: string;
   id: string;
-  created_at: number;
-};
-
-/** What a renter looks for and nobody offers yet (machine-requests/). */
-export type MachineRequestsTable = Stamped & {
-  id: string;
-  account_id: string;
-  /** Short GPU type or full name. */
-  gpu_class: string;
-  gpu_count: number | null;
-  /** For all of its GPUs together. */
-  budget_uusd_per_hour: number | null;
-  /** Code or name. */
-  country: string | null;
-  /** Of each GPU. */
-  min_vram_gb: number | null;
-  notes: string | null;
-  /** Whether its renter wants to hear when it is fulfilled. */
-  notify: Flag;
-  state: MachineRequestState;
-  /** The node that was added for it; set exactly while it is fulfilled. */
-  fulfilled_executor_id: string | null;
+  low_balance: Flag;
+  notice_period: Flag;
+  pod_failed: Flag;
+  scheduled_removal: Flag;
+  machine_request: Flag;
 };
 
 export type AccountTables = {
   accounts: AccountsTable;
   signup_credits: SignupCreditsTable;
   account_tokens: AccountTokensTable;
-  uploads: UploadsTable;
   chat_link_states: ChatLinkStatesTable;
   sessions: SessionsTable;
   api_keys: ApiKeysTable;
   ssh_keys: SshKeysTable;
   docker_credentials: DockerCredentialsTable;
-  templates: TemplatesTable;
-  bookmarks: BookmarksTable;
-  machine_requests: MachineRequestsTable;
+  notification_settings: NotificationSettingsTable;
 };

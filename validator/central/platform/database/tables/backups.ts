@@ -1,8 +1,5 @@
-/** Tables of backups, restores and volumes. */
-import type { OperationState } from '../../backups/backup.state.ts';
-import type { VerifyStatus } from '../../backups/drill.state.ts';
-import type { CopyState } from '../../market/volumes/volume.state.ts';
-import type { Flag, Stamped } from './columns.ts';
+/** Tables of backups, restores, drills and volumes. */
+import type { Flag, Stamped } from './platform.ts';
 
 /** Where the backups of one pod lie; they may outlive it. */
 export type BackupRepositoriesTable = {
@@ -41,7 +38,15 @@ export type OperationColumns = {
   pod_id: string;
   executor_id: string;
   repository_id: string;
-  state: OperationState;
+  state:
+    | 'PENDING'
+    | 'IN_PROGRESS'
+    | 'COMPLETED'
+    | 'FAILED'
+    | 'CANCELLED'
+    | 'SKIPPED'
+    | 'EXPIRED'
+    | 'DELETED';
   /** As the node names it; null before it has taken it. */
   stage: string | null;
   /** 0-100, never falling. */
@@ -89,7 +94,14 @@ export type BackupLogsTable = OperationColumns & {
   cleanup_problem: string | null;
   cleaned_at: number | null;
   /** Of the last drill; null before the first. */
-  verify_status: VerifyStatus | null;
+  verify_status:
+    | 'PENDING'
+    | 'IN_PROGRESS'
+    | 'PASSED'
+    | 'FAILED'
+    | 'INCONCLUSIVE'
+    | 'CANCELLED'
+    | null;
   /** When a drill last came to a verdict. */
   verified_at: number | null;
   verify_error: string | null;
@@ -154,7 +166,7 @@ export type VolumeCopiesTable = Stamped & {
   /** The pod that has it, or had it last. */
   pod_id: string;
   executor_id: string;
-  state: CopyState;
+  state: 'restoring' | 'attached' | 'saving' | 'dropping';
   /** What it is filled with before the pod starts; null: it begins empty. */
   source_snapshot_id: string | null;
   /** The restore or backup under way on the node; stored before it is sent. */
@@ -176,8 +188,8 @@ export type BackupTables = {
   backup_repositories: BackupRepositoriesTable;
   backup_configs: BackupConfigsTable;
   backup_logs: BackupLogsTable;
-  restore_logs: RestoreLogsTable;
   backup_drills: BackupDrillsTable;
+  restore_logs: RestoreLogsTable;
   volumes: VolumesTable;
   volume_copies: VolumeCopiesTable;
 };

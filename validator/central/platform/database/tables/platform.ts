@@ -1,5 +1,10 @@
-/** Tables of the processes of the central API, what they do once and what they send. */
-import type { Stamped } from './columns.ts';
+/** Column types that all tables share, and the tables of the processes themselves. */
+
+/** A truth value: neither engine's own type, for SQLite has none. */
+export type Flag = 0 | 1;
+
+/** Milliseconds UTC. */
+export type Stamped = { created_at: number; updated_at: number };
 
 export type MetaTable = { name: string; value: string };
 
@@ -20,29 +25,23 @@ export type IdempotencyTable = {
   created_at: number;
 };
 
-export type MailsTable = Stamped & {
-  id: string;
-  /** Either is null: whose mail it is. */
-  account_id: string | null;
-  provider_id: string | null;
-  /** Unique: what happened once is mailed once. */
-  dedupe_key: string;
+/** One row per kind and subject that is still to happen (schedule/schedule.ts). */
+export type DueWorkTable = {
   kind: string;
-  to_address: string;
-  /** Subject and bodies, sealed because they hold tokens; empty once nobody needs them. */
-  sealed: string;
-  /** `kept`: nothing sends mails here, it is read in the outbox. */
-  state: 'kept' | 'waiting' | 'sent' | 'failed' | 'expired';
+  /** An id, or a word for what there is only one of. */
+  subject: string;
+  /** The instant that it counts from, however late it happens. */
   due_at: number;
-  /** What it says has no use from then on. */
-  useful_until: number;
+  /** Not before this: `due_at`, or later after a failure. */
+  look_at: number;
+  /** Failures since it was set. */
   attempts: number;
   last_error: string | null;
 };
 
-export type ProcessTables = {
+export type PlatformTables = {
   meta: MetaTable;
   central_processes: CentralProcessesTable;
   idempotency: IdempotencyTable;
-  mails: MailsTable;
+  due_work: DueWorkTable;
 };
