@@ -65,7 +65,11 @@ export const RULES: readonly Rule[] = [
   ),
 
   home('dockerode', (path) => isUnder(path, 'agent/containers/engine/')),
-  home('node:sqlite', (path) => path === 'shared/runtime/sqlite.ts'),
+  home(
+    'node:sqlite',
+    // The snapshot opens databases of any revision, without the product's code.
+    (path) => path === 'shared/runtime/sqlite.ts' || path === 'test/interface/snapshot.ts',
+  ),
   home(
     'kysely',
     (path) =>
