@@ -1,6 +1,6 @@
 /** What an agent is given to work with. */
-import type { Enrolment } from '#shared/signing/identity/enrolment.ts';
-import type { Identity } from '#shared/signing/identity/identity-key.ts';
+import type { Enrolment } from '#shared/api/agent/identity.ts';
+import type { Identity } from '#shared/signing/identity.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import type { HostProbe } from './host/host-probe.ts';
 import type { ReadHostSources } from './host/host-sources.ts';

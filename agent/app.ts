@@ -1,8 +1,9 @@
 /** Composition root of the agent: ports in, one listening-ready server and its loops out. */
+
+import { withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import type { Vitals } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
-import type { Vitals } from '#shared/runtime/service-manager/vitals.ts';
-import { withDeadline } from '#shared/runtime/with-deadline.ts';
 import { createPodAccess } from './access/access.ts';
 import type { AgentPorts } from './agent-ports.ts';
 import { createSafekeeping } from './backups/backups.ts';

@@ -1,12 +1,13 @@
 /** The agent's configuration with the files that its variables name, for whoever starts it or looks at it. */
-import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
 import {
   type ConfigCommand,
+  type Environment,
+  lookAtConfig,
   problemsOf,
   runConfigCommand,
-} from '#shared/runtime/config-command.ts';
+} from '#shared/runtime/config.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
-import { wantsTracing } from '#shared/telemetry/tracing/start-tracing.ts';
+import { wantsTracing } from '#shared/telemetry/tracing.ts';
 import { certificateFiles } from '#shared/tls/listener-certificate.ts';
 import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure } from './config.ts';
 import { trustedKeysFrom } from './identity/key-set-file.ts';

@@ -1,6 +1,6 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
-import { ListenAddress, portClash } from '#shared/http/listen-address.ts';
+import { ListenAddress, portClash } from '#shared/http/listen.ts';
 import {
   allOrNone,
   type ConfigProblem,
@@ -10,10 +10,10 @@ import {
   parseConfig,
   refusedFor,
 } from '#shared/runtime/config.ts';
+import { withoutUrlSecrets } from '#shared/runtime/secrets.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
-import { withoutUrlSecrets } from '#shared/signing/secret-text.ts';
-import { servesTls, TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
+import { servesTls, TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
 import { ImageName } from '#shared/updates/update-manifest.ts';
 import { formatCidr, isPrivateRange, parseCidr, parsePool } from './containers/network/subnets.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';

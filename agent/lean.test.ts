@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { agentArguments } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 
 const shared = (path: string) =>

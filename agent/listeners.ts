@@ -1,7 +1,7 @@
 /** What the agent listens with: the main server with its rules, and one for metrics and health where they are separate. */
-import { refuseSecretsInClear } from '#shared/api/agent/plain-refusal.ts';
+import { refuseSecretsInClear } from '#shared/api/agent/secrets.ts';
 import { createHttpServer } from '#shared/http/server.ts';
-import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/certificate.job.ts';
+import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/listener-certificate.ts';
 import type { AgentPorts } from './agent-ports.ts';
 import { signAnswers } from './identity/answer-signing.ts';
 import { registerAuth } from './identity/auth.ts';

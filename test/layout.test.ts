@@ -18,15 +18,8 @@ const ORDER: Record<string, readonly string[]> = {
     ...['periodic-work.ts', 'database', 'import-without.ts'],
   ],
   'shared/': [
-    'updates',
-    'check',
-    'tls',
-    'api',
-    'http',
-    'telemetry',
-    'signing',
-    'runtime',
-    'proof-of-work',
+    ...['updates', 'check', 'api', 'signing', 'tls', 'http', 'telemetry'],
+    ...['runtime', 'proof-of-work'],
   ],
   'validator/': [
     ...[

@@ -1,18 +1,20 @@
 /** The validator's composition root: health loop, weights and gateway over the ports given. */
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
-import { refuseSecretsInClear } from '#shared/api/agent/plain-refusal.ts';
+import { refuseSecretsInClear } from '#shared/api/agent/secrets.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { createTurns, slowestOf, type Vitals } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { createTurns, slowestOf } from '#shared/runtime/service-manager/turns.ts';
-import type { Vitals } from '#shared/runtime/service-manager/vitals.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/certificate.job.ts';
-import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
+import {
+  CERTIFICATE_INTERVAL_MS,
+  type CertificateSource,
+  createCertificateJob,
+} from '#shared/tls/listener-certificate.ts';
 import { createCentralClient } from './central-client.ts';
 import type { Policy } from './checks/check.ts';
 import { createProofPaces } from './checks/proof-pace.ts';

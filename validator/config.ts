@@ -1,7 +1,7 @@
 /** The validator's configuration: VALIDATOR_* variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ListenAddress, portClash } from '#shared/http/listen-address.ts';
+import { ListenAddress, portClash } from '#shared/http/listen.ts';
 import {
   allOrNone,
   type ConfigProblem,
@@ -12,7 +12,7 @@ import {
   secret,
 } from '#shared/runtime/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { isPrivateUrl, TLS_MODES, tlsProblems } from '#shared/tls/loopback.ts';
+import { isPrivateUrl, TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
 import {
   ImageName,
   ImageTag,

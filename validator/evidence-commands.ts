@@ -1,7 +1,7 @@
 /** What `npm run validator` says of the ledger: explain, replay, evidence export. */
 import { existsSync } from 'node:fs';
-import { nearestName } from '#shared/api/nearest-name.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
+import { nearestName } from '#shared/runtime/nearest-name.ts';
 import { isPostgresAddress } from './database/target.ts';
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import type { Ledger } from './store/ledger.tables.ts';

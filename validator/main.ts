@@ -1,20 +1,22 @@
 /** `npm run validator`: one validator, talking to a central API elsewhere; or a look into its ledger. */
 import { parseArgs } from 'node:util';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { ConfigError, exitStatusOf, lookAtConfig } from '#shared/runtime/config.ts';
 import {
   CONFIG_COMMANDS_HELP,
   type ConfigCommand,
+  ConfigError,
+  exitStatusOf,
+  lookAtConfig,
   problemsOf,
   runConfigCommand,
-} from '#shared/runtime/config-command.ts';
+} from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { stopOnSignal } from '#shared/runtime/node-process.ts';
 import { commandProgress, withProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { stopOnSignal } from '#shared/runtime/stop-on-signal.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { wantsTracing } from '#shared/telemetry/tracing/start-tracing.ts';
+import { wantsTracing } from '#shared/telemetry/tracing.ts';
 import { centralDatabaseIn } from './central/platform/database-place.ts';
 import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
 import {

@@ -1,15 +1,13 @@
 /** The validator that runs, from its configuration to its end. Loaded only to run: its other commands do without. */
-
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
-import { warnOfUnknown } from '#shared/runtime/config-command.ts';
+import { type Environment, lookAtConfig, warnOfUnknown } from '#shared/runtime/config.ts';
+import { requireFolder } from '#shared/runtime/files.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
-import { requireFolder } from '#shared/runtime/make-folder.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { createServiceManager } from '#shared/runtime/service-manager/service-manager.ts';
-import { startTracing } from '#shared/telemetry/tracing/start-tracing.ts';
+import { createServiceManager } from '#shared/runtime/service-manager.ts';
+import { startTracing } from '#shared/telemetry/tracing.ts';
 import { createValidator } from './app.ts';
 import type { CheckPolicy } from './checks/check-policy.ts';
 import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';

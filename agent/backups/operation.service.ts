@@ -12,7 +12,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
-import { inSpan } from '#shared/telemetry/tracing/spans.ts';
+import { inSpan } from '#shared/telemetry/tracing.ts';
 import { placeOfRepository, runOperation } from './operation.run.ts';
 import {
   isCancellable,

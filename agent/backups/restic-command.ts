@@ -1,6 +1,5 @@
 /** The command line and environment that restic runs with: low priority, bounded memory, pods' links not followed. Pure. */
-import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
-import { repositoryVariables } from '#shared/api/restic-repository.ts';
+import { type RepositoryAccess, repositoryVariables } from '#shared/api/agent/operations.ts';
 
 /** A folder as restic is to see it: bound over itself in a mount namespace of its own, where the kernel follows no link. */
 export type Jail = {

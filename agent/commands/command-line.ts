@@ -1,7 +1,10 @@
 /** The agent's commands: each is loaded when asked for, that which runs the agent too. */
-
-import { ConfigError, type Environment, exitStatusOf } from '#shared/runtime/config.ts';
-import { CONFIG_COMMANDS_HELP } from '#shared/runtime/config-command.ts';
+import {
+  CONFIG_COMMANDS_HELP,
+  ConfigError,
+  type Environment,
+  exitStatusOf,
+} from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { CONFIG_HELP, readConfig } from '../config.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { hasCode, messageOf } from '#shared/runtime/errors.ts';
-import { requireFolder } from '#shared/runtime/make-folder.ts';
+import { requireFolder } from '#shared/runtime/files.ts';
 import {
   type DatabaseSync,
   inTransaction,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { agentArguments } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { inTransaction, openSqlite } from '#shared/runtime/sqlite.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { FINDING_STATUSES } from '#shared/check/finding.ts';
-import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { agentArguments } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createAgentHome } from '../../test/fakes/agent-process.ts';
 import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';

@@ -1,10 +1,9 @@
 /** The agent's key and its provider's word for it, as they lie in the agent's folder. Only looked at. */
 
+import { type Enrolment, isGenuine, readEnrolment } from '#shared/api/agent/identity.ts';
 import { type Told, tell } from '#shared/check/told.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { type Enrolment, isGenuine } from '#shared/signing/identity/enrolment.ts';
-import { readEnrolment } from '#shared/signing/identity/enrolment-file.ts';
-import { readIdentity } from '#shared/signing/identity/identity-key.ts';
+import { readIdentity } from '#shared/signing/identity.ts';
 
 export type EnrolmentFacts = Told<{
   /** Null: the agent has made none yet. */

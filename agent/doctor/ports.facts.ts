@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { z } from 'zod';
 import { type Told, tell } from '#shared/check/told.ts';
-import { localHostOf, placeOf } from '#shared/http/listen-address.ts';
+import { localHostOf, placeOf } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import type { PortRange } from '../leases/port.service.ts';

@@ -2,8 +2,8 @@
 
 import { isIP } from 'node:net';
 import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
-import { isPublicAddress } from '#shared/http/address-ranges.ts';
-import { placeOf } from '#shared/http/listen-address.ts';
+import { isPublicAddress } from '#shared/http/addresses.ts';
+import { placeOf } from '#shared/http/listen.ts';
 import { isLocalRegistry as isLocalName } from '../containers/images/registry-host.ts';
 import type { PortFacts } from './ports.facts.ts';
 

@@ -1,9 +1,7 @@
 /** Runs nvidia-smi so that a wedged driver can neither block the agent nor pile up processes. */
-
-import type { Clock } from '#shared/runtime/clock.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
-import { withDeadline } from '#shared/runtime/with-deadline.ts';
 
 export type SmiOutput = {
   /** Whatever was printed, also by a run that failed: data beside a warning is still data. */

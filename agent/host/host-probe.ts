@@ -6,8 +6,7 @@ import { dirname } from 'node:path';
 import { MAX_FIGURE, MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { HostMetrics } from '#shared/api/agent/metrics.ts';
-import type { Clock } from '#shared/runtime/clock.ts';
-import { withDeadline } from '#shared/runtime/with-deadline.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { bytesThrough, createTraffic, loadOf, uplinksOf } from './host-load.ts';
 
 export type HostFacts = Pick<Inventory, 'cpu' | 'memory' | 'disk' | 'os'>;

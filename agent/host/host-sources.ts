@@ -4,8 +4,7 @@ import { mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
 import type { HostSources } from '#shared/api/agent/inventory.ts';
-import type { Clock } from '#shared/runtime/clock.ts';
-import { withDeadline } from '#shared/runtime/with-deadline.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { presentMemoryKib } from './host-memory.ts';
 import type { SideDisk } from './side-disk.ts';
 

@@ -1,9 +1,8 @@
 /** Whether the agent can do its work: every component asked at once, each with a deadline. */
 import type { z } from 'zod';
 import type { Readiness } from '#shared/api/agent/inventory.ts';
-import type { Clock } from '#shared/runtime/clock.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { withDeadline } from '#shared/runtime/with-deadline.ts';
 
 export type ReadinessProbe = {
   /** Resolves with a few words on what was found; rejects when the component is not usable. */

@@ -1,7 +1,7 @@
 /** The key that the agent seals secrets with: 32 random bytes in a file of its home, made once. */
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { readOrMakePrivateFile } from '#shared/runtime/private-file.ts';
+import { readOrMakePrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 
 const KEY_FILE = 'secret.key';

@@ -1,11 +1,7 @@
 /** Signs every answer to a request that carries a nonce, refusals included; streams are left to TLS. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { SIGNATURE_HEADERS } from '#shared/signing/canonical-request.ts';
-import type { Identity } from '#shared/signing/identity/identity-key.ts';
-import {
-  RESPONSE_SIGNATURE_HEADER,
-  signAnswer,
-} from '#shared/signing/identity/response-signature.ts';
+import { type Identity, RESPONSE_SIGNATURE_HEADER, signAnswer } from '#shared/signing/identity.ts';
+import { SIGNATURE_HEADERS } from '#shared/signing/signed-request.ts';
 
 const NONCE = /^[A-Za-z0-9_-]{22}$/;
 

@@ -3,13 +3,13 @@ import { ed25519PairFromSeed, ed25519Sign } from '@polkadot/util-crypto';
 import { afterEach, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import { hotkeyOf } from '#shared/signing/hotkey.ts';
 import {
   type CanonicalParts,
   canonicalRequest,
   SIGNATURE_HEADERS,
   sha256Hex,
-} from '#shared/signing/canonical-request.ts';
-import { hotkeyOf } from '#shared/signing/hotkey.ts';
+} from '#shared/signing/signed-request.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
 import { createGuardedServer, EXECUTOR_ID } from '../../test/fakes/guarded-server.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';

@@ -8,9 +8,9 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { createReplayCache } from '#shared/signing/replay-cache.ts';
 import {
   type AuthFailure,
+  createReplayCache,
   createRequestVerifier,
   MAX_SKEW_MS,
   type PendingRequest,

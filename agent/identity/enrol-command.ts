@@ -2,10 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { z } from 'zod';
-import type { Clock } from '#shared/runtime/clock.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
-import { readPrivateFile } from '#shared/runtime/private-file.ts';
-import type { Random } from '#shared/runtime/random.ts';
 import {
   ENROLMENT_DAYS,
   Enrolment,
@@ -14,10 +10,15 @@ import {
   expiryIn,
   isGenuine,
   MAX_ENROLMENT_DAYS,
+  readEnrolment,
   signEnrolment,
-} from '#shared/signing/identity/enrolment.ts';
-import { readEnrolment, writeEnrolment } from '#shared/signing/identity/enrolment-file.ts';
-import { openIdentity } from '#shared/signing/identity/identity-key.ts';
+  writeEnrolment,
+} from '#shared/api/agent/identity.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { readPrivateFile } from '#shared/runtime/files.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { openIdentity } from '#shared/signing/identity.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 
 export const ENROL_HELP = `Usage: npm run agent -- enrol [request | sign | accept | show]

@@ -1,6 +1,6 @@
 /** Slows down whoever makes us check signatures in vain: a token bucket per address (validator reference 2.2). */
 
-import { addressKeyOf } from '#shared/http/client-address.ts';
+import { addressKeyOf } from '#shared/http/addresses.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 export type FailureLimit = {

@@ -1,12 +1,13 @@
 /** GET /identity, public: nothing in it is secret, and all that matters in it is signed. */
-import type { HttpServer } from '#shared/http/server.ts';
-import type { Enrolment } from '#shared/signing/identity/enrolment.ts';
+
 import {
   certificateNote,
+  type Enrolment,
   IDENTITY_PATH,
   IdentityDocument,
-} from '#shared/signing/identity/identity-document.ts';
-import type { Identity } from '#shared/signing/identity/identity-key.ts';
+} from '#shared/api/agent/identity.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Identity } from '#shared/signing/identity.ts';
 import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
 
 export type IdentityPorts = {

@@ -1,6 +1,7 @@
 /** Which roles a route admits: the listed routes of the agent, the public ones, and nothing else. Pure. */
+
+import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
 import { AGENT_ROUTES } from '#shared/api/agent/routes.ts';
-import { IDENTITY_PATH } from '#shared/signing/identity/identity-document.ts';
 import type { Role } from '#shared/signing/request-verifier.ts';
 
 /** Routes that need no signature: they tell nothing of pods or keys. */

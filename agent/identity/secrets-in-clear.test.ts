@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { identityFrom } from '#shared/signing/identity/identity-key.ts';
+import { identityFrom } from '#shared/signing/identity.ts';
 import { ownCertificate } from '#shared/tls/listener-certificate.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';

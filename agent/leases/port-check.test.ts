@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { portAnswer } from '#shared/api/agent/port-checks.ts';
+import { portAnswer } from '#shared/api/agent/host-checks.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';

@@ -1,6 +1,6 @@
 /** The log of a pod's build as frames, which come before those of its container (contract 7). */
 
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { LogText } from './keep-alive.ts';
 import type { LogPosition } from './log-frames.ts';

@@ -1,6 +1,6 @@
 /** Turns the engine's json-file entries into the frames of the wire (contract 7), without decoding most of them. Pure. */
 
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { MAX_LINE_BYTES, wholeCharacters } from './log-frames.ts';
 

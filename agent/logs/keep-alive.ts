@@ -1,6 +1,6 @@
 /** Streams that a reader can leave at any moment and that show life while nothing happens. */
 import type { LogFrame } from '#shared/api/agent/pod.ts';
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 /** How long a stream may be silent. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import { batchOf } from './log-batch.ts';
 import { rotatedAway } from './log-gap.ts';
 

@@ -1,5 +1,5 @@
 /** A container's output through the engine's own stream: where its file is out of reach (remote or rootless engine). */
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import {
   type ContainerEngine,
   type ContainerState,

@@ -1,6 +1,6 @@
 /** One reader's way through a pod's output: over restarts and new containers, until the pod is gone. */
 import type { PodPhase } from '#shared/api/agent/pod.ts';
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ContainerEngine, ContainerState } from '../containers/engine/engine.ts';
 import {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import { droppedIn, rotatedAway } from './log-gap.ts';
 
 it('counts the lines that gaps tell of, and takes no line for a gap', () => {

@@ -1,5 +1,5 @@
 /** What a stream says of lines that the engine has thrown away before it came to read them. Pure. */
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import type { LogText } from './keep-alive.ts';
 
 /** No log line holds it: quotes in lines are escaped. */

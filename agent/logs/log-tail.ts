@@ -1,6 +1,6 @@
 /** A container's output from its json-file: at a reader's own pace, and at once when the engine writes. */
 
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ContainerState } from '../containers/engine/engine.ts';
 import type { StreamName } from './json-lines.ts';

@@ -1,8 +1,8 @@
 /** GET /v1/pods/:id/logs as server-sent events, and as a WebSocket. */
 import { z } from 'zod';
 import { LogsQuery, PodId } from '#shared/api/agent/pod.ts';
+import { sendStream } from '#shared/http/event-stream.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { sendStream } from '#shared/http/stream.ts';
 import type { LogService } from './log.service.ts';
 
 export function registerLogRoutes(server: HttpServer, { logs }: { logs: LogService }): void {

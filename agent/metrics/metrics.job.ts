@@ -1,6 +1,7 @@
 /** Collects what metrics show, apart from the reconcile: a driver that hangs must not hold that up. */
+
+import type { PullProgress } from '#shared/api/agent/images.ts';
 import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
-import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Family } from '#shared/telemetry/family.ts';
 import type { OperationRow, OperationStore } from '../backups/operation.store.ts';

@@ -1,8 +1,8 @@
 /** GET /metrics: on the main listener without what tells of renters, on one of the provider's own with all. */
 
+import { registerScrape } from '#shared/http/scrape.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { registerScrape } from '#shared/telemetry/scrape.ts';
 import type { Metrics } from './metrics.ts';
 
 export function registerMetricsRoutes(

@@ -1,10 +1,10 @@
 /** What /metrics tells of an agent with a pod, on the fake engine; every name as promtool wants it. */
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { MAX_SCRAPES, registerScrape } from '#shared/http/scrape.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { MAX_SCRAPES, registerScrape } from '#shared/telemetry/scrape.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';

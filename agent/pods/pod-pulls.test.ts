@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { NO_PROGRESS, type PullProgress } from '#shared/api/agent/pull-progress.ts';
+import { NO_PROGRESS, type PullProgress } from '#shared/api/agent/images.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createPodPulls } from './pod-pulls.ts';
 

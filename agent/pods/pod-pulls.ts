@@ -1,6 +1,6 @@
 /** The pulls of pods: how far the present one is, and what the last one came to. In memory only. */
 import { MAX_WAIT_MS } from '#shared/api/agent/bounds.ts';
-import type { FinishedPull, PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { FinishedPull, PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 type Pull = { startMs: number; startBytes: number; progress: PullProgress };

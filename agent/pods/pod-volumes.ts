@@ -1,6 +1,6 @@
 /** The data volumes of a pod: one per mount path, made before its container and gone with the pod (agent reference 11). */
 import { createHash } from 'node:crypto';
-import { mountPathOf } from '#shared/api/agent/volume-paths.ts';
+import { mountPathOf } from '#shared/api/agent/volumes.ts';
 import {
   type ContainerEngine,
   EngineError,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { sshKeysHash } from '#shared/api/agent/ssh-keys-hash.ts';
+import { sshKeysHash } from '#shared/api/agent/pod.ts';
 import {
   A_MINUTE_MS,
   type ChangingPod,

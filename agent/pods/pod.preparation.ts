@@ -1,6 +1,6 @@
 /** Fetches the image of a pod's staged generation while the present one goes on, one attempt after the other. */
 import { isDeepStrictEqual } from 'node:util';
-import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';

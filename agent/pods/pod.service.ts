@@ -1,7 +1,8 @@
 /** What can be asked of pods: put, get, list, remove, reboot, SSH keys. Intents are durable before they are answered. */
+
+import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
 import type { PodCondition, PodPut, PodSpec, PodVerdict, PodView } from '#shared/api/agent/pod.ts';
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { RegistryLogins } from '../containers/images/registry-logins.ts';

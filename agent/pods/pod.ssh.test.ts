@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { PodSpec } from '#shared/api/agent/pod.ts';
-import { sshKeysHash } from '#shared/api/agent/ssh-keys-hash.ts';
+import { PodSpec, sshKeysHash } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';

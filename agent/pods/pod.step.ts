@@ -1,5 +1,5 @@
 /** What all steps of a pod share: their ports, their outcome, and the one way in which they write. */
-import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type {

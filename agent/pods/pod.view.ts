@@ -1,7 +1,8 @@
 /** A pod's row as the wire shows it. Pure. */
+
+import type { FinishedPull, PullProgress } from '#shared/api/agent/images.ts';
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
 import type { PodCondition, PodSpec, PodView } from '#shared/api/agent/pod.ts';
-import type { FinishedPull, PullProgress } from '#shared/api/agent/pull-progress.ts';
 import { changeOf, newestOf } from './pod.change.ts';
 import { conditionsOf, lastExitOf, type PortMapping, servedPorts, specOf } from './pod.record.ts';
 import type { PodRow } from './pod.store.ts';

@@ -1,14 +1,8 @@
 /** What this host allows in a pod's spec, whoever signed it (agent reference 7). Pure. */
 import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
-import { isPlainKey, type PodSpec } from '#shared/api/agent/pod.ts';
-import {
-  BUILTIN_HOST,
-  type RegistryAuth,
-  registryAddressOf,
-} from '#shared/api/agent/registry-auth.ts';
-import { reservedVariable } from '#shared/api/agent/reserved-variables.ts';
-import { volumesProblem } from '#shared/api/agent/volume-paths.ts';
-import { VOLUME_MOUNT_PATH } from '#shared/api/agent/volumes.ts';
+import { BUILTIN_HOST, type RegistryAuth, registryAddressOf } from '#shared/api/agent/images.ts';
+import { isPlainKey, type PodSpec, reservedVariable } from '#shared/api/agent/pod.ts';
+import { VOLUME_MOUNT_PATH, volumesProblem } from '#shared/api/agent/volumes.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { referencesOf } from '../containers/images/image-references.ts';
 import { isLocalRegistry, registryHostOf } from '../containers/images/registry-host.ts';

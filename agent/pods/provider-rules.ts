@@ -1,6 +1,7 @@
 /** What of a pod's spec the provider's policy refuses, and by which of its rules. Pure. */
+
+import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import type { PodSpec } from '#shared/api/agent/pod.ts';
-import { BUILTIN_HOST } from '#shared/api/agent/registry-auth.ts';
 import { referencesOf } from '../containers/images/image-references.ts';
 import {
   type ImageName,

@@ -1,6 +1,7 @@
 /** What keeps pods as they are wanted while the agent runs: the reconcile, the engine's events, the gateway, and all that looks again and again. */
+
+import { createTurns } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
-import { createTurns } from '#shared/runtime/service-manager/turns.ts';
 import { NOTEBOOK_INTERVAL_MS } from '../access/notebook/notebook.service.ts';
 import { OWN_SSHD_INTERVAL_MS } from '../access/ssh/own-sshd.job.ts';
 import type { AgentPorts } from '../agent-ports.ts';

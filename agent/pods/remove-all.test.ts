@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { agentArguments } from '#shared/runtime/node-process.ts';
 
 /** Without variables: had it begun to remove, it would have asked for them. */
 function removeAll(...args: string[]) {

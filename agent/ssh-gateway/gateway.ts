@@ -1,12 +1,10 @@
 /** The gateway: a door per pod of the agent's snapshot, and how each was found, for the agent to read. */
-
-import { localHostOf } from '#shared/http/listen-address.ts';
+import { localHostOf } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { createTurns, type Vitals } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { createTurns } from '#shared/runtime/service-manager/turns.ts';
-import type { Vitals } from '#shared/runtime/service-manager/vitals.ts';
 import { type Mark, SESSION_MARK } from '../access/exec/leftovers.ts';
 import { watchFile } from '../access/ssh/file-watch.ts';
 import {

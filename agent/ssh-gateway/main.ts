@@ -2,19 +2,21 @@
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { definedIn, exitStatusOf, lookAtConfig } from '#shared/runtime/config.ts';
 import {
   CONFIG_COMMANDS_HELP,
+  definedIn,
+  exitStatusOf,
+  lookAtConfig,
   runConfigCommand,
   warnOfUnknown,
-} from '#shared/runtime/config-command.ts';
+} from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { requireFolder } from '#shared/runtime/files.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
-import { requireFolder } from '#shared/runtime/make-folder.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { createServiceManager } from '#shared/runtime/service-manager/service-manager.ts';
+import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { hangUpLeftovers } from '../access/exec/leftovers.ts';
 import { createExecEngine } from '../containers/engine/exec.ts';

@@ -1,5 +1,5 @@
 /** How much room there is: connections that have not logged in, sessions per pod and in all. */
-import { type Counter, createCounter } from '#shared/runtime/counter.ts';
+import { type Counter, createCounter } from '#shared/runtime/semaphore.ts';
 
 export type Seats = { waiting: Counter; sessions: Counter };
 

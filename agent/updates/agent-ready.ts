@@ -1,7 +1,7 @@
 /** Whether the agent at an address is this executor's and ready to work, as its own public routes say. */
 import { VersionInfo } from '#shared/api/agent/inventory.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
-import { placeOf } from '#shared/http/listen-address.ts';
+import { placeOf } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Transport } from '#shared/tls/transport.ts';
 

@@ -4,7 +4,7 @@
  * stopped, as `<name>-previous-<sequence>` until the update after.
  */
 import { statfs } from 'node:fs/promises';
-import { switcherArguments } from '#shared/runtime/node-launch.ts';
+import { switcherArguments } from '#shared/runtime/node-process.ts';
 import { type ContainerEngine, EngineError, LABELS } from '../containers/engine/engine.ts';
 import type { OwnContainer, OwnContainers } from '../containers/engine/own-containers.ts';
 import type { Installation, Look, Replacement } from './installation.ts';

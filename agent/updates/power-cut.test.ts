@@ -2,10 +2,9 @@
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { readPrivateFile, replacePrivateFile } from '#shared/runtime/private-file.ts';
+import { readPrivateFile, replacePrivateFile, syncFolder } from '#shared/runtime/files.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
-import { syncFolder } from '#shared/runtime/sync-folder.ts';
 import { type CutDisk, mountCutDisk } from '../../test/fakes/cut-disk.ts';
 import { digestOf, NOW_MS } from '../../test/fixtures/update-manifest.ts';
 import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../database/database.ts';

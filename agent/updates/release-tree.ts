@@ -21,7 +21,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
-import { syncFolder } from '#shared/runtime/sync-folder.ts';
+import { syncFolder } from '#shared/runtime/files.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 import type { Target } from './update.state.ts';
 

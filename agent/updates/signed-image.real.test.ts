@@ -1,6 +1,6 @@
 /** Pulls from Debian's own registry, which lets in one login alone. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import {
   type ImageRegistry,

@@ -1,5 +1,5 @@
 /** The image that a validator has signed for, in this host's engine: known by its digest alone. */
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { type ContainerEngine, EngineError } from '../containers/engine/engine.ts';
 import type { Target } from './update.state.ts';
 

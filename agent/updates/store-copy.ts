@@ -9,8 +9,8 @@ import {
   rmSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { syncFolder } from '#shared/runtime/files.ts';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
-import { syncFolder } from '#shared/runtime/sync-folder.ts';
 import { schemaOf } from '../database/database.ts';
 import type { Target } from './update.state.ts';
 import { createUpdateStore } from './update.store.ts';

@@ -1,6 +1,6 @@
 /** The two ways in which an agent is installed, as the switcher replaces it: a container, or a release in a folder of them. */
 
-import { localHostOf } from '#shared/http/listen-address.ts';
+import { localHostOf } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { definedIn } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';

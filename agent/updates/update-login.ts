@@ -1,5 +1,5 @@
 /** Who may pull the agent's new versions. */
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import type { AgentConfig } from '../config.ts';
 

@@ -1,6 +1,6 @@
 /** Whether a signed manifest is taken: the checks in their order (validator reference 4.2). Pure. */
 import { createHash } from 'node:crypto';
-import { compareVersions } from '#shared/runtime/version-order.ts';
+import { compareVersions } from '#shared/runtime/version.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import {
   isSignatureGood,

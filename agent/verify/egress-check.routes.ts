@@ -1,5 +1,5 @@
 /** POST /v1/egress-checks. */
-import { EgressCheckRequest, EgressCheckResult } from '#shared/api/agent/egress-checks.ts';
+import { EgressCheckRequest, EgressCheckResult } from '#shared/api/agent/host-checks.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { EgressCheckService } from './egress-check.service.ts';
 

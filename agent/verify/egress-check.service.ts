@@ -1,6 +1,6 @@
 /** Asks a registry for a digest, through the engine as pulls of pods do; and whether it takes connections at all where it does not answer. */
 import { connect } from 'node:net';
-import type { EgressCheckRequest, EgressCheckResult } from '#shared/api/agent/egress-checks.ts';
+import type { EgressCheckRequest, EgressCheckResult } from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import {

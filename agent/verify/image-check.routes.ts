@@ -1,5 +1,5 @@
 /** POST /v1/image-checks. */
-import { ImageCheckRequest, ImageCheckResult } from '#shared/api/agent/image-checks.ts';
+import { ImageCheckRequest, ImageCheckResult } from '#shared/api/agent/host-checks.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { ImageChecks } from './image-check.service.ts';
 

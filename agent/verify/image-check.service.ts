@@ -3,7 +3,7 @@ import type {
   ImageCheckRequest,
   ImageCheckResult,
   ImageStanding,
-} from '#shared/api/agent/image-checks.ts';
+} from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import {

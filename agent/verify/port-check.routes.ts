@@ -1,5 +1,5 @@
 /** POST /v1/port-checks. */
-import { PortCheckOpened, PortCheckRequest } from '#shared/api/agent/port-checks.ts';
+import { PortCheckOpened, PortCheckRequest } from '#shared/api/agent/host-checks.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { PortCheckService } from './port-check.service.ts';
 

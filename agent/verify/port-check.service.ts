@@ -4,7 +4,7 @@ import {
   type PortCheckOpened,
   type PortCheckRequest,
   portAnswer,
-} from '#shared/api/agent/port-checks.ts';
+} from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { PortRange } from '../leases/port.service.ts';

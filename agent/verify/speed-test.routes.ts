@@ -3,7 +3,7 @@ import {
   SPEED_MESSAGE_BYTES,
   SPEED_TEST_PATH,
   SpeedTestQuery,
-} from '#shared/api/agent/speed-test.ts';
+} from '#shared/api/agent/host-checks.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { upgradeRequired } from '#shared/http/upgrade.ts';
 import type { SpeedTests } from './speed-test.service.ts';

@@ -7,9 +7,8 @@ import {
   SPEED_MESSAGE_BYTES,
   type SpeedAnswer,
   SpeedRequest,
-} from '#shared/api/agent/speed-test.ts';
-import { CLOSE } from '#shared/http/websocket/close-codes.ts';
-import { sendMessage } from '#shared/http/websocket/send.ts';
+} from '#shared/api/agent/host-checks.ts';
+import { CLOSE, sendMessage } from '#shared/http/websocket.ts';
 import { keystreamFrom } from '#shared/proof-of-work/keystream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';

@@ -1,8 +1,6 @@
 /** An answer of the host, or why there is none: facts are judged only when both have their place. */
-
-import type { Clock } from '../runtime/clock.ts';
+import { type Clock, withDeadline } from '../runtime/clock.ts';
 import { messageOf } from '../runtime/errors.ts';
-import { withDeadline } from '../runtime/with-deadline.ts';
 
 export type Told<T> = { value: T } | { problem: string };
 

@@ -1,4 +1,5 @@
 /** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -20,19 +21,17 @@ import type { Clock } from '../runtime/clock.ts';
 import { ApiError } from '../runtime/errors.ts';
 import type { Log } from '../runtime/log.ts';
 import type { Random } from '../runtime/random.ts';
-import { type OpenSpan, openSpan, within } from '../telemetry/tracing/spans.ts';
-import { answerClientError } from './client-error.ts';
+import { forRequest } from '../runtime/request-context.ts';
+import { type OpenSpan, openSpan, within } from '../telemetry/tracing.ts';
 import {
+  answerClientError,
   contentTypeOf,
   type ErrorProfile,
   errorBody,
   toApiError,
   wantsProblem,
 } from './error-body.ts';
-import { acceptOnlyJson } from './json-body.ts';
-import { createMethodIndex } from './method-index.ts';
-import { forRequest } from './request-context.ts';
-import { requestIdFrom } from './request-id.ts';
+import { acceptOnlyJson, requestIdFrom } from './request-input.ts';
 import { acceptUpgrades, wantsWebSocket } from './upgrade.ts';
 
 declare module 'fastify' {
@@ -295,4 +294,36 @@ function pathOf(request: FastifyRequest): string {
 function parseQuery(text: string): Record<string, unknown> {
   const isGiven = (value: unknown) => typeof value !== 'string' || value.trim() !== '';
   return Object.fromEntries(Object.entries(parse(text)).filter(([, value]) => isGiven(value)));
+}
+
+/** Which methods a path has: what turns fastify's 404 into a 405 with an Allow header. */
+
+type Entry = { pattern: RegExp; methods: Set<string> };
+
+/** Holds one entry per distinct route pattern (`:name` and `*` as in fastify). */
+export function createMethodIndex() {
+  const entries = new Map<string, Entry>();
+  return {
+    add(method: string | string[], url: string): void {
+      const entry = entries.get(url) ?? { pattern: patternOf(url), methods: new Set<string>() };
+      for (const name of [method].flat()) entry.methods.add(name);
+      entries.set(url, entry);
+    },
+    /** Sorted; empty when no route has this path. */
+    methodsOf(path: string): string[] {
+      const found = [...entries.values()].filter((entry) => entry.pattern.test(path));
+      return [...new Set(found.flatMap((entry) => [...entry.methods]))].sort();
+    },
+  };
+}
+
+function patternOf(url: string): RegExp {
+  const parts = url.replace(/\/+$/, '').split('/').map(partPattern);
+  return new RegExp(`^${parts.join('/')}/?$`);
+}
+
+function partPattern(part: string): string {
+  if (part === '*') return '.*';
+  if (part.startsWith(':')) return '[^/]+';
+  return part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

@@ -11,8 +11,7 @@ import type { Clock } from '../runtime/clock.ts';
 import { ApiError } from '../runtime/errors.ts';
 import { ServerResponse } from './node-http.ts';
 import type { HttpServer } from './server.ts';
-import { CLOSE } from './websocket/close-codes.ts';
-import { keepAlive } from './websocket/heartbeat.ts';
+import { CLOSE, keepAlive } from './websocket.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

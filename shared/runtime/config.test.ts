@@ -9,10 +9,10 @@ import {
   ConfigError,
   lookAtConfig,
   parseConfig,
+  runConfigCommand,
   secret,
   secretTexts,
 } from './config.ts';
-import { runConfigCommand } from './config-command.ts';
 
 const spec = {
   schema: z.object({

@@ -1,6 +1,6 @@
 /** Structured logs: JSON lines on stdout, secrets redacted by key name, each with the id of its request. */
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { currentRequestId } from '../http/request-context.ts';
+import { currentRequestId } from './request-context.ts';
 
 export type Log = Logger;
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createSemaphore } from './semaphore.ts';
+import { createCounter, createSemaphore } from './semaphore.ts';
 
 it('lets only so many in at a time, in order, and the next one in after a failure', async () => {
   const semaphore = createSemaphore(2);
@@ -31,4 +31,14 @@ it('lets those who wait leave without a place', async () => {
   first.resolve();
   await held;
   expect(await next).toBe('next');
+});
+
+it('holds to both bounds, and gives room back once only', () => {
+  const counter = createCounter(2, 3);
+  expect([counter.take('a'), counter.take('a'), counter.take('a')]).toEqual([true, true, false]);
+  expect([counter.take('b'), counter.take('c')]).toEqual([true, false]);
+  counter.release('c');
+  expect(counter.take('c')).toBe(false);
+  counter.release('a');
+  expect([counter.take('c'), counter.take('a')]).toEqual([true, false]);
 });

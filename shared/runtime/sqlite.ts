@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from './errors.ts';
-import { makeFolder } from './make-folder.ts';
+import { makeFolder } from './files.ts';
 
 export type { DatabaseSync, StatementSync } from 'node:sqlite';
 

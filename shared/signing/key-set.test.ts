@@ -2,8 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { partsToSign, signatureHeaders } from '../../test/fakes/sign-request.ts';
 import { KeySet, signKeySet, trustedBy } from './key-set.ts';
-import { createReplayCache } from './replay-cache.ts';
-import { type AuthFailure, createRequestVerifier, type TrustedKey } from './request-verifier.ts';
+import {
+  type AuthFailure,
+  createReplayCache,
+  createRequestVerifier,
+  type TrustedKey,
+} from './request-verifier.ts';
 import { createSigner, verifySr25519 } from './sr25519.ts';
 
 const signer = (byte: number) => createSigner(new Uint8Array(32).fill(byte));

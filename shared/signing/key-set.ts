@@ -1,4 +1,6 @@
 /** Which keys may command, in which roles and when: a signed list, so that keys can be changed in time (validator reference 3). */
+
+import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
 import { Hotkey, publicKeyOf } from './hotkey.ts';
@@ -86,4 +88,21 @@ export function trustedBy(roots: readonly TrustedKey[], signed: SignedKeySet): T
 
 function messageOf(keySet: KeySet): Uint8Array {
   return new TextEncoder().encode(SIGNED_AS + canonicalJson(keySet));
+}
+
+// MERGED shared/signing/key-set.ts: A signed key set as it lies in a JSON file; whether to believe its signature is the reader's to say.
+const MAX_BYTES = 256 * 1024;
+
+/** Throws Error that says what is wrong with the file. */
+export function readSignedKeySet(path: string): SignedKeySet {
+  const file = statSync(path);
+  // A pipe would keep the reader for ever.
+  if (!file.isFile()) throw new Error('not a file');
+  if (file.size > MAX_BYTES) throw new Error(`larger than ${MAX_BYTES} bytes`);
+  const parsed = SignedKeySet.safeParse(JSON.parse(readFileSync(path, 'utf8')));
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(
+    ({ path: at, message }) => `${at.join('.') || 'the whole'}: ${message}`,
+  );
+  throw new Error(problems.join('; '));
 }

@@ -3,8 +3,7 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
 import { createLog } from '../runtime/log.ts';
 import { systemRandom } from '../runtime/random.ts';
-import { createReplayCache } from './replay-cache.ts';
-import { createRequestVerifier, MAX_SKEW_MS } from './request-verifier.ts';
+import { createReplayCache, createRequestVerifier, MAX_SKEW_MS } from './request-verifier.ts';
 import { createSignedFetch } from './signed-fetch.ts';
 import { createSigner, verifySr25519 } from './sr25519.ts';
 

@@ -1,13 +1,12 @@
 /** fetch with a signed request: how central, validator and tests call the gateway and the agent. */
 
-import { currentRequestId } from '../http/request-context.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { Random } from '../runtime/random.ts';
-import { currentTraceparent, inSpan, type SpanWish } from '../telemetry/tracing/spans.ts';
+import { currentRequestId } from '../runtime/request-context.ts';
+import { currentTraceparent, inSpan, type SpanWish } from '../telemetry/tracing.ts';
 import { type OutgoingInit, PLAIN_TRANSPORT, type Transport } from '../tls/transport.ts';
-import { SIGNATURE_HEADERS } from './canonical-request.ts';
 import { MAX_SKEW_MS } from './request-verifier.ts';
-import { signedHeaders } from './signed-headers.ts';
+import { SIGNATURE_HEADERS, signedHeaders } from './signed-request.ts';
 import type { Signer } from './sr25519.ts';
 
 export type SignedFetchOptions = {

@@ -7,13 +7,13 @@ import { afterAll, afterEach, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createSignedConnect } from '../api/agent/connect.ts';
+import { dataFrame, readSse, sendSse } from '../http/event-stream.ts';
 import { changeCertificate, createHttpServer } from '../http/server.ts';
-import { dataFrame, readSse, sendSse } from '../http/sse.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { ConfigError } from '../runtime/config.ts';
 import { createLog } from '../runtime/log.ts';
 import { systemRandom } from '../runtime/random.ts';
-import { identityFrom, ownPinOf } from '../signing/identity/identity-key.ts';
+import { identityFrom, ownPinOf } from '../signing/identity.ts';
 import { createSignedFetch } from '../signing/signed-fetch.ts';
 import { createSigner } from '../signing/sr25519.ts';
 import {
@@ -22,9 +22,8 @@ import {
   ownCertificate,
   RENEWED_BEFORE_MS,
 } from './listener-certificate.ts';
-import { peerRefusalIn } from './peer-refused.ts';
-import type { Trust } from './secure-agent.ts';
-import { createSecureTransport, type Transport } from './transport.ts';
+import { peerRefusalIn } from './peer.ts';
+import { createSecureTransport, type Transport, type Trust } from './transport.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-tls-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,8 +1,12 @@
 /** How requests travel: plainly within one machine, over TLS 1.3 to an accepted peer everywhere else. */
+import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { type Agent, request as httpsRequest } from 'node:https';
-import { Readable } from 'node:stream';
-import { createSecureAgent, type SecureAgentOptions } from './secure-agent.ts';
+import { Agent, request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
+import { type Duplex, Readable } from 'node:stream';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import type { Clock } from '../runtime/clock.ts';
+import { PeerRefused, type Pin, pinOfCertificate } from './peer.ts';
 
 /** What requests of ours need of fetch. */
 export type OutgoingInit = {
@@ -77,4 +81,102 @@ function toResponse(response: IncomingMessage): Response {
     return new Response(null, { status, headers });
   }
   return new Response(Readable.toWeb(response) as ReadableStream<Uint8Array>, { status, headers });
+}
+
+// MERGED shared/tls/transport.ts: Connections over TLS 1.3 to a peer that is known by its key, or vouched for by an authority.
+/**
+ * `authorities`: those that the system trusts, and the name has to be right. A pin needs neither. `anybody`: whom
+ * nothing is told and nothing is believed, but who may be asked who it is.
+ */
+export type Trust = Pin | 'authorities' | 'anybody';
+
+export type SecureAgentOptions = {
+  trust: Trust;
+  clock: Clock;
+  /** Told of each peer before it is judged: how it shows itself to whoever does not know it yet. */
+  onPeer?(certificate: X509Certificate): void;
+};
+
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** An idle connection is closed before the server's own keep-alive time-out, 72 seconds, ends it under a request. */
+const IDLE_MS = 30_000;
+const MAX_FREE_SOCKETS = 8;
+
+type OnConnected = (error: Error | null, socket?: Duplex) => void;
+
+/**
+ * Gives a connection to requests only when its peer was accepted: not a byte of a request reaches another. Each makes
+ * a full handshake, so that every one of them shows a certificate.
+ */
+export function createSecureAgent(options: SecureAgentOptions): Agent {
+  const agent = new Agent({
+    keepAlive: true,
+    timeout: IDLE_MS,
+    maxFreeSockets: MAX_FREE_SOCKETS,
+    maxCachedSessions: 0,
+  });
+  Object.assign(agent, {
+    createConnection: (to: ConnectionOptions, onConnected: OnConnected) => {
+      dial(to, options).then(
+        (socket) => onConnected(null, socket),
+        (error: Error) => onConnected(error),
+      );
+    },
+  });
+  return agent;
+}
+
+async function dial(to: ConnectionOptions, options: SecureAgentOptions): Promise<TLSSocket> {
+  const { host = '', port } = to;
+  const socket = connect({
+    host,
+    ...(port === undefined ? {} : { port }),
+    // An address is no server name (RFC 6066).
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ALPNProtocols: ['http/1.1'],
+    minVersion: 'TLSv1.3',
+    // Judged below, by pin or authorities: the error then says which, and comes as one of ours.
+    rejectUnauthorized: false,
+  });
+  try {
+    await handshake(socket, options.clock);
+    refuse(socket, options);
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+async function handshake(socket: TLSSocket, clock: Clock): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const over = new AbortController();
+  const gone = () => reject(new Error('the connection was closed during the TLS handshake'));
+  socket.once('secureConnect', resolve).once('error', reject).once('close', gone);
+  clock
+    .sleep(HANDSHAKE_TIMEOUT_MS, over.signal)
+    .then(() => reject(new Error(`no TLS handshake within ${HANDSHAKE_TIMEOUT_MS} ms`)))
+    .catch(() => undefined);
+  try {
+    await promise;
+  } finally {
+    over.abort();
+    socket.off('secureConnect', resolve).off('error', reject).off('close', gone);
+  }
+}
+
+/** Throws PeerRefused unless the peer is whom `trust` asks for. */
+function refuse(socket: TLSSocket, { trust, clock, onPeer }: SecureAgentOptions): void {
+  const certificate = socket.getPeerX509Certificate();
+  if (certificate === undefined) throw new PeerRefused('TLS_UNTRUSTED', 'it shows no certificate');
+  onPeer?.(certificate);
+  if (trust === 'anybody') return;
+  if (trust === 'authorities') {
+    if (socket.authorized) return;
+    throw new PeerRefused('TLS_UNTRUSTED', String(socket.authorizationError));
+  }
+  const pin = pinOfCertificate(certificate);
+  if (pin !== trust) throw new PeerRefused('TLS_PIN_MISMATCH', `it has ${pin}, not ${trust}`);
+  if (certificate.validToDate.getTime() > clock.now()) return;
+  throw new PeerRefused('TLS_CERTIFICATE_EXPIRED', `it was valid until ${certificate.validTo}`);
 }

@@ -1,9 +1,9 @@
 /** A login for the registry of the agent's image: a file of its owner alone, or a credential of systemd. */
 import { z } from 'zod';
-import { RegistryAuth, registryAddressOf } from '../api/agent/registry-auth.ts';
+import { RegistryAuth, registryAddressOf } from '../api/agent/images.ts';
 import { ConfigError } from '../runtime/config.ts';
 import { messageOf } from '../runtime/errors.ts';
-import { readPrivateFile } from '../runtime/private-file.ts';
+import { readPrivateFile } from '../runtime/files.ts';
 
 const MAX_BYTES = 64 * 1024;
 const FORM = '{"username": "…", "password": "…"}';

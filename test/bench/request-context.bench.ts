@@ -1,8 +1,8 @@
 /** What it costs that log lines and what a request waits for know the request: beside the same work outside of any. */
 
-import { forRequest } from '#shared/http/request-context.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
+import { forRequest } from '#shared/runtime/request-context.ts';
 import { type BenchRow, median, ratioRow } from './row.ts';
 
 const REQUESTS = 20_000;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { COMPILE_CACHE, gatewayArguments } from '#shared/runtime/node-launch.ts';
+import { COMPILE_CACHE, gatewayArguments } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';

@@ -11,7 +11,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
-import { signedHeaders } from '#shared/signing/signed-headers.ts';
+import { signedHeaders } from '#shared/signing/signed-request.ts';
 import { type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { createProofPaces } from '../../validator/checks/proof-pace.ts';
 import { createStandings } from '../../validator/checks/standing.service.ts';

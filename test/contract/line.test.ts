@@ -1,7 +1,7 @@
 /** The line between validator and agent, measured over a real connection. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
-import { SPEED_TEST_PATH } from '#shared/api/agent/speed-test.ts';
+import { SPEED_TEST_PATH } from '#shared/api/agent/host-checks.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import type { z } from 'zod';
+import { refusalFrom } from '#shared/api/agent/agent-client.ts';
 import {
   type ChallengeRequest,
   Commitment,
   Opening,
   type OpenRequest,
 } from '#shared/api/agent/challenges.ts';
-import { refusalFrom } from '#shared/api/agent/refusal.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';

@@ -7,7 +7,7 @@ import { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
-import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { lookAtConfig } from '#shared/runtime/config.ts';
-import { COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { AGENT_CONFIG } from '../../agent/config.ts';
 import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';

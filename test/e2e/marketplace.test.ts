@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { readSse } from '#shared/http/sse.ts';
+import { readSse } from '#shared/http/event-stream.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';

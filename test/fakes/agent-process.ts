@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { type AgentClient, createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { openIdentity, ownPinOf } from '#shared/signing/identity/identity-key.ts';
+import { openIdentity, ownPinOf } from '#shared/signing/identity.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
-import { signedHeaders } from '#shared/signing/signed-headers.ts';
+import { signedHeaders } from '#shared/signing/signed-request.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createSecureTransport } from '#shared/tls/transport.ts';
 

@@ -3,10 +3,13 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { WebSocket } from 'ws';
 import { ChallengeRequest, type Commitment } from '#shared/api/agent/challenges.ts';
-import type { EgressCheckResult } from '#shared/api/agent/egress-checks.ts';
-import type { ImageStanding } from '#shared/api/agent/image-checks.ts';
+import {
+  type EgressCheckResult,
+  type ImageStanding,
+  PortCheckRequest,
+  portAnswer,
+} from '#shared/api/agent/host-checks.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
-import { PortCheckRequest, portAnswer } from '#shared/api/agent/port-checks.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';

@@ -1,7 +1,8 @@
 /** Makes a stand-in for an agent one that validators accept: enrolled by its provider, its answers signed. */
+
+import { signEnrolment } from '#shared/api/agent/identity.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { signEnrolment } from '#shared/signing/identity/enrolment.ts';
-import { type Identity, identityFrom } from '#shared/signing/identity/identity-key.ts';
+import { type Identity, identityFrom } from '#shared/signing/identity.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { signAnswers } from '../../agent/identity/answer-signing.ts';
 import {

@@ -9,11 +9,15 @@ import {
   type PodPhase,
   type PodSpecInput,
   type PodView,
+  sshKeysHash,
 } from '#shared/api/agent/pod.ts';
-import { sshKeysHash } from '#shared/api/agent/ssh-keys-hash.ts';
 import { VolumeList } from '#shared/api/agent/volumes.ts';
-import type { RewardQuestion, RewardShares } from '#shared/api/central/reward-estimate.ts';
-import type { CheckWish, HealthReport } from '#shared/api/central/validator-routes.ts';
+import type {
+  CheckWish,
+  HealthReport,
+  RewardQuestion,
+  RewardShares,
+} from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Agents } from '../../validator/central/platform/ports.ts';

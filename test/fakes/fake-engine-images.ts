@@ -1,5 +1,5 @@
 /** The images of the engine in memory: pulled, built, imported. */
-import { NO_PROGRESS } from '#shared/api/agent/pull-progress.ts';
+import { NO_PROGRESS } from '#shared/api/agent/images.ts';
 import { type ContainerEngine, EngineError } from '../../agent/containers/engine/engine.ts';
 import type { FakeCall } from './fake-engine.ts';
 import { hasLabels, type World, type WorldActions } from './fake-engine-world.ts';

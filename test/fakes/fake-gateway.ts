@@ -1,8 +1,8 @@
 /** A validator's gateway over HTTP with agents in memory behind it, for central APIs that are real processes. */
 import { z } from 'zod';
 import { PodSpec } from '#shared/api/agent/pod.ts';
+import { dataFrame, sendSse } from '#shared/http/event-stream.ts';
 import { createHttpServer } from '#shared/http/server.ts';
-import { dataFrame, sendSse } from '#shared/http/sse.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';

@@ -2,7 +2,7 @@
 import { type AgentClient, createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { identityFrom, ownPinOf } from '#shared/signing/identity/identity-key.ts';
+import { identityFrom, ownPinOf } from '#shared/signing/identity.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type LocalSigner } from '#shared/signing/sr25519.ts';
 import { createSecureTransport } from '#shared/tls/transport.ts';

@@ -1,6 +1,6 @@
 /** A program of this project as a real process, until it says that it is ready. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { eventually } from './eventually.ts';
 
 const READY_WITHIN_MS = 30_000;

@@ -5,7 +5,7 @@ import {
   canonicalRequest,
   SIGNATURE_HEADERS,
   sha256Hex,
-} from '#shared/signing/canonical-request.ts';
+} from '#shared/signing/signed-request.ts';
 import { type LocalSigner, toHex } from '#shared/signing/sr25519.ts';
 
 export type SignedParts = {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type AgentClient, createAgentClient } from '#shared/api/agent/agent-client.ts';
 import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { agentArguments, COMPILE_CACHE, gatewayArguments } from '#shared/runtime/node-launch.ts';
+import { agentArguments, COMPILE_CACHE, gatewayArguments } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';

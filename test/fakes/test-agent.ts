@@ -5,7 +5,7 @@ import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { identityFrom } from '#shared/signing/identity/identity-key.ts';
+import { identityFrom } from '#shared/signing/identity.ts';
 import type { GatewayLink } from '../../agent/access/ssh/gateway-link.ts';
 import type { KeyFolders } from '../../agent/access/ssh/key-folders.ts';
 import type { AgentPorts } from '../../agent/agent-ports.ts';

@@ -19,7 +19,7 @@ const TAKES_MONEY =
 
 /** One per process and meant so; what is in them is the same for every test, or set by each. */
 const KEEPS_STATE = [
-  'shared/telemetry/tracing/spans.ts',
+  'shared/telemetry/tracing.ts',
   'test/bench/http-load.ts',
   'test/contract/cheats.cases.ts',
   'test/fakes/central-database.ts',

@@ -1,7 +1,7 @@
 /** The central API's composition root: ports in, one HTTP server with every route out. */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import type { Vitals } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
-import type { Vitals } from '#shared/runtime/service-manager/vitals.ts';
 import { createMembership } from './accounts/accounts.ts';
 import { createApiKeys } from './accounts/api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './accounts/auth/api-key-secret.ts';

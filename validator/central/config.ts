@@ -1,11 +1,11 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ListenAddress, portClash } from '#shared/http/listen-address.ts';
+import { ListenAddress, portClash } from '#shared/http/listen.ts';
 import { type ConfigSpec, type Environment, parseConfig } from '#shared/runtime/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { isPrivateUrl } from '#shared/tls/loopback.ts';
-import { Pin } from '#shared/tls/pin.ts';
+import { Pin } from '#shared/tls/peer.ts';
+import { isPrivateUrl } from '#shared/tls/tls-mode.ts';
 import { databaseProblems } from '../database/target.ts';
 import { SURROUNDINGS, surroundingProblems } from './platform/adapters-config.ts';
 import { DatabasePlace } from './platform/database-place.ts';

@@ -1,16 +1,17 @@
 /** `npm run central`: a central API without a validator; several may share one PostgreSQL database. What runs is loaded only to run. */
-
-import { ConfigError, exitStatusOf, lookAtConfig } from '#shared/runtime/config.ts';
 import {
   CONFIG_COMMANDS_HELP,
+  ConfigError,
+  exitStatusOf,
+  lookAtConfig,
   problemsOf,
   runConfigCommand,
-} from '#shared/runtime/config-command.ts';
+} from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { stopOnSignal } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { stopOnSignal } from '#shared/runtime/stop-on-signal.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { wantsTracing } from '#shared/telemetry/tracing/start-tracing.ts';
+import { wantsTracing } from '#shared/telemetry/tracing.ts';
 import { CENTRAL_CONFIG, centralSeedFileIn, readCentralConfig } from './config.ts';
 
 const HELP = `podwright central API ${VERSION}

@@ -3,17 +3,20 @@ import { join } from 'node:path';
 import { usdToMicro } from '#shared/api/money.ts';
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
-import { warnOfUnknown } from '#shared/runtime/config-command.ts';
+import { type Environment, lookAtConfig, warnOfUnknown } from '#shared/runtime/config.ts';
+import { requireFolder } from '#shared/runtime/files.ts';
 import { createLog } from '#shared/runtime/log.ts';
-import { requireFolder } from '#shared/runtime/make-folder.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { createServiceManager } from '#shared/runtime/service-manager/service-manager.ts';
+import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { startTracing } from '#shared/telemetry/tracing/start-tracing.ts';
-import type { Trust } from '#shared/tls/secure-agent.ts';
-import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
+import { startTracing } from '#shared/telemetry/tracing.ts';
+import {
+  createSecureTransport,
+  PLAIN_TRANSPORT,
+  type Transport,
+  type Trust,
+} from '#shared/tls/transport.ts';
 import { haveAlone } from '../database/alone.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createCentral } from './app.ts';

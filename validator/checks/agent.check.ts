@@ -1,5 +1,5 @@
 /** The agent is not too old. */
-import { compareVersions } from '#shared/runtime/version-order.ts';
+import { compareVersions } from '#shared/runtime/version.ts';
 import { failed, type Judge, passed, unknown } from './check.ts';
 
 export const judgeAgentVersion: Judge = ({ inventory, policy }) => {

@@ -1,14 +1,13 @@
 /** The thresholds and modes that checks go by: a versioned file, hashed, so that anybody can judge again (validator reference 5). */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { EgressCheckRequest } from '#shared/api/agent/egress-checks.ts';
-import { ImageCheckRequest } from '#shared/api/agent/image-checks.ts';
+import { EgressCheckRequest, ImageCheckRequest } from '#shared/api/agent/host-checks.ts';
 import { ImageReference } from '#shared/api/agent/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/api/central/validator-routes.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import { readPolicyFile } from './policy-file.ts';
 
 const MAX_POLICY_BYTES = 1_000_000;

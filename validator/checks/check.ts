@@ -6,7 +6,7 @@ import type {
   CheckSeverity,
   ExecutorToCheck,
 } from '#shared/api/central/validator-routes.ts';
-import { PEER_REFUSALS } from '#shared/tls/peer-refused.ts';
+import { PEER_REFUSALS } from '#shared/tls/peer.ts';
 import type { CheckPolicy } from './check-policy.ts';
 import type { Measured } from './measured.ts';
 

@@ -1,6 +1,6 @@
 /** What the GPUs say of themselves fits what is known of their model, and what the kernel says of the same cards. */
 import { parseIsoTime } from '#shared/runtime/clock.ts';
-import { compareVersions } from '#shared/runtime/version-order.ts';
+import { compareVersions } from '#shared/runtime/version.ts';
 import { failed, type Judge, passed, unknown } from './check.ts';
 
 const SIMULATED = 'simulated';

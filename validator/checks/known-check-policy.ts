@@ -1,7 +1,7 @@
 /** The policy of checks as a validator goes by it: its modes are of checks, and of reasons, that there are. */
 
-import { nearestName } from '#shared/api/nearest-name.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
+import { nearestName } from '#shared/runtime/nearest-name.ts';
 import { type CheckPolicy, DEFAULT_CHECK_POLICY_FILE, readCheckPolicy } from './check-policy.ts';
 import { CHECKS } from './check-table.ts';
 

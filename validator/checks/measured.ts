@@ -1,8 +1,7 @@
 /** What an inspection learnt beside inventory and probe, and what was known before: kept with the evidence as it is here. */
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/api/agent/bounds.ts';
-import { EgressCheckResult } from '#shared/api/agent/egress-checks.ts';
-import { ImageStanding } from '#shared/api/agent/image-checks.ts';
+import { EgressCheckResult, ImageStanding } from '#shared/api/agent/host-checks.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 import { FoundFailure } from './found-failure.ts';
 

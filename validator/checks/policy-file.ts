@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { fileProblem } from '#shared/runtime/file-problem.ts';
+import { fileProblem } from '#shared/runtime/files.ts';
 
 /** Throws ConfigError that names the file and every wrong field. `what`: a policy for that, in words. */
 export function readPolicyFile<T>(

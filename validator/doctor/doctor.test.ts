@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { FINDING_STATUSES } from '#shared/check/finding.ts';
-import { COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { type CentralProcess, startCentralProcess } from '../../test/fakes/central-process.ts';

@@ -2,7 +2,7 @@
 import { clockFindings } from '#shared/check/clock.findings.ts';
 import { diskFinding } from '#shared/check/disk-use.ts';
 import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
-import { placeOf } from '#shared/http/listen-address.ts';
+import { placeOf } from '#shared/http/listen.ts';
 import type { ConfigurationFacts, ValidatorFacts } from './facts.ts';
 
 const OTHERS = 0o077;

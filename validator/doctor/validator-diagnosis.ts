@@ -10,10 +10,9 @@ import {
 } from '#shared/check/diagnosis/host-parts.ts';
 import { createRedact, type Redact } from '#shared/check/diagnosis/redact.ts';
 import { textReport } from '#shared/check/report.ts';
-import { localPlaceOf } from '#shared/http/listen-address.ts';
-import { lookAtConfig, secretTexts } from '#shared/runtime/config.ts';
-import { settingsText } from '#shared/runtime/config-command.ts';
-import { servesTls } from '#shared/tls/loopback.ts';
+import { localPlaceOf } from '#shared/http/listen.ts';
+import { lookAtConfig, secretTexts, settingsText } from '#shared/runtime/config.ts';
+import { servesTls } from '#shared/tls/tls-mode.ts';
 import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
 import { ownKeyPlace } from '../keys/key-commands.ts';
 import { lookIntoLedger } from '../store/ledger-look.ts';

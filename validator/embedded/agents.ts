@@ -1,15 +1,20 @@
 /** The agents of a local marketplace: offered through the portal, then started under their executor ids. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { placeOf } from '#shared/http/listen-address.ts';
+import {
+  ENROLMENT_DAYS,
+  expiryIn,
+  readEnrolment,
+  signEnrolment,
+  writeEnrolment,
+} from '#shared/api/agent/identity.ts';
+import { placeOf } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { agentArguments, gatewayArguments } from '#shared/runtime/node-launch.ts';
+import { agentArguments, gatewayArguments } from '#shared/runtime/node-process.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { ENROLMENT_DAYS, expiryIn, signEnrolment } from '#shared/signing/identity/enrolment.ts';
-import { readEnrolment, writeEnrolment } from '#shared/signing/identity/enrolment-file.ts';
-import { openIdentity } from '#shared/signing/identity/identity-key.ts';
+import { openIdentity } from '#shared/signing/identity.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { createCappedFile } from './capped-file.ts';
 import { type SupervisedChild, superviseChild } from './child-process.ts';

@@ -1,7 +1,7 @@
 /** An append-only file that never grows beyond a bound: the older half lives on in `<path>.1`. */
 import { appendFileSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { makeFolder } from '#shared/runtime/make-folder.ts';
+import { makeFolder } from '#shared/runtime/files.ts';
 
 export type CappedFile = { path: string; write(chunk: Uint8Array | string): void };
 

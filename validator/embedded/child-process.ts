@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import type { CappedFile } from './capped-file.ts';
 
 export type SupervisedChild = {

@@ -1,6 +1,6 @@
 /** `--fresh`: forgets a local marketplace, its containers first, so that none is left without an owner. */
 import { existsSync, readdirSync } from 'node:fs';
-import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { agentArguments } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { emptyHome, type Home } from './home.ts';
 

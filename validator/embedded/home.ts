@@ -14,7 +14,7 @@ import {
 import { join, resolve } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { makeFolder } from '#shared/runtime/make-folder.ts';
+import { makeFolder } from '#shared/runtime/files.ts';
 
 export type Home = ReturnType<typeof homeAt>;
 

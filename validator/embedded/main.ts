@@ -1,14 +1,13 @@
 /** `npm start`: the whole marketplace on this machine (design, Running it). */
 import { rmSync } from 'node:fs';
-import { systemClock } from '#shared/runtime/clock.ts';
+import { DeadlineError, systemClock, withDeadline } from '#shared/runtime/clock.ts';
 import { exitStatusOf, lookAtConfig } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { createProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { lockExclusively } from '#shared/runtime/sqlite.ts';
-import { DeadlineError, withDeadline } from '#shared/runtime/with-deadline.ts';
-import { startTracing, wantsTracing } from '#shared/telemetry/tracing/start-tracing.ts';
+import { startTracing, wantsTracing } from '#shared/telemetry/tracing.ts';
 import { CENTRAL_CONFIG } from '../central/config.ts';
 import { databaseTarget, refuseFreshOn } from './database-target.ts';
 import { readyText } from './demo-file.ts';

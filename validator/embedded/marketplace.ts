@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
-import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-launch.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import type { Progress } from '#shared/runtime/progress.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';

@@ -1,13 +1,13 @@
 /** The central API and the validator of a local marketplace: one process, talking over loopback all the same. */
 
-import { placeOf } from '#shared/http/listen-address.ts';
+import { placeOf } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
-import { servesTls } from '#shared/tls/loopback.ts';
+import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { createValidator } from '../app.ts';
 import { type Central, createCentral } from '../central/app.ts';

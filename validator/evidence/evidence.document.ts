@@ -1,5 +1,6 @@
 /** One check run as a document that stands for itself: inputs, outcome, policy, times; signed and chained (validator reference 7). */
 import { z } from 'zod';
+import { PublicKeyHex } from '#shared/api/agent/identity.ts';
 import { Inventory, VerifyResult } from '#shared/api/agent/inventory.ts';
 import {
   CheckResult,
@@ -9,9 +10,8 @@ import {
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-json.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
-import { PublicKeyHex } from '#shared/signing/identity/enrolment.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { type Facts, REFUSALS } from '../checks/check.ts';
 import type { CheckPolicy } from '../checks/check-policy.ts';

@@ -2,7 +2,7 @@
 import { type Clock, createBreath } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { keepCheckPolicy } from '../checks/check-policy.store.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';

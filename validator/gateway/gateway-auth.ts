@@ -4,8 +4,8 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { createReplayCache } from '#shared/signing/replay-cache.ts';
 import {
+  createReplayCache,
   createRequestVerifier,
   MAX_SKEW_MS,
   type PendingRequest,

@@ -2,13 +2,13 @@
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { openIdentity } from '#shared/signing/identity/identity-key.ts';
+import { openIdentity } from '#shared/signing/identity.ts';
 import {
   type CertificateSource,
   certificateFiles,
   certificatesFor,
 } from '#shared/tls/listener-certificate.ts';
-import { servesTls } from '#shared/tls/loopback.ts';
+import { servesTls } from '#shared/tls/tls-mode.ts';
 import type { ValidatorConfig } from '../config.ts';
 
 /** Null where it listens plainly. Its own key is made on the first call, in VALIDATOR_HOME. */

@@ -9,9 +9,8 @@ import {
   HealthReport,
 } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import type { Clock } from '#shared/runtime/clock.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
-import { withDeadline } from '#shared/runtime/with-deadline.ts';
 import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { ExecutorDirectory } from '../inspection/executor-directory.ts';
 import type { HealthService } from '../inspection/health.service.ts';

@@ -3,9 +3,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
-import { joinWebSockets } from '#shared/http/websocket/join.ts';
-import { createCounter } from '#shared/runtime/counter.ts';
+import { joinWebSockets } from '#shared/http/websocket.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import { createCounter } from '#shared/runtime/semaphore.ts';
 
 /** Sockets relayed at a time, to one executor and in all; each holds two connections. */
 export const MAX_SOCKETS_PER_EXECUTOR = 200;

@@ -1,12 +1,11 @@
 /** Collects what an executor says of itself: first what it is tried by, then, after the trials, what it is judged by. */
-import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { type AgentClient, isInvalidAnswer } from '#shared/api/agent/agent-client.ts';
 import { type Inventory, isRentable, type VerifyResult } from '#shared/api/agent/inventory.ts';
 import type { PodView } from '#shared/api/agent/pod.ts';
-import { isInvalidAnswer } from '#shared/api/agent/refusal.ts';
 import type { CheckWish, ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
-import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
+import { peerRefusalIn } from '#shared/tls/peer.ts';
 import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
 import { loadOf } from '../checks/load.ts';
 import { nothingMeasured } from '../checks/measured.ts';

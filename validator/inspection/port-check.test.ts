@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type PortCheckRequest, portAnswer } from '#shared/api/agent/port-checks.ts';
+import { type PortCheckRequest, portAnswer } from '#shared/api/agent/host-checks.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';

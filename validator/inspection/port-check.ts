@@ -5,7 +5,7 @@ import {
   type PortCheckOpened,
   type PortCheckRequest,
   portAnswer,
-} from '#shared/api/agent/port-checks.ts';
+} from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';

@@ -1,6 +1,6 @@
 /** The ways between an executor and the world, looked at now and then: ports from outside, registries and images from inside. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
-import type { EgressCheckResult } from '#shared/api/agent/egress-checks.ts';
+import type { EgressCheckResult } from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';

@@ -1,7 +1,7 @@
 /** What a start would refuse of the own key: asked before one. */
 import { existsSync } from 'node:fs';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { isCredential } from '#shared/signing/own-credentials.ts';
+import { isCredential } from '#shared/runtime/secrets.ts';
 import { type KeyPlace, openKey } from './key-place.ts';
 import { trustedHotkeys } from './trusted-hotkeys.ts';
 

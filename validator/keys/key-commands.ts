@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { fileProblem } from '#shared/runtime/file-problem.ts';
+import { fileProblem } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { proveAccount } from '#shared/signing/account-proof.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';

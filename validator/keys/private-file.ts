@@ -1,8 +1,7 @@
 /** Files that hold secrets: only their owner may read them, as systemd hands over credentials too (validator reference 3). */
 import { readFileSync, statSync } from 'node:fs';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { fileProblem } from '#shared/runtime/file-problem.ts';
-import { requirePrivate } from '#shared/runtime/private-file.ts';
+import { fileProblem, requirePrivate } from '#shared/runtime/files.ts';
 
 /** Far more than a key or a passphrase needs. */
 const MAX_BYTES = 65_536;

@@ -1,7 +1,7 @@
 /** Hotkeys at rest as seeds: a file of 64 hex digits, mode 0600, made once (validator reference 3). */
 import { existsSync } from 'node:fs';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { makePrivateFile } from '#shared/runtime/private-file.ts';
+import { makePrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { readPrivateText } from './private-file.ts';
 

@@ -1,10 +1,8 @@
 /** Whose signatures under evidence count, and when: the validator's own key, and those that it changed from or to. */
-
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { trustedBy } from '#shared/signing/key-set.ts';
-import { readSignedKeySet } from '#shared/signing/key-set-file.ts';
+import { readSignedKeySet, trustedBy } from '#shared/signing/key-set.ts';
 import { isInWindow, type TrustedKey } from '#shared/signing/request-verifier.ts';
 
 /** Without a window a key counts at any time. */

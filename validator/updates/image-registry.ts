@@ -1,10 +1,10 @@
 /** What a tag names in a registry just now: the digest of its manifest, and of each platform's (OCI distribution, v2). */
 import { z } from 'zod';
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
-import { isLoopback } from '#shared/tls/loopback.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
+import { isLoopback } from '#shared/tls/tls-mode.ts';
 import { PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 

@@ -1,5 +1,5 @@
 /** The login for the registry of the agent's image. */
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import type { ValidatorConfig } from '../config.ts';
 

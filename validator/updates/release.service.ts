@@ -1,5 +1,5 @@
 /** The signed answer to what agents are to run: the registry is asked now and then, the rest is on record (validator reference 4.1). */
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';

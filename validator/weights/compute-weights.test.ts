@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import {
   BURN,

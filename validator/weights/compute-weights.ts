@@ -1,7 +1,7 @@
 /** Stored cycles and a policy in, weights out: no clock, network, fraction or order of maps in it (validator reference 8). Pure. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Cycle, CycleEntry, CycleSet } from './cycle-set.ts';
 import { type CycleSetHead, createInputHash } from './input-hash.ts';
 import { FACTORS, type Factor } from './points.ts';

@@ -1,7 +1,7 @@
 /** The validator's signature under an epoch: that these are its weights, of this input, and nobody else's rows (validator reference 7). */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import type { EpochRow } from '../store/ledger.tables.ts';
 

@@ -3,7 +3,7 @@ import {
   REWARD_ESTIMATE_PATH,
   RewardQuestion,
   RewardShares,
-} from '#shared/api/central/reward-estimate.ts';
+} from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { RewardEstimates } from './reward-estimate.service.ts';
 

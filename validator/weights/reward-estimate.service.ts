@@ -1,5 +1,5 @@
 /** Answers what a node would earn, from the last closed cycle of the ledger. */
-import type { RewardQuestion, RewardShares } from '#shared/api/central/reward-estimate.ts';
+import type { RewardQuestion, RewardShares } from '#shared/api/central/validator-routes.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Ledger } from '../store/ledger.tables.ts';
 import { lastCycle, readCycle } from './cycle.store.ts';

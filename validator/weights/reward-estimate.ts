@@ -1,5 +1,5 @@
 /** What the weights would give a node that is not there yet: the function of the weights, on the last cycle with it added. Pure. */
-import type { RewardQuestion, RewardShares } from '#shared/api/central/reward-estimate.ts';
+import type { RewardQuestion, RewardShares } from '#shared/api/central/validator-routes.ts';
 import { type Hotkey, hotkeyOf } from '#shared/signing/hotkey.ts';
 import { computeWeights } from './compute-weights.ts';
 import type { Cycle, CycleEntry, Neuron } from './cycle-set.ts';

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { migSlicesOf } from '#shared/api/gpu-type.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import { readPolicyFile } from '../checks/policy-file.ts';
 
 /** Parts per million: a factor of 1. */

@@ -6,8 +6,7 @@ import {
   type TerminalExit,
   TerminalRequest,
 } from '#shared/api/agent/terminal.ts';
-import { CLOSE } from '#shared/http/websocket/close-codes.ts';
-import { sendMessage } from '#shared/http/websocket/send.ts';
+import { CLOSE, sendMessage } from '#shared/http/websocket.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ProcessClient } from './run-process.ts';
 import type { TerminalSize } from './shell.ts';

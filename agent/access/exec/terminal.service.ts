@@ -2,9 +2,9 @@
 
 import type { WebSocket } from 'ws';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
-import { CLOSE } from '#shared/http/websocket/close-codes.ts';
-import { createCounter } from '#shared/runtime/counter.ts';
+import { CLOSE } from '#shared/http/websocket.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import { createCounter } from '#shared/runtime/semaphore.ts';
 import type { ExecEngine } from '../../containers/engine/exec.ts';
 import { TERMINAL_MARK } from './leftovers.ts';
 import { runProcess } from './run-process.ts';

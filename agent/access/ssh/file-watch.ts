@@ -2,8 +2,8 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { makeFolder } from '#shared/runtime/files.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
-import { makeFolder } from '#shared/runtime/make-folder.ts';
 
 /** The longest that a change goes unseen where watching does not work. */
 const POLL_MS = 1_000;

@@ -2,7 +2,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { makeFolder } from '#shared/runtime/make-folder.ts';
+import { makeFolder } from '#shared/runtime/files.ts';
 
 /** One pod as the gateway serves it. */
 export const GatewayPod = z.object({

@@ -1,6 +1,5 @@
 /** Logging in to pods, on the agent's side: host keys, keys in force, and what the gateway is to serve. */
-import type { PodSpec } from '#shared/api/agent/pod.ts';
-import { sshKeysHash } from '#shared/api/agent/ssh-keys-hash.ts';
+import { type PodSpec, sshKeysHash } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';

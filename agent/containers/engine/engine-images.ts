@@ -1,7 +1,7 @@
 /** The engine's images over dockerode: pulling, building, naming, removing. */
 import { Readable } from 'node:stream';
 import type Dockerode from 'dockerode';
-import { DOCKER_HUB, type RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import { DOCKER_HUB, type RegistryAuth } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { BuildRecord, buildFailure, followBuild } from './build.ts';
 import { type ContainerEngine, EngineError } from './engine.ts';

@@ -4,8 +4,7 @@
  *
  * Every method takes its own deadline from the implementation and rejects with EngineError only.
  */
-import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import type { PullProgress, RegistryAuth } from '#shared/api/agent/images.ts';
 
 /** Labels of every object that we create; an object without `managed` is never touched. */
 export const LABELS = {

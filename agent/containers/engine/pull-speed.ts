@@ -1,6 +1,6 @@
 /** How fast a pull is and how long it will take, from what the last seconds brought. */
 import { MAX_BYTES, MAX_WAIT_SECONDS } from '#shared/api/agent/bounds.ts';
-import type { LayerProgress, PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { LayerProgress, PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 const WINDOW_MS = 10_000;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { MAX_BYTES, MAX_WAIT_SECONDS } from '#shared/api/agent/bounds.ts';
-import { PullProgress } from '#shared/api/agent/pull-progress.ts';
+import { PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { jsonLines, withIdleLimit } from './engine-stream.ts';

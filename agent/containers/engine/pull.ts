@@ -1,11 +1,7 @@
 /** Reads the progress stream of a pull: follows each layer, and finds the errors that hide in it. */
 import { z } from 'zod';
 import { MAX_BYTES } from '#shared/api/agent/bounds.ts';
-import {
-  type LayerProgress,
-  MAX_LAYERS,
-  type PullProgress,
-} from '#shared/api/agent/pull-progress.ts';
+import { type LayerProgress, MAX_LAYERS, type PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError } from './engine.ts';
 import { toPullError } from './engine-errors.ts';

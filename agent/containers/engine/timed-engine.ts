@@ -1,6 +1,6 @@
 /** The engine as it is, with each call's outcome and duration told to somebody, and a span of its own. */
 import type { Clock } from '#shared/runtime/clock.ts';
-import { currentTraceparent, openSpan, within } from '#shared/telemetry/tracing/spans.ts';
+import { currentTraceparent, openSpan, within } from '#shared/telemetry/tracing.ts';
 import { type ContainerEngine, EngineError } from './engine.ts';
 
 /** `code` is `ok`, or the kind of the engine's error. */

@@ -1,7 +1,10 @@
 /** Fetches what a Dockerfile builds on, before the build begins: the engine itself then asks no registry. */
 import type { BaseImage } from '#shared/api/agent/dockerfile.ts';
-import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
-import { type RegistryAuth, registryAddressOf } from '#shared/api/agent/registry-auth.ts';
+import {
+  type PullProgress,
+  type RegistryAuth,
+  registryAddressOf,
+} from '#shared/api/agent/images.ts';
 import type { ContainerEngine } from '../engine/engine.ts';
 import { BuildFailure } from './build-failure.ts';
 import { imageName } from './build-text.ts';

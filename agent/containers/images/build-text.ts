@@ -1,7 +1,7 @@
 /** The Dockerfile that the engine gets: the renter's, with images that are here already and our labels. Pure. */
 import { createHash } from 'node:crypto';
 import type { BaseImage, Dockerfile } from '#shared/api/agent/dockerfile.ts';
-import { BUILTIN_HOST } from '#shared/api/agent/registry-auth.ts';
+import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import { LABELS } from '../engine/engine.ts';
 
 const KEY_CHARS = 40;

@@ -1,8 +1,7 @@
 /** Builds images from Dockerfiles, each once, in the network of the pod that wants it (contract 4.1). */
 import { type BaseImage, parseDockerfile } from '#shared/api/agent/dockerfile.ts';
+import type { PullProgress, RegistryAuth } from '#shared/api/agent/images.ts';
 import type { PodSpec } from '#shared/api/agent/pod.ts';
-import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
-import type { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';

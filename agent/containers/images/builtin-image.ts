@@ -1,6 +1,6 @@
 /** The image that needs no registry: made here from the host's static busybox, for demos, tests and probes. */
 import { readFile } from 'node:fs/promises';
-import { BUILTIN_HOST } from '#shared/api/agent/registry-auth.ts';
+import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import { EPOCH } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type ContainerEngine, LABELS } from '../engine/engine.ts';

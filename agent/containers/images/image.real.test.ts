@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { PullProgress } from '#shared/api/agent/images.ts';
 import { type Clock, systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';

@@ -1,6 +1,10 @@
 /** Makes sure that a pod's image is present and is the one that was meant (agent reference 6). */
-import { NO_PROGRESS, type PullProgress } from '#shared/api/agent/pull-progress.ts';
-import { BUILTIN_HOST, type RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import {
+  BUILTIN_HOST,
+  NO_PROGRESS,
+  type PullProgress,
+  type RegistryAuth,
+} from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import { type ContainerEngine, EngineError, type ImageState } from '../engine/engine.ts';

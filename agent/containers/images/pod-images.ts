@@ -1,6 +1,7 @@
 /** The image of one generation of a pod: pulled with the pod's login, or built. */
+
+import { registryAddressOf } from '#shared/api/agent/images.ts';
 import { PodSpec } from '#shared/api/agent/pod.ts';
-import { registryAddressOf } from '#shared/api/agent/registry-auth.ts';
 import type { PodRow } from '../../pods/pod.store.ts';
 import type { BuildProgress, BuildService } from './build.service.ts';
 import type { ImageReady, ImageService } from './image.service.ts';

@@ -1,6 +1,6 @@
 /** Which registry an image comes from, and whether it is one of the host's own surroundings. Pure. */
 import { isIP } from 'node:net';
-import { isSurrounding } from '#shared/http/address-ranges.ts';
+import { isSurrounding } from '#shared/http/addresses.ts';
 
 /** The host before the first slash, without its port; null for Docker Hub's short names. */
 export function registryHostOf(reference: string): string | null {

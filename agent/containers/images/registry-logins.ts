@@ -1,6 +1,6 @@
 /** Logins for registries: sealed while a pod may need them, told apart without being shown (agent reference 6). */
 import { createHmac } from 'node:crypto';
-import { RegistryAuth } from '#shared/api/agent/registry-auth.ts';
+import { RegistryAuth } from '#shared/api/agent/images.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';

@@ -1,5 +1,5 @@
 /** The rules of pods as iptables-restore takes them, and what `iptables -S` says of them. Pure. */
-import { BENCHMARKS, SURROUNDINGS } from '#shared/http/address-ranges.ts';
+import { BENCHMARKS, SURROUNDINGS } from '#shared/http/addresses.ts';
 
 /**
  * Not `filter`, whose DOCKER-USER chain would be the usual place: the engine unhooks that chain for a

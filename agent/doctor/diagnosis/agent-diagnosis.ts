@@ -13,9 +13,8 @@ import {
 import { createRedact, type Redact } from '#shared/check/diagnosis/redact.ts';
 import { textReport } from '#shared/check/report.ts';
 import { known, tell } from '#shared/check/told.ts';
-import { localPlaceOf } from '#shared/http/listen-address.ts';
-import { lookAtConfig } from '#shared/runtime/config.ts';
-import { settingsText } from '#shared/runtime/config-command.ts';
+import { localPlaceOf } from '#shared/http/listen.ts';
+import { lookAtConfig, settingsText } from '#shared/runtime/config.ts';
 import { openSqliteToRead } from '#shared/runtime/sqlite.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf, isSecure } from '../../config.ts';
 import { createDockerodeEngine } from '../../containers/engine/dockerode-engine.ts';

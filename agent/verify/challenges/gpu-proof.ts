@@ -3,7 +3,7 @@
  * alone, no network, nothing to write to, and an end that comes by itself when the agent is gone.
  */
 import type { CardCommitment, OpenedRow } from '#shared/api/agent/challenges.ts';
-import { BUILTIN_HOST } from '#shared/api/agent/registry-auth.ts';
+import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import type { Walk } from '#shared/proof-of-work/walk.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';

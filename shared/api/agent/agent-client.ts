@@ -1,12 +1,18 @@
 /** Typed caller of the agent: direct (validator) or through the gateway (central), by the SignedFetch given. */
-import type { z } from 'zod';
-import { readSse } from '../../http/sse.ts';
+import { z } from 'zod';
+import { readSse } from '../../http/event-stream.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import { ApiError, messageOf } from '../../runtime/errors.ts';
+import { ApiError, isErrorCode, messageOf } from '../../runtime/errors.ts';
 import type { SignedFetch } from '../../signing/signed-fetch.ts';
 import { type ChallengeRequest, Commitment, Opening, type OpenRequest } from './challenges.ts';
-import { type EgressCheckRequest, EgressCheckResult } from './egress-checks.ts';
-import { type ImageCheckRequest, ImageCheckResult } from './image-checks.ts';
+import {
+  type EgressCheckRequest,
+  EgressCheckResult,
+  type ImageCheckRequest,
+  ImageCheckResult,
+  PortCheckOpened,
+  type PortCheckRequest,
+} from './host-checks.ts';
 import { Inventory, VerifyResult } from './inventory.ts';
 import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
@@ -18,8 +24,6 @@ import {
   type VerifyRequestInput,
 } from './operations.ts';
 import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
-import { PortCheckOpened, type PortCheckRequest } from './port-checks.ts';
-import { InvalidAnswer, refusalFrom } from './refusal.ts';
 import { VolumeList, type VolumePut, VolumeView } from './volumes.ts';
 
 export type AgentClient = ReturnType<typeof createAgentClient>;
@@ -155,4 +159,34 @@ async function reach<T>(work: () => Promise<T>): Promise<T> {
 
 function unavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('upstream_unavailable', message, { cause });
+}
+
+// MERGED shared/api/agent/agent-client.ts: What an agent or gateway said instead of doing it, as the error that we pass on.
+/** What the agent's error body must hold to be passed on; anything else is `upstream_unavailable`. */
+const AgentRefusal = z.object({
+  error: z.object({ code: z.string(), message: z.string(), hint: z.string() }),
+  details: z.record(z.string(), z.unknown()).nullish(),
+});
+
+/** Somebody answered, and it is none of the answers that an agent gives. */
+export class InvalidAnswer extends Error {
+  override name = 'InvalidAnswer';
+}
+
+/** Whether what came back is why the call failed, not that nothing came. */
+export function isInvalidAnswer(error: unknown): boolean {
+  return error instanceof Error && error.cause instanceof InvalidAnswer;
+}
+
+/** `answer` is the body as JSON, or undefined where it is none. */
+export function refusalFrom(status: number, answer: unknown): ApiError {
+  const refusal = AgentRefusal.safeParse(answer);
+  if (!refusal.success || !isErrorCode(refusal.data.error.code)) {
+    // The status is for logs alone: a provider may name any address, and reads what became of the call.
+    const cause = new InvalidAnswer(`status ${status}`);
+    return new ApiError('upstream_unavailable', 'The node answered as no agent does', { cause });
+  }
+  const { code, message, hint } = refusal.data.error;
+  const { details } = refusal.data;
+  return new ApiError(code, message, { status, hint, ...(details ? { details } : {}) });
 }

@@ -1,15 +1,15 @@
 /** Opens WebSockets with a signed request: how central reaches the gateway and the gateway the agent. */
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
-import { keepAlive } from '../../http/websocket/heartbeat.ts';
+import { keepAlive } from '../../http/websocket.ts';
 import { ApiError, messageOf } from '../../runtime/errors.ts';
 import {
   MAX_REFUSAL_BYTES,
   type SignedFetchOptions,
   timeToSignAgain,
 } from '../../signing/signed-fetch.ts';
-import { signedHeaders } from '../../signing/signed-headers.ts';
-import { refusalFrom } from './refusal.ts';
+import { signedHeaders } from '../../signing/signed-request.ts';
+import { refusalFrom } from './agent-client.ts';
 
 export type SocketRequest = {
   /** Below baseUrl, beginning with a slash, query included. */

@@ -1,5 +1,4 @@
 /** The text of a Dockerfile as the lines that its builder reads. Pure. */
-import { DockerfileProblem } from './dockerfile-problem.ts';
 
 /** An instruction: its name, what follows on one line, and at which line of the text it begins, from 1. */
 export type DockerfileLine = { name: string; rest: string; line: number };
@@ -85,4 +84,32 @@ function split(line: string, before: string): { name: string; rest: string } {
     throw new DockerfileProblem(`${name} with control characters or unusual spaces`);
   }
   return { name, rest: rest.trim() };
+}
+
+/** What a renter has to change about a Dockerfile: a sentence that begins with the line, where one is to blame. */
+export class DockerfileProblem extends Error {
+  override name = 'DockerfileProblem';
+
+  constructor(sentence: string, line?: number) {
+    super(line === undefined ? sentence : `Line ${line}: ${sentence}`);
+  }
+}
+
+// MERGED shared/api/agent/dockerfile-lines.ts: Variables in a Dockerfile's FROM lines, expanded as the builder does. Pure.
+const VARIABLE = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:[-+])([^${}\\]*))?\})/g;
+
+/** `$A`, `${A}`, `${A:-word}` and `${A:+word}`; anything else with a dollar or a backslash is refused. */
+export function expandVariables(text: string, known: ReadonlyMap<string, string>): string {
+  if (/\\/.test(text) || text.replace(VARIABLE, '').includes('$')) {
+    throw new DockerfileProblem(`Not a form of variables that is supported: ${text.slice(0, 100)}`);
+  }
+  return text.replace(
+    VARIABLE,
+    (_, plain?: string, braced?: string, operator?: string, word: string = '') => {
+      const value = known.get(plain ?? braced ?? '') ?? '';
+      if (operator === ':-') return value === '' ? word : value;
+      if (operator === ':+') return value === '' ? '' : word;
+      return value;
+    },
+  );
 }

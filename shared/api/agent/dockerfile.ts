@@ -5,12 +5,12 @@
 import {
   atLine,
   type DockerfileLine,
+  DockerfileProblem,
   dockerfileLines,
+  expandVariables,
   HEREDOC,
   NO_CONTEXT,
 } from './dockerfile-lines.ts';
-import { DockerfileProblem } from './dockerfile-problem.ts';
-import { expandVariables } from './dockerfile-variables.ts';
 import { ImageDigest, ImageReference } from './pod.ts';
 
 export type BaseImage = { reference: string; digest?: string };

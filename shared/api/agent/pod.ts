@@ -1,11 +1,11 @@
 /** Pods on the agent's wire: the spec that is sent, the view that is answered (design, agent's interface). */
+
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { Counter, HostTime, MAX_DEVICES, Name, Port } from './bounds.ts';
+import { FinishedPull, PullProgress, RegistryAuth } from './images.ts';
 import { NotebookView } from './notebook.ts';
-import { FinishedPull, PullProgress } from './pull-progress.ts';
-import { RegistryAuth } from './registry-auth.ts';
-import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from './volume-paths.ts';
-import { VolumeCopyId } from './volumes.ts';
+import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES, VolumeCopyId } from './volumes.ts';
 
 export const PodId = z.uuid();
 /** `GPU-<uuid>` or `MIG-<uuid>`; simulated ones are `GPU-51…`-shaped too. Never an index. */
@@ -326,3 +326,26 @@ export const LogFrame = z.union([
   z.strictObject({}),
 ]);
 export type LogFrame = z.output<typeof LogFrame>;
+
+/** Variables of pods whose names are ours: what a renter gives them would be lost or misread. Pure. */
+
+/** A template whose image brings its own SSH server says so with this variable set to 1. */
+export const OWN_SSHD = 'PODWRIGHT_OWN_SSHD';
+
+const OURS = /^PODWRIGHT_/i;
+
+/**
+ * The first name of `environment` that is ours, or null. `NVIDIA_VISIBLE_DEVICES` and
+ * `NVIDIA_DRIVER_CAPABILITIES` are not among them: many images and templates name them, so they pass and
+ * are set by the lease (agent reference 7).
+ */
+export function reservedVariable(environment: Readonly<Record<string, string>>): string | null {
+  const isReserved = (name: string) => OURS.test(name) && name !== OWN_SSHD;
+  return Object.keys(environment).find(isReserved) ?? null;
+}
+
+// MERGED shared/api/agent/pod.ts: How two sides find out that they mean the same SSH keys without sending them. Pure.
+/** Equal for equal lists, order included. */
+export function sshKeysHash(publicKeys: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(publicKeys)).digest('hex');
+}

@@ -1,8 +1,8 @@
 /** The weights that a validator set last, and the text it signs them over (contract 11, validator reference 8.3). */
 import { z } from 'zod';
 import { parseIsoTime } from '../../runtime/clock.ts';
+import { pythonJson } from '../../signing/canonical-json.ts';
 import { type Hotkey, publicKeyOf } from '../../signing/hotkey.ts';
-import { pythonJson } from '../../signing/python-json.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../../signing/sr25519.ts';
 
 const MAX_U16 = 65_535;

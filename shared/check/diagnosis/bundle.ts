@@ -2,13 +2,11 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { createGzip } from 'node:zlib';
-import type { Clock } from '../../runtime/clock.ts';
+import { type Clock, withDeadline } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { requireFolder } from '../../runtime/make-folder.ts';
-import { replacePrivateFile } from '../../runtime/private-file.ts';
+import { replacePrivateFile, requireFolder } from '../../runtime/files.ts';
 import type { Progress } from '../../runtime/progress.ts';
 import type { Random } from '../../runtime/random.ts';
-import { withDeadline } from '../../runtime/with-deadline.ts';
 import type { Redact } from './redact.ts';
 
 /** One file of it. `collect` may fail or hang: the file then says so. */

@@ -3,7 +3,7 @@ import { access, constants } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { type Clock, naiveUtc } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { fileProblem } from '../../runtime/file-problem.ts';
+import { fileProblem } from '../../runtime/files.ts';
 import type { Progress } from '../../runtime/progress.ts';
 import type { Random } from '../../runtime/random.ts';
 import { type Part, writeBundle } from './bundle.ts';

@@ -1,5 +1,5 @@
 /** Takes secrets out of texts that leave the machine: known ones by what they are, others by where they stand. Pure. */
-import { withoutPasswords } from '../../signing/secret-text.ts';
+import { withoutPasswords } from '../../runtime/secrets.ts';
 
 const HIDDEN = '[hidden]';
 /** A shorter one would take words out of every text. */

@@ -1,7 +1,7 @@
 /** The market's half of the central API put together: nodes, rentals, pods, providers, validators. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Vitals } from '#shared/runtime/liveness.ts';
 import { runEach, startLoop } from '#shared/runtime/loop.ts';
-import type { Vitals } from '#shared/runtime/service-manager/vitals.ts';
 import { isPostgres } from '../../database/engine.ts';
 import { createDockerLogins } from '../accounts/registry-logins/docker-credential.service.ts';
 import { activeConfigOf } from '../backups/backup-config.service.ts';

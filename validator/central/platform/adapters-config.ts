@@ -10,7 +10,7 @@ import {
   parseConfig,
   secret,
 } from '#shared/runtime/config.ts';
-import { isPrivateUrl } from '#shared/tls/loopback.ts';
+import { isPrivateUrl } from '#shared/tls/tls-mode.ts';
 import { TARGETS } from '../delivery/webhooks/target-address.ts';
 import { PayoutVariable } from '../money/payouts/payout-variable.ts';
 import { NODE_PLACES } from '../providers/node-address.ts';

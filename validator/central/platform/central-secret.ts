@@ -1,6 +1,6 @@
 /** The deployment's own secret: it signs sessions and seals API keys, in a file that nobody else may read. */
 import { ConfigError } from '#shared/runtime/config.ts';
-import { readOrMakePrivateFile } from '#shared/runtime/private-file.ts';
+import { readOrMakePrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 
 const BYTES = 32;

@@ -3,8 +3,12 @@ import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
-import type { RewardQuestion, RewardShares } from '#shared/api/central/reward-estimate.ts';
-import type { CheckWish, HealthReport } from '#shared/api/central/validator-routes.ts';
+import type {
+  CheckWish,
+  HealthReport,
+  RewardQuestion,
+  RewardShares,
+} from '#shared/api/central/validator-routes.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { Attempt } from '../delivery/webhooks/webhook.state.ts';

@@ -1,6 +1,6 @@
 /** Which addresses a node may have. Pure. */
 import { BlockList, isIP } from 'node:net';
-import { isPublicAddress } from '#shared/http/address-ranges.ts';
+import { isPublicAddress } from '#shared/http/addresses.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
 /** `public`: on the internet. `private`: in the operator's own networks too, or on this machine. */

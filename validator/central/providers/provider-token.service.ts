@@ -3,8 +3,8 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { PortalIdentity } from '../accounts/auth/identity.ts';
 import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from '../accounts/auth/provider-token.ts';
 import { lockRow } from '../platform/database/row-lock.ts';

@@ -1,5 +1,5 @@
 /** What a node would bring in: the market's part reckoned here, the subnet's part asked of the validator. */
-import type { RewardShares } from '#shared/api/central/reward-estimate.ts';
+import type { RewardShares } from '#shared/api/central/validator-routes.ts';
 import { microToUsd } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { providerShare } from '../money/ledger/shares.ts';

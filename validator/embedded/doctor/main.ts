@@ -7,7 +7,7 @@ import { jsonReport, textReport } from '#shared/check/report.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { definedIn } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { agentArguments } from '#shared/runtime/node-launch.ts';
+import { agentArguments } from '#shared/runtime/node-process.ts';
 import { commandProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';

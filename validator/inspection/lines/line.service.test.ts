@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '#shared/runtime/errors.ts';
+import { createTurns, type Turns } from '#shared/runtime/liveness.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createTurns, type Turns } from '#shared/runtime/service-manager/turns.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { createTestLedger } from '../../../test/fakes/test-ledger.ts';

@@ -1,15 +1,12 @@
 /** One agent as the validator speaks to it: identity read and judged, certificate pinned, answers checked. */
+
+import { IDENTITY_PATH, IdentityDocument } from '#shared/api/agent/identity.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
-import { placeOf } from '#shared/http/listen-address.ts';
+import { placeOf } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { IDENTITY_PATH, IdentityDocument } from '#shared/signing/identity/identity-document.ts';
-import {
-  isAnswerSigned,
-  RESPONSE_SIGNATURE_HEADER,
-} from '#shared/signing/identity/response-signature.ts';
-import { isLoopback } from '#shared/tls/loopback.ts';
-import { PeerRefused } from '#shared/tls/peer-refused.ts';
-import { type Pin, pinOfCertificate } from '#shared/tls/pin.ts';
+import { isAnswerSigned, RESPONSE_SIGNATURE_HEADER } from '#shared/signing/identity.ts';
+import { PeerRefused, type Pin, pinOfCertificate } from '#shared/tls/peer.ts';
+import { isLoopback } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { judgeIdentity, type KnownIdentity } from './identity.state.ts';
 

@@ -1,18 +1,20 @@
 import { createPublicKey } from 'node:crypto';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Enrolment, signEnrolment } from '#shared/api/agent/identity.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import { changeCertificate, createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { type Enrolment, signEnrolment } from '#shared/signing/identity/enrolment.ts';
-import { type Identity, identityFrom } from '#shared/signing/identity/identity-key.ts';
-import { RESPONSE_SIGNATURE_HEADER } from '#shared/signing/identity/response-signature.ts';
+import {
+  type Identity,
+  identityFrom,
+  RESPONSE_SIGNATURE_HEADER,
+} from '#shared/signing/identity.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { makeCertificate } from '#shared/tls/certificate.ts';
 import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
-import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
-import { pinOf } from '#shared/tls/pin.ts';
+import { peerRefusalIn, pinOf } from '#shared/tls/peer.ts';
 import { identifyAs } from '../../../test/fakes/enrolled-agent.ts';
 import type { Ledger } from '../../store/ledger.tables.ts';
 import { openLedger } from '../../store/ledger.ts';

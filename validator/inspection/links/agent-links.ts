@@ -6,7 +6,7 @@ import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { peerRefusalIn } from '#shared/tls/peer-refused.ts';
+import { peerRefusalIn } from '#shared/tls/peer.ts';
 import type { Ledger } from '../../store/ledger.tables.ts';
 import { type AgentLink, type AgentTls, checkedAnswer, openLink } from './agent-link.ts';
 import type { KnownIdentity } from './identity.state.ts';

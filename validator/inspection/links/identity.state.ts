@@ -1,9 +1,8 @@
 /** Whether whoever answers at an agent's address is the agent that its provider enrolled (validator reference 3). Pure. */
+
+import { type IdentityDocument, isGenuine, pinIn } from '#shared/api/agent/identity.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
-import { isGenuine } from '#shared/signing/identity/enrolment.ts';
-import { type IdentityDocument, pinIn } from '#shared/signing/identity/identity-document.ts';
-import { PeerRefused } from '#shared/tls/peer-refused.ts';
-import type { Pin } from '#shared/tls/pin.ts';
+import { PeerRefused, type Pin } from '#shared/tls/peer.ts';
 
 /** What an agent is known by. */
 export type KnownIdentity = {

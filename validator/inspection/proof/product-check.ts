@@ -4,7 +4,7 @@ import { MAX_OPENED_ROWS } from '#shared/api/agent/challenges.ts';
 import { roundSeeds } from '#shared/proof-of-work/seed.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Verifier } from './verifier.ts';
 import type { RowFault } from './verify-rows.ts';
 

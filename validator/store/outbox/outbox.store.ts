@@ -1,5 +1,5 @@
 /** Queries of the outbox. */
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { LedgerDb, LetterKind, OutboxRow } from '../ledger.tables.ts';
 
 /** More do not wait in one lane: of what was not told, the oldest is forgotten. */

@@ -3,7 +3,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
 import {
   type AccountToken,

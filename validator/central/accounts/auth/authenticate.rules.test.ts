@@ -3,11 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import {
-  canonicalRequest,
-  SIGNATURE_HEADERS,
-  sha256Hex,
-} from '#shared/signing/canonical-request.ts';
+import { canonicalRequest, SIGNATURE_HEADERS, sha256Hex } from '#shared/signing/signed-request.ts';
 import { createSigner, type LocalSigner, toHex } from '#shared/signing/sr25519.ts';
 import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';

@@ -4,14 +4,14 @@ import { shownValue } from '#shared/http/parameter-problem.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, refusedField } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { SIGNATURE_HEADERS } from '#shared/signing/canonical-request.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
-import { createReplayCache } from '#shared/signing/replay-cache.ts';
 import {
+  createReplayCache,
   createRequestVerifier,
   MAX_SKEW_MS,
   type PendingRequest,
 } from '#shared/signing/request-verifier.ts';
+import { SIGNATURE_HEADERS } from '#shared/signing/signed-request.ts';
 import { signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { ValidatorIdentity } from './identity.ts';

@@ -1,6 +1,6 @@
 /** How others on this machine reach us, where no public origin is configured. */
 
-import { localPlaceOf } from '#shared/http/listen-address.ts';
+import { localPlaceOf } from '#shared/http/listen.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 
 /** `http://host:port` of the first listener. Throws before there is one. */

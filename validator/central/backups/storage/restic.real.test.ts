@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { repositoryVariables } from '#shared/api/restic-repository.ts';
+import { repositoryVariables } from '#shared/api/agent/operations.ts';
 import {
   type CentralProcess,
   startCentralProcess,

@@ -1,6 +1,7 @@
 /** GET /users/me/events/stream: an addition of ours to the interface. */
+
+import { sendSse } from '#shared/http/event-stream.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { sendSse } from '#shared/http/sse.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
 import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
 import { userOf } from '../../accounts/auth/identity.ts';

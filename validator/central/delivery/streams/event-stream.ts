@@ -3,7 +3,7 @@
  * reads the log from the database at its own pace, a page at a time: a stalled one costs a page, nothing is
  * ever dropped for it, and whoever comes back with the id of its last event gets what came after, each once.
  */
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import { requireAnyOwnPod } from '../../market/pods/pod-access.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
 import { createEventFeeds, type FeedReader } from '../events/event-feed.ts';

@@ -1,7 +1,7 @@
 /** One stream from a pod's node for all who follow the pod's log here. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { LogFrame } from '#shared/api/agent/pod.ts';
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import { framesOrIdle, IDLE } from './idle-frames.ts';

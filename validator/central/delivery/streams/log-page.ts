@@ -1,7 +1,7 @@
 /** What is in a pod's log already, read from its node a piece at a time, so that no reader holds a connection. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { LogFrame } from '#shared/api/agent/pod.ts';
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 

@@ -1,6 +1,7 @@
 /** GET /pods/{pod_id}/logs: Server-Sent Events (contract 7), and the same frames as a WebSocket. */
+
+import { sendStream } from '#shared/http/event-stream.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { sendStream } from '#shared/http/stream.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
 import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
 import { userOf } from '../../accounts/auth/identity.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readSse } from '#shared/http/sse.ts';
+import { readSse } from '#shared/http/event-stream.ts';
 import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
 import type { FakeHost } from '../../../../test/fakes/fake-agents.ts';
 import { fakeLine as line } from '../../../../test/fakes/fake-log.ts';

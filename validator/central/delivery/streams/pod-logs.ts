@@ -1,7 +1,7 @@
 /** A pod's log as one stream that outlives the agent's (contract 7, default mode; the other is made from it). */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { LogFrame } from '#shared/api/agent/pod.ts';
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 import { type Clock, parseIsoTime } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { findAnyPod } from '../../market/pods/pod-access.ts';

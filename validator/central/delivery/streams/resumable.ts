@@ -4,7 +4,7 @@
  */
 import type { FastifyRequest } from 'fastify';
 import type { LogFrame } from '#shared/api/agent/pod.ts';
-import { dataFrame } from '#shared/http/sse.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
 
 /** How long a client waits before it connects again. */
 export const RETRY = 'retry: 2000\n\n';

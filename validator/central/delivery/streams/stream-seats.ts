@@ -1,7 +1,7 @@
 /** How many streams of one kind there may be: per pod where they have one, per account, and in all. */
 
-import { createCounter } from '#shared/runtime/counter.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import { createCounter } from '#shared/runtime/semaphore.ts';
 
 export type StreamLimits = { perPod?: number; perAccount: number; total: number };
 export type StreamSeats = ReturnType<typeof createStreamSeats>;

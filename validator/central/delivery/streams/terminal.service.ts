@@ -1,9 +1,7 @@
 /** Terminals of pods for their owners: relayed to the node, ended with the pod or the credential, recorded. */
-
 import type { WebSocket } from 'ws';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
-import { CLOSE } from '#shared/http/websocket/close-codes.ts';
-import { joinWebSockets } from '#shared/http/websocket/join.ts';
+import { CLOSE, joinWebSockets } from '#shared/http/websocket.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';

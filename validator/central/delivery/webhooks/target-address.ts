@@ -1,7 +1,7 @@
 /** Where a webhook may lead: to public addresses over TLS, or on a laptop to this machine alone. Pure. */
 import { isIP } from 'node:net';
-import { isPublicAddress } from '#shared/http/address-ranges.ts';
-import { isLoopback } from '#shared/tls/loopback.ts';
+import { isPublicAddress } from '#shared/http/addresses.ts';
+import { isLoopback } from '#shared/tls/tls-mode.ts';
 
 /** `public`: https to the internet. `loopback`: to this machine, for a marketplace on a laptop. */
 export const TARGETS = ['public', 'loopback'] as const;

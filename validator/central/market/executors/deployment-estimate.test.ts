@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MAX_WAIT_MS } from '#shared/api/agent/bounds.ts';
-import { type FinishedPull, NO_PROGRESS } from '#shared/api/agent/pull-progress.ts';
+import { type FinishedPull, NO_PROGRESS } from '#shared/api/agent/images.ts';
 import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
 import {
   type AddedNode,

@@ -1,7 +1,7 @@
 /** How soon a pod will be ready, from what is known of its node and its image (contract 3.2). Pure. */
 import { MAX_WAIT_MS } from '#shared/api/agent/bounds.ts';
+import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
-import { BUILTIN_HOST } from '#shared/api/agent/registry-auth.ts';
 
 /**
  * - `launches`: pods of the same image have run on the node, so that it is there

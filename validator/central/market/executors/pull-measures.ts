@@ -1,5 +1,5 @@
 /** What finished pulls tell of nodes and images: speeds as moving averages, sizes as they were seen. */
-import type { FinishedPull } from '#shared/api/agent/pull-progress.ts';
+import type { FinishedPull } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MAX_AGE_MS, MAX_BYTES, MAX_FIGURE, MAX_WAIT_SECONDS } from '#shared/api/agent/bounds.ts';
+import { type FinishedPull, NO_PROGRESS } from '#shared/api/agent/images.ts';
 import type { HostMetrics } from '#shared/api/agent/metrics.ts';
 import type { PodView } from '#shared/api/agent/pod.ts';
-import { type FinishedPull, NO_PROGRESS } from '#shared/api/agent/pull-progress.ts';
 import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
 import {
   type AddedNode,

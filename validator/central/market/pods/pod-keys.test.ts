@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { sshKeysHash } from '#shared/api/agent/ssh-keys-hash.ts';
+import { sshKeysHash } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';

@@ -1,9 +1,7 @@
 /** The spec that the agent gets, from the template and the renter's share of the node. Pure. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
-import { MAX_TEMPLATE_LABEL, PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
-import { OWN_SSHD } from '#shared/api/agent/reserved-variables.ts';
-import { volumesProblem } from '#shared/api/agent/volume-paths.ts';
-import { VOLUME_MOUNT_PATH } from '#shared/api/agent/volumes.ts';
+import { MAX_TEMPLATE_LABEL, OWN_SSHD, PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
+import { VOLUME_MOUNT_PATH, volumesProblem } from '#shared/api/agent/volumes.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Template } from '../../platform/database/tables.ts';
 import { checkTemplatePlaces } from '../templates/template.rules.ts';

@@ -1,7 +1,7 @@
 /** Takes executors that are due, and keeps slow ones from holding up the rest. */
 import { messageOf } from '#shared/runtime/errors.ts';
+import { createTurns } from '#shared/runtime/liveness.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
-import { createTurns } from '#shared/runtime/service-manager/turns.ts';
 import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
 import type { SyncTurns, Turn } from './sync-turns.ts';
 

@@ -1,7 +1,12 @@
 /** What is to be done about one pod, from its row and what its agent says of it. Pure. */
 import { MAX_TEXT_CHARS } from '#shared/api/agent/bounds.ts';
-import type { PodChange, PodPhase, PodView, ReasonCode } from '#shared/api/agent/pod.ts';
-import { sshKeysHash } from '#shared/api/agent/ssh-keys-hash.ts';
+import {
+  type PodChange,
+  type PodPhase,
+  type PodView,
+  type ReasonCode,
+  sshKeysHash,
+} from '#shared/api/agent/pod.ts';
 import type { Pod } from '../../platform/database/tables.ts';
 import {
   CREATION_STATES,

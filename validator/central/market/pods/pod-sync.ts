@@ -1,12 +1,12 @@
 /** Makes the pods of one executor and its agent agree: every step may be repeated, none is remembered. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { registryAddressOf } from '#shared/api/agent/images.ts';
 import type { PodPutInput, PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
-import { registryAddressOf } from '#shared/api/agent/registry-auth.ts';
-import { forRequest } from '#shared/http/request-context.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { forRequest } from '#shared/runtime/request-context.ts';
 import { newestRequestId } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { NO_PROGRESS } from '#shared/api/agent/pull-progress.ts';
+import { NO_PROGRESS } from '#shared/api/agent/images.ts';
 import { pullMessage } from './pull-message.ts';
 
 it.each([

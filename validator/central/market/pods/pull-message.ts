@@ -1,5 +1,5 @@
 /** How far a pod's image has come, in words for its renter. Pure. */
-import type { PullProgress } from '#shared/api/agent/pull-progress.ts';
+import type { PullProgress } from '#shared/api/agent/images.ts';
 
 const MB = 1e6;
 const GB = 1e9;

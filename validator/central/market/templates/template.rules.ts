@@ -1,6 +1,6 @@
 /** What a renter may not ask of the places that a template names in its containers. Pure. */
-import { OWN_SSHD, reservedVariable } from '#shared/api/agent/reserved-variables.ts';
-import { volumesProblem } from '#shared/api/agent/volume-paths.ts';
+import { OWN_SSHD, reservedVariable } from '#shared/api/agent/pod.ts';
+import { volumesProblem } from '#shared/api/agent/volumes.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** Templates on the wire (contract 8). */
 import { z } from 'zod';
-import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from '#shared/api/agent/volume-paths.ts';
+import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from '#shared/api/agent/volumes.ts';
 import { displayName, NaiveTime, optional, Uuid, withDefault } from '../../platform/wire.ts';
 
 export const TEMPLATE_CATEGORIES = [

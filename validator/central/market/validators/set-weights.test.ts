@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type LatestSetWeights, signSetWeights } from '#shared/api/central/set-weights.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { signedHeaders } from '#shared/signing/signed-headers.ts';
+import { signedHeaders } from '#shared/signing/signed-request.ts';
 import { type LocalSigner, toHex } from '#shared/signing/sr25519.ts';
 import {
   createTestMarket,

@@ -1,9 +1,9 @@
 /** Settles every pod that costs money, again and again: how often changes nothing of what is charged. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import { createTurns } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { createTurns } from '#shared/runtime/service-manager/turns.ts';
 import { moneyTransaction } from '../../platform/database/money-transaction.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { Funds } from '../low-balance/low-balance.rule.ts';

@@ -3,8 +3,12 @@ import type { z } from 'zod';
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/api/agent/terminal.ts';
-import { REWARD_ESTIMATE_PATH, RewardShares } from '#shared/api/central/reward-estimate.ts';
-import { CHECK_TIMEOUT_MS, HealthReport } from '#shared/api/central/validator-routes.ts';
+import {
+  CHECK_TIMEOUT_MS,
+  HealthReport,
+  REWARD_ESTIMATE_PATH,
+  RewardShares,
+} from '#shared/api/central/validator-routes.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';

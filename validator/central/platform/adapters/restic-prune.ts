@@ -1,6 +1,6 @@
 /** Takes snapshots out of repositories with restic, run here as a bounded child; secrets go by its environment alone. */
 import { z } from 'zod';
-import { repositoryVariables } from '#shared/api/restic-repository.ts';
+import { repositoryVariables } from '#shared/api/agent/operations.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { PruneRepository } from '../ports.ts';
 

@@ -1,6 +1,6 @@
 /** What makes two requests under one Idempotency-Key the same request (marketplace reference 1.1). Pure. */
 import { ApiError } from '#shared/runtime/errors.ts';
-import { sha256Hex } from '#shared/signing/canonical-request.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 
 /** What a key is made of. */
 export const WELL_FORMED = /^[A-Za-z0-9_.:-]{1,255}$/;

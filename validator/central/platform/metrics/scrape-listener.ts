@@ -1,12 +1,10 @@
 /** A plain listener for scrapes of the central API, and nothing else. */
-
-import { listenOn } from '#shared/http/listen.ts';
-import type { PlainAddress } from '#shared/http/listen-address.ts';
+import { listenOn, type PlainAddress } from '#shared/http/listen.ts';
+import { registerScrape } from '#shared/http/scrape.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { registerScrape } from '#shared/telemetry/scrape.ts';
 import type { CentralMetrics } from './central-metrics.ts';
 
 /** Nothing there takes a body. */

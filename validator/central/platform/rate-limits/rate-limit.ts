@@ -1,6 +1,6 @@
 /** Rate limits of every request, before anything is done for it: by address, then by account and key. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { addressKeyOf } from '#shared/http/client-address.ts';
+import { addressKeyOf } from '#shared/http/addresses.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';

@@ -5,10 +5,10 @@
 
 import { type Clock, createBreath } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { createTurns } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { createTurns } from '#shared/runtime/service-manager/turns.ts';
 import { moneyTransaction } from '../database/money-transaction.ts';
 import type { Database, Db, DueWork } from '../database/tables.ts';
 import type { DueKind } from './due.ts';
