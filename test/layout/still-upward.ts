@@ -124,7 +124,6 @@ export const STILL_UPWARD: readonly string[] = [
   'validator/central/platform/central-deps.ts imports ../accounts/auth/session.ts',
   'validator/central/platform/central-deps.ts imports ../accounts/auth/stream-ticket.ts',
   'validator/central/platform/central-deps.ts imports ../backups/storage/backup-storage.ts',
-  'validator/central/platform/central-deps.ts imports ../delivery/events/event-news.ts',
   'validator/central/platform/central-deps.ts imports ../delivery/mail/mail.service.ts',
   'validator/central/platform/central-deps.ts imports ../delivery/webhooks/target-address.ts',
   'validator/central/platform/central-deps.ts imports ../providers/node-address.ts',

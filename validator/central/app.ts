@@ -19,7 +19,6 @@ import { createSshKeys } from './accounts/ssh-keys/ssh-key.service.ts';
 import { openEmbeddedBackups } from './backups/storage/backup-storage.ts';
 import { listeningOrigin } from './backups/storage/listening-origin.ts';
 import { registerEventRoutes } from './delivery/events/event.routes.ts';
-import { createEventNews } from './delivery/events/event-news.ts';
 import { createMails } from './delivery/mail/mail.service.ts';
 import { createMarket } from './market/market.ts';
 import type { PodClearance } from './market/pods/pod-clearance.ts';
@@ -30,6 +29,7 @@ import { createValidatorAccounts } from './market/validators/validator-account.s
 import { createAroundBalance } from './money/billing.ts';
 import { registerLedgerRoutes } from './money/ledger/ledger.routes.ts';
 import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
+import { createNotifier, withNotifier } from './platform/database/notifier.ts';
 import { installBodyLimits } from './platform/edge/body-limits.ts';
 import { installCors } from './platform/edge/cors.ts';
 import { errorProfileOf } from './platform/edge/error-profiles.ts';
@@ -40,7 +40,6 @@ import { describeInterface } from './platform/openapi/openapi.ts';
 import { refuseUnstorable } from './platform/plain-text.ts';
 import { DEFAULT_LIMITS } from './platform/rate-limits/policies.ts';
 import { createRateLimits } from './platform/rate-limits/rate-limit.ts';
-import { createDueNews } from './platform/schedule/due-news.ts';
 import { createRetention } from './platform/schedule/retention.ts';
 import { createSchedule } from './platform/schedule/schedule.ts';
 import {
@@ -89,17 +88,16 @@ export async function createCentral(
   given: CentralPorts,
   options: CentralOptions,
 ): Promise<Central> {
-  const { clock, random, log, secret, signals = null, backupFolder = null } = given;
-  const news = createEventNews({ clock, signals });
-  const dueNews = createDueNews();
-  const db = dueNews.toldBy(news.toldBy(given.db));
+  const { clock, random, log, secret, backupFolder = null } = given;
+  const { notifier = createNotifier(clock) } = given;
+  const db = withNotifier(given.db, notifier);
   const stopping = new AbortController();
   const backups =
     backupFolder === null
       ? null
       : await openEmbeddedBackups({
           ...{ place: backupFolder, secret, clock, random, log, stopping: stopping.signal },
-          isAlone: signals === null,
+          isAlone: !notifier.isShared,
           origin: () => options.publicOrigin ?? listeningOrigin(server),
         });
   const ports = { ...given, db, backupStorage: given.backupStorage ?? backups?.storage ?? null };
@@ -130,7 +128,7 @@ export async function createCentral(
   const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
     ...{ passwords, providerTokens },
-    ...{ ports, options, sessions, credentials, tickets, news, mails },
+    ...{ ports, options, sessions, credentials, tickets, notifier, mails },
     wakeMail: () => membership.wakeMail(),
     stopping: stopping.signal,
   };
@@ -153,7 +151,7 @@ export async function createCentral(
     },
   });
   const schedule = createSchedule({
-    ...{ db, clock, random, log, news: dueNews },
+    ...{ db, clock, random, log, notifier },
     handlers: { ...market.dueHandlers, ...around.dueHandlers, retention: retention.handler },
     begin: retention.begin,
   });

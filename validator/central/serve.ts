@@ -26,7 +26,7 @@ import { openSurroundings, type Surroundings } from './platform/adapters-from-co
 import type { CentralOptions } from './platform/central-deps.ts';
 import { centralSecret } from './platform/central-secret.ts';
 import { openCentralDatabase } from './platform/database/database.ts';
-import { openSignals } from './platform/database/signals.ts';
+import { openNotifier } from './platform/database/notifier.ts';
 import { centralDatabaseOf } from './platform/database-place.ts';
 import { corsOriginsFrom } from './platform/edge/config.ts';
 import { createCentralMetrics } from './platform/metrics/central-metrics.ts';
@@ -62,9 +62,9 @@ export async function serve(
   const variable = 'CENTRAL_DATABASE';
   const alone = await haveAlone({ address: target, variable, kind: 'central' });
   const db = await openCentralDatabase(target);
-  const signals = openSignals({ target, clock: systemClock, log });
+  const notifier = openNotifier({ target, clock: systemClock, log });
   const closeStorage = async () => {
-    await signals?.close();
+    await notifier.close();
     await db.destroy();
     alone.close();
   };
@@ -73,7 +73,7 @@ export async function serve(
     const central = await createCentral(
       {
         metrics,
-        ...{ db, signals, log, clock: systemClock, random: systemRandom },
+        ...{ db, notifier, log, clock: systemClock, random: systemRandom },
         ...surroundings.ports,
         secret,
         agents: agentsBehind(config, signer),

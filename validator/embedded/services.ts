@@ -17,7 +17,7 @@ import type { Surroundings } from '../central/platform/adapters-from-config.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
 import { centralSecret } from '../central/platform/central-secret.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
-import { openSignals } from '../central/platform/database/signals.ts';
+import { openNotifier } from '../central/platform/database/notifier.ts';
 import { createCentralMetrics } from '../central/platform/metrics/central-metrics.ts';
 import { listenForScrapes } from '../central/platform/metrics/scrape-listener.ts';
 import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
@@ -97,17 +97,21 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     await haveAlone({ address: validatorLedger, variable: '--home', kind: 'ledger' }),
   ];
   const db = await openCentralDatabase(parts.database, variable);
-  const signals = openSignals({ target: parts.database, clock: parts.clock, log: parts.log });
+  const notifier = openNotifier({
+    target: parts.database,
+    clock: parts.clock,
+    log: parts.log,
+  });
   let ledger: Ledger | null = null;
   const closeStorage = async () => {
-    await signals?.close();
+    await notifier.close();
     await db.destroy();
     await ledger?.destroy();
     for (const each of alone) each.close();
   };
   try {
     ledger = await openLedger(validatorLedger, '--home');
-    const services = await startOn({ db, signals, ledger }, parts);
+    const services = await startOn({ db, notifier, ledger }, parts);
     return {
       central: services.central,
       async close() {
@@ -121,7 +125,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   }
 }
 
-type Storage = Pick<CentralPorts, 'db' | 'signals'> & { ledger: Ledger };
+type Storage = Required<Pick<CentralPorts, 'db' | 'notifier'>> & { ledger: Ledger };
 
 /** Central first: the validator's first pass asks it for the executors. */
 async function startOn(storage: Storage, parts: ServicesOptions): Promise<Services> {
@@ -204,7 +208,7 @@ function composeCentral(
   });
   const ports = {
     db: storage.db,
-    signals: storage.signals ?? null,
+    notifier: storage.notifier,
     clock,
     random,
     log: log.child({ part: 'central' }),

@@ -76,8 +76,6 @@ import { createVolumeWork } from './volumes/volume-work.ts';
 
 /** How often turns on nodes without pods are removed, each process's own. */
 const SWEEP_INTERVAL_MS = 600_000;
-/** Has other processes look for executors that are due. */
-const SYNC_WORD = 'sync';
 /** Between two settlements of a running pod (marketplace reference 2.3.4). */
 const TICK_MS = 60_000;
 
@@ -86,7 +84,7 @@ export type MarketAfter = { afterSpend: AfterSpend; afterSpendOf: RentDeps['afte
 
 /** Nothing runs and nothing is registered yet. */
 export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAfter }) {
-  const { db, clock, random, log, agents, secret, signals = null } = deps.ports;
+  const { db, clock, random, log, agents, secret } = deps.ports;
   const notebookToken = createNotebookTokens(secret);
   const baseUrl = deps.options.channelUrl ?? null;
   const loginOf = createDockerLogins(deps.ports);
@@ -95,7 +93,7 @@ export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAf
   const turns = shared
     ? createSharedTurns({ db, clock, processes })
     : createLocalTurns({ db, clock });
-  const wakeOthers = () => signals?.send(SYNC_WORD);
+  const wakeOthers = () => deps.notifier.notify('sync');
   const wake = (executorId: string): void => sync.wake(executorId);
   const backups = createBackupWork(deps, { processes, wake });
   const volumes = createVolumeWork(deps, { processes, wake });
@@ -238,10 +236,7 @@ export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAf
       meter.start();
       backups.start();
       volumes.start();
-      signals?.listen((word) => {
-        if (word === null || word === SYNC_WORD) sync.look();
-        deps.news.hear(word);
-      });
+      const stopListening = deps.notifier.onNotify('sync', () => sync.look());
       const sweep = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
@@ -250,6 +245,7 @@ export function createMarket({ after, ...deps }: CentralDeps & { after: MarketAf
       });
       return {
         async stop() {
+          stopListening();
           await Promise.all([
             sync.stop(),
             meter.stop(),

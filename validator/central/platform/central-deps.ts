@@ -8,12 +8,11 @@ import type { PasswordCost, Passwords } from '../accounts/auth/password.ts';
 import type { Sessions } from '../accounts/auth/session.ts';
 import type { StreamTickets } from '../accounts/auth/stream-ticket.ts';
 import type { BackupFolder } from '../backups/storage/backup-storage.ts';
-import type { EventNews } from '../delivery/events/event-news.ts';
 import type { Mails } from '../delivery/mail/mail.service.ts';
 import type { Targets } from '../delivery/webhooks/target-address.ts';
 import type { NodePlaces } from '../providers/node-address.ts';
 import type { ProviderTokens } from '../providers/provider-token.service.ts';
-import type { Signals } from './database/signals.ts';
+import type { Notifier } from './database/notifier.ts';
 import type { Database } from './database/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
@@ -63,8 +62,8 @@ export type CentralPorts = {
   alphaRates?: AlphaRates | null;
   /** What counts requests and shows the backlog; absent: nobody asks for it. */
   metrics?: CentralMetrics | null;
-  /** Words to other processes on the same database; absent where there are none. */
-  signals?: Signals | null;
+  /** Absent: notifies within this process. */
+  notifier?: Notifier;
 };
 
 export type CentralOptions = {
@@ -117,8 +116,7 @@ export type CentralDeps = {
   /** Ends streams that outlast the credential of their request. */
   credentials: CredentialWatch;
   tickets: StreamTickets;
-  /** Tells streams of new events. */
-  news: EventNews;
+  notifier: Notifier;
   /** Hashes passwords, in turns that everybody shares. */
   passwords: Passwords;
   /** Credentials of providers. */

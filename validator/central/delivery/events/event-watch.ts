@@ -2,9 +2,9 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import type { Notifier } from '../../platform/database/notifier.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { placeEvents } from './event-feed.store.ts';
-import type { EventNews } from './event-news.ts';
 
 /** Without any word: only what was not told is found so late. Shorter by chance, so that watches spread out. */
 const CALM_PAUSE_MS = 30_000;
@@ -24,7 +24,7 @@ export type EventWatchDeps = {
   clock: Clock;
   random: Random;
   log: Log;
-  news: EventNews;
+  notifier: Notifier;
 };
 
 /** A feed is looked at as long as it has followers. */
@@ -59,7 +59,7 @@ export function createEventWatches(deps: EventWatchDeps) {
 
 /** Runs until `over` aborts. */
 function startWatch(deps: EventWatchDeps, accountId: string, over: AbortSignal): EventWatch {
-  const { db, clock, random, log, news } = deps;
+  const { db, clock, random, log, notifier } = deps;
   let last = 0;
   let wake = new AbortController();
   let heardAtMs = Number.NEGATIVE_INFINITY;
@@ -88,7 +88,7 @@ function startWatch(deps: EventWatchDeps, accountId: string, over: AbortSignal):
     }
   }
 
-  const stopListening = news.on(accountId, () => {
+  const stopListening = notifier.onNotify(`events ${accountId}`, () => {
     heardAtMs = clock.monotonicMs();
     wake.abort();
   });

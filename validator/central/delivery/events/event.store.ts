@@ -1,5 +1,5 @@
 /** Queries of the events table, which only grows; its order as a feed is event-feed.store.ts's. */
-import { ringBell } from '../../platform/database/bell.ts';
+import { notifyFrom } from '../../platform/database/notifier.ts';
 import { insertOne } from '../../platform/database/prepared.ts';
 import type { Db, EventRow, NewEvent } from '../../platform/database/tables.ts';
 
@@ -14,10 +14,10 @@ export type EventFilter = {
   subEventType?: string | undefined;
 };
 
-/** Appends an event, and rings with its account's id (event-news.ts). */
+/** Appends an event and notifies its account's streams. */
 export async function insertEvent(db: Db, row: NewEvent): Promise<void> {
   await insertOne(db, 'events', row);
-  ringBell(db, 'events', row.account_id);
+  notifyFrom(db, `events ${row.account_id}`);
 }
 
 /** An account's events, newest first. */

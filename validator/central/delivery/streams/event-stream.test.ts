@@ -7,9 +7,9 @@ import { createTestMarket, type TestMarket } from '../../../../test/fakes/market
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import { watchDatabase } from '../../../../test/fakes/watched-database.ts';
 import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
+import { createNotifier, withNotifier } from '../../platform/database/notifier.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { recordEvent } from '../events/event.service.ts';
-import { createEventNews } from '../events/event-news.ts';
 import { createEventStreams } from './event-stream.ts';
 
 const POD = '11111111-1111-4111-8111-111111111111';
@@ -76,17 +76,17 @@ const ended = (reason: string) => ({
   data: JSON.stringify({ meta: 'end', reason }),
 });
 
-/** Streams on real time, told of what is recorded in `db`. */
+/** Streams on real time, notified of what is recorded through `db`. */
 function createStreams() {
-  const news = createEventNews({ clock: systemClock, signals: null });
+  const notifier = createNotifier(systemClock);
   const stopping = new AbortController();
   const { log } = market.ports;
-  const db = news.toldBy(market.ports.db);
+  const db = withNotifier(market.ports.db, notifier);
   const streams = createEventStreams({
     clock: systemClock,
     random: systemRandom,
     log,
-    news,
+    notifier,
     db,
     stopping: stopping.signal,
   });

@@ -13,7 +13,7 @@ import { createTerminals } from './terminal.service.ts';
 /** Registers their routes below /api. */
 export function registerStreams(api: HttpServer, deps: CentralDeps): void {
   const { db, clock, random, log, agents } = deps.ports;
-  const { stopping, tickets, credentials, news } = deps;
+  const { stopping, tickets, credentials, notifier } = deps;
   registerPodLogRoutes(api, {
     logs: createPodLogs({ db, clock, agents, stopping }),
     credentials,
@@ -23,7 +23,7 @@ export function registerStreams(api: HttpServer, deps: CentralDeps): void {
     credentials,
   });
   registerEventStreamRoutes(api, {
-    events: createEventStreams({ db, clock, random, log, news, stopping }),
+    events: createEventStreams({ db, clock, random, log, notifier, stopping }),
     credentials,
   });
   registerStreamTicketRoutes(api, {

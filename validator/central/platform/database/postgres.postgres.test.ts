@@ -11,7 +11,7 @@ import {
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { openLedger } from '../../../store/ledger.ts';
 import { openCentralDatabase } from './database.ts';
-import { openSignals } from './signals.ts';
+import { openNotifier } from './notifier.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });
 
@@ -106,31 +106,41 @@ it('survives the loss of its connections', async () => {
   await db.destroy();
 });
 
-it('carries signals to other processes, not back, and again after a break', async () => {
+it('notifies other processes, not the sender, and all listeners after a reconnect', async () => {
   const target = await createPostgresDatabase();
   const name = new URL(target).pathname.slice(1);
-  const heard: Record<'one' | 'other', (string | null)[]> = { one: [], other: [] };
-  const one = openSignals({ target, clock: systemClock, log });
-  const other = openSignals({ target, clock: systemClock, log });
-  one?.listen((word) => heard.one.push(word));
-  other?.listen((word) => heard.other.push(word));
-  // Each hears once that it is connected.
-  await eventually('both connected', () => heard.one.length === 1 && heard.other.length === 1);
-  one?.send('look here');
-  await eventually('the word', () => heard.other.length === 2);
+  const received: Record<'one' | 'other', string[]> = { one: [], other: [] };
+  const one = openNotifier({ target, clock: systemClock, log });
+  const other = openNotifier({ target, clock: systemClock, log });
+  for (const topic of ['sync', 'events a'] as const) {
+    one.onNotify(topic, () => received.one.push(topic));
+    other.onNotify(topic, () => received.other.push(topic));
+  }
+  // A new connection runs every listener once.
+  await eventually(
+    'both connected',
+    () => received.one.length === 2 && received.other.length === 2,
+  );
+  one.notify('sync');
+  await eventually('the notification', () => received.other.length === 3);
   await onServer(
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
   );
   await eventually(
     'both connected again',
-    () => heard.one.length === 2 && heard.other.length === 3,
+    () => received.one.length === 4 && received.other.length === 5,
   );
-  other?.send('look there');
-  await eventually('the word', () => heard.one.length === 3);
-  expect(heard).toEqual({ one: [null, null, 'look there'], other: [null, 'look here', null] });
-  await Promise.all([one?.close(), other?.close()]);
+  other.notify('events a');
+  await eventually('the notification', () => received.one.length === 5);
+  const both = ['sync', 'events a'];
+  expect(received).toEqual({
+    one: [...both, ...both, 'events a'],
+    // Listeners in the sender's process run for events, and not for `sync`.
+    other: [...both, 'sync', ...both, 'events a'],
+  });
+  await Promise.all([one.close(), other.close()]);
 });
 
-it('has no signals where no other process can be', () => {
-  expect(openSignals({ target: 'central.db', clock: systemClock, log })).toBe(null);
+it('notifies no other process on SQLite', () => {
+  expect(openNotifier({ target: 'central.db', clock: systemClock, log }).isShared).toBe(false);
 });

@@ -4,8 +4,8 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { createNotifier } from '../database/notifier.ts';
 import type { Database, Db } from '../database/tables.ts';
-import { createDueNews } from './due-news.ts';
 import { createRetention } from './retention.ts';
 import { createSchedule } from './schedule.ts';
 
@@ -24,7 +24,7 @@ function processWith(sweeps: Record<string, (tx: Db) => Promise<unknown>>) {
   const retention = createRetention({ db, sweeps });
   const log = createLog({ name: 'test', level: 'silent' });
   const { handler, begin } = retention;
-  const parts = { db, clock, random: systemRandom, log, news: createDueNews(), begin };
+  const parts = { db, clock, random: systemRandom, log, notifier: createNotifier(clock), begin };
   return { retention, schedule: createSchedule({ ...parts, handlers: { retention: handler } }) };
 }
 

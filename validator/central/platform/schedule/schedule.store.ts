@@ -1,7 +1,7 @@
 /** All queries on due_work. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { ringBell } from '../database/bell.ts';
+import { notifyFrom } from '../database/notifier.ts';
 import { prepared, type Slots } from '../database/prepared.ts';
 import type { Db, DueWork } from '../database/tables.ts';
 
@@ -22,7 +22,7 @@ const put = prepared((db, row: Slots<{ kind: string; subject: string; dueAtMs: n
 /** Stores the row, in place of the one that there is, and rings with its time. */
 export async function putDue(tx: Db, row: DueKey & { dueAtMs: number }): Promise<void> {
   await put(tx, row);
-  ringBell(tx, 'due', String(row.dueAtMs));
+  notifyFrom(tx, 'due', row.dueAtMs);
 }
 
 /** Stores the row unless there is one. */

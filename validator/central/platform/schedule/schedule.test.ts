@@ -5,9 +5,9 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createTestDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { createNotifier, withNotifier } from '../database/notifier.ts';
 import type { Database } from '../database/tables.ts';
 import { clearDue, type DueKind, dueAt, ensureDue, setDue } from './due.ts';
-import { createDueNews } from './due-news.ts';
 import { LOOK_AT_LEAST_EVERY_MS } from './pace.ts';
 import { createSchedule, type Due, type DueHandlers } from './schedule.ts';
 
@@ -38,9 +38,17 @@ const HANDLERS: DueHandlers = Object.fromEntries(KINDS.map((kind) => [kind, note
 
 /** As one process has it; several on one database are several processes. */
 function schedule(handlers: DueHandlers = HANDLERS, on: Partial<Clock> = {}) {
-  const news = createDueNews();
-  const deps = { db: news.toldBy(db), clock: { ...clock, ...on }, random: systemRandom, log, news };
-  return { ...createSchedule({ ...deps, handlers }), db: deps.db };
+  const notifier = createNotifier(systemClock);
+  const handle = withNotifier(db, notifier);
+  const schedule = createSchedule({
+    db: handle,
+    clock: { ...clock, ...on },
+    random: systemRandom,
+    log,
+    notifier,
+    handlers,
+  });
+  return { ...schedule, db: handle };
 }
 
 const set = (kind: DueKind, subject: string, inMs: number) =>

@@ -10,9 +10,9 @@ import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { moneyTransaction } from '../database/money-transaction.ts';
+import type { Notifier } from '../database/notifier.ts';
 import type { Database, Db, DueWork } from '../database/tables.ts';
 import type { DueKind } from './due.ts';
-import type { DueNews } from './due-news.ts';
 import { createPace } from './pace.ts';
 import {
   type DueKey,
@@ -65,7 +65,7 @@ export type ScheduleDeps = {
   clock: Clock;
   random: Random;
   log: Log;
-  news: DueNews;
+  notifier: Notifier;
   /** Kinds without a handler wait for a process that has one. */
   handlers: DueHandlers;
   /** Puts on it what is to be there always, before the first look of the periodic work. */
@@ -75,7 +75,7 @@ export type ScheduleDeps = {
 export type Schedule = ReturnType<typeof createSchedule>;
 
 export function createSchedule(deps: ScheduleDeps) {
-  const { db, clock, random, log, news, handlers, begin } = deps;
+  const { db, clock, random, log, notifier, handlers, begin } = deps;
   const byKind = new Map<string, DueHandler>(Object.entries(handlers));
   const kinds = [...byKind.keys()];
   const looks = createTurns(clock);
@@ -146,7 +146,7 @@ export function createSchedule(deps: ScheduleDeps) {
     pace.end(more ? clock.now() : kinds.length > 0 ? await earliestLook(db, kinds) : null);
   }
 
-  news.listen((dueAtMs) => {
+  notifier.onNotify('due', (dueAtMs) => {
     if (pace.hear(dueAtMs)) loop?.wake();
   });
 

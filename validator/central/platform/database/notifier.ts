@@ -1,0 +1,186 @@
+/**
+ * Notifications between the parts of one process and, on PostgreSQL, between processes that share a database. A
+ * notification is a hint to query now. It is sent before its transaction commits and may be lost, so every listener
+ * also polls.
+ */
+import type { KyselyPlugin } from 'kysely';
+import type { Client } from 'pg';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { isPostgresAddress } from '../../../database/target.ts';
+import type { Database, Db } from './tables.ts';
+
+/**
+ * - `due`: a row was put on the schedule; listeners receive its time. Other processes poll for such rows.
+ * - `sync`: an executor is due for a sync. Runs listeners in other processes only.
+ * - `events ID`: the account has new events. Runs listeners in all processes.
+ */
+export type Topic = 'due' | 'sync' | `events ${string}`;
+
+/** `atMs` is the time passed to `notify`, or NaN if there is none. */
+export type Listener = (atMs: number) => void;
+
+export type Notifier = {
+  /** True if other processes may use the same database. */
+  isShared: boolean;
+  notify(topic: Topic, atMs?: number): void;
+  /**
+   * Calls `listener` for every notification of the topic, and once after each connection to PostgreSQL, because
+   * notifications may have been lost until then. Returns a function that removes the listener.
+   */
+  onNotify(topic: Topic, listener: Listener): () => void;
+  close(): Promise<void>;
+};
+
+/** Delivers topics to the other processes. */
+type Channel = {
+  send(topic: string): void;
+  close(): Promise<void>;
+};
+
+const CHANNEL = 'podwright_wake';
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 10_000;
+/** Other processes are notified of one account's events at most this often: listeners poll for longer than that. */
+const EVENTS_INTERVAL_MS = 100;
+
+export type NotifierDeps = { target: string; clock: Clock; log: Log };
+
+/** `target` is the database's address. On PostgreSQL it connects, and reconnects, in the background. */
+export function openNotifier({ target, clock, log }: NotifierDeps): Notifier {
+  return createNotifier(clock, (onReceive) =>
+    isPostgresAddress(target) ? openChannel({ target, clock, log }, onReceive) : null,
+  );
+}
+
+/** `openOthers` is called with a function for topics from other processes; null for a connection that was made. */
+export function createNotifier(
+  clock: Clock,
+  openOthers: (onReceive: (topic: string | null) => void) => Channel | null = () => null,
+): Notifier {
+  const listeners = new Map<string, Set<Listener>>();
+  /** Topics that other processes were notified of less than EVENTS_INTERVAL_MS ago. */
+  const recent = new Set<string>();
+
+  function run(topic: string, atMs: number): void {
+    for (const listener of listeners.get(topic) ?? []) listener(atMs);
+  }
+
+  const others = openOthers((topic) => {
+    const topics = topic === null ? [...listeners.keys()].filter(isShared) : [topic];
+    for (const each of topics) run(each, Number.NaN);
+  });
+
+  function notifyOthers(topic: Topic): void {
+    if (others === null || recent.has(topic)) return;
+    others.send(topic);
+    if (topic === 'sync') return;
+    recent.add(topic);
+    void clock.sleep(EVENTS_INTERVAL_MS).then(() => recent.delete(topic));
+  }
+
+  return {
+    isShared: others !== null,
+    notify(topic, atMs = Number.NaN) {
+      if (topic !== 'sync') run(topic, atMs);
+      if (isShared(topic)) notifyOthers(topic);
+    },
+    onNotify(topic, listener) {
+      const ofTopic = listeners.get(topic) ?? new Set();
+      listeners.set(topic, ofTopic.add(listener));
+      return () => {
+        ofTopic.delete(listener);
+        if (ofTopic.size === 0) listeners.delete(topic);
+      };
+    },
+    close: async () => others?.close(),
+  };
+}
+
+function isShared(topic: string): boolean {
+  return topic !== 'due';
+}
+
+/** Kysely passes plugins from a handle to its transactions; this one changes no query. */
+type NotifierPlugin = KyselyPlugin & { notifier: Notifier };
+
+/** Returns a handle whose stores, and those of its transactions, notify through `notifier`. */
+export function withNotifier(db: Database, notifier: Notifier): Database {
+  const plugin: NotifierPlugin = {
+    notifier,
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => result,
+  };
+  return db.withPlugin(plugin);
+}
+
+/** Notifies through every notifier of the handle. Stores call it after they have written, before the commit. */
+export function notifyFrom(db: Db, topic: Topic, atMs?: number): void {
+  for (const plugin of db.getExecutor().plugins) {
+    if ('notifier' in plugin) (plugin as NotifierPlugin).notifier.notify(topic, atMs);
+  }
+}
+
+/** LISTEN and NOTIFY on one connection, which is opened again whenever it is lost. */
+function openChannel(
+  { target, clock, log }: NotifierDeps,
+  onReceive: (topic: string | null) => void,
+): Channel {
+  const closing = new AbortController();
+  let client: Client | null = null;
+
+  /** Resolves when the connection is lost. Rejects if it could not be made. */
+  async function listen(): Promise<void> {
+    const { connectClient } = await import('../../../database/postgres.ts');
+    const connected = await connectClient(target, 'podwright-central-signals');
+    const lost = new Promise<void>((resolve) => {
+      connected.once('end', resolve);
+      closing.signal.addEventListener('abort', () => resolve());
+    });
+    try {
+      const { rows } = await connected.query<{ own: string }>(
+        'select pg_backend_pid()::text as own',
+      );
+      const own = rows[0]?.own;
+      connected.on('notification', ({ payload = '' }) => {
+        const [sender, ...topic] = payload.split(' ');
+        if (sender !== own) onReceive(topic.join(' '));
+      });
+      await connected.query(`listen ${CHANNEL}`);
+      client = connected;
+      onReceive(null);
+      await lost;
+    } finally {
+      client = null;
+      await connected.end().catch(() => undefined);
+    }
+  }
+
+  async function listenAlways(): Promise<void> {
+    let retryMs = FIRST_RETRY_MS;
+    while (!closing.signal.aborted) {
+      try {
+        await listen();
+        retryMs = FIRST_RETRY_MS;
+      } catch (error) {
+        log.warn({ err: error }, 'no connection for notifications between processes');
+      }
+      await clock.sleep(retryMs, closing.signal).catch(() => undefined);
+      retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+    }
+  }
+
+  const ended = listenAlways();
+  return {
+    send(topic) {
+      // The sender's backend pid lets it skip its own notifications.
+      client
+        ?.query("select pg_notify($1, pg_backend_pid()::text || ' ' || $2)", [CHANNEL, topic])
+        .catch((error: unknown) => log.warn({ err: error }, 'notification not sent'));
+    },
+    async close() {
+      closing.abort();
+      await ended;
+    },
+  };
+}
