@@ -26,7 +26,7 @@ function framesOf(text: string): { log?: string; id?: string; dropped?: number }
   return text.split('\n\n').flatMap((part) => (part === '' ? [] : [JSON.parse(part.slice(6))]));
 }
 
-it('gives frames of the usual form, whose ids tell where to go on', async () => {
+it('sends log frames whose ids can be resumed from', async () => {
   const source = logOf(line(0), line(1), line(2));
   const [first, second] = framesOf(
     await createBuildReader(source, KEY, { kind: 'tail', lines: 100 }).more(),
@@ -43,7 +43,7 @@ it('gives frames of the usual form, whose ids tell where to go on', async () => 
   expect(rest).toMatchObject([{ log: 'line 2\n' }]);
 });
 
-it('begins at the last lines, at a time, or not at all after a frame of the container', async () => {
+it('begins at the last lines or at a time, and sends nothing after a frame of the container', async () => {
   const source = logOf(line(0), line(1), line(2));
   const logs = async (start: BuildStart) =>
     framesOf(await createBuildReader(source, KEY, start).more()).map(({ log }) => log);
@@ -54,7 +54,7 @@ it('begins at the last lines, at a time, or not at all after a frame of the cont
   expect(await logs({ kind: 'frame', container: OTHER, at })).toEqual([]);
 });
 
-it('goes on as the build does, also through one that begins again, and tells of what was dropped', async () => {
+it('follows the build, also when it starts again, and reports dropped lines', async () => {
   const source = logOf(line(0));
   const reader = createBuildReader(source, KEY, { kind: 'tail', lines: 10 });
   expect(framesOf(await reader.more())).toMatchObject([{ log: 'line 0\n' }]);

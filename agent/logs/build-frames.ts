@@ -1,39 +1,31 @@
-/** The log of a pod's build as frames, which come before those of its container (contract 7). */
-
+/** The log of an image build as frames. They precede the frames of the pod's container. */
 import { dataFrame } from '#shared/http/event-stream.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import type { LogText } from './keep-alive.ts';
-import type { LogPosition } from './log-frames.ts';
+import { type FrameText, type LogPosition, shortId } from './log-frames.ts';
 
-/** A line of a build: `seq` counts them without a hole, one that is missing was dropped. */
+/** Line of a build log. `seq` has no holes except for dropped lines. */
 export type BuildLogLine = { seq: number; ms: number; log: string };
 
 export type BuildLogSource = {
-  /** Changes whenever there is more to read. */
+  /** Changes whenever there are new lines. */
   revision(key: string): string;
-  /** What is kept, oldest first. */
+  /** Returns the retained lines, oldest first. */
   read(key: string): Promise<readonly BuildLogLine[]>;
 };
 
 export const NO_BUILDS: BuildLogSource = { revision: () => '', read: async () => [] };
 
-/** How frame ids name a build; the key is hex, as a container's id is. */
-const ID_CHARS = 12;
 const NS_PER_MS = 1_000_000n;
 
-export function shortBuildId(key: string): string {
-  return key.slice(0, ID_CHARS);
-}
-
-/** Which lines a reader wants: after a frame of this build, after a time, or the last so many. */
+/** Where to begin: after a frame, at a time, or at the last `lines` lines. */
 export type BuildStart =
   | { kind: 'frame'; container: string; at: LogPosition }
   | { kind: 'time'; ms: number }
   | { kind: 'tail'; lines: number };
 
-/** Remembers what was sent; `more` gives what came since, and costs nothing while nothing did. */
+/** Returns a reader whose `more` yields the lines since the last call; cheap while there are none. */
 export function createBuildReader(builds: BuildLogSource, key: string, start: BuildStart) {
-  let seen: string | null = null;
+  let lastRevision: string | null = null;
   let last: { seq: number; ms: number } | null = null;
 
   function isNew(line: BuildLogLine): boolean {
@@ -41,16 +33,16 @@ export function createBuildReader(builds: BuildLogSource, key: string, start: Bu
     if (start.kind === 'tail') return true;
     if (start.kind === 'time') return line.ms >= start.ms;
     const ns = BigInt(line.ms) * NS_PER_MS;
-    // Another container's time: what was built before it ran was seen.
-    const own = start.container === shortBuildId(key);
-    return ns > start.at.ns || (own && ns === start.at.ns && line.seq > start.at.seq);
+    // For a frame of a container only the time counts: earlier build lines were already sent.
+    const isOfBuild = start.container === shortId(key);
+    return ns > start.at.ns || (isOfBuild && ns === start.at.ns && line.seq > start.at.seq);
   }
 
   return {
-    async more(): Promise<LogText> {
+    async more(): Promise<FrameText> {
       const revision = builds.revision(key);
-      if (revision === seen) return '';
-      seen = revision;
+      if (revision === lastRevision) return '';
+      lastRevision = revision;
       const fresh = (await builds.read(key)).filter(isNew);
       const isFirst = last === null;
       const wanted = isFirst && start.kind === 'tail' ? lastOf(fresh, start.lines) : fresh;
@@ -74,6 +66,6 @@ function lastOf<T>(lines: readonly T[], count: number): readonly T[] {
 }
 
 function frameOf(key: string, { seq, ms, log }: BuildLogLine): string {
-  const id = `${shortBuildId(key)}.${BigInt(ms) * NS_PER_MS}.${seq}`;
+  const id = `${shortId(key)}.${BigInt(ms) * NS_PER_MS}.${seq}`;
   return dataFrame({ log, id, ts: `${naiveUtc(ms)}Z`, stream: 'stdout' });
 }

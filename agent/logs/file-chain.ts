@@ -1,4 +1,4 @@
-/** The files of one log, oldest first, told apart by inode and held open, so that no rotation hides what was written. */
+/** The rotated files of one log, oldest first. They are identified by inode and held open over rotations. */
 import { constants } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -7,34 +7,34 @@ export type LogFile = {
   handle: FileHandle;
   device: bigint;
   inode: bigint;
-  /** Counts files from the first that was opened; never used again. */
+  /** Number of the file in the order of opening; never reused. */
   order: number;
-  /** Files between the one before and this one were rotated away unseen. */
+  /** Files between the previous one and this one were rotated away before they were opened. */
   afterGap: boolean;
 };
 
-/** Held at once: one more than the engine keeps, so that a slow reader pins one removed file at most. */
+/** Open files: one more than the engine retains, so that a slow reader pins at most one deleted file. */
 const MAX_FILES_HELD = 4;
-/** Rotated files looked for; the engine keeps fewer. */
+/** Highest suffix of a rotated file that is checked; the engine retains fewer. */
 const MAX_ROTATED = 10;
-/** In the midst of a rotation a name is missing for an instant. */
-const LOOKS_AT_ROTATION = 4;
+/** During a rotation a name is missing for an instant. */
+const ROTATION_ATTEMPTS = 4;
 const ROTATION_PAUSE_MS = 2;
 
-/** Rejects when the file cannot be read. */
+/** Rejects if the file cannot be read. */
 export async function openFileChain(path: string, clock: Clock) {
   let files: LogFile[] = [];
   let refreshing: Promise<void> | null = null;
-  /** The look that follows the one under way. */
-  let afterwards: Promise<void> | null = null;
+  /** The refresh queued behind the running one. */
+  let queued: Promise<void> | null = null;
   let closed = false;
   let opened = 0;
 
-  /** Every name that exists from the newest back to `known`; `complete` when `known` was met. */
+  /** Opens the files from the newest back to `known`; `complete` if it reached `known`. */
   async function walk(known: LogFile | null): Promise<{ found: Opened[]; complete: boolean }> {
     const found: Opened[] = [];
     let missing = 0;
-    // Files move to higher numbers only: going up, one may be met twice but none is passed over.
+    // Files only move to higher numbers: counting up may find one twice but skips none.
     for (let number = 0; number <= MAX_ROTATED && missing < 2; number += 1) {
       const file = await openFile(number === 0 ? path : `${path}.${number}`);
       if (file === null) {
@@ -51,16 +51,16 @@ export async function openFileChain(path: string, clock: Clock) {
     return { found, complete: known === null };
   }
 
-  async function look(): Promise<void> {
+  async function openNewFiles(): Promise<void> {
     const newest = files.at(-1) ?? null;
     if (newest !== null) {
       const now = await stat(path, { bigint: true }).catch(() => null);
-      // Absent: between two steps of a rotation, or removed with its container.
+      // Absent: in the middle of a rotation, or deleted with its container.
       if (now === null || (now.ino === newest.inode && now.dev === newest.device)) return;
     }
-    for (let looks = 1; ; looks += 1) {
+    for (let attempt = 1; ; attempt += 1) {
       const { found, complete } = await walk(newest);
-      if (complete || looks === LOOKS_AT_ROTATION) {
+      if (complete || attempt === ROTATION_ATTEMPTS) {
         append(found, !complete);
         break;
       }
@@ -70,8 +70,8 @@ export async function openFileChain(path: string, clock: Clock) {
     await closeAll(closed ? files.splice(0) : files.splice(0, files.length - MAX_FILES_HELD));
   }
 
-  function startLook(): Promise<void> {
-    refreshing = look().finally(() => {
+  function startRefresh(): Promise<void> {
+    refreshing = openNewFiles().finally(() => {
       refreshing = null;
     });
     return refreshing;
@@ -85,31 +85,31 @@ export async function openFileChain(path: string, clock: Clock) {
   }
 
   const chain = {
-    /** Oldest first; changes with `refresh`. */
+    /** Oldest first; `refresh` changes the list. */
     files: (): readonly LogFile[] => files,
-    /** Notices rotations since. */
+    /** Opens files created by rotations since the last refresh. */
     refresh(): Promise<void> {
-      if (refreshing === null) return startLook();
-      // One under way may have looked before the rotation that the caller knows of.
-      afterwards ??= refreshing
+      if (refreshing === null) return startRefresh();
+      // The running refresh may have started before the rotation that the caller reacts to.
+      queued ??= refreshing
         .catch(() => undefined)
         .then(() => {
-          afterwards = null;
-          // One that began meanwhile will do; two at once would find the same file twice.
-          return refreshing ?? startLook();
+          queued = null;
+          // A refresh started in the meantime suffices; two at once would open the same file twice.
+          return refreshing ?? startRefresh();
         });
-      return afterwards;
+      return queued;
     },
     async close(): Promise<void> {
       closed = true;
-      await (afterwards ?? refreshing)?.catch(() => undefined);
+      await (queued ?? refreshing)?.catch(() => undefined);
       const all = files;
       files = [];
       await closeAll(all);
     },
   };
 
-  for (let looks = 1; looks <= LOOKS_AT_ROTATION; looks += 1) {
+  for (let attempt = 1; attempt <= ROTATION_ATTEMPTS; attempt += 1) {
     await chain.refresh();
     if (files.length > 0 && (await exists(path))) return chain;
     await clock.sleep(ROTATION_PAUSE_MS);
@@ -127,7 +127,7 @@ function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Null when there is none. */
+/** Returns null if the file does not exist. */
 async function openFile(path: string): Promise<Opened | null> {
   const handle = await open(path, constants.O_RDONLY).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;

@@ -12,7 +12,7 @@ function entry(log: string, change: object = {}): string {
   return `${JSON.stringify({ log, stream: 'stdout', time: TIME, ...change })}\n`;
 }
 
-/** Every frame, with what is left open at the end. */
+/** Returns all frames, including those of unfinished lines. */
 function framesOf(...texts: string[]) {
   let state = FRESH;
   let text = '';
@@ -31,7 +31,7 @@ function framesOf(...texts: string[]) {
 const logsOf = (...texts: string[]) =>
   framesOf(...texts).map((frame) => ('log' in frame ? frame.log : '?'));
 
-it('gives the frames of the contract, numbered within one time over both streams', () => {
+it('numbers lines of the same time over both streams', () => {
   const later = '2026-11-20T23:50:00.5Z';
   const text =
     entry('one\n') + entry('two\n', { stream: 'stderr' }) + entry('three\n', { time: later });
@@ -44,7 +44,7 @@ it('gives the frames of the contract, numbered within one time over both streams
   expect(framesOf(...text.split(/(?<=\n)/))).toEqual(expected);
 });
 
-it('keeps the numbers of a time when the streams cross in it', () => {
+it('continues the numbers of a time when the streams cross in it', () => {
   const early = '2026-11-20T23:49:59.999999999Z';
   const ids = framesOf(
     entry('a\n') + entry('b\n', { time: early }) + entry('c\n') + entry('d\n', { time: early }),
@@ -57,34 +57,34 @@ it('keeps the numbers of a time when the streams cross in it', () => {
   ]);
 });
 
-describe('content', () => {
+describe('the text of a line', () => {
   it.each([
     ['quotes', 'say "hello", "stream":"stderr"\n'],
     ['a backslash and an n at the end of a line', 'C:\\n\n'],
     ['control characters and ANSI sequences', '\u0000\u0001\u001b[31mred\u001b[0m\r\n'],
-    ['what looks like a frame', 'data: {"log":"x"}\\n\\n\n'],
+    ['text that looks like a frame', 'data: {"log":"x"}\\n\\n\n'],
     ['other scripts and a byte order mark', '\ufeffgrüße 你好 🎉\n'],
-    ['what the engine made of invalid bytes', 'a\ufffd\ufffdb\n'],
+    ['replacement characters from the engine', 'a\ufffd\ufffdb\n'],
     ['an empty line', '\n'],
-  ])('is kept: %s', (_name, log) => {
+  ])('is preserved: %s', (_name, log) => {
     expect(logsOf(entry(log) + entry('next\n'))).toEqual([log, 'next\n']);
   });
 
-  it('is kept as the engine escapes it', () => {
+  it('is preserved as the engine escapes it', () => {
     const text = `{"log":"a \\u003cb\\u003e \\u0026\\u2028\\n","stream":"stdout","time":"${TIME}"}\n`;
     expect(logsOf(text)).toEqual(['a <b> &\u2028\n']);
   });
 
-  it('is found behind attributes', () => {
+  it('is found in an entry with attributes', () => {
     const text = `{"log":"x\\n","stream":"stderr","attrs":{"tag":"\\"}\\n"},"time":"${TIME}"}\n`;
     expect(framesOf(text)).toMatchObject([{ log: 'x\n', stream: 'stderr' }]);
   });
 });
 
-describe('parts of lines', () => {
+describe('entries of a long line', () => {
   const part = 'x'.repeat(ENTRY_BYTES);
 
-  it('are joined, with the time of the first, also with another stream between them', () => {
+  it('are joined with the time of the first, also with the other stream between them', () => {
     const other = entry('between\n', { stream: 'stderr' });
     const end = entry('end\n', { time: '2026-11-20T23:50:01Z' });
     expect(framesOf(entry(part), other, end)).toMatchObject([
@@ -101,7 +101,7 @@ describe('parts of lines', () => {
     expect(logs.length).toBe(3);
   });
 
-  it('end with their run: a short one is not continued', () => {
+  it('end with their run: a short entry without newline is not continued', () => {
     expect(logsOf(entry('no newline') + entry('next run\n'))).toEqual(['no newline', 'next run\n']);
     expect(logsOf(entry('ends in a backslash and n: \\n') + entry('next\n'))).toEqual([
       'ends in a backslash and n: \\n',
@@ -112,25 +112,25 @@ describe('parts of lines', () => {
 });
 
 describe('broken entries', () => {
-  it('are left out, and what follows in the same line is kept', () => {
+  it('are skipped, and a whole entry in the same line is used', () => {
     const torn = entry('torn by a crash\n').slice(0, 14);
     expect(logsOf(torn + entry('one\n') + entry('two\n'))).toEqual(['one\n', 'two\n']);
     expect(logsOf(`\0\0\0\0${entry('one\n')}`)).toEqual(['one\n']);
   });
 
   it.each([
-    ['no JSON', 'nonsense\n'],
-    ['another JSON', '[1]\n'],
+    ['not JSON', 'nonsense\n'],
+    ['JSON of another type', '[1]\n'],
     ['null', 'null\n'],
     ['an unknown stream', entry('x\n', { stream: 'stdin' })],
     ['no time', entry('x\n', { time: 'yesterday' })],
     ['an empty line', '\n'],
-  ])('are left out: %s', (_name, text) => {
+  ])('are skipped: %s', (_name, text) => {
     expect(logsOf(text + entry('one\n'))).toEqual(['one\n']);
   });
 });
 
-it('reads times of every length', () => {
+it('parses times with any number of digits', () => {
   expect(entryNs('2026-11-20T23:50:00Z')).toBe('1795218600000000000');
   expect(entryNs('2026-11-20T23:50:00.12Z')).toBe('1795218600120000000');
   expect(entryNs('2026-11-21T01:50:00.12+02:00')).toBe('1795218600120000000');

@@ -1,17 +1,14 @@
-/** Turns the engine's json-file entries into the frames of the wire (contract 7), without decoding most of them. Pure. */
-
+/** Converts the engine's json-file entries to log frames, without decoding most of them. Pure. */
 import { dataFrame } from '#shared/http/event-stream.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
-import { MAX_LINE_BYTES, wholeCharacters } from './log-frames.ts';
+import { ENTRY_BYTES, MAX_LINE_BYTES, type StreamName, wholeCharacters } from './log-frames.ts';
 
-export type StreamName = 'stdout' | 'stderr';
-
-/** Frames as text, and where each of them ends in it. */
+/** Frames as text, with the end offset and stream of each. */
 export type LineBlock = { text: string; ends: number[]; streams: StreamName[] };
 
-/** What of earlier entries later ones depend on. Never changed: `parseEntries` gives a new one. */
+/** State that later entries depend on. Immutable: `parseEntries` returns a new one. */
 export type ParseState = {
-  /** Lines begun in entries without a newline. */
+  /** Unfinished lines, from entries without a newline. */
   open: Readonly<Record<StreamName, OpenLine | null>>;
   /** The latest times and how many lines had each, newest last. */
   recent: readonly { ns: string; count: number }[];
@@ -21,8 +18,6 @@ type OpenLine = { time: string; ns: string; bytes: Buffer };
 
 export const FRESH: ParseState = { open: { stdout: null, stderr: null }, recent: [] };
 
-/** The engine cuts longer lines into entries of this many bytes; a shorter one without newline is a last line. */
-const ENTRY_BYTES = 16 * 1024;
 /** Lines of one time are never further apart than this. */
 const MAX_TIMES = 64;
 
@@ -37,7 +32,7 @@ const BACKSLASH = 0x5c;
 
 type Entry = { log: string; stream: StreamName; time: string };
 
-/** `text` holds whole entries, each with its newline. Broken ones are left out. */
+/** Parses whole entries, each with its newline. Skips broken entries. */
 export function parseEntries(
   text: string,
   container: string,
@@ -103,12 +98,12 @@ export function parseEntries(
   return { block, after: { open, recent: numbering.recent() } };
 }
 
-/** A text put together of pieces keeps them, and what they were cut from, until somebody reads in it. */
+/** Flattens a string built by concatenation, so that V8 releases the strings that it was cut from. */
 function makeFlat(text: string): void {
   text.charCodeAt(0);
 }
 
-/** Gives the lines that were begun and will not be continued. */
+/** Returns the unfinished lines of a run that has ended. */
 export function flushOpen(
   container: string,
   state: ParseState,
@@ -126,12 +121,12 @@ export function flushOpen(
   return { block, after: { open: FRESH.open, recent: numbering.recent() } };
 }
 
-/** The engine's time of an entry in nanoseconds, 19 digits; null when it has none. */
+/** Converts an entry's time to nanoseconds, 19 digits; null if it is not a time. */
 export function entryNs(time: string): string | null {
   return createTimeReader()(time);
 }
 
-/** Whether the text before the closing quote is an escaped newline, not an escaped backslash and an n. */
+/** Returns true if an escaped newline precedes the closing quote, not an escaped backslash and an n. */
 function endsLine(text: string, quote: number): boolean {
   if (!text.startsWith('\\n', quote - 2)) return false;
   let slashes = 1;
@@ -139,7 +134,10 @@ function endsLine(text: string, quote: number): boolean {
   return slashes % 2 === 1;
 }
 
-/** Entries with attributes or quotes, and what a crash left: two entries in one, of which the later is whole. */
+/**
+ * Decodes entries with attributes or quotes. After a crash of the engine a line may hold two entries, of which
+ * the second is whole.
+ */
 function decode(text: string): Entry | null {
   return asEntry(text) ?? asEntry(text.slice(Math.max(0, text.lastIndexOf(HEAD))));
 }
@@ -155,7 +153,7 @@ function asEntry(text: string): Entry | null {
   }
 }
 
-/** Times mostly share their second, whose reading is the dear part. */
+/** Caches the parsed second, the expensive part, which consecutive times mostly share. */
 function createTimeReader() {
   let seconds = '';
   let prefix: string | null = null;
@@ -174,7 +172,7 @@ function createTimeReader() {
   };
 }
 
-/** Numbers lines of one time. They need not follow each other: the other stream's may come between. */
+/** Numbers lines of the same time. Lines of the other stream may come between them. */
 function createNumbering(recent: ParseState['recent']) {
   const times = recent.map((each) => ({ ...each }));
   let latest = times.reduce((most, { ns }) => (ns > most ? ns : most), '');
@@ -187,7 +185,7 @@ function createNumbering(recent: ParseState['recent']) {
       }
       if (ns > latest) latest = ns;
       times.push({ ns, count: 1 });
-      // Seldom, because moving the whole list costs more than the line.
+      // Trimmed rarely, because it moves the whole list.
       if (times.length > 16 * MAX_TIMES) times.splice(0, times.length - MAX_TIMES);
       return 0;
     },

@@ -1,39 +1,40 @@
-/** One container's json-file for all its readers: each has a cursor of its own, what is read is shared. */
+/** A container's json-file log, shared by all its readers: each has its own cursor, the batches are shared. */
 import { watch } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
 import { type LogFile as OpenFile, openFileChain } from './file-chain.ts';
 import { FRESH, flushOpen, type LineBlock, type ParseState, parseEntries } from './json-lines.ts';
 import { shortId } from './log-frames.ts';
 
-/** Where a reader is: the next byte of one of the files, and what of earlier entries matters. */
+/** Position of a reader: the next byte in one of the files, and the parser's state there. */
 export type Cursor = { order: number; offset: number; state: ParseState };
 
 export type Batch = {
   block: LineBlock;
   next: Cursor;
-  /** There was no more when it was read. */
+  /** The log had no more entries at the time of the read. */
   atEnd: boolean;
-  /** Lines before it are lost; about how many, or null when nobody can tell. */
+  /** Lines before this batch are lost; `dropped` is an estimate, null when unknown. */
   gap: { dropped: number | null } | null;
 };
 
 export type LogFile = Awaited<ReturnType<typeof openLogFile>>;
 
-/** One step of a reader; longer than any entry. Its work stays under 8 ms, its frames under 256 KiB. */
+/** Size of one read; longer than any entry. Parsing takes under 8 ms and yields under 256 KiB of frames. */
 export const READ_BYTES = 128 * 1024;
-/** Batches kept for readers who come a little later; those further behind read for themselves. */
+/** Size of the cache of recent batches. Readers further behind read the file again. */
 const RING_CHARS = 512 * 1024;
-/** What an end position costs beside the text. */
+/** Estimated memory of a line's end position, in characters. */
 const CHARS_PER_LINE = 16;
-/** How soon a change is noticed that inotify does not tell. */
+/** Poll interval for changes that inotify does not report. */
 export const POLL_MS = 500;
 const NEWLINE = 0x0a;
 const NS_PER_S = 1e9;
 
 const EMPTY: LineBlock = { text: '', ends: [], streams: [] };
 
-/** Rejects when the file cannot be read, as with an engine on another host. */
+/** Rejects if the file cannot be read, as with an engine on another host. */
 export async function openLogFile(path: string, containerId: string, clock: Clock) {
   const container = shortId(containerId);
   const chain = await openFileChain(path, clock);
@@ -41,13 +42,13 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
   const ring = new Map<string, Promise<Batch>>();
   const ringSizes = new Map<string, number>();
   let ringChars = 0;
-  let turn: Promise<unknown> = Promise.resolve();
+  let lastRead: Promise<unknown> = Promise.resolve();
   let changed = Promise.withResolvers<void>();
   const closing = new AbortController();
   let poll: Promise<void> | null = null;
   const stopWatching = watchFolder(path, (event) => {
     wake();
-    // Rotated: the new file is taken hold of before the next rotation can remove it.
+    // Rotated: opens the new file before the next rotation can remove it.
     if (event === 'rename') void chain.refresh().catch(() => undefined);
   });
 
@@ -56,10 +57,10 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     changed = Promise.withResolvers();
   }
 
-  /** One at a time: all share the buffer. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = turn.then(work);
-    turn = result.catch(() => undefined);
+  /** Serializes reads, which share the buffer. */
+  function serialized<T>(work: () => Promise<T>): Promise<T> {
+    const result = lastRead.then(work);
+    lastRead = result.catch(() => undefined);
     return result;
   }
 
@@ -67,7 +68,7 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     return { order: file.order, offset: 0, state };
   }
 
-  /** The file of a cursor, the oldest that is left if that is gone. */
+  /** Returns the file of a cursor, or the oldest remaining file if that one is gone. */
   function fileAt(order: number): { file: OpenFile; isLast: boolean; isGone: boolean } {
     const files = chain.files();
     const found = files.findIndex((each) => each.order >= order);
@@ -82,7 +83,7 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     return { block: EMPTY, next, atEnd: false, gap: { dropped } };
   }
 
-  /** From the pace at which the first lines after the gap were written. */
+  /** Estimates from the rate at which the first lines after the gap were written. */
   async function estimateLost(file: OpenFile, lost: ParseState): Promise<number | null> {
     const lastNs = lost.recent.at(-1)?.ns;
     const { bytesRead } = await file.handle.read(buffer, 0, READ_BYTES, 0);
@@ -97,10 +98,10 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
   }
 
   async function readOnce({ order, offset, state }: Cursor): Promise<Batch> {
-    // Told before reading: a file that has a successor then gets no more entries.
+    // Checked before the read: a file that has a successor receives no more entries.
     const { file, isLast, isGone } = fileAt(order);
     if (isGone) return gapBefore(file, state);
-    // With the byte before, which ends an entry unless the file was truncated.
+    // Includes the byte before, which is a newline unless the file was truncated.
     const lead = offset === 0 ? 0 : 1;
     const { bytesRead } = await file.handle.read(buffer, 0, READ_BYTES + lead, offset - lead);
     const isTruncated = lead === 1 && (bytesRead === 0 || buffer[0] !== NEWLINE);
@@ -123,14 +124,14 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     return { block: EMPTY, next: { order, offset, state }, atEnd, gap: null };
   }
 
-  /** What is left of `file` has no newline: an entry that was never finished. */
+  /** Skips the rest of the file, an unfinished entry without newline. */
   async function nextFile({ order }: OpenFile, state: ParseState): Promise<Batch> {
     const { file } = fileAt(order + 1);
     if (file.afterGap) return gapBefore(file, state);
     return { block: EMPTY, next: startOf(file, state), atEnd: false, gap: null };
   }
 
-  function keep(key: string, { block }: Batch): void {
+  function cache(key: string, { block }: Batch): void {
     const size = block.text.length + block.ends.length * CHARS_PER_LINE;
     ringSizes.set(key, size);
     ringChars += size;
@@ -143,41 +144,41 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
   }
 
   return {
-    /** What follows the cursor, at most READ_BYTES of the file. The same cursor is read once for all who ask. */
+    /** Reads at most READ_BYTES after the cursor. Concurrent reads of one cursor share the result. */
     read(cursor: Cursor): Promise<Batch> {
       const key = keyOf(cursor);
       const known = ring.get(key);
       if (known !== undefined) return known;
-      const batch = inTurn(() => readOnce(cursor));
+      const batch = serialized(() => readOnce(cursor));
       ring.set(key, batch);
       batch.then(
-        (result) => (result.block.text === '' ? ring.delete(key) : keep(key, result)),
+        (result) => (result.block.text === '' ? ring.delete(key) : cache(key, result)),
         () => ring.delete(key),
       );
       return batch;
     },
 
-    /** Bytes as they are, for searching; offset 0 is the start of `file`. */
+    /** Reads raw bytes for searching; offset 0 is the start of `file`. */
     peek: (file: OpenFile, offset: number, length: number): Promise<Buffer> =>
-      inTurn(async () => {
-        // Rotated away meanwhile: as good as empty.
+      serialized(async () => {
+        // Rotated away in the meantime: treated as empty.
         if (!chain.files().includes(file)) return Buffer.alloc(0);
         const { bytesRead } = await file.handle.read(buffer, 0, length, offset);
         return Buffer.from(buffer.subarray(0, bytesRead));
       }),
     files: chain.files,
-    /** Where the log ends now. */
+    /** Returns the current end of the log. */
     async end(): Promise<{ order: number; offset: number }> {
       await chain.refresh();
       const { file } = fileAt(chain.files().at(-1)?.order ?? 0);
       return { order: file.order, offset: (await file.handle.stat()).size };
     },
-    /** The lines that were begun, when nothing will continue them. */
+    /** Returns unfinished lines, for a run that has ended. */
     flush: (cursor: Cursor): { block: LineBlock; next: Cursor } => {
       const { block, after } = flushOpen(container, cursor.state);
       return { block, next: { ...cursor, state: after } };
     },
-    /** Resolves when the log may have grown, and when there has been no sign of it for a while. */
+    /** Resolves when the log may have grown, at the latest after POLL_MS. */
     changed(): Promise<void> {
       poll ??= clock.sleep(POLL_MS, closing.signal).then(() => {
         poll = null;
@@ -186,12 +187,12 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
       poll.catch(() => undefined);
       return changed.promise;
     },
-    /** Lets all who wait for a change look again. */
+    /** Resolves all pending `changed` promises. */
     wake,
     async close(): Promise<void> {
       stopWatching();
       closing.abort();
-      await turn;
+      await lastRead;
       await chain.close();
     },
   };
@@ -201,7 +202,7 @@ function keyOf({ order, offset, state: { open } }: Cursor): string {
   return `${order}:${offset}:${open.stdout?.bytes.length ?? 0}:${open.stderr?.bytes.length ?? 0}`;
 }
 
-/** Without inotify (its instances are limited) readers look by the clock alone. */
+/** Without inotify (its instances are limited) readers only poll. */
 function watchFolder(path: string, onEvent: (event: string) => void): () => void {
   try {
     const watcher = watch(dirname(path), { persistent: false }, onEvent);
@@ -210,4 +211,37 @@ function watchFolder(path: string, onEvent: (event: string) => void): () => void
   } catch {
     return () => undefined;
   }
+}
+
+export type LogFilePool = ReturnType<typeof createLogFilePool>;
+
+/** Shares open log files: opened for the first reader of a container, closed after the last. */
+export function createLogFilePool(clock: Clock) {
+  const pool = new Map<string, { opening: Promise<LogFile>; readers: number }>();
+
+  async function release(path: string, opening: Promise<LogFile>): Promise<void> {
+    const entry = pool.get(path);
+    if (entry?.opening !== opening) return;
+    entry.readers -= 1;
+    if (entry.readers > 0) return;
+    pool.delete(path);
+    await opening.then((log) => log.close()).catch(() => undefined);
+  }
+
+  return {
+    /** Returns null if the file is not accessible. The caller must call `release` once. */
+    async acquire({ id, logPath }: ContainerState) {
+      if (logPath === '') return null;
+      const entry = pool.get(logPath) ?? { opening: openLogFile(logPath, id, clock), readers: 0 };
+      pool.set(logPath, entry);
+      entry.readers += 1;
+      const releaseOnce = () => release(logPath, entry.opening);
+      try {
+        return { log: await entry.opening, release: releaseOnce };
+      } catch {
+        await releaseOnce();
+        return null;
+      }
+    },
+  };
 }

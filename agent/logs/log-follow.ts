@@ -1,20 +1,12 @@
-/** One reader's way through a pod's output: over restarts and new containers, until the pod is gone. */
+/** One reader's stream of a pod's output. */
 import type { PodPhase } from '#shared/api/agent/pod.ts';
 import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ContainerEngine, ContainerState } from '../containers/engine/engine.ts';
-import {
-  type BuildLogSource,
-  type BuildStart,
-  createBuildReader,
-  shortBuildId,
-} from './build-frames.ts';
-import type { StreamName } from './json-lines.ts';
-import type { LogText } from './keep-alive.ts';
-import { type Reading, readFromEngine } from './log-engine.ts';
-import { type LogPosition, shortId } from './log-frames.ts';
-import type { LookAt } from './log-look.ts';
-import { readingStartMs } from './log-resume.ts';
+import { type BuildLogSource, type BuildStart, createBuildReader } from './build-frames.ts';
+import { type Reading, readFromEngine, readingStartMs } from './engine-stream.ts';
+import type { LogFilePool } from './log-file.ts';
+import { type FrameText, type LogPosition, type StreamName, shortId } from './log-frames.ts';
 import {
   type Start,
   startAfterFrame,
@@ -22,26 +14,25 @@ import {
   startAtTail,
   startAtTime,
 } from './log-seek.ts';
-import type { LogShelf } from './log-shelf.ts';
-import { readFromFile } from './log-tail.ts';
+import { type ContainerStates, readFromFile } from './log-tail.ts';
 
 export type LogEngine = Pick<ContainerEngine, 'containerLogs' | 'inspectContainer'>;
 
-/** Null when there is no such pod (any more). */
+/** Returns null if the pod does not exist or no longer exists. */
 export type PodLogSource = (podId: string) => Promise<PodLog | null>;
 
 type PodLog = {
   containerId: string | null;
   phase: PodPhase;
-  /** By what the log of its image's build goes; absent or null for an image that was not built here. */
+  /** Key of the build log; absent or null for an image that was not built on this node. */
   buildKey?: string | null;
 };
 
 export type FollowOptions = {
   clock: Clock;
   engine: LogEngine;
-  look: LookAt;
-  shelf: LogShelf;
+  stateOf: ContainerStates;
+  files: LogFilePool;
   source: PodLogSource;
   podId: string;
   tail: number;
@@ -51,30 +42,31 @@ export type FollowOptions = {
   builds: BuildLogSource;
 };
 
-/** Where to begin: at a frame that was seen, at a time, or (null) at the last `tail` lines. */
+/** Where to begin: after a frame, at a time, or (null) at the last `tail` lines. */
 export type LogStart =
   | { kind: 'frame'; container: string; at: LogPosition }
   | { kind: 'time'; ms: number }
   | null;
 
-/** How soon a container that was started, replaced or removed is noticed. */
-const LOOK_AGAIN_MS = 1_000;
+/** Interval at which a start, replacement or removal of the container is detected. */
+const RECHECK_MS = 1_000;
 
-/** How far a container has been read, so that the next reading of it goes on from there. */
+/** How far a container has been read. */
 type Progress = {
   container: string;
-  /** By its file, when that can be read. */
-  file: { start: Start; taken: Taken } | null;
-  /** By the engine's stream; null until the first line. */
+  /** Position in its file; null when the file is not accessible. */
+  file: { start: Start; open: OpenLog } | null;
+  /** Position in the engine's stream; null until the first line. */
   at: LogPosition | null;
 };
 
-type Taken = NonNullable<Awaited<ReturnType<LogShelf['take']>>>;
+type OpenLog = NonNullable<Awaited<ReturnType<LogFilePool['acquire']>>>;
 
+/** Yields a pod's build log and output over restarts and replaced containers, until the pod is gone. */
 export async function* followPod(
   options: FollowOptions,
   signal: AbortSignal,
-): AsyncGenerator<LogText> {
+): AsyncGenerator<FrameText> {
   const { clock, source, podId, follow } = options;
   const openedMs = clock.now();
   let progress: Progress | null = null;
@@ -86,7 +78,7 @@ export async function* followPod(
     for (;;) {
       const pod = await source(podId);
       const isGone = pod === null || pod.phase === 'removed';
-      const state = isGone ? null : await started(options.look, pod.containerId);
+      const state = isGone ? null : await startedState(options.stateOf, pod.containerId);
       const buildKey = pod?.buildKey ?? null;
       if (buildKey !== null && options.stream !== 'stderr') {
         if (build?.key !== buildKey)
@@ -102,7 +94,7 @@ export async function* followPod(
           const from = startOf(options, progress, state.id, openedMs, buildKey);
           progress = await progressIn(progress, shortId(state.id), from.after);
           yield* readRun(options, state, { from, progress }, signal);
-          // Read to its end while it was not running: there will be no more of it.
+          // Read to its end after it stopped: no more output follows.
           if (state.status !== 'running') finishedRun = run;
         }
       }
@@ -111,49 +103,52 @@ export async function* followPod(
         yield dataFrame({ meta: 'end', reason: 'removed' });
         return;
       }
-      await clock.sleep(LOOK_AGAIN_MS, signal);
+      await clock.sleep(RECHECK_MS, signal);
     }
   } finally {
-    await progress?.file?.taken.done();
+    await progress?.file?.open.release();
   }
 }
 
 type OpenBuild = { key: string; reader: ReturnType<typeof createBuildReader> };
 
-/** Of `tail` lines, those that the container does not have; all of a build that came while it was read. */
+/**
+ * A first build sends those of the `tail` lines that the container's log lacks. A build that began while the
+ * stream was open is sent whole.
+ */
 async function openBuild(
   options: FollowOptions,
   key: string,
   state: ContainerState | null,
   isLater: boolean,
 ): Promise<OpenBuild> {
-  const { builds, since, tail, shelf, stream } = options;
+  const { builds, since, tail, files, stream } = options;
   const open = (start: BuildStart) => ({ key, reader: createBuildReader(builds, key, start) });
   if (isLater) return open({ kind: 'time', ms: 0 });
   if (since !== null) return open(since);
-  const taken = state === null ? null : await shelf.take(state);
-  if (taken === null) return open({ kind: 'tail', lines: tail });
+  const file = state === null ? null : await files.acquire(state);
+  if (file === null) return open({ kind: 'tail', lines: tail });
   try {
-    const { missing } = await startAtTail(taken.log, tail, stream);
+    const { missing } = await startAtTail(file.log, tail, stream);
     return open({ kind: 'tail', lines: missing });
   } finally {
-    await taken.done();
+    await file.release();
   }
 }
 
-/** Goes on in the same container, and lets go of another's file. */
+/** Continues in the same container; closes the file of a previous one. */
 async function progressIn(
   before: Progress | null,
   container: string,
   at: LogPosition | null,
 ): Promise<Progress> {
   if (before?.container === container) return before;
-  await before?.file?.taken.done();
+  await before?.file?.open.release();
   return { container, file: null, at };
 }
 
 type From = Omit<Reading, 'follow' | 'stream'> & {
-  /** What was asked for cannot be joined to what there is. */
+  /** The position to resume after is gone. */
   gap: boolean;
 };
 
@@ -175,38 +170,38 @@ function startOf(
   if (since.kind === 'time') return { tail: 'all', sinceMs: since.ms, after: null, gap: false };
   const sinceMs = readingStartMs(since.at);
   if (since.container === container) return { tail: 'all', sinceMs, after: since.at, gap: false };
-  // The container was replaced since, or was still being built: everything of the new one is new.
-  const wasBuilding = buildKey !== null && since.container === shortBuildId(buildKey);
+  // The container was replaced or built since: all of its output is new.
+  const wasBuilding = buildKey !== null && since.container === shortId(buildKey);
   return { tail: 'all', after: null, gap: !wasBuilding };
 }
 
-/** `progress` is moved along with every line, so that it is right wherever the reading breaks off. */
+/** Advances `progress` with every line, so that it is correct whenever the reading stops. */
 async function* readRun(
   options: FollowOptions,
   state: ContainerState,
   { from, progress }: { from: From; progress: Progress },
   signal: AbortSignal,
-): AsyncGenerator<LogText> {
+): AsyncGenerator<FrameText> {
   if (from.gap) yield dataFrame({ meta: 'gap', reason: 'container replaced' });
   if (progress.file === null) {
-    const taken = await options.shelf.take(state);
-    if (taken === null) {
+    const open = await options.files.acquire(state);
+    if (open === null) {
       const onLine = (at: LogPosition) => {
         progress.at = at;
       };
       yield* readFromEngine(options.engine, state, { ...options, ...from }, onLine, signal);
       return;
     }
-    // Remembered before anything can fail, for that is how it is given back.
-    progress.file = { taken, start: startAtOldest(taken.log) };
-    progress.file.start = await startIn(taken, from, progress.container, options.stream);
+    // Recorded before anything can fail, because followPod releases it from there.
+    progress.file = { open, start: startAtOldest(open.log) };
+    progress.file.start = await startIn(open, from, progress.container, options.stream);
   }
-  const { taken, start } = progress.file;
-  yield* readFromFile({ ...options, state }, taken.log, start, signal);
+  const { open, start } = progress.file;
+  yield* readFromFile({ ...options, state }, open.log, start, signal);
 }
 
 async function startIn(
-  { log }: Taken,
+  { log }: OpenLog,
   { after, sinceMs, tail }: From,
   container: string,
   stream: StreamName | null,
@@ -216,9 +211,12 @@ async function startIn(
   return tail === 'all' ? startAtOldest(log) : startAtTail(log, tail, stream);
 }
 
-/** Null also before the first start, and while the engine is away: the next look will tell. */
-async function started(look: LookAt, id: string | null): Promise<ContainerState | null> {
-  const state = id === null ? null : await look(id);
+/** Null before the first start and while the engine does not answer. */
+async function startedState(
+  stateOf: ContainerStates,
+  id: string | null,
+): Promise<ContainerState | null> {
+  const state = id === null ? null : await stateOf(id);
   if (state === null || typeof state === 'string') return null;
   return state.startedMs === 0 ? null : state;
 }

@@ -1,46 +1,46 @@
-/** Where in a log's files a reading begins: at a time, after a frame, or some lines before the end. */
+/** Finds the position in a log's files at a time, after a frame, or some lines before the end. */
 import type { LogFile as OpenFile } from './file-chain.ts';
-import { entryNs, FRESH, type LineBlock, type StreamName } from './json-lines.ts';
+import { entryNs, FRESH, type LineBlock } from './json-lines.ts';
 import { type Cursor, type LogFile, READ_BYTES } from './log-file.ts';
-import type { LogPosition } from './log-frames.ts';
+import type { LogPosition, StreamName } from './log-frames.ts';
 
-/** A cursor, and which of the lines after it were not asked for. */
+/** A cursor, and which of the lines after it to skip. */
 export type Start = {
   cursor: Cursor;
-  /** The first so many lines (of the stream that is read) are left out. */
+  /** Number of lines (of the selected stream) to skip. */
   drop: number;
-  /** Lines before this time are left out, until `MAX_CROSSING_NS` later. */
+  /** Lines before this time are skipped, until a line `MAX_CROSSING_NS` later. */
   notBeforeNs: string | null;
-  /** The place to resume from is gone. */
+  /** The position to resume from is gone. */
   gap: boolean;
 };
 
 /** More than the times of two streams in one file ever cross. */
 const MAX_CROSSING_NS = 1_000_000_000n;
 const NS_DIGITS = 19;
-/** Close enough for the rest to be read line by line. */
+/** The binary search stops at this distance; the rest is read line by line. */
 const SEARCH_BYTES = 128 * 1024;
 /** First guess at the length of an entry; a wrong one costs another pass. */
 const ENTRY_GUESS_BYTES = 256;
 const GUESS_FACTOR = 4;
-/** More lines than ever share a time. */
+/** Upper bound on the lines that share a time. */
 const LEAD_LINES = 64;
 const NEWLINE = 0x0a;
 const ENTRY_TIME = /"time":"([^"]+)"\}$/;
 const FRAME_NS = /"id":"[0-9a-f]+\.(\d+)\.\d+"/;
 
-/** The oldest line that is left. */
+/** Starts at the oldest line that is left. */
 export function startAtOldest(log: LogFile): Start {
   return plain(cursorAt(log.files().at(0)?.order ?? 0, 0));
 }
 
-/** Lines of that time and later. */
+/** Starts at the first line of that time or later. */
 export async function startAtTime(log: LogFile, ms: number): Promise<Start> {
   const ns = BigInt(ms) * 1_000_000n;
   return { ...plain(await cursorBefore(log, ns - MAX_CROSSING_NS)), notBeforeNs: pad(ns) };
 }
 
-/** The line after the frame with that id; what comes after its time, with a gap, when it is gone. */
+/** Starts after the frame with that id; if it is gone, after its time and with a gap. */
 export async function startAfterFrame(
   log: LogFile,
   container: string,
@@ -55,8 +55,8 @@ export async function startAfterFrame(
     const { block, next, atEnd } = await log.read(cursor);
     const found = block.text.indexOf(wanted);
     if (found !== -1) {
-      const seen = block.ends.findIndex((lineEnd) => lineEnd > found) + 1;
-      return { ...plain(cursor), drop: countOf(block.streams.slice(0, seen), stream) };
+      const skipped = block.ends.findIndex((lineEnd) => lineEnd > found) + 1;
+      return { ...plain(cursor), drop: countOf(block.streams.slice(0, skipped), stream) };
     }
     if (atEnd || isPast(next, end) || lastNs(block) > stopAfter) break;
     cursor = next;
@@ -64,7 +64,7 @@ export async function startAfterFrame(
   return { ...plain(from), notBeforeNs: pad(ns + 1n), gap: true };
 }
 
-/** The last `count` lines of the streams that are read; `missing` is how many fewer there are. */
+/** Starts `count` lines (of the selected stream) before the end; `missing`: by how many lines the log is shorter. */
 export async function startAtTail(
   log: LogFile,
   count: number,
@@ -74,7 +74,7 @@ export async function startAtTail(
   for (let bytes = SEARCH_BYTES + count * ENTRY_GUESS_BYTES; ; bytes *= GUESS_FACTOR) {
     const { cursor, isOldest } = await cursorBack(log, bytes);
     const lines = await countLines(log, cursor, end, stream);
-    // The first line counted may be the rest of one, and those before the wanted ones tell their numbers.
+    // The first counted line may be a fragment, and lines before the wanted ones determine their numbers.
     if (lines > count + LEAD_LINES || isOldest)
       return {
         ...plain(cursor),
@@ -84,7 +84,7 @@ export async function startAtTail(
   }
 }
 
-/** The wanted part of a block; `start` is moved on past it. */
+/** Returns the selected lines of a block and advances `start` past it. */
 export function selectLines(block: LineBlock, start: Start, stream: StreamName | null): string {
   if (start.drop === 0 && start.notBeforeNs === null && stream === null) return block.text;
   let text = '';
@@ -136,7 +136,7 @@ function countOf(streams: readonly StreamName[], stream: StreamName | null): num
   return streams.reduce((count, each) => (each === stream ? count + 1 : count), 0);
 }
 
-/** At the start of an entry about `bytes` before the end. */
+/** Returns a cursor at the start of an entry about `bytes` before the end. */
 async function cursorBack(log: LogFile, bytes: number) {
   let left = bytes;
   for (const file of log.files().toReversed()) {
@@ -150,7 +150,7 @@ async function cursorBack(log: LogFile, bytes: number) {
   return { cursor: startAtOldest(log).cursor, isOldest: true };
 }
 
-/** At the start of an entry so early that no line of `ns` or later comes before it. */
+/** Returns a cursor at an entry before which there is no line of `ns` or later. */
 async function cursorBefore(log: LogFile, ns: bigint): Promise<Cursor> {
   const limit = pad(ns);
   const isEarly = (time: string | undefined) => time !== undefined && time < limit;
@@ -171,7 +171,7 @@ async function cursorBefore(log: LogFile, ns: bigint): Promise<Cursor> {
   return cursorAt(chosen.order, low);
 }
 
-/** The first whole entry that begins at `offset` or later, if one is near. */
+/** Returns the first whole entry that begins in the READ_BYTES after `offset`, or null. */
 async function entryAfter(log: LogFile, file: OpenFile, offset: number) {
   const bytes = await log.peek(file, offset, READ_BYTES);
   let start = offset === 0 ? 0 : bytes.indexOf(NEWLINE) + 1;

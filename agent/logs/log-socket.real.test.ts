@@ -24,7 +24,7 @@ beforeAll(async () => {
   agent = await home.start();
   const write = `awk 'BEGIN { for (i = 1; i <= ${LINES}; i++) printf "%06d in the log\\n", i }'`;
   pod = await startLogPod(agent, `${write}; exec sleep 100000`);
-  await eventually('a log that is written', async () => {
+  await eventually('a complete log', async () => {
     const last = await agent.send({ method: 'GET', path: `/v1/pods/${pod.id}/logs?tail=1` });
     return (await last.text()).includes(`"log":"${LINES} `);
   });
@@ -40,11 +40,11 @@ afterAll(async () => {
 const open = (query: string): Promise<WebSocket> =>
   agent.connect({ path: `/v1/pods/${pod.id}/logs?${query}`, maxMessageBytes: 1024 * 1024 });
 
-/** Its text messages, and the code it was closed with. */
+/** Collects text messages and the close code. */
 async function readAll(socket: WebSocket): Promise<{ messages: string[]; code: number }> {
   const messages: string[] = [];
   socket.on('message', (data, isBinary) => {
-    if (isBinary) throw new Error('a frame is text');
+    if (isBinary) throw new Error('expected a text message');
     messages.push(String(data));
   });
   const closed = new Promise<number>((resolve) => socket.once('close', resolve));
@@ -52,7 +52,7 @@ async function readAll(socket: WebSocket): Promise<{ messages: string[]; code: n
   return { code: await closed, messages };
 }
 
-it('has the frames of the event stream, one by one, and goes on after any of them', async () => {
+it('sends the frames of the event stream one by one, and resumes after any of them', async () => {
   const sse = await agent.send({ method: 'GET', path: `/v1/pods/${pod.id}/logs?tail=500` });
   const expected = (await sse.text())
     .split('\n\n')
@@ -64,14 +64,14 @@ it('has the frames of the event stream, one by one, and goes on after any of the
   expect((await readAll(await open(`since=${id}`))).messages).toEqual(expected.slice(400));
 });
 
-it('waits for a client that stalls at the cost of next to nothing, and loses it no line', async () => {
-  // What a first reader makes the agent load and compile is not the stalled one's.
+it('waits for a stalled client with little memory, and loses no line', async () => {
+  // Warm-up: memory that the first reader makes the agent allocate is not caused by the stall.
   await readAll(await open('since=0'));
   const socket = await open('since=0&follow=true');
   const check = createSequenceCheck(/"log":"(\d{6}) /g);
   const before = await residentMiB();
   await systemClock.sleep(2_000);
-  // What waits for it stays; what else the process did meanwhile goes again.
+  // Takes the minimum: only memory held for the stalled client remains.
   const readings: number[] = [];
   for (let reading = 0; reading < 5; reading += 1) {
     readings.push(await residentMiB());
@@ -84,7 +84,7 @@ it('waits for a client that stalls at the cost of next to nothing, and loses it 
   socket.terminate();
 });
 
-it('counts its followers together with those of the event stream', async () => {
+it('counts its followers together with those of event streams', async () => {
   const leave = new AbortController();
   const path = `/v1/pods/${pod.id}/logs?follow=true&tail=1`;
   const stream = await openLog(agent, pod.id, 'follow=true&tail=1', leave.signal);
@@ -97,11 +97,13 @@ it('counts its followers together with those of the event stream', async () => {
   expect((await agent.send({ method: 'GET', path })).status).toBe(429);
   for (const socket of sockets) socket.terminate();
   leave.abort();
-  const next = await eventually('a free place', () => open('follow=true').catch(() => null));
+  const next = await eventually('a free follower slot', () =>
+    open('follow=true').catch(() => null),
+  );
   next.terminate();
 });
 
-it('ends a client that talks, by the size of what it says or for saying it', async () => {
+it('closes the socket of a client that sends a message, by its size or for sending it', async () => {
   for (const [text, code] of [
     ['hello', 1008],
     ['x'.repeat(2_000), 1009],
@@ -112,7 +114,7 @@ it('ends a client that talks, by the size of what it says or for saying it', asy
   }
 });
 
-it('is refused without a signature, for a used one, and with an incomplete handshake', async () => {
+it('rejects a missing signature, a reused one, and an incomplete handshake', async () => {
   const path = `/v1/pods/${pod.id}/logs?tail=1`;
   const url = agent.origin + path;
   expect(await upgrade(url)).toMatchObject({ status: 401, code: 'auth_failed' });
@@ -123,7 +125,7 @@ it('is refused without a signature, for a used one, and with an incomplete hands
   expect(await upgrade(url, broken)).toMatchObject({ status: 400, code: 'bad_request' });
 });
 
-it('is told of the end of the agent', async () => {
+it('sends the end frame when the agent stops', async () => {
   const socket = await open('follow=true&tail=0');
   const reading = readAll(socket);
   await agent.stop();

@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { LogFrame, type PodPhase } from '#shared/api/agent/pod.ts';
+import type { LiveFrames } from '#shared/http/keep-alive.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createLogWriter, type LogWriter } from '../../test/fakes/log-writer.ts';
 import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
-import type { LiveFrames } from './keep-alive.ts';
 import { createLogService, type LogService, MAX_FOLLOWERS } from './log.service.ts';
 import type { LogEngine } from './log-follow.ts';
+import type { FrameText } from './log-frames.ts';
 
 const POD_ID = '3f9f41a6-0002-4000-8000-000000000004';
 const FOLLOW = { tail: 100, follow: true };
@@ -27,7 +28,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Descriptors of this process on files of the test. */
+/** Number of file descriptors of this process that are open on the test's folder. */
 function openFiles(): number {
   const links = readdirSync('/proc/self/fd').map((fd) => {
     try {
@@ -39,7 +40,7 @@ function openFiles(): number {
   return links.filter((link) => link.startsWith(folder)).length;
 }
 
-/** One running container whose output is in a real file; the engine's stream must not be asked for. */
+/** One running container whose output is in a real file; the engine's log API must not be called. */
 function setUp(name = 'aaaaaaaaaaaa1111') {
   const path = join(folder, `${name}-json.log`);
   const writer: LogWriter = createLogWriter(path);
@@ -68,7 +69,7 @@ function setUp(name = 'aaaaaaaaaaaa1111') {
       return { ...state };
     },
     containerLogs() {
-      throw new Error('the file is there');
+      throw new Error('must read the file');
     },
   };
   const logs = createLogService({ clock: systemClock, engine, podLogSource: async () => pod });
@@ -81,8 +82,8 @@ function framesOf(text: string): LogFrame[] {
   return frames.map((frame) => LogFrame.parse(JSON.parse(frame.slice('data: '.length))));
 }
 
-/** Reads on until `count` things were seen: lines as they are, notes in brackets. */
-async function pull(stream: LiveFrames, count: number): Promise<string[]> {
+/** Reads until `count` frames have arrived; returns lines as text, other frames in angle brackets. */
+async function pull(stream: LiveFrames<FrameText>, count: number): Promise<string[]> {
   const seen: string[] = [];
   while (seen.length < count) {
     const { value, done } = await stream.next();
@@ -94,20 +95,20 @@ async function pull(stream: LiveFrames, count: number): Promise<string[]> {
   return seen;
 }
 
-it('follows from the file, and tells of a restart once what was written before it is read', async () => {
+it('follows the file, and reports a restart after the lines written before it', async () => {
   const { logs, writer, state, pod } = setUp();
   writer.write('one\n');
   const stream = await logs.open(POD_ID, FOLLOW);
   expect(await pull(stream, 1)).toEqual(['one']);
   const waiting = pull(stream, 3);
-  writer.write('last words');
+  writer.write('the end');
   state.status = 'exited';
   await systemClock.sleep(2_500);
   writer.rotate();
   writer.write('again\n');
   Object.assign(state, { status: 'running', startedMs: 2 });
-  expect(await waiting).toEqual(['last words', '<restart>', 'again']);
-  // Between two looks: noticed a little late, and nothing is lost or doubled by it.
+  expect(await waiting).toEqual(['the end', '<restart>', 'again']);
+  // A restart between two checks is detected late, but no line is lost or repeated.
   state.startedMs = 3;
   writer.write('quick\n');
   expect((await pull(stream, 2)).toSorted()).toEqual(['<restart>', 'quick']);
@@ -117,7 +118,7 @@ it('follows from the file, and tells of a restart once what was written before i
   expect(await pull(stream, 3)).toEqual(['end', '<end>', '<done>']);
 });
 
-it('ends a line of 16 KiB that its run left open', async () => {
+it('sends an unfinished line of 16 KiB when its run ends', async () => {
   const { logs, writer, state } = setUp();
   const part = 'x'.repeat(16 * 1024);
   const stream = await logs.open(POD_ID, FOLLOW);
@@ -126,7 +127,7 @@ it('ends a line of 16 KiB that its run left open', async () => {
   expect(await pull(stream, 1)).toEqual([part]);
 });
 
-it('goes on while the engine is away', async () => {
+it('continues while the engine does not answer', async () => {
   const { logs, writer, engineNow } = setUp();
   writer.write('one\n');
   const stream = await logs.open(POD_ID, FOLLOW);
@@ -137,7 +138,7 @@ it('goes on while the engine is away', async () => {
   expect(await pull(stream, 1)).toEqual(['two']);
 });
 
-it('serves as many followers as there may be from one set of files, and asks the engine once for all', async () => {
+it('serves the maximum of followers from one set of files and one engine request per interval', async () => {
   const { logs, writer, engineNow } = setUp();
   writer.write('one\n');
   expect(openFiles()).toBe(0);
@@ -157,7 +158,7 @@ it('serves as many followers as there may be from one set of files, and asks the
   expect(openFiles()).toBe(0);
 });
 
-it('gives only the stream that was asked for, whether it follows or not', async () => {
+it('sends only the selected stream, with and without follow', async () => {
   const { logs, writer } = setUp();
   for (const number of [1, 2, 3]) {
     writer.write(`out ${number}\n`, 'stdout');
@@ -172,7 +173,7 @@ it('gives only the stream that was asked for, whether it follows or not', async 
   expect(await pull(once, 9)).toEqual(['out 4', '<done>']);
 });
 
-it('holds no more for one who stalls than one batch, and tells what was rotated away meanwhile', async () => {
+it('buffers one batch for a stalled reader, and reports lines that were rotated away in the meantime', async () => {
   const { logs, writer } = setUp();
   writer.write('one\n');
   const stream = await logs.open(POD_ID, FOLLOW);

@@ -1,40 +1,75 @@
-/** A container's output from its json-file: at a reader's own pace, and at once when the engine writes. */
-
+/** A container's output from its json-file, as fast as the reader reads, and as soon as the engine writes. */
 import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { ContainerState } from '../containers/engine/engine.ts';
-import type { StreamName } from './json-lines.ts';
-import type { LogText } from './keep-alive.ts';
+import {
+  type ContainerEngine,
+  type ContainerState,
+  EngineError,
+} from '../containers/engine/engine.ts';
 import type { LogFile } from './log-file.ts';
-import { rotatedAway } from './log-gap.ts';
-import type { LookAt } from './log-look.ts';
+import { type FrameText, rotatedAway, type StreamName } from './log-frames.ts';
 import { isPast, type Start, selectLines } from './log-seek.ts';
 
-/** How soon a container that was stopped, restarted or removed is noticed. */
-const LOOK_AGAIN_MS = 1_000;
+/** Returns a container's state; `unknown` while the engine does not answer. */
+export type ContainerStates = (id: string) => Promise<ContainerState | 'gone' | 'unknown'>;
+
+/** Lifetime of a cached state; shorter than the time between two checks by one reader. */
+const FRESH_MS = 500;
+/** Cached states; the oldest is evicted. */
+const MAX_CACHED_STATES = 256;
+
+/** Caches container states for half a second, so that all readers share one request to the engine. */
+export function createContainerStates(
+  clock: Clock,
+  engine: Pick<ContainerEngine, 'inspectContainer'>,
+): ContainerStates {
+  const cache = new Map<string, { atMs: number; state: ReturnType<ContainerStates> }>();
+
+  async function inspect(id: string): ReturnType<ContainerStates> {
+    try {
+      return (await engine.inspectContainer(id)) ?? 'gone';
+    } catch (error) {
+      if (error instanceof EngineError) return 'unknown';
+      throw error;
+    }
+  }
+
+  return (id) => {
+    const cached = cache.get(id);
+    if (cached !== undefined && clock.monotonicMs() - cached.atMs < FRESH_MS) return cached.state;
+    cache.delete(id);
+    const [oldest] = cache.keys();
+    if (oldest !== undefined && cache.size >= MAX_CACHED_STATES) cache.delete(oldest);
+    const state = inspect(id);
+    cache.set(id, { atMs: clock.monotonicMs(), state });
+    return state;
+  };
+}
+
+/** Interval at which a stop, restart or removal of the container is detected. */
+const RECHECK_MS = 1_000;
 
 export type TailOptions = {
   clock: Clock;
-  look: LookAt;
+  stateOf: ContainerStates;
   state: ContainerState;
   stream: StreamName | null;
   follow: boolean;
 };
 
 /**
- * Frames from `start`, which is moved along, to the end of this run of the container, or to what is there
- * now when nothing is followed. Nobody waits for a reader that stalls: it goes on from the file, with a gap
- * if the engine has thrown that away.
+ * Yields frames from `start`, which it advances, to the end of this run of the container, or to the current
+ * end without `follow`. A stalled reader continues from the file, with a gap if the engine has deleted it.
  */
 export async function* readFromFile(
-  { clock, look, state, stream, follow }: TailOptions,
+  { clock, stateOf, state, stream, follow }: TailOptions,
   log: LogFile,
   start: Start,
   signal: AbortSignal,
-): AsyncGenerator<LogText> {
+): AsyncGenerator<FrameText> {
   let isLive = follow && state.status === 'running';
   let end = await log.end();
-  let lookAtMs = clock.monotonicMs() + LOOK_AGAIN_MS;
+  let recheckAtMs = clock.monotonicMs() + RECHECK_MS;
   if (start.gap) yield dataFrame({ meta: 'gap', reason: 'older output is gone' });
   start.gap = false;
   signal.addEventListener('abort', log.wake, { once: true });
@@ -48,10 +83,10 @@ export async function* readFromFile(
     const text = selectLines(block, start, stream);
     if (text !== '') yield text;
     if (!isLive && (atEnd || isPast(next, end))) break;
-    if (isLive && clock.monotonicMs() >= lookAtMs) {
-      isLive = await isSameRun(look, state);
+    if (isLive && clock.monotonicMs() >= recheckAtMs) {
+      isLive = await isSameRun(stateOf, state);
       end = await log.end();
-      lookAtMs = clock.monotonicMs() + LOOK_AGAIN_MS;
+      recheckAtMs = clock.monotonicMs() + RECHECK_MS;
     } else if (isLive && atEnd) {
       await log.changed();
     }
@@ -63,9 +98,12 @@ export async function* readFromFile(
   if (rest !== '') yield rest;
 }
 
-/** An engine that does not answer tells nothing: its containers and their files live on. */
-async function isSameRun(look: LookAt, { id, startedMs }: ContainerState): Promise<boolean> {
-  const now = await look(id);
+/** While the engine does not answer, the run is assumed to continue. */
+async function isSameRun(
+  stateOf: ContainerStates,
+  { id, startedMs }: ContainerState,
+): Promise<boolean> {
+  const now = await stateOf(id);
   if (now === 'unknown') return true;
   return now !== 'gone' && now.status === 'running' && now.startedMs === startedMs;
 }

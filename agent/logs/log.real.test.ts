@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { LogFrame } from '#shared/api/agent/pod.ts';
+import type { LiveFrames } from '#shared/http/keep-alive.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSequenceCheck, openLog, startLogPod } from '../../test/bench/log-pod.ts';
@@ -9,16 +10,16 @@ import { freePorts } from '../../test/fakes/free-ports.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { LABELS } from '../containers/engine/engine.ts';
 import { ensureBuiltinImage } from '../containers/images/builtin-image.ts';
-import type { LiveFrames } from './keep-alive.ts';
 import { createLogService } from './log.service.ts';
 import type { LogEngine } from './log-follow.ts';
+import type { FrameText } from './log-frames.ts';
 
 const LINES = 200_000;
 const POD_ID = '3f9f41a6-0002-4000-8000-000000000003';
 const NEVER = new AbortController().signal;
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
 const scope = { [LABELS.managed]: '1', [LABELS.executor]: systemRandom.uuid() };
-/** Two rotations for all the lines, and none of them thrown away. */
+/** The lines fill two rotations; the engine deletes none of them. */
 const SMALL_FILES = { maxBytes: 8_000_000, count: 3 };
 
 const writes = (lines: number) =>
@@ -55,8 +56,11 @@ function serviceFor(containerId: string, over: LogEngine = engine) {
   });
 }
 
-/** Frames until `count` lines have come or the stream has ended. */
-async function take(stream: LiveFrames, count = Number.POSITIVE_INFINITY): Promise<LogFrame[]> {
+/** Reads frames until `count` lines have arrived or the stream has ended. */
+async function take(
+  stream: LiveFrames<FrameText>,
+  count = Number.POSITIVE_INFINITY,
+): Promise<LogFrame[]> {
   const frames: LogFrame[] = [];
   let lines = 0;
   for await (const text of stream) {
@@ -76,7 +80,7 @@ const upTo = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => from + n);
 
 describe('a container that writes at full speed over rotations', () => {
-  it('gives each line once to who follows from the start, and to who comes later', async () => {
+  it('sends each line once to a follower from the start and to a later one', async () => {
     const id = await startContainer(`${writes(LINES)}; exec sleep 1000`);
     const logs = serviceFor(id);
     const followed = await take(
@@ -97,7 +101,7 @@ describe('a container that writes at full speed over rotations', () => {
     }
   });
 
-  it('is not slowed by a reader that stalls, who then goes on where it was', async () => {
+  it('is not slowed by a stalled reader, which then continues at its position', async () => {
     const id = await startContainer(writes(LINES));
     const logs = serviceFor(id);
     const stalled = await logs.open(POD_ID, { tail: 0, since: '0', follow: true });
@@ -110,7 +114,7 @@ describe('a container that writes at full speed over rotations', () => {
   });
 });
 
-it('tells stdout from stderr, and an unfinished last line from none', async () => {
+it('separates stdout from stderr, and sends an unfinished last line', async () => {
   const id = await startContainer(
     'for i in 1 2 3; do echo out $i; echo err $i >&2; done; printf unfinished',
   );
@@ -126,7 +130,7 @@ it('tells stdout from stderr, and an unfinished last line from none', async () =
   expect((await textOf({})).length).toBe(6 * 6 + 'unfinished'.length);
 });
 
-it('gives the same frames through the engine where the file is out of reach', async () => {
+it('sends the same frames through the engine where the file is not accessible', async () => {
   const long = `awk 'BEGIN { for (i = 0; i < 9000; i++) printf "0123456789"; print "" }'`;
   const id = await startContainer(`echo one; echo '"two"' >&2; ${long}; printf three`);
   await engine.waitContainer(id, NEVER);
@@ -145,13 +149,13 @@ it('gives the same frames through the engine where the file is out of reach', as
   }
 });
 
-it('ends nothing and loses nothing when the agent is frozen while a pod writes', async () => {
+it('ends no stream and loses no line when the agent is frozen while a pod writes', async () => {
   const { first } = await freePorts(10);
   const home = createAgentHome({ AGENT_PORT_RANGE: `${first}-${first + 9}` });
   const owner = { [LABELS.executor]: home.executorId };
   const agent = await home.start();
   try {
-    // It stays when it has written: a pod that ends would be started again, and write all of it again.
+    // Sleeps after writing: a pod that exits would be restarted and write everything again.
     const pod = await startLogPod(agent, `sleep 1; ${writes(LINES)}; exec sleep 600`);
     const leave = new AbortController();
     const body = await openLog(agent, pod.id, 'since=0&follow=true', leave.signal);
@@ -179,7 +183,7 @@ it('ends nothing and loses nothing when the agent is frozen while a pod writes',
   }
 });
 
-/** The last line that the engine has of the container, without its time. */
+/** Returns the last line in the engine's log of the container, without its time. */
 async function lastLine(containerId: string): Promise<string> {
   let text = '';
   const options = { tail: 1, follow: false };

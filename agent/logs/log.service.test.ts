@@ -1,20 +1,21 @@
 import { expect, it } from 'vitest';
 import { LogFrame, type PodPhase } from '#shared/api/agent/pod.ts';
+import type { LiveFrames } from '#shared/http/keep-alive.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
-import type { LiveFrames } from './keep-alive.ts';
 import { registerLogRoutes } from './log.routes.ts';
 import { createLogService, MAX_FOLLOWERS } from './log.service.ts';
 import type { LogEngine } from './log-follow.ts';
+import type { FrameText } from './log-frames.ts';
 
 const POD_ID = '3f9f41a6-0002-4000-8000-000000000002';
 const START_MS = 1_800_000_000_000;
 
-/** Containers whose output and state the test writes; reads as the engine does. */
+/** An engine whose containers and output the test controls. */
 function createFakeLogs() {
   const clock = createManualClock(START_MS);
   const containers = new Map<
@@ -134,22 +135,26 @@ function setUp() {
 
 type Fake = ReturnType<typeof setUp>;
 
-/** What a reader sees: the text of lines, the note of anything else. */
-const seen = (frame: LogFrame) =>
-  'log' in frame ? frame.log.trimEnd() : 'meta' in frame ? `<${frame.meta}>` : '<alive>';
+/** Returns the text of a line, other frames in angle brackets. */
+const labelOf = (frame: LogFrame) =>
+  'log' in frame ? frame.log.trimEnd() : 'meta' in frame ? `<${frame.meta}>` : '<idle>';
 
-/** The frames of a text as it goes over the wire. */
+/** Parses the frames of an event stream. */
 function framesOf(text: string): LogFrame[] {
   const data = text.split('\n\n').slice(0, -1);
   return data.map((frame) => LogFrame.parse(JSON.parse(frame.slice('data: '.length))));
 }
 
-/** Pulls `count` frames, moving the clock whenever nothing comes. */
-async function pull({ clock }: Fake, stream: LiveFrames, count: number): Promise<string[]> {
-  return (await pullFrames(clock, stream, count)).map(seen);
+/** Pulls `count` frames, advancing the clock while none arrives. */
+async function pull(
+  { clock }: Fake,
+  stream: LiveFrames<FrameText>,
+  count: number,
+): Promise<string[]> {
+  return (await pullFrames(clock, stream, count)).map(labelOf);
 }
 
-async function pullFrames(clock: Fake['clock'], stream: LiveFrames, count: number) {
+async function pullFrames(clock: Fake['clock'], stream: LiveFrames<FrameText>, count: number) {
   const frames: LogFrame[] = [];
   while (frames.length < count) {
     const next = stream.next();
@@ -164,7 +169,7 @@ async function pullFrames(clock: Fake['clock'], stream: LiveFrames, count: numbe
   return frames;
 }
 
-it('gives the last lines and ends when it does not follow', async () => {
+it('sends the last lines and ends without follow', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -173,16 +178,16 @@ it('gives the last lines and ends when it does not follow', async () => {
   expect(await pull(fake, stream, 10)).toEqual(['two', 'three']);
 });
 
-it('follows, shows life while nothing happens, and ends with the pod', async () => {
+it('follows, sends idle frames, and ends with the pod', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
   fake.print(A, 'one');
   const stream = await fake.logs.open(POD_ID, FOLLOW);
   expect(await pull(fake, stream, 1)).toEqual(['one']);
-  const quietFromMs = fake.clock.now();
-  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
-  expect(fake.clock.now() - quietFromMs).toBe(15_000);
+  const silentFromMs = fake.clock.now();
+  expect(await pull(fake, stream, 1)).toEqual(['<idle>']);
+  expect(fake.clock.now() - silentFromMs).toBe(15_000);
   fake.print(A, 'two');
   expect(await pull(fake, stream, 1)).toEqual(['two']);
   fake.removePod();
@@ -190,7 +195,7 @@ it('follows, shows life while nothing happens, and ends with the pod', async () 
   expect(await pull(fake, stream, 10)).toEqual(['<end>']);
 });
 
-it('goes on over a restart of the container, each line once', async () => {
+it('continues over a restart of the container without repeating lines', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -198,15 +203,15 @@ it('goes on over a restart of the container, each line once', async () => {
   const stream = await fake.logs.open(POD_ID, FOLLOW);
   expect(await pull(fake, stream, 1)).toEqual(['one']);
   const waiting = pull(fake, stream, 3);
-  fake.print(A, 'last words');
+  fake.print(A, 'the end');
   fake.stop(A);
   await fake.clock.advance(5_000);
   fake.start(A);
   fake.print(A, 'again');
-  expect(await waiting).toEqual(['last words', '<restart>', 'again']);
+  expect(await waiting).toEqual(['the end', '<restart>', 'again']);
 });
 
-it('goes on with the container that replaces another', async () => {
+it('continues with the container that replaces another', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -220,7 +225,7 @@ it('goes on with the container that replaces another', async () => {
   expect(await pull(fake, stream, 2)).toEqual(['<restart>', 'new']);
 });
 
-it('sends nothing twice when it comes back to an engine that was away', async () => {
+it('repeats no line when the engine is back after an outage', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -228,27 +233,27 @@ it('sends nothing twice when it comes back to an engine that was away', async ()
   const stream = await fake.logs.open(POD_ID, FOLLOW);
   expect(await pull(fake, stream, 3)).toEqual(['one', 'two', 'three']);
   fake.setAway(true);
-  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  expect(await pull(fake, stream, 1)).toEqual(['<idle>']);
   fake.setAway(false);
   fake.print(A, 'four');
   expect(await pull(fake, stream, 1)).toEqual(['four']);
   expect(fake.state.reads).toBe(2);
 });
 
-it('shows no old output to a reader of new lines when the container stops', async () => {
+it('sends no old output to a reader of new lines when the container stops', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
   fake.print(A, 'old');
   await fake.clock.advance(10);
   const stream = await fake.logs.open(POD_ID, { tail: 0, follow: true });
-  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  expect(await pull(fake, stream, 1)).toEqual(['<idle>']);
   fake.stop(A);
-  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  expect(await pull(fake, stream, 1)).toEqual(['<idle>']);
   await stream.return?.();
 });
 
-it('resumes after the frame that was seen last', async () => {
+it('resumes after the last received frame', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -263,7 +268,7 @@ it('resumes after the frame that was seen last', async () => {
   expect(await pull(fake, timed, 10)).toEqual([]);
 });
 
-it('tells of a gap when that frame is gone', async () => {
+it('sends a gap if that frame is gone', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -276,7 +281,7 @@ it('tells of a gap when that frame is gone', async () => {
   expect(fake.sent.gaps).toBe(2);
 });
 
-it('counts what it sends, and takes nothing that a pod prints for a gap', async () => {
+it('counts sent lines, and does not take printed text for a gap', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -287,20 +292,20 @@ it('counts what it sends, and takes nothing that a pod prints for a gap', async 
   expect(fake.sent.bytes).toBeGreaterThan(14);
 });
 
-it('waits for a container only when it follows', async () => {
+it('waits for a container only with follow', async () => {
   const fake = setUp();
   fake.setPod(null, 'pulling');
   const short = await fake.logs.open(POD_ID, { tail: 100, follow: false });
   expect(await pull(fake, short, 10)).toEqual([]);
   const stream = await fake.logs.open(POD_ID, FOLLOW);
-  expect(await pull(fake, stream, 1)).toEqual(['<alive>']);
+  expect(await pull(fake, stream, 1)).toEqual(['<idle>']);
   fake.start(A);
   fake.print(A, 'one');
   fake.setPod(A);
   expect(await pull(fake, stream, 1)).toEqual(['one']);
 });
 
-it('refuses an unknown pod, a place that is none, and an engine that is away', async () => {
+it('rejects an unknown pod, an invalid position, and an engine that does not answer', async () => {
   const fake = setUp();
   const query = { tail: 100, follow: false };
   await expect(fake.logs.open(POD_ID, query)).rejects.toMatchObject({ code: 'pod_not_found' });
@@ -313,11 +318,11 @@ it('refuses an unknown pod, a place that is none, and an engine that is away', a
   });
 });
 
-it('lets ten follow a pod, and takes back the place of one who leaves in mid-wait', async () => {
+it('limits the followers of a pod, and frees the slot of one that leaves while waiting', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
-  const streams: LiveFrames[] = [];
+  const streams: LiveFrames<FrameText>[] = [];
   for (let n = 0; n < MAX_FOLLOWERS; n += 1) streams.push(await fake.logs.open(POD_ID, FOLLOW));
   const waiting = streams.map((stream) => stream.next());
   await fake.clock.advance(0);
@@ -334,7 +339,7 @@ it('lets ten follow a pod, and takes back the place of one who leaves in mid-wai
   expect(fake.state.open).toBe(0);
 });
 
-it('pulls from the engine only what its reader takes', async () => {
+it('pulls from the engine only as fast as its reader reads', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -346,7 +351,7 @@ it('pulls from the engine only what its reader takes', async () => {
   await stream.return?.();
 });
 
-it('streams over HTTP in the form of the contract', async () => {
+it('streams server-sent events over HTTP', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);

@@ -1,20 +1,20 @@
-/** Opens log streams: who may have how many, and from where they begin. */
-import type { LogsQuery } from '#shared/api/agent/pod.ts';
+/** Opens log streams of pods and limits their number. */
+import type { LogFrame, LogsQuery } from '#shared/api/agent/pod.ts';
+import { dataFrame } from '#shared/http/event-stream.ts';
+import { type LiveFrames, liveFrames } from '#shared/http/keep-alive.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
-import { type LiveFrames, liveFrames } from './keep-alive.ts';
-import { batchOf, type LogBatch } from './log-batch.ts';
+import { createLogFilePool } from './log-file.ts';
 import { followPod, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
-import { parseFrameId } from './log-frames.ts';
-import { createLookAt } from './log-look.ts';
-import { createLogShelf } from './log-shelf.ts';
+import { countFrames, type FrameCounts, type FrameText, parseFrameId } from './log-frames.ts';
+import { createContainerStates } from './log-tail.ts';
 
 export type LogService = ReturnType<typeof createLogService>;
 
 /**
- * Following streams per pod; one more is refused. Each costs one batch of frames when it stalls (about
- * 256 KiB and the socket's buffers); what it does not read stays in the engine's files.
+ * Maximum of following streams per pod. A stalled stream costs one batch of frames (about 256 KiB and the
+ * socket's buffers); unread output stays in the engine's files.
  */
 export const MAX_FOLLOWERS = 64;
 const RETRY_AFTER_SECONDS = '5';
@@ -23,10 +23,10 @@ export type LogServiceOptions = {
   clock: Clock;
   engine: LogEngine;
   podLogSource: PodLogSource;
-  /** Without it no image is built here. */
+  /** Absent if this agent builds no images. */
   builds?: BuildLogSource;
-  /** Called with what a stream sends. */
-  onFrames?(batch: LogBatch): void;
+  /** Called with the counts of every batch of frames that a stream sends. */
+  onFrames?(counts: FrameCounts): void;
 };
 
 export function createLogService({
@@ -37,12 +37,12 @@ export function createLogService({
   onFrames = () => undefined,
 }: LogServiceOptions) {
   const followers = new Map<string, number>();
-  const streams = new Set<LiveFrames>();
-  const look = createLookAt(clock, engine);
-  const shelf = createLogShelf(clock);
+  const streams = new Set<LiveFrames<FrameText>>();
+  const stateOf = createContainerStates(clock, engine);
+  const files = createLogFilePool(clock);
 
-  /** Gives the place back when called; more calls do nothing. */
-  function takePlace(podId: string): () => void {
+  /** Counts a follower; the result, to be called once, removes it again. */
+  function addFollower(podId: string): () => void {
     const count = followers.get(podId) ?? 0;
     if (count >= MAX_FOLLOWERS) {
       throw new ApiError('rate_limited', `At most ${MAX_FOLLOWERS} readers may follow a pod`, {
@@ -58,44 +58,45 @@ export function createLogService({
   }
 
   return {
-    /** Streams that follow a pod now. */
+    /** Number of streams that currently follow a pod. */
     followers: () => [...followers.values()].reduce((sum, count) => sum + count, 0),
     /**
-     * Frames as they are pulled: a reader that stops reading costs one batch of memory and holds up
-     * nobody. Throws ApiError before the first frame; the caller must `return` what it does not finish.
+     * Opens a pull-based stream: a stalled reader costs one batch of memory and delays no other reader.
+     * Throws ApiError before the first frame. The caller must `return` a stream that it does not finish.
      */
-    async open(podId: string, query: LogsQuery): Promise<LiveFrames> {
+    async open(podId: string, query: LogsQuery): Promise<LiveFrames<FrameText>> {
       const { tail, follow } = query;
       const since = startFrom(query.since);
       const pod = await podLogSource(podId);
       if (pod === null) throw new ApiError('pod_not_found', 'There is no such pod on this node');
       if (!follow && pod.containerId !== null) await requireEngine(engine, pod.containerId);
-      const leavePlace = follow ? takePlace(podId) : () => undefined;
+      const removeFollower = follow ? addFollower(podId) : () => undefined;
       const stream = query.stream ?? null;
-      const source = podLogSource;
-      const reading = { podId, tail, follow, stream, since };
-      const options = { clock, engine, look, shelf, source, builds, ...reading };
-      const frames = liveFrames(
+      const ports = { clock, engine, stateOf, files, source: podLogSource, builds };
+      const options = { ...ports, podId, tail, follow, stream, since };
+      const frames = liveFrames<FrameText>({
         clock,
-        (signal) => followPod(options, signal),
-        () => {
-          leavePlace();
+        open: (signal) => followPod(options, signal),
+        idleFrame: dataFrame({}),
+        onFrame: (text) => onFrames(countFrames(text)),
+        onClose() {
+          removeFollower();
           streams.delete(frames);
         },
-        (text) => onFrames(batchOf(text)),
-      );
+      });
       streams.add(frames);
       return frames;
     },
 
     /** Ends every stream, so that the server can close. */
     close(): void {
-      for (const stream of streams) stream.end({ meta: 'end', reason: 'shutdown' });
+      const last: LogFrame = { meta: 'end', reason: 'shutdown' };
+      for (const stream of streams) stream.end(dataFrame(last));
     },
   };
 }
 
-/** A status can be sent only before the first frame: an engine that is away is told there. */
+/** An HTTP status can be sent only before the first frame, so the engine is checked first. */
 async function requireEngine(engine: LogEngine, containerId: string): Promise<void> {
   await engine.inspectContainer(containerId).catch((cause: unknown) => {
     throw new ApiError('upstream_unavailable', 'The container engine does not answer', { cause });

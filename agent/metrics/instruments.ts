@@ -1,7 +1,7 @@
 /** What the agent counts and times of its own work (agent reference 15, set E). No label takes what somebody wrote. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { OperationRow } from '../backups/operation.store.ts';
-import type { LogBatch } from '../logs/log-batch.ts';
+import type { FrameCounts } from '../logs/log-frames.ts';
 import type { LaunchStage } from '../pods/timed-steps.ts';
 
 export const AGENT_PREFIX = 'podwright_agent_';
@@ -138,7 +138,7 @@ export function createInstruments(registry: Registry) {
       }
     },
     /** A log stream sends frames. */
-    logged({ bytes, lines, dropped }: LogBatch): void {
+    logged({ bytes, lines, dropped }: FrameCounts): void {
       logBytes.inc(bytes);
       logLines.inc(lines);
       if (dropped === null) return;

@@ -9,9 +9,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
 import type { Clock } from '../runtime/clock.ts';
 import { ApiError } from '../runtime/errors.ts';
+import { pingPeer } from './keep-alive.ts';
 import { ServerResponse } from './node-http.ts';
 import type { HttpServer } from './server.ts';
-import { CLOSE, keepAlive } from './websocket.ts';
+import { CLOSE } from './websocket.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -108,7 +109,7 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
     webSocket.once('close', () => open.delete(webSocket));
     // A broken frame ends the socket with its code; that is no event of ours.
     webSocket.on('error', () => undefined);
-    keepAlive(webSocket, clock);
+    pingPeer(webSocket, clock);
     return webSocket;
   }
 

@@ -1,7 +1,6 @@
 /** Sends on a WebSocket no faster than the other side takes it. */
 import type { Writable } from 'node:stream';
 import type { WebSocket } from 'ws';
-import type { Clock } from '../runtime/clock.ts';
 import { messageOf } from '../runtime/errors.ts';
 import type { Log } from '../runtime/log.ts';
 
@@ -95,39 +94,6 @@ export function codeToPassOn(code: number): number {
   if (code === NO_STATUS) return CLOSE.normal;
   const sendable = (code >= 1000 && code <= 1014 && code !== 1004 && code !== 1006) || code >= 3000;
   return sendable && code <= 4999 ? code : CLOSE.failed;
-}
-
-// MERGED shared/http/websocket.ts: Finds out whether the other side of a WebSocket is still there.
-/** How often the other side is asked. */
-export const PING_INTERVAL_MS = 15_000;
-/** Questions without an answer, and without a byte taken, after which it counts as dead. */
-const MAX_MISSED = 3;
-
-/**
- * Until the socket closes. One that we do not read cannot answer us and is left alone; one that takes
- * what we send is alive, however far it has fallen behind.
- */
-export function keepAlive(socket: WebSocket, clock: Clock): void {
-  const closed = new AbortController();
-  let missed = 0;
-  let unsent = 0;
-  socket.once('close', () => closed.abort());
-  socket.on('pong', () => {
-    missed = 0;
-  });
-
-  async function ask(): Promise<void> {
-    for (;;) {
-      await clock.sleep(PING_INTERVAL_MS, closed.signal);
-      const isMoving = socket.bufferedAmount < unsent;
-      unsent = socket.bufferedAmount;
-      missed = isMoving || socket.isPaused ? 0 : missed + 1;
-      if (missed > MAX_MISSED) socket.terminate();
-      else if (socket.readyState === socket.OPEN) socket.ping();
-    }
-  }
-  // It ends by the socket's close; that rejection is not news.
-  ask().catch(() => undefined);
 }
 
 // MERGED shared/http/websocket.ts: Joins two WebSockets: messages, backpressure and the end pass from each to the other.

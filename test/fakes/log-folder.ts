@@ -1,4 +1,4 @@
-/** A container's log files in a folder of their own, written as the engine does and read as the agent does. */
+/** A container's log files in a temporary folder, written like the engine's and read by the agent's code. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export const CONTAINER = 'abcdef0123456789';
 
 export type LogFolder = ReturnType<typeof createLogFolder>;
 
-/** `remove` it afterwards. */
+/** The caller must call `remove`. */
 export function createLogFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-logs-'));
   const path = join(folder, 'x-json.log');
@@ -35,7 +35,7 @@ export function createLogFolder() {
       open.push(log);
       return log;
     },
-    /** Another container's files, from nothing. */
+    /** Starts again with the empty files of another container. */
     async renew(): Promise<void> {
       await closeAll();
       writer.remove();
@@ -54,7 +54,7 @@ export function framesOf(text: string): LogFrame[] {
   return frames.map((frame) => LogFrame.parse(JSON.parse(frame.slice('data: '.length))));
 }
 
-/** What is there for the reader at `start`: its lines without newlines, and `<gap>`s. */
+/** Reads from `start` to the end: lines without newlines, and `<gap>` for each gap. */
 export async function read(
   log: LogFile,
   start: Start,
@@ -65,7 +65,6 @@ export async function read(
   );
 }
 
-/** The same as frames. */
 export async function readFrames(
   log: LogFile,
   start: Start,

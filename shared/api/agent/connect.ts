@@ -1,7 +1,7 @@
 /** Opens WebSockets with a signed request: how central reaches the gateway and the gateway the agent. */
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
-import { keepAlive } from '../../http/websocket.ts';
+import { pingPeer } from '../../http/keep-alive.ts';
 import { ApiError, messageOf } from '../../runtime/errors.ts';
 import {
   MAX_REFUSAL_BYTES,
@@ -77,7 +77,7 @@ async function open(
   if (request.signal?.aborted) giveUp();
   try {
     const outcome = await promise;
-    if (outcome === socket) keepAlive(socket, options.clock);
+    if (outcome === socket) pingPeer(socket, options.clock);
     return outcome;
   } finally {
     request.signal?.removeEventListener('abort', giveUp);

@@ -4,8 +4,8 @@ import { WebSocket } from 'ws';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createLog } from '../runtime/log.ts';
 import { systemRandom } from '../runtime/random.ts';
+import { KEEP_ALIVE_INTERVAL_MS } from './keep-alive.ts';
 import { createHttpServer, type HttpServer } from './server.ts';
-import { PING_INTERVAL_MS } from './websocket.ts';
 
 let clock: ManualClock;
 let server: HttpServer;
@@ -29,7 +29,7 @@ afterEach(() => {
   return server.close();
 });
 
-/** Both ends of a socket; the client's answers to pings are up to it. */
+/** Opens a socket and returns the client; `autoPong` decides whether it answers pings. */
 async function connect(autoPong: boolean): Promise<WebSocket> {
   const arrival = new Promise<WebSocket>((resolve) => arrivals.once('socket', resolve));
   const client = new WebSocket(`${url}/socket`, { autoPong });
@@ -39,15 +39,15 @@ async function connect(autoPong: boolean): Promise<WebSocket> {
   return client;
 }
 
-/** Lets `count` intervals go by, with time for an answer in each. */
+/** Advances by `count` intervals, with real time for a pong in each. */
 async function wait(count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) {
-    await clock.advance(PING_INTERVAL_MS);
+    await clock.advance(KEEP_ALIVE_INTERVAL_MS);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
-it('asks every 15 s and leaves a socket open that answers', async () => {
+it('pings every 15 s and leaves an answering socket open', async () => {
   const client = await connect(true);
   let pings = 0;
   client.on('ping', () => {
@@ -58,7 +58,7 @@ it('asks every 15 s and leaves a socket open that answers', async () => {
   client.terminate();
 });
 
-it('drops a socket that does not answer any more', async () => {
+it('terminates a socket that stops answering pings', async () => {
   const client = await connect(false);
   const closed = new Promise<number>((resolve) => client.once('close', resolve));
   await wait(3);
@@ -67,7 +67,7 @@ it('drops a socket that does not answer any more', async () => {
   expect(await closed).toBe(1006);
 });
 
-it('does not blame a client for answers that are not read on our side', async () => {
+it('keeps a socket open while the server side is paused and reads no pongs', async () => {
   const client = await connect(true);
   accepted.pause();
   await wait(10);

@@ -15,10 +15,10 @@ beforeEach(() => {
 });
 afterEach(() => logs.remove());
 
-describe('a place in the log', () => {
+describe('a position in the log', () => {
   const LINES = 30_000;
 
-  /** Three files of several search steps each; every third line is of the other stream. */
+  /** Three files of several search steps each; every third line is on stderr. */
   async function manyLines(): Promise<LogFile> {
     const entries: string[] = [];
     const flush = () => logs.writer().writeRaw(entries.splice(0).join(''));
@@ -54,7 +54,7 @@ describe('a place in the log', () => {
     }
   });
 
-  it('is found by the id of a frame, whichever streams are read, and is the same from anywhere', async () => {
+  it('is found by frame id for every stream selection, and is the same wherever the reading started', async () => {
     const log = await manyLines();
     const all = await readFrames(log, startAtOldest(log));
     const tail = await readFrames(log, await startAtTail(log, 5_000, null));
@@ -75,7 +75,7 @@ describe('a place in the log', () => {
     }
   });
 
-  it('that is gone gives a gap and what is later', async () => {
+  it('that is gone yields a gap and the later lines', async () => {
     const log = await manyLines();
     const all = await readFrames(log, startAtOldest(log));
     const first = parseFrameId(all[0] !== undefined && 'id' in all[0] ? all[0].id : '')?.at;
@@ -109,7 +109,7 @@ describe('a place in the log', () => {
     expect(await read(log, await startAtTime(log, fromMs + 60_000))).toEqual([]);
   });
 
-  it('after one of two streams whose times cross is exact', async () => {
+  it('is exact when the times of the two streams cross', async () => {
     const time = (us: number) => `2026-02-01T00:00:00.${String(us).padStart(6, '0')}Z`;
     for (const [us, stream] of [
       [10, 'stdout'],
