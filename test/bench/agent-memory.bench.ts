@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
-import { type BenchRow, ceilingRow } from './row.ts';
+import { type Row, valueAtMost } from '../measure/row.ts';
 
 const CEILING_MB = 110;
 /** Long enough for several reconciles and for the start's garbage to be collected. */
@@ -11,12 +11,12 @@ const SETTLE_MS = 30_000;
 const BYTES_PER_KB = 1024;
 const BYTES_PER_MB = 1_000_000;
 
-export async function agentIdleMemory({ child, client }: AgentProcess): Promise<BenchRow> {
+export async function agentIdleMemory({ child, client }: AgentProcess): Promise<Row> {
   await client.inventory();
   const idle = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   try {
     await systemClock.sleep(SETTLE_MS);
-    return ceilingRow(
+    return valueAtMost(
       'agent memory, idle',
       'MB',
       'node that does nothing',

@@ -14,7 +14,7 @@ import { createResticCgroup, type ResticCgroup } from '../../agent/backups/resti
 import { resticCommand } from '../../agent/backups/restic-command.ts';
 import { type GatedScene, startGatedScene } from '../fakes/gated-scene.ts';
 import { ONE_GIB, writeMixedTree } from '../fakes/mixed-tree.ts';
-import { type BenchRow, median, ratioRow } from './row.ts';
+import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const run = promisify(execFile);
 
@@ -31,7 +31,7 @@ type Times = { backup: number[]; unchanged: number[]; restore: number[] };
 const none = (): Times => ({ backup: [], unchanged: [], restore: [] });
 
 /** Needs root and some 5 GB of disk. Rounds in turn, so that the machine's mood falls on both alike. */
-export async function backups(): Promise<BenchRow[]> {
+export async function backups(): Promise<Row[]> {
   const [ours, bare] = [none(), none()];
   for (let round = 0; round < ROUNDS; round += 1) {
     const parts = [() => byAgent(ours), () => byRestic(bare)];
@@ -39,7 +39,7 @@ export async function backups(): Promise<BenchRow[]> {
   }
   const of = (times: readonly number[]) => median(times) / 1_000;
   const row = (name: string, against: string, mine: number, other: number, bar: number) =>
-    ratioRow(name, 's', against, { ours: mine, reference: other }, bar);
+    ratioAtMost(name, 's', against, { ours: mine, reference: other }, bar);
   const backup = of(ours.backup);
   return [
     row('backup, 1 GB', 'restic backup, same priority', backup, of(bare.backup), BACKUP_BAR),

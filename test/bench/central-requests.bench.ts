@@ -13,11 +13,11 @@ import { openCentralDatabase } from '../../validator/central/platform/database/d
 import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { createTestCentral, type TestCentral } from '../fakes/central-fixture.ts';
 import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../fakes/market-fixture.ts';
+import { median, type Row, ratioAtLeast, valueAtLeast } from '../measure/row.ts';
 import type { Load } from './http-load.ts';
 import { seedMarket } from './market-seed.ts';
 import { originOf } from './origin.ts';
 import { requestContextCost } from './request-context.bench.ts';
-import { type BenchRow, floorRow, median, shareRow } from './row.ts';
 
 const ROUNDS = 3;
 const CONNECTIONS = 16;
@@ -32,7 +32,7 @@ const MS_PER_SECOND = 1_000;
 /** Enough to rent every node for a while. */
 const BALANCE_UUSD = 1_000_000_000_000;
 
-export async function centralRequests(): Promise<BenchRow[]> {
+export async function centralRequests(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   try {
     const db = await openCentralDatabase(join(folder, 'central.db'));
@@ -52,7 +52,7 @@ export async function centralRequests(): Promise<BenchRow[]> {
 }
 
 /** Answers a second, turn by turn, each server asked by a thread of its own. */
-async function smallRead({ server, signUp, call }: TestCentral): Promise<BenchRow> {
+async function smallRead({ server, signUp, call }: TestCentral): Promise<Row> {
   const renter = await signUp();
   const headers = renter.key;
   await server.listen({ host: '127.0.0.1', port: 0 });
@@ -78,7 +78,7 @@ async function smallRead({ server, signUp, call }: TestCentral): Promise<BenchRo
     await bare.close();
   }
   const rates = { ours: median(ours), reference: median(reference) };
-  return shareRow('small authenticated GET', '/s', 'bare fastify, same answer', rates, 0.5);
+  return ratioAtLeast('small authenticated GET', '/s', 'bare fastify, same answer', rates, 0.5);
 }
 
 function answersPerSecond(load: Load): Promise<number> {
@@ -90,7 +90,7 @@ function answersPerSecond(load: Load): Promise<number> {
 }
 
 /** One after the other, each committed with synchronous FULL; beside transactions of one small row on the same disk. */
-async function rentals(central: TestCentral, db: Database, folder: string): Promise<BenchRow> {
+async function rentals(central: TestCentral, db: Database, folder: string): Promise<Row> {
   const identities: UserIdentity[] = [];
   for (let index = 0; index < RENTERS; index += 1) identities.push(await renterIn(central));
   await seedMarket(db, RENTALS);
@@ -110,7 +110,7 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   const insert = raw.prepare('insert into pods values (?)');
   const reference = await perSecond(nodes, async ({ id }) => void insert.run(id));
   raw.close();
-  return floorRow('rentals', '/s', 'one-row commits', { ours, reference }, LEAST_RENTALS);
+  return valueAtLeast('rentals', '/s', 'one-row commits', { ours, reference }, LEAST_RENTALS);
 }
 
 /** An account that may rent, signed in. */

@@ -6,7 +6,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { CAPABILITIES } from '../../agent/containers/engine/container-options.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
-import { type BenchRow, median, ratioRow } from './row.ts';
+import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const run = promisify(execFile);
 
@@ -32,7 +32,7 @@ const SPEC: PodSpecInput = {
 };
 
 /** Pairs in turn, so that the machine's mood falls on both alike. */
-export async function createToRunning(agent: AgentProcess): Promise<BenchRow> {
+export async function createToRunning(agent: AgentProcess): Promise<Row> {
   const ours: number[] = [];
   const reference: number[] = [];
   for (let pair = 0; pair < WARM_UP_PAIRS + PAIRS; pair += 1) {
@@ -42,7 +42,7 @@ export async function createToRunning(agent: AgentProcess): Promise<BenchRow> {
     ours.push(one);
     reference.push(other);
   }
-  return ratioRow(
+  return ratioAtMost(
     'create to running',
     'ms',
     'docker network create + docker run -d, same options',

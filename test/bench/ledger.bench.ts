@@ -10,7 +10,7 @@ import { paidAccount, walletOf } from '../../validator/central/money/ledger/wall
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { testCause } from '../fakes/wallet.ts';
-import { type BenchRow, floorRow, median, ratioRow } from './row.ts';
+import { median, type Row, ratioAtMost, valueAtLeast } from '../measure/row.ts';
 
 /** Short turns, many of them: what else the machine does falls on both sides alike. */
 const ROUNDS = 100;
@@ -30,7 +30,7 @@ const RAW =
 const renter = (index: number) => `renter-${index % RENTERS}`;
 
 /** Rows of the money ledger on SQLite, whose every commit is on disk. */
-export async function ledgerCosts(): Promise<BenchRow[]> {
+export async function ledgerCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const file = join(folder, 'central.db');
   try {
@@ -61,7 +61,7 @@ async function fund(db: Database): Promise<void> {
 }
 
 /** Microseconds each. */
-async function balanceRead(db: Database, file: string): Promise<BenchRow> {
+async function balanceRead(db: Database, file: string): Promise<Row> {
   const bare = openSqlite(file);
   const statement = bare.prepare(RAW);
   const reference: number[] = [];
@@ -82,11 +82,11 @@ async function balanceRead(db: Database, file: string): Promise<BenchRow> {
     bare.close();
   }
   const figures = { ours: median(ours), reference: median(reference) };
-  return ratioRow('balance read', 'us', 'the bare statement', figures, MOST_RATIO);
+  return ratioAtMost('balance read', 'us', 'the bare statement', figures, MOST_RATIO);
 }
 
 /** Groups a second, by the thousand in one transaction; beside single holds placed and settled. */
-async function postings(db: Database): Promise<BenchRow> {
+async function postings(db: Database): Promise<Row> {
   let startMs = systemClock.monotonicMs();
   const rate = (count: number) => count / ((systemClock.monotonicMs() - startMs) / MS_PER_SECOND);
   for (let batch = 0; batch < BATCHES; batch += 1) {
@@ -114,5 +114,11 @@ async function postings(db: Database): Promise<BenchRow> {
   }
   const reference = rate(AT_ONCE);
   const against = 'holds placed and settled one by one';
-  return floorRow('postings by the thousand', '/s', against, { ours, reference }, LEAST_POSTINGS);
+  return valueAtLeast(
+    'postings by the thousand',
+    '/s',
+    against,
+    { ours, reference },
+    LEAST_POSTINGS,
+  );
 }

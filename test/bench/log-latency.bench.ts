@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { parseIsoTime, systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
+import { type Row, valueAtMost } from '../measure/row.ts';
 import { openLog, removeLogPod, startLogPod } from './log-pod.ts';
-import { type BenchRow, ceilingRow } from './row.ts';
 
 const FOLLOWERS = 50;
 const LINES = 500;
@@ -14,13 +14,13 @@ const NS_PER_MS = 1e6;
 const SCRIPT = 'while :; do echo tick; sleep 0.02; done';
 
 /** The reference reads the same pod at the same time, so that the machine's mood falls on both alike. */
-export async function logLatency(agent: AgentProcess): Promise<BenchRow> {
+export async function logLatency(agent: AgentProcess): Promise<Row> {
   const { id, container_id: container } = await startLogPod(agent, SCRIPT);
   const leave = new AbortController();
   try {
     const followers = Array.from({ length: FOLLOWERS }, () => delays(agent, id, leave));
     const [reference, ...ours] = await Promise.all([dockerDelays(container ?? ''), ...followers]);
-    return ceilingRow(
+    return valueAtMost(
       'log line to 50 followers, p99',
       'ms',
       'docker logs --follow, one reader',

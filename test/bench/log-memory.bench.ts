@@ -1,9 +1,9 @@
 /** What one follower that stops reading costs the agent while its pod writes without end. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
+import { type Row, valueAtMost } from '../measure/row.ts';
 import { residentMb } from './agent-memory.bench.ts';
 import { openLog, removeLogPod, startLogPod } from './log-pod.ts';
-import { type BenchRow, ceilingRow } from './row.ts';
 
 const CEILING_MB = 8;
 const WRITE_MS = 15_000;
@@ -12,7 +12,7 @@ const WARM_UP_CHUNKS = 200;
 const SCRIPT = 'yes "a line that nobody reads, again and again and again"';
 
 /** The reference is the same agent with the same pod after a first reader has left: code is loaded once. */
-export async function logMemory(agent: AgentProcess): Promise<BenchRow> {
+export async function logMemory(agent: AgentProcess): Promise<Row> {
   const { id } = await startLogPod(agent, SCRIPT);
   const leave = new AbortController();
   try {
@@ -23,7 +23,7 @@ export async function logMemory(agent: AgentProcess): Promise<BenchRow> {
     await stalled.next();
     await systemClock.sleep(WRITE_MS);
     const ours = residentMb(agent.child.pid) - beforeMb;
-    return ceilingRow(
+    return valueAtMost(
       'memory for a stalled log client',
       'MB',
       'agent before',

@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
+import { median, type Row, ratioAtMost } from '../measure/row.ts';
 import { createSequenceCheck, openLog, removeLogPod, startLogPod } from './log-pod.ts';
-import { type BenchRow, median, ratioRow } from './row.ts';
 
 const LINES = 1_000_000;
 const PAIRS = 3;
@@ -13,7 +13,7 @@ const SCRIPT =
   `awk 'BEGIN { for (i = 1; i <= ${LINES}; i++) printf "%07d at full speed over rotation\\n", i }';` +
   ' exec sleep 100000';
 
-export async function logRead(agent: AgentProcess): Promise<BenchRow> {
+export async function logRead(agent: AgentProcess): Promise<Row> {
   const { id, container_id: container } = await startLogPod(agent, SCRIPT);
   try {
     await follow(agent, id);
@@ -23,7 +23,7 @@ export async function logRead(agent: AgentProcess): Promise<BenchRow> {
       ours.push(await timed(() => readAll(agent, id)));
       reference.push(await timed(() => dockerLogs(container ?? '')));
     }
-    return ratioRow(
+    return ratioAtMost(
       'log of 1,000,000 lines',
       'ms',
       'docker logs',

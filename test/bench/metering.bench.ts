@@ -9,8 +9,8 @@ import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createTestCentral } from '../fakes/central-fixture.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
+import { median, type Row, valueAtMost } from '../measure/row.ts';
 import { seedMarket } from './market-seed.ts';
-import { type BenchRow, ceilingRow, median } from './row.ts';
 
 const PODS = 20_000;
 const ACCOUNTS = 2_000;
@@ -75,7 +75,7 @@ function bare(db: DatabaseSync): number {
   return performance.now() - beganMs;
 }
 
-export async function metering(): Promise<BenchRow[]> {
+export async function metering(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const file = join(folder, 'central.db');
   const clock = createManualClock(START_MS);
@@ -101,7 +101,7 @@ export async function metering(): Promise<BenchRow[]> {
     await central.close();
     const against = `${PODS * TRANSFERS} bare rows in one statement`;
     const measured = { ours: median(took), reference };
-    return [ceilingRow('metering tick, 20,000 pods', 'ms', against, measured, CEILING_MS)];
+    return [valueAtMost('metering tick, 20,000 pods', 'ms', against, measured, CEILING_MS)];
   } finally {
     await db.destroy();
     rmSync(folder, { recursive: true });

@@ -10,9 +10,9 @@ import { eventually } from '../fakes/eventually.ts';
 import { createFakeEngine } from '../fakes/fake-engine.ts';
 import { createTestAgent, podSpec, TEST_HOST } from '../fakes/test-agent.ts';
 import { xmlDocument } from '../fixtures/nvidia-smi.ts';
+import { median, type Row, valueAtMost } from '../measure/row.ts';
 import { originOf } from './origin.ts';
 import { podUsageCost } from './pod-usage.bench.ts';
-import { type BenchRow, ceilingRow, median } from './row.ts';
 
 const GPUS = 8;
 const PODS = 50;
@@ -29,12 +29,12 @@ const USAGE = {
   blockIo: { readBytes: 1, writtenBytes: 2 },
 };
 
-export async function metricsCost(): Promise<BenchRow[]> {
+export async function metricsCost(): Promise<Row[]> {
   return [await scrapes(), await readings(), await podUsageCost()];
 }
 
 /** Beside a route that answers the same bytes from a string. */
-async function scrapes(): Promise<BenchRow> {
+async function scrapes(): Promise<Row> {
   const engine = createFakeEngine(systemClock);
   engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
   const executorId = systemRandom.uuid();
@@ -65,7 +65,7 @@ async function scrapes(): Promise<BenchRow> {
     const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;
     const name = `scrape of ${GPUS} GPUs and ${PODS} pods, ${series} series`;
     const measured = { ours: await medianMs(url), reference };
-    return ceilingRow(name, 'ms', 'the same bytes from a string', measured, MAX_SCRAPE_MS);
+    return valueAtMost(name, 'ms', 'the same bytes from a string', measured, MAX_SCRAPE_MS);
   } finally {
     await Promise.all([agent.stop(), bare.close()]);
   }
@@ -82,7 +82,7 @@ async function medianMs(url: string): Promise<number> {
 }
 
 /** Beside what the whole document of the same cards would cost each time. */
-async function readings(): Promise<BenchRow> {
+async function readings(): Promise<Row> {
   const uuids = Array.from(
     { length: GPUS },
     (_, index) => `GPU-${systemRandom.uuid().slice(0, 35)}${index}`,
@@ -96,7 +96,7 @@ async function readings(): Promise<BenchRow> {
     reference: await cpuMs(READINGS / 10, () => parseGpuXml(xml)),
   };
   const name = `reading of ${GPUS} GPUs, processor time outside nvidia-smi`;
-  return ceilingRow(name, 'ms', 'parsing its XML document', measured, MAX_READING_MS);
+  return valueAtMost(name, 'ms', 'parsing its XML document', measured, MAX_READING_MS);
 }
 
 /** Prints every field that is asked for, at once. */

@@ -8,7 +8,7 @@ import { ensureBuiltinImage } from '../../agent/containers/images/builtin-image.
 import { createFileUsage } from '../../agent/metrics/usage/file-usage.ts';
 import { createKernelFiles } from '../../agent/metrics/usage/kernel-files.ts';
 import { createPodUsage } from '../../agent/metrics/usage/pod-usage.ts';
-import { type BenchRow, median, ratioRow } from './row.ts';
+import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const PODS = 10;
 const LOOKS = 50;
@@ -18,7 +18,7 @@ const MAX_RATIO = 0.25;
 const BUSYBOX = '/bin/busybox';
 
 /** Processor time of this process; what the engine spends on its answers comes on top there. */
-export async function podUsageCost(): Promise<BenchRow> {
+export async function podUsageCost(): Promise<Row> {
   const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
   const labels = { [LABELS.executor]: systemRandom.uuid(), [LABELS.kind]: 'bench' };
   const ids: string[] = [];
@@ -44,7 +44,7 @@ export async function podUsageCost(): Promise<BenchRow> {
       ),
     };
     const name = `${LOOKS} looks at what a pod uses, processor time`;
-    return ratioRow(name, 'ms', "the engine's stats", measured, MAX_RATIO);
+    return ratioAtMost(name, 'ms', "the engine's stats", measured, MAX_RATIO);
   } finally {
     for (const id of ids) await engine.removeContainer(id);
   }

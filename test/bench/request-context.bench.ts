@@ -3,7 +3,7 @@
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { forRequest } from '#shared/runtime/request-context.ts';
-import { type BenchRow, median, ratioRow } from './row.ts';
+import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const REQUESTS = 20_000;
 const ROUNDS = 7;
@@ -13,7 +13,7 @@ const MAX_RATIO = 1.5;
 const MICROSECONDS_PER_MS = 1_000;
 const REQUEST_ID = 'req-0123456789abcdef';
 
-export async function requestContextCost(): Promise<BenchRow> {
+export async function requestContextCost(): Promise<Row> {
   const log = createLog({ name: 'bench', level: 'info' }, { write: () => undefined });
   const request = async (): Promise<void> => {
     for (let wait = 0; wait < WAITS; wait += 1) await null;
@@ -27,7 +27,7 @@ export async function requestContextCost(): Promise<BenchRow> {
   }
   const measured = { ours: median(ours), reference: median(reference) };
   const name = `${WAITS} waits and a log line of a request`;
-  return ratioRow(name, 'µs', 'the same outside of a request', measured, MAX_RATIO);
+  return ratioAtMost(name, 'µs', 'the same outside of a request', measured, MAX_RATIO);
 }
 
 async function microseconds(request: () => Promise<void>): Promise<number> {

@@ -7,7 +7,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createKeyThread } from '../../validator/keys/key-thread.ts';
 import { keyringSigner } from '../../validator/keys/signer.ts';
-import { type BenchRow, ratioRow } from './row.ts';
+import { type Row, ratioAtMost } from '../measure/row.ts';
 
 const SIGNATURES = 10_000;
 const NANOSECONDS_PER_MS = 1e6;
@@ -16,7 +16,7 @@ const MAX_SHARE = 0.05;
 /** The monitor takes its first sample, and its last. */
 const SETTLE_MS = 50;
 
-export async function signing(): Promise<BenchRow[]> {
+export async function signing(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const keys = createKeyThread();
   try {
@@ -25,7 +25,7 @@ export async function signing(): Promise<BenchRow[]> {
     const here = await keyringSigner(systemRandom.bytes(32));
     const reference = await longestDelay(async (message) => here.sign(message));
     const name = `event loop while ${SIGNATURES} signatures are made`;
-    return [ratioRow(name, 'ms', 'signing in the same thread', { ours, reference }, MAX_SHARE)];
+    return [ratioAtMost(name, 'ms', 'signing in the same thread', { ours, reference }, MAX_SHARE)];
   } finally {
     await keys.close();
     rmSync(folder, { recursive: true });

@@ -10,7 +10,7 @@ import { COMPILE_CACHE, gatewayArguments } from '#shared/runtime/node-process.ts
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
-import { type BenchRow, median, ratioRow } from './row.ts';
+import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const run = promisify(execFile);
 
@@ -21,7 +21,7 @@ const MAX_RATIO = 2.5;
 const POLL_MS = 50;
 
 /** Pairs in turn, so that the machine's mood falls on both alike. */
-export async function sshCopy(agent: AgentProcess): Promise<BenchRow> {
+export async function sshCopy(agent: AgentProcess): Promise<Row> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-ssh-'));
   const id = systemRandom.uuid();
   const gateway = spawn(process.execPath, gatewayArguments(), {
@@ -45,7 +45,7 @@ export async function sshCopy(agent: AgentProcess): Promise<BenchRow> {
       reference.push(await took(() => copyByExec(pod, folder)));
     }
     const measured = { ours: median(ours), reference: median(reference) };
-    return ratioRow('200 MB into a pod', 'ms', 'cat | docker exec -i cat', measured, MAX_RATIO);
+    return ratioAtMost('200 MB into a pod', 'ms', 'cat | docker exec -i cat', measured, MAX_RATIO);
   } finally {
     gateway.kill();
     await agent.client.deletePod(id).catch(() => undefined);

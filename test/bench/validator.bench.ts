@@ -31,10 +31,10 @@ import type { CycleSet } from '../../validator/weights/cycle-set.ts';
 import { testSigner } from '../fakes/market-fixture.ts';
 import { checkRun } from '../fixtures/check-run.ts';
 import { entryOf, executorId, goldenPolicy, hotkey, setOf } from '../fixtures/cycle-set.ts';
+import { median, type Row, ratioAtLeast, valueAtMost } from '../measure/row.ts';
 import { collectGarbage } from './collect-garbage.ts';
 import { epochCosts } from './epoch.bench.ts';
 import type { RequestLoad } from './request-load.ts';
-import { type BenchRow, ceilingRow, median, shareRow } from './row.ts';
 
 const FLEET = 10_000;
 const AT_ONCE = 512;
@@ -55,7 +55,7 @@ const MAX_WEIGHING_MS = 100;
 
 const log = createLog({ name: 'bench', level: 'silent' });
 
-export async function validatorCosts(): Promise<BenchRow[]> {
+export async function validatorCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const ledger = await openLedger(join(folder, 'ledger.db'));
   try {
@@ -69,7 +69,7 @@ export async function validatorCosts(): Promise<BenchRow[]> {
 }
 
 /** Requests that are signed beforehand, each once, beside the library on the same number of messages. */
-async function signatures(): Promise<BenchRow> {
+async function signatures(): Promise<Row> {
   const [signer, own] = [testSigner(5), testSigner(1)];
   const auth = createGatewayAuth({
     ...{ clock: systemClock, log, audience: own.hotkey, central: signer.hotkey },
@@ -108,7 +108,7 @@ async function signatures(): Promise<BenchRow> {
     reference: median(rates.map(({ reference }) => reference)),
   };
   const against = 'the library alone, no HTTP';
-  return shareRow('signature checks over HTTP', '1/s', against, measured, MIN_SIGNATURE_SHARE);
+  return ratioAtLeast('signature checks over HTTP', '1/s', against, measured, MIN_SIGNATURE_SHARE);
 }
 
 function requestText({ pathname, host }: URL, headers: Record<string, string>): string {
@@ -126,7 +126,7 @@ function sendFromElsewhere(load: RequestLoad): Promise<void> {
 }
 
 /** The pure function, on one cycle. */
-async function weighing(): Promise<BenchRow> {
+async function weighing(): Promise<Row> {
   const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey((at % 250) + 2));
   const entries = Array.from({ length: FLEET }, (_, at) =>
     entryOf(at, { hotkey: hotkeys[at % HOTKEYS] ?? hotkey(2), rented: at % 3 === 0 }),
@@ -145,11 +145,11 @@ async function weighing(): Promise<BenchRow> {
     reference: median(writing) * MS_PER_SECOND,
   };
   const against = 'JSON.stringify of the input';
-  return ceilingRow(`weighing ${FLEET} executors`, 'ms', against, measured, MAX_WEIGHING_MS);
+  return valueAtMost(`weighing ${FLEET} executors`, 'ms', against, measured, MAX_WEIGHING_MS);
 }
 
 /** A pass over the whole fleet, whose agents answer at once: what it has of memory at its worst moment. */
-async function memory(ledger: Ledger): Promise<BenchRow> {
+async function memory(ledger: Ledger): Promise<Row> {
   let most = 0;
   // Nothing waits for the world here: there is no other moment to look.
   const health = healthOf(ledger, () => {
@@ -163,7 +163,7 @@ async function memory(ledger: Ledger): Promise<BenchRow> {
   const reference = (JSON.stringify(facts.inventory).length * THOUSAND) / MIB;
   const against = 'their inventories as text';
   const measured = { ours, reference };
-  return ceilingRow(
+  return valueAtMost(
     `memory of a pass over ${FLEET}, per 1,000`,
     'MiB',
     against,
@@ -225,7 +225,7 @@ function healthOf(ledger: Ledger, onLook: () => void) {
 }
 
 /** The cycle with what that pass left: how long nothing else of the process gets a turn. */
-async function closing(ledger: Ledger): Promise<BenchRow> {
+async function closing(ledger: Ledger): Promise<Row> {
   const cycleMs = 86_400_000;
   const clock = { ...systemClock, now: () => systemClock.now() + 2 * cycleMs };
   const cycles = createCycles({ ledger, clock, log, policy: goldenPolicy(), cycleMs });
@@ -234,7 +234,7 @@ async function closing(ledger: Ledger): Promise<BenchRow> {
   const seconds = await secondsOf(() => cycles.closeEnded());
   delay.disable();
   const measured = { ours: delay.max / NS_PER_MS, reference: seconds * MS_PER_SECOND };
-  return ceilingRow(
+  return valueAtMost(
     `closing a cycle of ${FLEET}: longest stop of all else`,
     'ms',
     'all of it',

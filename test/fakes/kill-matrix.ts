@@ -7,7 +7,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { type ContainerState, LABELS } from '../../agent/containers/engine/engine.ts';
 import { createRunInContainer } from '../../agent/containers/engine/run-in-container.ts';
-import { median } from '../bench/row.ts';
+import { median } from '../measure/row.ts';
 import { type AgentProcess, createAgentHome } from './agent-process.ts';
 import { type EngineCall, startEngineProxy } from './engine-proxy.ts';
 import { eventually } from './eventually.ts';

@@ -4,14 +4,14 @@ import { createFaultMatrix, VICTIMS } from '../fakes/fault-matrix.ts';
 import { startFaultScene } from '../fakes/fault-scene.ts';
 import { fingerprintOf } from '../fakes/mixed-tree.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
-import { ceiling, type SoakRow } from './row.ts';
+import { figureAtMost, type Row } from '../measure/row.ts';
 
 const MS_PER_MINUTE = 60_000;
 
 export type KillOptions = { seed: number; minutes: number; print(line: string): void };
 
 /** Every request of every stage comes up, in an order that `seed` makes. */
-export async function backupKills({ seed, minutes, print }: KillOptions): Promise<SoakRow[]> {
+export async function backupKills({ seed, minutes, print }: KillOptions): Promise<Row[]> {
   const scene = await startFaultScene();
   const matrix = createFaultMatrix(scene);
   const pod = await matrix.newPod();
@@ -48,5 +48,5 @@ export async function backupKills({ seed, minutes, print }: KillOptions): Promis
   print(`${done} kills`);
   pod.close();
   await scene.close();
-  return [ceiling('kills in backups and restores that lost something', lost, 'kills', 0)];
+  return [figureAtMost('kills in backups and restores that lost something', lost, 'kills', 0)];
 }

@@ -19,7 +19,7 @@ import {
   writeMixedTree,
 } from '../fakes/mixed-tree.ts';
 import { podSpec } from '../fakes/test-agent.ts';
-import { ceiling, type SoakRow } from './row.ts';
+import { figureAtMost, type Row } from '../measure/row.ts';
 
 const PORTS = ['28200-28299', '28300-28399'] as const;
 const ENDED_WITHIN_MS = 20 * 60_000;
@@ -30,7 +30,7 @@ const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock
 type Host = { agent: AgentProcess; podId: string; tree: string; close(): Promise<void> };
 
 /** Needs root and some 4 GB of disk. */
-export async function backupTree(print: (line: string) => void): Promise<SoakRow[]> {
+export async function backupTree(print: (line: string) => void): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-soak-'));
   const server = await startBackupServer({ folder, bytesPerAccount: 1024 ** 4 });
   const hosts: Host[] = [];
@@ -50,7 +50,7 @@ async function thereAndBack(
   [here, there]: Host[],
   repository: RepositoryAccess,
   print: (line: string) => void,
-): Promise<SoakRow[]> {
+): Promise<Row[]> {
   if (here === undefined || there === undefined) throw new Error('two hosts are needed');
   writeMixedTree(here.tree, ONE_GIB);
   const sparseBefore = allocatedBytes(join(here.tree, 'sparse'));
@@ -67,9 +67,14 @@ async function thereAndBack(
   const back = fingerprintOf(here.tree);
   const sparse = allocatedBytes(join(here.tree, 'sparse')) - sparseBefore;
   return [
-    ceiling('entries that differ, restored here', differing(first, back), 'entries', 0),
-    ceiling('entries that differ, on the second node', differing(second, onOther), 'entries', 0),
-    ceiling('a sparse file takes more', sparse / MIB, 'MiB', 1),
+    figureAtMost('entries that differ, restored here', differing(first, back), 'entries', 0),
+    figureAtMost(
+      'entries that differ, on the second node',
+      differing(second, onOther),
+      'entries',
+      0,
+    ),
+    figureAtMost('a sparse file takes more', sparse / MIB, 'MiB', 1),
   ];
 }
 

@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { residentMb } from '../bench/agent-memory.bench.ts';
-import { median } from '../bench/row.ts';
 import { type CentralProcess, startCentralProcess } from '../fakes/central-process.ts';
 import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/fuzz.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
-import { ceiling, type SoakRow } from './row.ts';
+import { figureAtMost, median, type Row } from '../measure/row.ts';
 
 /** The first part lets caches and heaps find their size. */
 const WARM_UP = 5_000;
@@ -28,7 +27,7 @@ export async function badRequests({
 }: {
   seed: number;
   print(line: string): void;
-}): Promise<SoakRow[]> {
+}): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-fuzz-'));
   const central = await startCentralProcess({
     CENTRAL_HOME: folder,
@@ -42,8 +41,8 @@ export async function badRequests({
     const quarter = Math.floor(memory.length / 4);
     const growth = median(memory.slice(-quarter)) - median(memory.slice(0, quarter));
     return [
-      ceiling('answers beyond the specification', wrong, 'answers', 0),
-      ceiling(`memory over ${REQUESTS} bad requests`, growth, 'MB', MOST_GROWTH_MB),
+      figureAtMost('answers beyond the specification', wrong, 'answers', 0),
+      figureAtMost(`memory over ${REQUESTS} bad requests`, growth, 'MB', MOST_GROWTH_MB),
     ];
   } finally {
     await central.end('SIGKILL');

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
+import { finding, type Row } from '../measure/row.ts';
 import { createLedgerWorld } from './ledger-world.ts';
-import type { SoakRow } from './row.ts';
 
 const MS_PER_MINUTE = 60_000;
 /** Up to here an audit after each posting; it reads them all, so later ones are audited less often. */
@@ -18,7 +18,7 @@ export async function ledgerPostings(options: {
   seed: number;
   minutes: number;
   print(line: string): void;
-}): Promise<SoakRow[]> {
+}): Promise<Row[]> {
   const { seed, minutes, print } = options;
   print(`random postings, seed ${seed}`);
   const folder = mkdtempSync(join(tmpdir(), 'podwright-soak-'));
@@ -34,7 +34,7 @@ export async function ledgerPostings(options: {
     }
     await world.audit();
     const name = `random postings, seed ${seed}`;
-    return [{ name, value: steps, unit: '', bar: 'every rule holds', holds: true }];
+    return [finding(name, steps, '', 'every rule holds', true)];
   } finally {
     await db.destroy();
     rmSync(folder, { recursive: true, force: true });

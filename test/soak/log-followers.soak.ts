@@ -4,9 +4,8 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { residentMb } from '../bench/agent-memory.bench.ts';
 import { openLog, removeLogPod, startLogPod } from '../bench/log-pod.ts';
-import { median } from '../bench/row.ts';
 import type { AgentProcess } from '../fakes/agent-process.ts';
-import { ceiling, rise, type Sample, type SoakRow } from './row.ts';
+import { figureAtMost, finding, growth, median, type Row, type Sample } from '../measure/row.ts';
 
 const PODS = 8;
 const FOLLOWERS_PER_POD = 2;
@@ -33,7 +32,7 @@ export async function logFollowers(
   agent: AgentProcess,
   minutes: number,
   print: (line: string) => void,
-): Promise<SoakRow[]> {
+): Promise<Row[]> {
   const leave = new AbortController();
   const pods: string[] = [];
   try {
@@ -100,27 +99,21 @@ function byMinute(samples: readonly Sample[]): string {
     .join(' ');
 }
 
-function rowsOf({ memory, descriptors, logFiles }: Figures, leastBytes: number): SoakRow[] {
+function rowsOf({ memory, descriptors, logFiles }: Figures, leastBytes: number): Row[] {
   const settled = <T>(samples: readonly T[]) =>
     samples.slice(Math.floor(samples.length * WARM_UP_SHARE));
   const peakMb = Math.max(...memory.map(({ value }) => value));
   const open = settled(descriptors).map(({ value }) => value);
   const half = Math.ceil(open.length / 2);
   const grown = median(open.slice(half)) - median(open.slice(0, half));
-  const slope = rise(settled(memory), SLOPE_PER_MS);
+  const slope = growth(settled(memory), SLOPE_PER_MS);
   const files = Math.max(...logFiles.map(({ value }) => value));
   const read = leastBytes / 1e6;
   return [
-    ceiling('agent memory, 8 pods followed: peak', peakMb, 'MB', MEMORY_CEILING_MB),
-    ceiling('agent memory, 8 pods followed: slope in 10 min', slope, 'MB', SLOPE_CEILING_MB),
-    ceiling('agent descriptors but log files: growth', grown, '', DESCRIPTOR_SLACK),
-    ceiling('log files held open: peak', files, '', PODS * LOG_FILES_PER_POD),
-    {
-      name: 'least that a follower has read',
-      value: read,
-      unit: 'MB',
-      bar: 'more than 0 MB',
-      holds: read > 0,
-    },
+    figureAtMost('agent memory, 8 pods followed: peak', peakMb, 'MB', MEMORY_CEILING_MB),
+    figureAtMost('agent memory, 8 pods followed: slope in 10 min', slope, 'MB', SLOPE_CEILING_MB),
+    figureAtMost('agent descriptors except log files: growth', grown, '', DESCRIPTOR_SLACK),
+    figureAtMost('log files held open: peak', files, '', PODS * LOG_FILES_PER_POD),
+    finding('bytes read by the slowest follower', read, 'MB', 'more than 0 MB', read > 0),
   ];
 }

@@ -2,8 +2,8 @@
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
+import { finding, type Row } from '../measure/row.ts';
 import { createMoneyWorld, type MoneyScene } from './money-world.ts';
-import type { SoakRow } from './row.ts';
 
 const SEEDS = 10;
 const EVENTS_A_SEED = 1_000;
@@ -29,8 +29,8 @@ const MONTH_SCENE: MoneyScene = { renters: 5, nodes: 4, gpus: 6 };
 type Options = { seed: number; print(line: string): void };
 
 /** Rejects, naming the invariant, when the money does not add up. */
-export async function moneyMatters(options: Options): Promise<SoakRow[]> {
-  const rows: SoakRow[] = [];
+export async function moneyMatters(options: Options): Promise<Row[]> {
+  const rows: Row[] = [];
   for (const part of [events, month]) {
     const sinceMs = systemClock.monotonicMs();
     rows.push(...(await part(options)));
@@ -40,7 +40,7 @@ export async function moneyMatters(options: Options): Promise<SoakRow[]> {
   return rows;
 }
 
-async function events({ seed, print }: Options): Promise<SoakRow[]> {
+async function events({ seed, print }: Options): Promise<Row[]> {
   let done = 0;
   let rented = 0;
   for (let offset = 0; offset < SEEDS; offset += 1) {
@@ -58,11 +58,11 @@ async function events({ seed, print }: Options): Promise<SoakRow[]> {
     print(`money: seed ${seed + offset}, ${done} events, ${rented} pods`);
   }
   const name = `random events around the money, ${rented} pods`;
-  return [{ name, value: done, unit: 'events', bar: 'every invariant after each', holds: true }];
+  return [finding(name, done, 'events', 'every invariant after each', true)];
 }
 
 /** Pods come and go every few minutes; the meter ticks when it likes, and what was earned is paid out once a day. */
-async function month({ seed, print }: Options): Promise<SoakRow[]> {
+async function month({ seed, print }: Options): Promise<Row[]> {
   const random = createSeededRandom(seed);
   const db = await openCentralDatabase(':memory:');
   const credit = { signupCreditUusd: MONTH_CREDIT_UUSD };
@@ -92,5 +92,5 @@ async function month({ seed, print }: Options): Promise<SoakRow[]> {
   if (owedUusd !== 0) throw new Error(`providers are owed ${owedUusd} uUSD after the month`);
   const name = `${MONTH_DAYS} days, ${ended} pods ended, everything paid out: debits are credits and fees`;
   const bar = `to the micro-dollar, ${LEAST_ENDED} pods or more`;
-  return [{ name, value: ended, unit: 'pods', bar, holds: ended >= LEAST_ENDED }];
+  return [finding(name, ended, 'pods', bar, ended >= LEAST_ENDED)];
 }

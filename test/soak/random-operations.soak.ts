@@ -1,7 +1,7 @@
 /** Random operations and faults from a fresh seed for a long time. */
 import { systemClock } from '#shared/runtime/clock.ts';
+import { finding, type Row } from '../measure/row.ts';
 import { runAtRandom } from './random-run.ts';
-import type { SoakRow } from './row.ts';
 
 const MS_PER_MINUTE = 60_000;
 
@@ -10,14 +10,12 @@ export async function randomOperations(options: {
   seed: number;
   minutes: number;
   print(line: string): void;
-}): Promise<SoakRow[]> {
+}): Promise<Row[]> {
   const { seed, minutes, print } = options;
   print(`random operations, seed ${seed}`);
   const untilMs = systemClock.monotonicMs() + minutes * MS_PER_MINUTE;
   const counts = await runAtRandom(seed, () => systemClock.monotonicMs() < untilMs);
   print(JSON.stringify(counts));
   const value = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  return [
-    { name: `random operations, seed ${seed}`, value, unit: '', bar: 'all settle', holds: true },
-  ];
+  return [finding(`random operations, seed ${seed}`, value, '', 'all settle', true)];
 }

@@ -26,8 +26,8 @@ import { type InstalledAgent, installAgent } from '../fakes/installed-agent.ts';
 import { mustRun } from '../fakes/real-host.ts';
 import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
 import { podSpec } from '../fakes/test-agent.ts';
+import { figureAtMost, type Row } from '../measure/row.ts';
 import { buildNextRelease, NEXT_VERSION } from './next-release.ts';
-import { ceiling, type SoakRow } from './row.ts';
 
 const [REPOSITORY, TAG] = ['podwright/agent', 'stable'];
 const PROBATION_S = 5;
@@ -37,7 +37,7 @@ const REMOVE = 'sh /opt/podwright/current/systemd/uninstall.sh --purge --pods re
 const MB = 1_000_000;
 
 /** Needs root and some 3 GB of disk and memory. */
-export async function agentUpdate(print: (line: string) => void): Promise<SoakRow[]> {
+export async function agentUpdate(print: (line: string) => void): Promise<Row[]> {
   const scene = await openScene();
   try {
     return await drill(scene, print);
@@ -74,7 +74,7 @@ async function openScene() {
   };
 }
 
-async function drill(scene: Scene, print: (line: string) => void): Promise<SoakRow[]> {
+async function drill(scene: Scene, print: (line: string) => void): Promise<Row[]> {
   const { host, image } = scene;
   const agent = await installAgent(host, () => variablesFor(scene));
   print(`installed ${VERSION}: ${await current(host)}`);
@@ -98,19 +98,19 @@ async function drill(scene: Scene, print: (line: string) => void): Promise<SoakR
   const arePodsKept = before === (await podState(agent));
   const removal = await timed(() => host.mustRun(REMOVE));
   return [
-    ceiling('build of the image', build.seconds, 's', 300),
-    ceiling('its size', await imageMb(`${image}:${TAG}`), 'MB', 1_000),
-    ceiling('its push', push.seconds, 's', 120),
-    ceiling('from the signed digest to COMMITTED', update.seconds, 's', 180),
-    ceiling('the agent did not answer for', awayMs / 1_000, 's', 60),
+    figureAtMost('build of the image', build.seconds, 's', 300),
+    figureAtMost('its size', await imageMb(`${image}:${TAG}`), 'MB', 1_000),
+    figureAtMost('its push', push.seconds, 's', 120),
+    figureAtMost('from the signed digest to COMMITTED', update.seconds, 's', 180),
+    figureAtMost('the agent did not answer for', awayMs / 1_000, 's', 60),
     wrongs('pods touched', arePodsKept),
     wrongs('other version told', version.version === NEXT_VERSION),
     wrongs('other release runs', release === push.value),
     wrongs('update-status not true', isTrueOf(status, push.value)),
     wrongs('SSH session cut', isKept),
-    ceiling('the gateway follows its last session after', follow.seconds, 's', 30),
-    ceiling('removal of the services and their pods', removal.seconds, 's', 60),
-    ceiling('containers left of them', (await containersOf(agent)).length, 'containers', 0),
+    figureAtMost('the gateway follows its last session after', follow.seconds, 's', 30),
+    figureAtMost('removal of the services and their pods', removal.seconds, 's', 60),
+    figureAtMost('containers left of them', (await containersOf(agent)).length, 'containers', 0),
   ];
 }
 
@@ -274,4 +274,4 @@ function isTrueOf(status: UpdateStatus, digest: string): boolean {
   return isNamed && version === NEXT_VERSION && status.update_pending === false;
 }
 
-const wrongs = (name: string, holds: boolean): SoakRow => ceiling(name, holds ? 0 : 1, 'times', 0);
+const wrongs = (name: string, holds: boolean): Row => figureAtMost(name, holds ? 0 : 1, 'times', 0);

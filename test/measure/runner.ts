@@ -1,0 +1,125 @@
+/** Command line of `npm run bench` and `npm run soak`: runs the chosen parts, prints their rows and writes them as JSON. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
+import type { Row } from './row.ts';
+
+/** Measures one part and passes each row on as soon as it is complete. */
+export type Part<Options> = {
+  /** Shown by --help. */
+  about: string;
+  run(options: Options, note: (row: Row) => void): Promise<void>;
+};
+
+export type Measurement<Options> = {
+  /** `bench` or `soak`. */
+  command: string;
+  /** Paragraph below the usage line of --help. */
+  about: string;
+  parts: Record<string, Part<Options>>;
+  resultFile: string;
+  /** Options besides --only and --help, each with a value. */
+  flags: readonly string[];
+  /** Converts the values of `flags`; null for values that are refused. */
+  optionsOf(values: Record<string, string | undefined>): Options | null;
+};
+
+/** Exit status after an interruption. */
+const INTERRUPTED = 130;
+const WRONG_USAGE = 2;
+
+/** Runs all parts, or the one that --only names. A missed bar does not change the exit status; a part that throws does. */
+export async function measure<Options>(
+  measurement: Measurement<Options>,
+  words: readonly string[],
+): Promise<void> {
+  const chosen = parse(measurement, words);
+  if (chosen === 'help' || chosen === null) {
+    process.stdout.write(helpOf(measurement));
+    process.exitCode = chosen === null ? WRONG_USAGE : 0;
+    return;
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => process.exit(INTERRUPTED));
+  }
+  const rows: Row[] = [];
+  const note = (row: Row) => {
+    rows.push(row);
+    print(lineOf(row));
+  };
+  print('name | ours | reference | ratio | bar | holds');
+  for (const [name, part] of Object.entries(measurement.parts)) {
+    if (chosen.only === undefined || chosen.only === name) await part.run(chosen.options, note);
+  }
+  mkdirSync(dirname(measurement.resultFile), { recursive: true });
+  writeFileSync(measurement.resultFile, `${JSON.stringify(rows, null, 2)}\n`);
+  print(`written to ${measurement.resultFile}; a missed bar does not fail the run`);
+}
+
+/** Runs `work` against an agent in a process and a home that end with it, also when the run is interrupted. */
+export async function withAgent(
+  ports: string,
+  work: (agent: AgentProcess) => Promise<void>,
+): Promise<void> {
+  const home = createAgentHome({ AGENT_PORT_RANGE: ports });
+  process.once('exit', () => home.remove());
+  const agent = await home.start();
+  try {
+    await work(agent);
+  } finally {
+    await agent.stop();
+  }
+}
+
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function parse<Options>(
+  { parts, flags, optionsOf }: Measurement<Options>,
+  words: readonly string[],
+) {
+  const options = Object.fromEntries(
+    ['only', ...flags].map((name) => [name, { type: 'string' as const }]),
+  );
+  try {
+    const { values } = parseArgs({
+      args: [...words],
+      options: { ...options, help: { type: 'boolean' as const } },
+    });
+    if (values['help'] === true) return 'help';
+    const { only, ...others } = values as Record<string, string | undefined>;
+    const accepted = optionsOf(others);
+    const known = only === undefined || Object.hasOwn(parts, only);
+    return known && accepted !== null ? { only, options: accepted } : null;
+  } catch {
+    return null;
+  }
+}
+
+function helpOf<Options>({ command, about, parts, flags }: Measurement<Options>): string {
+  const names = Object.keys(parts);
+  const width = Math.max(...names.map((name) => name.length));
+  const usage = [`--only ${names.join('|')}`, ...flags.map((flag) => `--${flag} N`)];
+  const list = Object.entries(parts).map(
+    ([name, part]) => `  ${name.padEnd(width)}  ${part.about}`,
+  );
+  return `Usage: npm run ${command} -- ${usage.map((each) => `[${each}]`).join(' ')}
+
+${about}
+
+${list.join('\n')}
+`;
+}
+
+function lineOf({ name, ours, unit, reference, against, ratio, bar, holds }: Row): string {
+  return [
+    name,
+    `${ours.toFixed(1)} ${unit}`,
+    reference === null ? '-' : `${reference.toFixed(1)} ${unit} (${against})`,
+    ratio === null ? '-' : `${ratio.toFixed(2)}x`,
+    bar,
+    holds ? 'holds' : 'MISSED',
+  ].join(' | ');
+}
