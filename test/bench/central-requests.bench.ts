@@ -96,7 +96,8 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   await seedMarket(db, RENTALS);
   const nodes = await db.selectFrom('executors').select('id').where('slots_free', '>', 0).execute();
   const afterSpend = async () => undefined;
-  const deps = { clock: systemClock, random: systemRandom, afterSpend };
+  const beginRestore = async () => undefined;
+  const deps = { clock: systemClock, random: systemRandom, afterSpend, beginRestore };
   const actor = { auth: 'session' as const, apiKeyId: null, requestId: 'bench-request' };
   let rented = 0;
   const ours = await perSecond(nodes, async ({ id: executorId }) => {

@@ -78,7 +78,7 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
     const rival = await market.renter();
     let bySpec: Promise<Answer> | undefined;
     await db.transaction().execute(async (tx) => {
-      const deps = { clock, random, afterSpend: async () => undefined };
+      const deps = { clock, random, afterSpend: nothing, beginRestore: nothing };
       await rentIn(tx, deps, rentalOf(rival, node.id));
       // It chooses the node, which is free for all that it can see, and waits behind the other rental for it.
       bySpec = market.call('POST', '/executors/rent-by-spec', {

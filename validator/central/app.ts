@@ -2,6 +2,7 @@
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Vitals } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
+import { isPostgres } from '../database/engine.ts';
 import { createMembership } from './accounts/accounts.ts';
 import { createApiKeys } from './accounts/api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './accounts/auth/api-key-secret.ts';
@@ -16,11 +17,14 @@ import { registerDockerCredentialRoutes } from './accounts/registry-logins/docke
 import { createDockerCredentials } from './accounts/registry-logins/docker-credential.service.ts';
 import { registerSshKeyRoutes } from './accounts/ssh-keys/ssh-key.routes.ts';
 import { createSshKeys } from './accounts/ssh-keys/ssh-key.service.ts';
+import { createBackupWork } from './backups/backup-work.ts';
 import { openEmbeddedBackups } from './backups/storage/backup-storage.ts';
 import { listeningOrigin } from './backups/storage/listening-origin.ts';
 import { registerEventRoutes } from './delivery/events/event.routes.ts';
 import { createMails } from './delivery/mail/mail.service.ts';
+import { registerStreams } from './delivery/streams/streams.ts';
 import { createMarket } from './market/market.ts';
+import { requireAnyOwnPod } from './market/pods/pod-access.ts';
 import type { PodClearance } from './market/pods/pod-clearance.ts';
 import { ensureOfficialTemplates } from './market/templates/official-templates.ts';
 import { registerTemplateRoutes } from './market/templates/template.routes.ts';
@@ -34,10 +38,12 @@ import { installBodyLimits } from './platform/edge/body-limits.ts';
 import { installCors } from './platform/edge/cors.ts';
 import { errorProfileOf } from './platform/edge/error-profiles.ts';
 import { installSecurityHeaders } from './platform/edge/security-headers.ts';
+import { createIdempotency } from './platform/idempotency/idempotency.ts';
 import { installKeyGate } from './platform/idempotency/once.ts';
 import { startBacklog } from './platform/metrics/backlog.job.ts';
 import { describeInterface } from './platform/openapi/openapi.ts';
 import { refuseUnstorable } from './platform/plain-text.ts';
+import { createProcesses } from './platform/processes/process.service.ts';
 import { DEFAULT_LIMITS } from './platform/rate-limits/policies.ts';
 import { createRateLimits } from './platform/rate-limits/rate-limit.ts';
 import { createRetention } from './platform/schedule/retention.ts';
@@ -46,7 +52,10 @@ import {
   registerPortalDescription,
   registerSystemRoutes,
 } from './platform/system/system.routes.ts';
+import { registerSharedConfig } from './providers/portal.routes.ts';
+import { registerPortal } from './providers/portal.ts';
 import { createProviderTokens } from './providers/provider-token.service.ts';
+import { subscriptions } from './providers/subscriptions.ts';
 
 const API_PREFIX = '/api';
 const PORTAL_PREFIX = '/portal';
@@ -132,8 +141,26 @@ export async function createCentral(
     wakeMail: () => membership.wakeMail(),
     stopping: stopping.signal,
   };
-  const around = createAroundBalance(deps);
-  const market = createMarket({ ...deps, after: around });
+  const processes = createProcesses({
+    db,
+    clock,
+    log,
+    bootId: random.uuid(),
+    shared: isPostgres(db),
+  });
+  const idempotency = createIdempotency({ db, clock, random, processes });
+  const around = createAroundBalance(deps, { requirePodOf: requireAnyOwnPod });
+  const podBackups = createBackupWork(deps, {
+    processes,
+    wake: (executorId) => market.wake(executorId),
+  });
+  const market = createMarket(deps, {
+    processes,
+    idempotency,
+    subscriptions,
+    backups: podBackups,
+    afterSpend: around.afterSpendOf,
+  });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
   const membership = createMembership({
     ...{ ...deps, apiKeys, validatorAccounts },
@@ -144,6 +171,8 @@ export async function createCentral(
     db,
     sweeps: {
       ...market.sweeps,
+      'idempotency-keys': idempotency.sweep,
+      'backup-logs': podBackups.sweep,
       ...membership.sweeps,
       sessions: sessions.sweep,
       'stream-tickets': tickets.sweep,
@@ -156,7 +185,8 @@ export async function createCentral(
     begin: retention.begin,
   });
 
-  await market.register();
+  await market.prepare();
+  await processes.register();
   await ensureOfficialTemplates(db, clock);
   const server = createHttpServer({
     log,
@@ -198,13 +228,20 @@ export async function createCentral(
   };
   await registerBelow(server, API_PREFIX, [
     registerOthers,
-    (api) => membership.registerApi(api, market.idempotency),
+    (api) => membership.registerApi(api, idempotency),
     market.registerApi,
-    (api) => around.registerApi(api, market.idempotency),
+    (api) => podBackups.register(api, { clock, idempotency }),
+    (api) => registerStreams(api, deps),
+    (api) => around.registerApi(api, idempotency),
+    registerSharedConfig,
   ]);
-  await registerBelow(server, PORTAL_PREFIX, [market.registerPortal, registerPortalDescription]);
+  await registerBelow(server, PORTAL_PREFIX, [
+    (portal) => registerPortal(portal, deps, market.portal),
+    around.registerPortal,
+    registerPortalDescription,
+  ]);
   await registerBelow(server, '/', [
-    market.registerOrigin,
+    registerSharedConfig,
     membership.registerOrigin,
     around.registerOrigin,
     async (origin) => backups?.register(origin),
@@ -219,8 +256,8 @@ export async function createCentral(
       await schedule.runDue();
       await market.syncOnce();
     },
-    meterPods: market.meterOnce,
-    tendBackups: market.tendBackups,
+    meterPods: around.meterOnce,
+    tendBackups: () => runEach([podBackups.runOnce, market.cleanVolumes]),
     sendMails: membership.sendMails,
     chargeTopUps: around.chargeTopUps,
     payOut: around.payOut,
@@ -231,20 +268,26 @@ export async function createCentral(
     start() {
       if (jobs.length > 0) return;
       schedule.start();
-      jobs = [schedule, market.startJobs(), membership.startJobs(), around.startJobs()];
+      processes.start();
+      podBackups.start();
+      const others = [market, membership, around].map((module) => module.startJobs());
+      jobs = [schedule, podBackups, ...others];
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, { ...given, backups }));
     },
     vitals() {
-      const vitals = market.vitals();
-      return { ...vitals, sinceTurnMs: Math.max(vitals.sinceTurnMs, schedule.sinceLookMs()) };
+      return {
+        sinceTurnMs: Math.max(market.sinceSyncMs(), schedule.sinceLookMs()),
+        storeProblem: processes.problemOfStore(),
+        engine: 'unused',
+      };
     },
     async close() {
       stopping.abort();
       // Together: from here on nothing new is taken, while what is in flight and the jobs come to their end.
       await Promise.all([server.close(), ...jobs.map((job) => job.stop())]);
       await ports.mailer?.close();
-      await market.leave();
+      await processes.leave();
     },
   };
 }

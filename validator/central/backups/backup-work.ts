@@ -1,19 +1,20 @@
 /** Backups put together: their routes, the passes over agents, schedules and clean-up. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
+import type { Db } from '../platform/database/tables.ts';
 import type { OnceDeps } from '../platform/idempotency/once.ts';
 import type { Processes } from '../platform/processes/process.service.ts';
 import { createBackupJob } from './backup.job.ts';
 import { registerBackupRoutes } from './backup.routes.ts';
 import { createBackups } from './backup.service.ts';
 import { createBackupCleanup } from './backup-cleanup.ts';
-import { createBackupConfigs } from './backup-config.service.ts';
+import { activeConfigOf, createBackupConfigs } from './backup-config.service.ts';
 import { createBackupRepositories } from './backup-repository.service.ts';
 import { createBackupUpkeep } from './backup-upkeep.ts';
 import { createDrills } from './drill.service.ts';
 import { createDrillUpkeep } from './drill-upkeep.ts';
 import { createOperationSync } from './operation-sync.ts';
-import { createRestores } from './restore.service.ts';
+import { beginRestore, createRestores, type NewRestore } from './restore.service.ts';
 
 /** A month, where the options do not say. */
 const DRILL_HOURS = 720;
@@ -56,7 +57,10 @@ export function createBackupWork(
     /** For a pod that is about to go, in the transaction that holds it; whether a backup began. */
     lastBackup: upkeep.beginLast,
     /** Whether a backup or restore of the pod is under way. */
-    isWorkingOn: upkeep.isWorkingOn,
+    isBackingUp: upkeep.isWorkingOn,
+    /** Starts a restore that was requested with a rental. */
+    beginRestore: (tx: Db, restore: NewRestore) => beginRestore(tx, { clock, random }, restore),
+    configOf: activeConfigOf,
 
     runOnce: () => job.runOnce(),
     start: () => job.start(),

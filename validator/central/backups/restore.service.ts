@@ -29,6 +29,14 @@ export type Restores = ReturnType<typeof createRestores>;
 
 type BeginDeps = { clock: Clock; random: Random };
 
+/** A restore of one of the caller's backups into `pod`. */
+export type NewRestore = {
+  pod: Pod;
+  caller: Caller;
+  request: RestoreRequest;
+  occasion: RestoreLog['occasion'];
+};
+
 export function createRestores(
   deps: BeginDeps & {
     db: Database;
@@ -110,9 +118,8 @@ export function createRestores(
 export async function beginRestore(
   tx: Db,
   deps: BeginDeps,
-  given: { pod: Pod; caller: Caller; request: RestoreRequest; occasion: RestoreLog['occasion'] },
+  { pod, caller, request, occasion }: NewRestore,
 ): Promise<RestoreLog> {
-  const { pod, caller, request, occasion } = given;
   const { backup_id: backupId, mode = 'replace' } = request;
   const { repository_id: repositoryId } = await requireOwnBackup(tx, caller.identity, backupId);
   const busy = await busyWith(tx, pod.id, await holdRepository(tx, repositoryId));

@@ -16,8 +16,11 @@ import { balanceOf, fundsIn } from './balance/balance.service.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
 import type { Funds } from './low-balance/low-balance.rule.ts';
 import { createLowBalance, forgetLowBalance } from './low-balance/low-balance.service.ts';
+import { registerBilling, registerStatement } from './metering/statement.routes.ts';
+import { createStatements, type StatementsDeps } from './metering/statement.service.ts';
+import { createTickJob } from './metering/tick.job.ts';
 import { createPayoutJob } from './payouts/payout.job.ts';
-import { createPayouts } from './payouts/payout.service.ts';
+import { createPayouts, paidOutUntil } from './payouts/payout.service.ts';
 import { createSimulatedPayouts } from './payouts/simulated-payouts.ts';
 import { forgetReferrals } from './referrals/referral.service.ts';
 import { createAutoTopUps, forgetAutoTopUp } from './top-ups/auto-top-up.service.ts';
@@ -29,11 +32,16 @@ import { registerTransferRoutes } from './transfers/transfer.routes.ts';
 import { createTransfers, forgetTransferNotes } from './transfers/transfer.service.ts';
 
 const DAY_MS = 86_400_000;
+/** Between two settlements of a running pod. */
+const TICK_MS = 60_000;
 
 export type AroundBalance = ReturnType<typeof createAroundBalance>;
 
 /** Nothing runs and nothing is registered yet. */
-export function createAroundBalance(deps: CentralDeps) {
+export function createAroundBalance(
+  deps: CentralDeps,
+  { requirePodOf }: Pick<StatementsDeps, 'requirePodOf'>,
+) {
   const { db, clock, random, log, alphaRates = null } = deps.ports;
   const processor = payoutProcessorOf(deps.ports);
   const payouts = createPayouts({ db, clock, random });
@@ -51,6 +59,9 @@ export function createAroundBalance(deps: CentralDeps) {
     await lowBalance.watch(tx, left);
     await autoTopUps.watch(tx, left);
   }
+  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
+  const meter = createTickJob({ db, clock, random, log, intervalMs, afterSpend });
+  const statements = createStatements({ db, requirePodOf, paidOutUntil });
 
   /** The same of one account, as it stands. */
   async function afterSpendOf(tx: Db, accountId: string): Promise<void> {
@@ -68,7 +79,11 @@ export function createAroundBalance(deps: CentralDeps) {
       const settings = { topUpWaitMs, afterSpend: afterSpendOf };
       const transfers = createTransfers({ db, clock, random, ...settings });
       registerTransferRoutes(api, { transfers, idempotency, clock });
+      registerStatement(api, statements);
     },
+
+    /** Routes below /portal. */
+    registerPortal: (portal: HttpServer) => registerBilling(portal, { statements, clock }),
 
     /** Routes at the origin. */
     registerOrigin(origin: HttpServer): void {
@@ -78,8 +93,10 @@ export function createAroundBalance(deps: CentralDeps) {
     /** What it does when its time has come. */
     dueHandlers,
 
-    afterSpend,
     afterSpendOf,
+
+    /** One pass of metering over every running pod: tests call it instead of `startJobs`. */
+    meterOnce: meter.runOnce,
 
     /** One pass over charges in flight: tests call it instead of `startJobs`. */
     chargeTopUps: async () => job?.runOnce(),
@@ -97,11 +114,12 @@ export function createAroundBalance(deps: CentralDeps) {
     },
 
     startJobs(): { stop(): Promise<void> } {
+      meter.start();
       job?.start();
       payoutJob?.start();
       return {
         async stop() {
-          await Promise.all([job?.stop(), payoutJob?.stop()]);
+          await Promise.all([meter.stop(), job?.stop(), payoutJob?.stop()]);
         },
       };
     },

@@ -182,7 +182,8 @@ describe('nodes that were taken after they were chosen', () => {
     const asked = { ...wish, identity: { ...wish.identity, accountId } } as Parameters<
       typeof rentFirstOf
     >[2];
-    const deps = { clock, random, afterSpend: async () => undefined };
+    const nothing = async () => undefined;
+    const deps = { clock, random, afterSpend: nothing, beginRestore: nothing };
     const rent = (tx: Db) => rentFirstOf(tx, deps, asked, survivors);
     return db.transaction().execute(rent);
   }

@@ -8,16 +8,17 @@ import { defaultTerminationHours } from '../../accounts/account/account.service.
 import { accountOf, holdAccount } from '../../accounts/auth/account-access.ts';
 import type { Actor, UserIdentity } from '../../accounts/auth/identity.ts';
 import { listForAccount } from '../../accounts/ssh-keys/ssh-key.service.ts';
-import { beginRestore } from '../../backups/restore.service.ts';
+import type { RestoreRequest } from '../../backups/backup.schemas.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import { requireFloor } from '../../money/balance/balance.service.ts';
 import { fundsLowered, settledFirst } from '../../money/metering/settled-first.ts';
 import { lockRow } from '../../platform/database/row-lock.ts';
-import type { Db, Template } from '../../platform/database/tables.ts';
+import type { Db, Pod, Template } from '../../platform/database/tables.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { isLeaving } from '../executors/notice-period.ts';
+import type { Caller } from '../pods/caller.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
 import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
@@ -53,7 +54,14 @@ export type RentDeps = {
   random: Random;
   /** What follows when an account has less than before. */
   afterSpend(tx: Db, accountId: string): Promise<void>;
+  beginRestore: BeginRestore;
 };
+
+/** Queues the restore of a backup into the new pod. Throws ApiError for a backup that the caller cannot restore. */
+export type BeginRestore = (
+  tx: Db,
+  restore: { pod: Pod; caller: Caller; request: RestoreRequest; occasion: 'STARTUP' },
+) => Promise<unknown>;
 
 /**
  * Rents in `tx`, or throws the first refusal: what is wrong with the body in itself, an account that may not rent at all, a
@@ -152,7 +160,7 @@ export async function rentIn(
   const volume = wanted === null ? null : await attachVolume(tx, deps, wanted, actor);
   if (restore !== null) {
     const caller = { identity, actor };
-    await beginRestore(tx, deps, { pod, caller, request: restore, occasion: 'STARTUP' });
+    await deps.beginRestore(tx, { pod, caller, request: restore, occasion: 'STARTUP' });
   }
   const taken = { ...executor, slots_free: executor.slots_free - gpus };
   return { ...podRow(pod, taken, nowMs, NO_TOKEN, volume, 0), success: true, pod_id: podId };

@@ -1,0 +1,46 @@
+/** Composes nodes: the public list of offers, what explains it, and their routes. */
+import type { HttpServer } from '#shared/http/server.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { Template } from '../../platform/database/tables.ts';
+import type { TemplateResponse } from '../templates/template.schemas.ts';
+import { createDeploymentEstimates } from './deployment-estimate.ts';
+import { registerExecutorRoutes } from './executor.routes.ts';
+import { createExecutors } from './executor.service.ts';
+import { createHardwareUtilizations } from './hardware-utilization.ts';
+import type { LaunchKnowledge } from './launch-estimate.ts';
+import { forgetForeignRevisions } from './market.store.ts';
+import { createMarketOverview } from './market-overview.ts';
+import { createMarketView } from './market-view.ts';
+import type { NotesOf } from './node-notes.ts';
+
+export type ExecutorPartsDeps = {
+  notesOf: NotesOf;
+  officialTemplates(): Promise<TemplateResponse[]>;
+  /** Past launches and pulls of the template's image on the node. */
+  knowledge(executorId: string, template: Template): Promise<LaunchKnowledge>;
+};
+
+export function createExecutorParts({ ports }: CentralDeps, parts: ExecutorPartsDeps) {
+  const { db, clock, agents } = ports;
+  const { notesOf, knowledge, officialTemplates } = parts;
+  const view = createMarketView({ db });
+  const overview = createMarketOverview({ db, officialTemplates });
+
+  return {
+    view,
+    overview,
+
+    /** Must complete before the first request is served. */
+    prepare: () => forgetForeignRevisions(db),
+
+    /** Routes below /api. */
+    register(api: HttpServer): void {
+      registerExecutorRoutes(api, {
+        executors: createExecutors({ db, clock, view, notesOf }),
+        overview,
+        utilization: createHardwareUtilizations({ db, clock, agents }),
+        estimates: createDeploymentEstimates({ db, knowledge }),
+      });
+    },
+  };
+}

@@ -1,0 +1,114 @@
+/** Composes pods: their routes, the sync with their agents and their due work. Nothing runs yet. */
+import type { HttpServer } from '#shared/http/server.ts';
+import { startLoop } from '#shared/runtime/loop.ts';
+import { isPostgres } from '../../../database/engine.ts';
+import { createDockerLogins } from '../../accounts/registry-logins/docker-credential.service.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import type { Processes } from '../../platform/processes/process.service.ts';
+import type { NotesOf } from '../executors/node-notes.ts';
+import { registerGpuUtilization } from './gpu-utilization.routes.ts';
+import { createGpuUtilizations } from './gpu-utilization.ts';
+import { createNotebookTokens } from './notebook-token.ts';
+import { registerPodRoutes } from './pod.routes.ts';
+import { createPods, type PodsDeps, type VolumesOfPods } from './pod.service.ts';
+import { createPodClearance } from './pod-clearance.ts';
+import { registerPodEditRoutes } from './pod-edit.routes.ts';
+import { createPodEdits } from './pod-edit.service.ts';
+import { registerPodHistoryRoutes } from './pod-history.routes.ts';
+import { createPodHistory } from './pod-history.service.ts';
+import { createPodSyncJob } from './pod-sync.job.ts';
+import type { SyncDeps } from './pod-sync.ts';
+import { podDueHandlers } from './pod-upkeep.ts';
+import { createSharedTurns } from './shared-turns.ts';
+import { createLocalTurns } from './sync-turns.ts';
+
+/** Between two removals of queue entries for nodes without pods. */
+const SWEEP_INTERVAL_MS = 600_000;
+
+export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintenance'> & {
+  processes: Processes;
+  notesOf: NotesOf;
+  volumesOfPods: VolumesOfPods;
+  detachVolume(tx: Db, podId: string): Promise<void>;
+  backupConfigOf: PodsDeps['backupConfigOf'];
+};
+
+export function createPodParts({ ports, mails, notifier }: CentralDeps, parts: PodPartsDeps) {
+  const { db, clock, random, log, agents, secret } = ports;
+  const { processes, notesOf, volumesOfPods } = parts;
+  const notebookToken = createNotebookTokens(secret);
+  const wake = (executorId: string): void => sync.wake(executorId);
+  const turns = isPostgres(db)
+    ? createSharedTurns({ db, clock, processes })
+    : createLocalTurns({ db, clock });
+  const sync = createPodSyncJob({
+    db,
+    clock,
+    random,
+    log,
+    agents,
+    mails,
+    notebookToken,
+    turns,
+    loginOf: createDockerLogins(ports),
+    operations: parts.operations,
+    volumes: parts.volumes,
+    inMaintenance: parts.inMaintenance,
+    detachVolume: parts.detachVolume,
+    wakeOthers: () => notifier.notify('sync'),
+  });
+  const pods = createPods({
+    db,
+    clock,
+    random,
+    wake,
+    notebookToken,
+    notesOf,
+    volumesOfPods,
+    backupConfigOf: parts.backupConfigOf,
+  });
+  const edits = createPodEdits({ db, clock, random, wake, notebookToken, volumesOfPods });
+
+  return {
+    pods,
+    dueHandlers: podDueHandlers({ clock, random, wake, mails }),
+
+    /** Removes every pod on the market and counts those that remain. */
+    clearance: createPodClearance({ db, clock, random, wake }),
+
+    /** Queues an immediate sync of this executor. */
+    wake,
+
+    /** Routes below /api. */
+    register(api: HttpServer): void {
+      registerPodRoutes(api, pods);
+      registerPodEditRoutes(api, edits);
+      registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
+      registerGpuUtilization(api, createGpuUtilizations({ db, clock, agents }));
+    },
+
+    /** One pass of the sync over everything due: tests call it instead of `start`. */
+    syncOnce: () => sync.runOnce(),
+
+    /** Milliseconds since the sync last polled its queue. */
+    sincePollMs: sync.sinceLookMs,
+
+    start(): { stop(): Promise<void> } {
+      sync.start();
+      const stopListening = notifier.onNotify('sync', () => sync.look());
+      const sweep = startLoop({
+        clock,
+        intervalMs: SWEEP_INTERVAL_MS,
+        run: sync.sweep,
+        onError: (error) => log.error({ err: error }, 'sweeping the sync queue failed'),
+      });
+      return {
+        async stop() {
+          stopListening();
+          await Promise.all([sync.stop(), sweep.stop()]);
+        },
+      };
+    },
+  };
+}
